@@ -17,7 +17,7 @@ struct CacheCommand {
         cache = HTTPCache(directory: directory, capacity: 1 << 60)
     }
 
-    /// Runs the command if the directory contains a cache.
+    /// Runs the command if the directory contains a cache that no other process has locked.
     ///
     /// The command creates no directory, because the name may be misspelt.
     static func run(_ lookup: CacheLookup) throws(UsageError) -> ExitStatus {

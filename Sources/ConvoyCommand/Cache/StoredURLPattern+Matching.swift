@@ -9,11 +9,12 @@ extension StoredURLPattern {
         switch self {
         case .urls(let urls):
             let keys = urls.map { cache.key(of: $0) }
-            // Also the responses to requests with a `Host` field.
+            // This also selects the responses to requests with a `Host` field.
             return { entry in keys.contains { entry.key == $0 || entry.key.hasPrefix($0 + CacheKey.hostMark) } }
         case .glob(let pattern):
             return { entry in
-                // In the key, a digest of user and password, and the host of a `Host` field, may follow the URL.
+                // In the key, `#` ends the URL. A digest of user and password, or the host of a `Host` field, may
+                // follow.
                 let url = String(entry.key.prefix { $0 != "#" })
                 let scheme = url.range(of: "://")?.upperBound ?? url.startIndex
                 return String(pattern.contains("://") ? url[...] : url[scheme...]).matches(pattern: pattern)

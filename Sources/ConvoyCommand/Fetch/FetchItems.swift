@@ -92,8 +92,8 @@ final class FetchItems: Sendable {
         /// - Parameter hasLine: whether the next line is available without waiting for another program.
         mutating func nextStep(hasLine: Bool) -> Step? {
             if isStopped { return nil }
-            // Options of the open entry may follow in the next line. If that line has not arrived, the entry is
-            // complete.
+            // Options of the open entry may follow in the next line. If that line is not available now, the entry is
+            // taken as complete.
             if ready.isEmpty, parser.isOpen, !hasLine { note(parser.close()) }
             if !ready.isEmpty { return .give(ready.removeFirst()) }
             return hasEnded ? nil : .read

@@ -3,8 +3,8 @@ import Convoy
 
 /// A counting semaphore for tasks; each open request uses one slot.
 ///
-/// A deadline starts when a request is queued. Without this limit, a run would queue a thousand requests at once. The
-/// deadlines of the last requests would pass before they are sent.
+/// A deadline starts when a request is queued. Without this limit, the batch would queue more requests than can run at
+/// once. Deadlines could then pass before the requests are sent.
 ///
 /// ## Concurrency
 /// One task calls `take()`; any thread calls `give()`. Only a released slot ends a wait. Stopping a run ends its open

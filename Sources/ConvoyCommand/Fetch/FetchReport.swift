@@ -13,7 +13,7 @@ struct FetchOutcome: Sendable {
         let time: Duration
         /// The file name; nil without a file.
         var fileName: String?
-        /// Whether nothing was received, usually because the file exists.
+        /// Whether the status code is 304: the file exists or has not changed, so nothing was received.
         var isSkipped = false
         /// The `If-Modified-Since` value that was sent, if the server has nothing newer.
         var unchangedSince: String?

@@ -11,8 +11,9 @@ import Foundation
 ///
 /// ## Concurrency
 /// Safe to use from any thread, except from a call of the report. One queue makes all calls of the report in order,
-/// without a lock. Starts and retries are queued asynchronously. All other methods return after the report was called.
-/// A slow reader of the output therefore slows the run, and the queue is bounded by the open requests.
+/// without a lock. Starts and retries are queued asynchronously. `finished`, `isDefective`, `tick` and `ended` return
+/// after the report was called. A slow reader of the output therefore slows the run, and the queue is bounded by the
+/// open requests.
 final class FetchReporter: EventMonitor {
     private struct State {
         /// The requests whose end was not reported.

@@ -120,7 +120,7 @@ struct FetchRun {
             (configuration.retries.baseDelay, configuration.retries.maxDelay) = (delay, delay)
             configuration.jitter = { 1 }
         }
-        // Retries have no budget, because the user wants every file. Only the number of jobs limits the load.
+        // Retries have no budget, because the user wants every file. The limits of concurrent requests bound the load.
         configuration.retryBudget = .unlimited
         configuration.limit(by: options)
         configuration.cookies = setup.cookies

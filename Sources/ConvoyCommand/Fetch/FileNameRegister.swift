@@ -28,7 +28,7 @@ struct FileNameRegister {
 
     private static func key(_ name: String) -> Int {
         #if canImport(Darwin)
-            // On macOS, names that differ only by case are one file.
+            // On macOS, most file systems treat names that differ only by case as one file.
             return name.lowercased().hashValue
         #else
             return name.hashValue

@@ -97,7 +97,7 @@ struct VerboseLog: EventMonitor {
 
     private func printRequest(_ request: PreparedRequest, attempt: Int, _ tag: String, _ hidden: SentSecrets) {
         guard claim(\.sent, attempt, tag) else { return }
-        // After a redirect, the server has chosen the URL.
+        // After a redirect, the server has chosen the URL, which may repeat secrets of an earlier request.
         let url = hidden.shown(request.url)
         tell(tag, "*", "attempt \(attempt): \(url)")
         tell(tag, ">", "\(request.method) \(url)")

@@ -132,7 +132,7 @@ private struct XMLScanner {
         guard text.contains("&") else { return String(text) }
         let text = text.replacing(#/&#(?:x([0-9A-Fa-f]{1,6})|([0-9]{1,7}));/#) { match in
             let code = match.1.flatMap { UInt32($0, radix: 16) } ?? match.2.flatMap { UInt32($0) }
-            // An ampersand is replaced last.
+            // A numeric reference to `&` becomes `&amp;`, which is decoded last, so that no reference is decoded twice.
             return code.flatMap(Unicode.Scalar.init).map { $0 == "&" ? "&amp;" : String($0) } ?? String(match.0)
         }
         return [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")]

@@ -47,7 +47,7 @@ extension FetchOptions {
         return matches
     }
 
-    /// A hint for an operand that is the value of an option in another program.
+    /// A hint for an operand that was probably meant as the value of an option, as in another program.
     private func hint(for operand: String) -> String {
         if Int(operand) != nil, isQuiet { return "; aria2's -s \(operand) is --segments \(operand)" }
         if outputs.contains(.named), !operand.contains("/") { return "; wget's -O NAME is -o NAME" }

@@ -130,12 +130,12 @@ final class Interruption: Sendable {
             // On Darwin a dispatch source only observes. Without this call the signal would still stop the process.
             signal(SIGTSTP, SIG_IGN)
         #endif
-        // On Linux the source installs a signal handler some time after `resume`. A signal that is ignored until then
-        // would be lost, so the default action stays.
+        // On Linux the source may install its signal handler after `resume` has returned. A signal that is ignored
+        // until then would be lost, so the default action stays.
         let source = DispatchSource.makeSignalSource(signal: SIGTSTP, queue: queue)
         source.setEventHandler {
-            // Without a shell with job control, no process could resume this one. The system does not stop such a
-            // process at Ctrl-Z, and neither does this handler.
+            // Without a shell with job control, no process could resume this one. The kernel would ignore Ctrl-Z in
+            // this case, and so does this handler.
             let parent = getppid()
             if getsid(parent) == getsid(0), getpgid(parent) != getpgrp() { console.stopProcess() }
         }
@@ -147,8 +147,8 @@ final class Interruption: Sendable {
     ///
     /// The first signal stops the run, the second ends the process.
     ///
-    /// Some programs, for example `timeout`, send a signal to the process and then to its process group. Both count as
-    /// one.
+    /// Some programs, for example `timeout`, send a signal to the process and then to its process group. So signals
+    /// within ``oneSignal`` after the first one count as the first.
     func received(_ status: ExitStatus, at now: ContinuousClock.Instant = .now) {
         let first = state.withLock { state in
             state.received = state.received ?? now
@@ -194,7 +194,7 @@ private enum SignalPipe {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return (-1, -1) }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        // A full pipe needs no further byte, because the reader is awake already.
+        // A write never waits. If the pipe is full, the reader is awake already and needs no further byte.
         _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
         return (ends[0], ends[1])
     }()

@@ -132,7 +132,8 @@ struct ProcessLimits: Equatable {
         ///
         /// By default the allocator reserves 64 MiB for each thread, and each stack has 8 MiB.
         ///
-        /// The Swift module of the C library does not export these functions, so `dlsym` finds them.
+        /// The Swift module of the C library exports neither `mallopt` nor `pthread_setattr_default_np`. So `dlsym`
+        /// finds them.
         private static func takeLittleSpace() {
             if let symbol = dlsym(nil, "mallopt") {
                 // -8 is M_ARENA_MAX: all threads share one arena of the allocator.
@@ -140,7 +141,7 @@ struct ProcessLimits: Equatable {
             }
             typealias SetAttributes = @convention(c) (UnsafeMutablePointer<pthread_attr_t>) -> Int32
             var attributes = pthread_attr_t()
-            // 512 KiB is the stack size of a libdispatch thread on Darwin.
+            // Stacks get 512 KiB, as a thread of libdispatch has on Darwin.
             guard let symbol = dlsym(nil, "pthread_setattr_default_np"), pthread_attr_init(&attributes) == 0,
                 pthread_attr_setstacksize(&attributes, 512 << 10) == 0
             else { return }

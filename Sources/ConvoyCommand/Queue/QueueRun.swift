@@ -28,7 +28,8 @@ struct QueueRun: QueueWork {
         var configuration = DurableQueue.Configuration()
         // Without a retry option, `--watch` uses the default number of retries of the library.
         if options.hasRetries || !options.watches { configuration.retries.maxRetries = options.fetch.retries }
-        // Other processes may share the queue, so this process claims only jobs that it can send soon.
+        // Other processes may share the queue. So this process claims only four jobs for each request at once, 16 to
+        // 256.
         configuration.maxClaimedJobCount = max(16, min(256, options.fetch.jobs * 4))
         configuration.ignoresBodies = true
         configuration.onOutcome = { report.tell($0, $1, $2) }
@@ -60,7 +61,7 @@ struct QueueRun: QueueWork {
         looking?.cancel()
         await drawing?.value
         await looking?.value
-        // Stopping the queue releases the leases. After a SIGTERM, running requests get time to finish first.
+        // Stopping the queue releases the claimed jobs. After a SIGTERM, running requests get time to finish first.
         if interruption.reason == .terminated { await queue.stop(finishingWithin: Self.finishing) }
         await queue.stop()
         await draining.value

@@ -23,7 +23,7 @@ struct ReportComparison: Equatable, Sendable {
     /// The number of requests without a match.
     let onlyBefore: Int
     let onlyAfter: Int
-    /// Requests that succeeded in both reports and became slower, the largest difference first.
+    /// At most ``slowedLimit`` requests that succeeded in both reports and became slower, the largest difference first.
     let slowed: [Pair]
 
     /// - Complexity: O(*n* log *n*) for *n* requests.

@@ -58,7 +58,7 @@ struct TimeHistogram: Equatable, Sendable {
         let times = sides.joined().compactMap(\.time)
         guard let least = times.min(), let most = times.max() else { return }
         isLogarithmic = most > max(1, least) * 4
-        // The clock does not distinguish durations below ten microseconds.
+        // A logarithmic scale begins at ten microseconds or more. Shorter durations are in the first bar.
         let low = isLogarithmic ? Double(max(10, least)) : Double(least)
         let high = max(Double(most), low + 1)
         edges = (0...Self.barCount).map { place in

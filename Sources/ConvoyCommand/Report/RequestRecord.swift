@@ -9,7 +9,7 @@ struct RequestRecord: Equatable, Sendable {
         case failed
         /// The request was not sent, because a dependency failed.
         case unsent
-        /// The run was killed before the request ended.
+        /// The events contain the start of the request and no end, as after a killed run.
         case unfinished
         case cancelled, succeeded
         /// No body was received, because the file exists or has not changed.

@@ -126,7 +126,7 @@ struct GraphRun: Sendable {
             outputDirectory: outputDirectory, filledSecrets: filledSecrets, isShown: options.showsBody)
         let (count, setup) = (plan.requests.count, setup)
         let batches = plan.requests.indices.map { lines[uses($0) ? 0 : lines.count - 1].batch }
-        // A deadline starts when a request is queued, so with a deadline few requests are queued ahead.
+        // A deadline starts when a request is queued. So with a deadline, at most `jobs` requests are in the managers.
         let window = options.fetch.deadline == nil ? max(1_024, 4 * options.fetch.jobs) : options.fetch.jobs
         return RunGraph(plan, window: window) { (turn, finish) throws(RequestError) in
             let index = turn.rowNumber * count + turn.place

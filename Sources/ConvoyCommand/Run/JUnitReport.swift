@@ -6,7 +6,7 @@ struct JUnitReport {
     enum Outcome {
         case success
         case failure(String)
-        /// The request was not sent.
+        /// The request was not sent, or was cancelled.
         case skipped(String)
     }
 

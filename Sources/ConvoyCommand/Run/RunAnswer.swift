@@ -8,7 +8,7 @@ struct RunAnswer: Sendable {
     enum Body: Sendable {
         case memory(Data)
         case file(URL)
-        /// Dropped, because no request refers to the body.
+        /// Dropped, because no reference, check, handler or option needs the body.
         case dropped
     }
 

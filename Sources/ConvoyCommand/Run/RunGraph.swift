@@ -62,7 +62,7 @@ final class RunGraph: Sendable {
 
         /// The ready request, with the responses that the request refers to.
         ///
-        /// Responses that no other request refers to are removed.
+        /// A response is removed when this request is the last that refers to it.
         mutating func turn(_ number: Int, _ place: Int, _ edges: Edges, isStopped: Bool) -> Turn {
             var turn = Turn(rowNumber: number, place: place, row: row, queued: queued)
             for needed in edges.needs[place] {

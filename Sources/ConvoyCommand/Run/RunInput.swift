@@ -60,7 +60,8 @@ struct RunInput {
 
     /// The files with the given names in the nearest directory that has one, from `directory` upwards.
     ///
-    /// Only directories of the same repository are searched, because files above may belong to other users.
+    /// Only directories of the same Git repository are searched, because files above may belong to other users. Without
+    /// a repository, only `directory` is searched.
     private static func nearest(_ names: [String], from directory: URL) -> [(name: String, file: URL)] {
         var directories = [directory.standardizedFileURL]
         while let last = directories.last, access(last.appending(path: ".git").path, F_OK) != 0 {

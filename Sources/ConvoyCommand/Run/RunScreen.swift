@@ -22,7 +22,7 @@ final class RunScreen: EventMonitor {
     private let console: Console
     private let state: Locked<State>
 
-    /// - Parameter totalCount: the number of requests; nil if the number is unknown until the last row is read.
+    /// - Parameter totalCount: the number of requests; nil for the rows of a file, whose number is unknown.
     init(_ plan: RunPlan, _ options: FetchOptions, totalCount: Int?, console: Console) {
         (self.plan, self.console) = (plan, console)
         var state = State(screen: FetchScreen(maxAttempts: options.retries + 1, noun: "requests"))

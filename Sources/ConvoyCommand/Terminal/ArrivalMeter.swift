@@ -21,7 +21,7 @@ struct ArrivalMeter: Equatable {
     private var arrivals: [Arrival] = []
     private var total: Int64 = 0
     private var last: Int64 = 0
-    /// When measuring began: the last call of `note` before the first byte.
+    /// When measuring began: the last call of `note` before the first byte, or the first arrival after a stall.
     private var began: ContinuousClock.Instant?
 
     /// Records the total number of bytes so far.

@@ -39,7 +39,7 @@ struct Netrc: Sendable, Equatable {
         note(&self)
     }
 
-    /// The login for a host; nil if the file has none.
+    /// The login for a host, or else the default login; nil if the file has none with a user name.
     func login(for host: String?) -> Login? {
         let login = host.flatMap { logins[$0.lowercased()] } ?? other
         return login.flatMap { $0.user.isEmpty ? nil : $0 }

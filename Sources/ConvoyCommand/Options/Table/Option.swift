@@ -38,7 +38,7 @@ struct Option: Sendable {
     let summary: String
     /// The help's text.
     let detail: String
-    /// Further accepted names from curl and wget.
+    /// Further accepted names, for example those of curl, wget and aria2.
     ///
     /// Aliases are neither in the help nor completed.
     let aliases: [String]

@@ -40,7 +40,7 @@ struct Shard: Sendable, Equatable {
 
     /// The part that a scheduler assigns to this process.
     ///
-    /// The scheduler is Slurm or, if the count is given, also Kubernetes or GNU parallel.
+    /// The scheduler is Slurm. If the count is given, Kubernetes or GNU parallel is possible too.
     private static func found(
         in environment: [String: String], count: Int?
     ) throws(UsageError) -> Shard {

@@ -5,7 +5,7 @@ import Foundation
 /// A report as JSON that is safe inside an HTML element.
 ///
 /// Times are in microseconds; -1 means that a value does not apply. The time at which a request was queued is relative
-/// to the first request of its report. The start of an attempt is relative to that time.
+/// to the first request of its report. The start of an attempt is relative to the time at which its request was queued.
 struct PageData {
     /// One report, or two for comparison.
     private let sides: [Report]

@@ -1,7 +1,7 @@
 // The part of the script that draws rows, details and statistics.
 
 extension PageScript {
-    /// Draws only the visible rows, so that the document stays small.
+    /// Draws only the rows near the visible ones, or the first 1,000 for printing, so that the document stays small.
     static let rows = #"""
         const scroll = byID("scroll"), rowsElement = byID("rows");
         const rowHeight = () => parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--row"));
