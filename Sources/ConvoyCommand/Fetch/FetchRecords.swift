@@ -26,6 +26,7 @@ final class FetchRecords: Sendable {
     private let bodies: StandardOutputStream.State
     /// The output of `--dump-header`; nil without it.
     private let heads: StandardOutputStream.State?
+    private let secrets: Set<String>
     private let queue = DispatchQueue(label: "convoy.records")
     private let state = Locked(State())
 
@@ -36,9 +37,10 @@ final class FetchRecords: Sendable {
     ///   - secrets: secrets that no URL and no message of `--write-out` may show, besides those of the requests.
     init(
         _ options: FetchOptions, _ output: StandardOutputStream.State, bodies: StandardOutputStream.State,
-        heads: StandardOutputStream.State?
+        heads: StandardOutputStream.State?, hiding secrets: Set<String>
     ) {
         (self.options, self.output, self.bodies, self.heads) = (options, output, bodies, heads)
+        self.secrets = secrets
     }
 
     private var isNeeded: Bool { isPrinted || options.failedList != nil }

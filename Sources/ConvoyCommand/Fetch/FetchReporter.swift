@@ -81,6 +81,7 @@ final class FetchReporter: EventMonitor {
                 attempts: attempts,
                 span: EventSpan(queued: request.opened, (try? result.get())?.timings, attempts))
             outcome.keptBytes = keptBytes(of: outcome)
+            outcome.secrets = result.sentSecrets(and: secrets)
             state.withLock { [outcome] in $0.summary.count(outcome, isStopping: isStopping) }
             kept?.withLock { [outcome] in $0.add(EventLine(outcome, directory: nil)) }
             // Cancelled requests get no line, because hundreds would hide the line with the reason.

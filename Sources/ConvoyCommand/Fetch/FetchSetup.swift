@@ -56,7 +56,7 @@ struct FetchSetup: Sendable {
         // In a `.http` file, a field is also marked as secret if its value is secret, so marked fields are not shown.
         verbose =
             options.isVerbose
-            ? VerboseLog(options.connection.proxy, console: console, showsMarked: title == nil) : nil
+            ? VerboseLog(options.connection.proxy, console: console, showsMarked: title == nil, hiding: secrets) : nil
         let monitors: [(any EventMonitor)?] = [recorder, verbose]
         self.monitors = monitors.compactMap(\.self)
         if options.connection.trust == .unverified {

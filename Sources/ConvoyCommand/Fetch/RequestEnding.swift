@@ -45,17 +45,17 @@ struct RequestEnding: Sendable {
         switch variable {
         case "cache": .string(attempts.cacheOutcome?.rawValue ?? "")
         case "content_type": .string(head?.headerFields["Content-Type"] ?? "")
-        case "errormsg": .string(error?.message ?? "")
+        case "errormsg": .string(error.map { secrets.hidden(in: $0.message) } ?? "")
         case "exitcode": error == nil ? 0 : 1
         case "filename_effective": .string(fileName)
         case "http_code", "response_code": .number(Self.digits(head?.statusCode ?? 0, count: 3))
         case "http_version": .string(metrics?.sentVersion ?? "0")
         case "method": .string((attempts.last?.method ?? .get).rawValue)
-        case "num_connects": JSONValue(attempts.count { $0.metrics?.isReusedConnection == false })
+        case "num_connects": JSONValue(attempts.count { $0.metrics?.hasOpenedConnection == true })
         case "num_redirects": JSONValue(attempts.count(where: \.isRedirected))
         case "num_retries": JSONValue(attempts.count { if case .retry = $0.next { true } else { false } })
         case "redirect_url":
-            .string(head?.headerFields["Location"].flatMap { $0.requestURL(at: url)?.redactedString } ?? "")
+            .string(head?.headerFields["Location"].flatMap { $0.requestURL(at: url).map(secrets.shown) } ?? "")
         case "remote_ip": .string(metrics?.remoteAddress ?? "")
         case "remote_port": JSONValue(metrics?.remotePort ?? 0)
         case "scheme": .string(url.scheme ?? "")
@@ -77,7 +77,7 @@ struct RequestEnding: Sendable {
         case "time_starttransfer": Self.seconds(metrics?.firstByte)
         case "time_total": Self.seconds(metrics?.total)
         case "url": .string(item.url.redactedString)
-        case "url_effective": .string(url.redactedString)
+        case "url_effective": .string(attempts.count > 1 ? secrets.shown(url) : url.redactedString)
         case "urlnum": JSONValue(item.index)
         default: nil
         }

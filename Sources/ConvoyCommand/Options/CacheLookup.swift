@@ -30,13 +30,18 @@ struct CacheLookup: Sendable {
             throw UsageError("\(number); write \(verb.usage)")
         }
         guard let operand = operands.first else { return }
-        if [.list, .remove].contains(verb), operand.contains("*") {
-            pattern = .glob(operand)
+        guard [.list, .remove].contains(verb) else {
+            fetch.urls = [try InputLine.url(operand, called: "the URL")]
+            pattern = .urls(fetch.urls)
             return
         }
-        let url = try InputLine.url(operand, called: "the URL")
-        fetch.urls = [url]
-        pattern = .url(url)
+        if operand.contains("*") {
+            pattern = .glob(operand)
+        } else {
+            let spellings = operand.contains("://") ? [operand] : ["http://" + operand, "https://" + operand]
+            pattern = .urls(
+                try spellings.map { (text) throws(UsageError) in try InputLine.url(text, called: "the PATTERN") })
+        }
     }
 }
 

@@ -115,8 +115,9 @@ struct RunReport {
                 }
             }
             let span = EventSpan(queued: queued, (try? outcome.get())?.timings, attempts)
-            let filled = filledSecrets.withLock { $0.removeValue(forKey: index) } ?? []
-            let ending = Ending(outcome: outcome, span: span, attempts: attempts, secrets: secrets.union(filled))
+            let ending = Ending(
+                outcome: outcome, span: span, attempts: attempts, secrets: outcome.sentSecrets(and: secrets(of: index)))
+            filledSecrets.withLock { $0[index] = nil }
             row.ended.insert(place)
             row.steps[place] = nil
             if tell(place, index - place, ending, row.row, isStopping) { row.hasFailed = true }
@@ -139,7 +140,7 @@ struct RunReport {
         _ place: Int, _ index: Int, _ row: inout RowState, _ note: (inout ReportedSteps) -> FetchStep?
     ) {
         guard isJSON, !row.ended.contains(place) else { return }
-        guard let step = note(&row.steps[place, default: ReportedSteps()]) else { return }
+        guard let step = note(&row.steps[place, default: ReportedSteps(hiding: secrets(of: index))]) else { return }
         let request = plan.requests[place]
         console.printLine(EventLine(step, index: index, name: request.givenName, url: request.shownTarget).jsonLine)
     }

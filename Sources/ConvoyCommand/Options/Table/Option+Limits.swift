@@ -82,7 +82,8 @@ extension Option {
         ) { $0.fetch.isVerbose = true },
         Option(
             "-w, --write-out FORMAT", .output, "print this after each URL",
-            detail: "print FORMAT after each URL, with curl's variables, such as %{http_code} and %{time_total}"
+            detail: "print FORMAT after each URL, with curl's variables, such as %{http_code} and %{time_total}. URLs "
+                + "and %{errormsg} are printed without secrets; header fields are printed as received"
         ) { $0.fetch.writeOut = try WriteOut($1) },
         Option(
             "--har FILE", takes: .file, .output, for: .sending, "write an archive of the requests",
