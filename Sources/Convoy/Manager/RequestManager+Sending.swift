@@ -26,7 +26,7 @@ extension RequestManager {
     /// ``EventMonitor/operation(_:wasRefused:)``. Use ``RequestOperation/copy()`` to send its request again.
     ///
     /// - Returns: an error with the code `.invalidRequest` for each operation that has finished, in their order.
-    /// - Complexity: O(log *n*) each for *n* waiting operations.
+    /// - Complexity: O(1) amortised each.
     @discardableResult
     public func enqueue(_ operations: AnyRequestOperation...) -> [RequestError] { enqueue(contentsOf: operations) }
 

@@ -8,13 +8,6 @@ struct Heap<Element: Comparable> {
     var first: Element? { elements.first }
     var count: Int { elements.count }
 
-    /// Removes the least elements up to the first that is not meant.
-    ///
-    /// - Complexity: O(log *n*) for each removed element.
-    mutating func removeFirst(while isMeant: (Element) -> Bool) {
-        while let first, isMeant(first) { _ = popFirst() }
-    }
-
     /// - Complexity: O(*n* log *n*).
     mutating func removeAll(where isMeant: (Element) -> Bool) {
         // A sorted array is a heap.
@@ -34,11 +27,7 @@ struct Heap<Element: Comparable> {
     /// - Complexity: O(log *n*).
     mutating func popFirst() -> Element? {
         guard let first = elements.first, let last = elements.popLast() else { return nil }
-        guard !elements.isEmpty else {
-            // Releases the memory after many elements.
-            if elements.capacity > 64 { elements = [] }
-            return first
-        }
+        guard !elements.isEmpty else { return first }
         // Lesser elements move up until the last one fits.
         var parent = 0
         while true {

@@ -19,7 +19,7 @@ final class Exclusion {
     var queueEntries = 0
     private(set) var holder: QueueEntry?
     private var waiting = Heap<Turn>()
-    /// The number of waiters above which stale ones are removed.
+    /// The number of waiters above which stale waiters are removed.
     private var sweepCount = 64
 
     init(_ name: String) { self.name = name }
@@ -45,7 +45,7 @@ final class Exclusion {
     func wait(_ turn: Turn) {
         waiting.insert(turn)
         guard waiting.count > sweepCount else { return }
-        waiting.removeAll { !$0.isLive(.awaitingPermit) }
+        waiting.removeAll { !$0.isLive }
         sweepCount = 2 * waiting.count + 64
     }
 
@@ -56,7 +56,7 @@ final class Exclusion {
         guard holder === queueEntry else { return nil }
         holder = nil
         while holder == nil, let waiter = waiting.popFirst() {
-            if waiter.isLive(.awaitingPermit) { holder = waiter.queueEntry }
+            if waiter.isLive { holder = waiter.queueEntry }
         }
         return holder
     }

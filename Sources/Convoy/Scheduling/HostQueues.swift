@@ -5,8 +5,8 @@ import Foundation
 ///
 /// Within a priority the order is first in, first out (or last in, first out), over all hosts. Operations that return
 /// for another attempt precede the new ones. A host at its limit or on hold is skipped, so that it blocks no other
-/// host. When an operation leaves its queue, a stale turn remains there and is skipped later. So every move costs
-/// O(log *n*) for *n* waiting operations, and O(1) if each is the last of its queue.
+/// host. When an operation leaves its queue, a stale entry remains there and is skipped later. So every move costs
+/// O(1), plus O(log *h*) for *h* hosts with waiting operations.
 ///
 /// The slot of an operation that has not begun does not count against operations that have begun. Otherwise a deadlock
 /// is possible: A waits for a retry, and B has the only slot, but the operation queue starts B only after A. So A may
@@ -50,14 +50,12 @@ struct HostQueues {
     /// Appends a queue entry to a queue of its host.
     mutating func join(_ queueEntry: QueueEntry) {
         lastQueueNumber += 1
+        queueEntry.queueNumber = lastQueueNumber
         (queueEntry.status, queueEntry.isCandidate) = (.waiting, false)
         queueEntry.rank = queueEntry.hasSent ? .returning : queueEntry.hasBegun ? .started : .new
-        let isNewestFirst = prioritization == .lifo && queueEntry.rank != .returning
-        queueEntry.queueNumber = isNewestFirst ? QueueEntry.maxQueueNumber - lastQueueNumber : lastQueueNumber
         let host = makeHost(queueEntry.host)
         queueEntry.queue = host
-        host.waiting += 1
-        if queueEntry.rank == .new { host.new.insert(queueEntry.turn) } else { host.begun.insert(queueEntry.turn) }
+        host.append(queueEntry)
         hostChanged(host)
     }
 
@@ -70,7 +68,7 @@ struct HostQueues {
             let isNew = if let begun, let new { new < begun } else { begun == nil }
             let candidate = isNew ? candidates.new.popFirst() : candidates.begun.popFirst()
             lastLook = now
-            guard let candidate, candidate.isLive(.waiting), let host = candidate.queueEntry.queue else { continue }
+            guard let candidate, candidate.isLive, let host = candidate.queueEntry.queue else { continue }
             let queueEntry = candidate.queueEntry
             queueEntry.isCandidate = false
             guard host.hasRoom(hasBegun: !isNew) else { continue }
@@ -124,6 +122,7 @@ struct HostQueues {
             queueEntry.pass = nil
         } else {
             host.waiting -= 1
+            host.sweepIfNeeded()
         }
         hostChanged(host)
     }
@@ -132,36 +131,23 @@ struct HostQueues {
     ///
     /// If a host has room and waiting operations, the heap has a candidate for it.
     mutating func hostChanged(_ host: Host) {
-        host.begun.removeFirst { !$0.isLive(.waiting) }
-        host.new.removeFirst { !$0.isLive(.waiting) }
         guard host.waiting > 0 else {
             // The host may be used again, and its learned limits are useful. But only a limited number is stored.
             let isKept = hosts.count <= 64 || !host.isIdle || host.hasLearned && hosts.count <= 1_024
             if !isKept, hosts[host.name] === host { hosts[host.name] = nil }
             return
         }
-        if let best = host.begun.first, !best.queueEntry.isCandidate, host.hasRoom(hasBegun: true) {
-            best.queueEntry.isCandidate = true
-            candidates.begun.insert(best)
-        }
-        if let best = host.new.first, !best.queueEntry.isCandidate, host.hasRoom(hasBegun: false) {
-            best.queueEntry.isCandidate = true
-            candidates.new.insert(best)
-        }
-        // Stale turns are removed when they outnumber the others: amortised O(1).
-        if host.begun.count + host.new.count > 2 * host.waiting + 64 {
-            host.begun.removeAll { !$0.isLive(.waiting) }
-            host.new.removeAll { !$0.isLive(.waiting) }
-        }
+        if let best = host.takeBest(hasBegun: true) { candidates.begun.insert(Turn(best, prioritization)) }
+        if let best = host.takeBest(hasBegun: false) { candidates.new.insert(Turn(best, prioritization)) }
         guard candidates.begun.count + candidates.new.count > sweepCount else { return }
-        candidates.begun.removeAll { !$0.isLive(.waiting) }
-        candidates.new.removeAll { !$0.isLive(.waiting) }
+        candidates.begun.removeAll { !$0.isLive }
+        candidates.new.removeAll { !$0.isLive }
         sweepCount = 2 * (candidates.begun.count + candidates.new.count) + 64
     }
 
     mutating func makeHost(_ name: String) -> Host {
         if let host = hosts[name] { return host }
-        let host = Host(name, limits)
+        let host = Host(name, limits, prioritization)
         hosts[name] = host
         return host
     }
@@ -173,11 +159,28 @@ struct HostQueues {
 /// among those that return for another attempt.
 struct Turn: Comparable {
     let queueEntry: QueueEntry
-    let order: UInt64
+    private let queueNumber: UInt64
+    private let status: QueueEntry.Status
+    private let priorityIndex: Int
+    private let order: UInt64
 
-    /// False once the queue entry no longer waits with that status, or has another turn.
-    func isLive(_ status: QueueEntry.Status) -> Bool { queueEntry.status == status && queueEntry.turn == self }
+    init(_ queueEntry: QueueEntry, _ prioritization: RequestPrioritization) {
+        (self.queueEntry, queueNumber) = (queueEntry, queueEntry.queueNumber)
+        (status, priorityIndex) = (queueEntry.status, queueEntry.priorityIndex)
+        order = prioritization == .lifo && queueEntry.rank != .returning ? .max - queueNumber : queueNumber
+    }
 
-    static func < (left: Turn, right: Turn) -> Bool { left.order < right.order }
-    static func == (left: Turn, right: Turn) -> Bool { left.order == right.order }
+    /// False once the queue entry no longer waits, or waits with another turn.
+    var isLive: Bool {
+        queueEntry.status == status && queueEntry.queueNumber == queueNumber
+            && queueEntry.priorityIndex == priorityIndex
+    }
+
+    static func < (left: Turn, right: Turn) -> Bool {
+        left.priorityIndex != right.priorityIndex ? left.priorityIndex < right.priorityIndex : left.order < right.order
+    }
+
+    static func == (left: Turn, right: Turn) -> Bool {
+        left.priorityIndex == right.priorityIndex && left.order == right.order
+    }
 }

@@ -70,7 +70,7 @@ final class QueueEntry {
     var operation: AnyRequestOperation?
     /// The order of enqueueing.
     var sequence: UInt64 = 0
-    /// The order of queueing among the entries of one priority and rank.
+    /// The number of the entry's last position in a queue; a position with another number is stale and skipped.
     var queueNumber: UInt64 = 0
     var host = ""
     /// The host, as long as the entry waits in one of the host's queues or has a slot.
@@ -125,13 +125,8 @@ final class QueueEntry {
         OperationStateMachine.Slot(number: slotCount, suspensionChanges: suspension.value.changes)
     }
 
-    /// The order by priority, then by rank.
+    /// The index of the operation's queue at its host: by priority, then by rank.
     var priorityIndex: Int { 3 * priority.value.priorityIndex + rank.rawValue }
-
-    static let maxQueueNumber: UInt64 = (1 << 60) - 1
-
-    /// The current turn.
-    var turn: Turn { Turn(queueEntry: self, order: UInt64(priorityIndex) << 60 | queueNumber) }
 
     /// Whether the entry waits for the response of exactly this transfer.
     func shares(_ key: CoalescingKey) -> Bool { status == .sharing && sharedTransfer === key }

@@ -7,8 +7,8 @@ import Foundation
 /// no lock held. The operations retain their scheduler, so the manager may be released while they run.
 ///
 /// The manager's own queue receives only operations that are ready and have a slot. Foundation rescans every operation
-/// that is not ready on every event, which makes long chains quadratic. Here each enqueue, finish and cancel is
-/// O(log *n*). A caller's queue receives every operation at once, so that the guarantees of that queue apply.
+/// that is not ready on every event, which makes long chains quadratic. Here each enqueue, finish and cancel is O(1)
+/// amortised. A caller's queue receives every operation at once, so that the guarantees of that queue apply.
 final class Scheduler: OperationScheduler {
     /// How many operations a call starts on its own thread before another thread continues.
     private static let inlineStartLimit = 64

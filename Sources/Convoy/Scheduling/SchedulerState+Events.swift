@@ -109,9 +109,7 @@ extension SchedulerState {
             queues.release(queueEntry, for: .inQueue)
             leavePermits(queueEntry)
         }
-        // With `lifo` the newest entry has the lowest number.
-        let isNewestFirst = queues.prioritization == .lifo
-        return waiting.sorted { ($0.queueNumber < $1.queueNumber) != isNewestFirst }.compactMap(\.operation)
+        return waiting.sorted { $0.queueNumber < $1.queueNumber }.compactMap(\.operation)
     }
 
     /// Makes an operation share a transfer; nil if it has a dependency, has sent something, or its wish is outdated.
@@ -156,7 +154,7 @@ extension SchedulerState {
         let earlier = queueEntry.priority.value
         guard queueEntry.priority.take(priority), earlier != priority.value else { return Effects() }
         if queueEntry.status == .awaitingPermit, let exclusion = queueEntry.exclusion, exclusion.holder !== queueEntry {
-            exclusion.wait(queueEntry.turn)
+            exclusion.wait(Turn(queueEntry, queues.prioritization))
         }
         if queueEntry.status == .waiting {
             queues.release(queueEntry, for: .preparing)

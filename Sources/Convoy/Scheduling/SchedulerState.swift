@@ -234,7 +234,7 @@ struct SchedulerState {
             queueEntry.releasesSeen = descriptorLimit.releases
             if let exclusion = queueEntry.exclusion, !exclusion.take(queueEntry) {
                 queues.release(queueEntry, for: .awaitingPermit, isUnsent: true)
-                exclusion.wait(queueEntry.turn)
+                exclusion.wait(Turn(queueEntry, queues.prioritization))
             } else if queueEntry.asksInterceptors, queueEntry.rank != .returning,
                 !interceptorLimiter.admit(queueEntry)
             {

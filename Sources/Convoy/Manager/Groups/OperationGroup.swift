@@ -32,7 +32,7 @@ public struct OperationGroup: Sendable {
     ///   - policy: what the group does when one of the operations fails or is cancelled. By default the group stops all
     ///     members and fails with `.dependencyFailed`. With `.ignore` it continues.
     /// - Thread: any.
-    /// - Complexity: O(log *n*) each for *n* waiting operations.
+    /// - Complexity: O(1) amortised each.
     public func enqueue(_ operations: AnyRequestOperation..., onFailure policy: DependencyPolicy = .fail) {
         enqueue(contentsOf: operations, onFailure: policy)
     }

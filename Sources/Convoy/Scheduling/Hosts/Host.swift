@@ -37,11 +37,55 @@ struct HostSample {
     }
 }
 
-/// A host's waiting operations and its limits.
+/// A host's queues, one for each priority and rank, and its limits.
 ///
 /// A host is part of a scheduler's state and used only under the scheduler's lock. It is an object, so that a queue
 /// entry finds it without a lookup.
 final class Host {
+    /// The waiting operations of one priority and rank, in the order of arrival.
+    struct Queue {
+        private struct Entry {
+            let queueEntry: QueueEntry
+            let queueNumber: UInt64
+            var isLive: Bool { queueEntry.queueNumber == queueNumber && queueEntry.status == .waiting }
+        }
+
+        private var entries: [Entry?] = []
+        private var first = 0
+
+        mutating func append(_ queueEntry: QueueEntry) {
+            entries.append(Entry(queueEntry: queueEntry, queueNumber: queueEntry.queueNumber))
+        }
+
+        /// The first entry that still waits, or the last one.
+        mutating func peek(isNewestFirst: Bool) -> QueueEntry? {
+            if isNewestFirst {
+                while first < entries.count, entries[entries.count - 1]?.isLive != true { entries.removeLast() }
+                return first < entries.count ? entries[entries.count - 1]?.queueEntry : nil
+            }
+            while first < entries.count, entries[first]?.isLive != true {
+                // A skipped entry is released at once, so that an operation does not live as long as its queue.
+                entries[first] = nil
+                first += 1
+            }
+            if first == entries.count { (entries, first) = ([], 0) }
+            // Skipped entries are removed when they are half of the array: amortised O(1).
+            if first > 64, first * 2 > entries.count {
+                entries.removeFirst(first)
+                first = 0
+            }
+            return first < entries.count ? entries[first]?.queueEntry : nil
+        }
+
+        /// The number of entries, including stale ones.
+        var count: Int { entries.count - first }
+
+        mutating func sweep() {
+            entries = entries[first...].filter { $0?.isLive == true }
+            first = 0
+        }
+    }
+
     // Unchecked: nothing that is called during a change reads or writes these properties.
     @exclusivity(unchecked) var running = 0
     /// The number of operations with a slot that have not begun.
@@ -51,17 +95,19 @@ final class Host {
     @exclusivity(unchecked) var holds = Holds()
     /// The response in which the host requested a back-off.
     var reason: RetryAfterReason?
-    /// The waiting operations that have begun, and those that have not; also stale turns of entries that have left.
-    @exclusivity(unchecked) var begun = Heap<Turn>()
-    @exclusivity(unchecked) var new = Heap<Turn>()
+    /// The queues, indexed by ``QueueEntry/priorityIndex``.
+    @exclusivity(unchecked) private var queues = [Queue](repeating: Queue(), count: 15)
+    /// The queues that may have entries, as a bit set.
+    @exclusivity(unchecked) private var occupied: UInt16 = 0
     let name: String
     private let fixedLimit: Int
     @exclusivity(unchecked) private(set) var limit: HostLimit?
     @exclusivity(unchecked) var breaker: HostBreaker?
     @exclusivity(unchecked) var pacer: RequestPacer?
+    private let prioritization: RequestPrioritization
 
-    init(_ name: String, _ limits: HostLimits) {
-        self.name = name
+    init(_ name: String, _ limits: HostLimits, _ prioritization: RequestPrioritization) {
+        (self.name, self.prioritization) = (name, prioritization)
         pacer = limits.rate.map { RequestPacer($0) }
         fixedLimit = max(1, limits.fixed)
         limit = limits.adaptive.map { HostLimit($0) }
@@ -110,6 +156,42 @@ final class Host {
 
     var isIdle: Bool { running == 0 && waiting == 0 && holds.isEmpty }
     var hasLearned: Bool { limit != nil || pacer != nil || breaker?.isPristine == false }
+
+    func append(_ queueEntry: QueueEntry) {
+        queues[queueEntry.priorityIndex].append(queueEntry)
+        occupied |= 1 << queueEntry.priorityIndex
+        waiting += 1
+    }
+
+    /// The next entry among the operations that have begun, or among those that have not, as a new candidate.
+    ///
+    /// Nil if the host has no room for it, or if it is a candidate already.
+    func takeBest(hasBegun: Bool) -> QueueEntry? {
+        guard hasRoom(hasBegun: hasBegun) else { return nil }
+        var left = occupied & (hasBegun ? Self.begunQueues : ~Self.begunQueues)
+        while left != 0 {
+            let index = left.trailingZeroBitCount
+            left &= left - 1
+            let isNewestFirst = prioritization == .lifo && index % 3 != QueueEntry.Rank.returning.rawValue
+            if let best = queues[index].peek(isNewestFirst: isNewestFirst) {
+                if best.isCandidate { return nil }
+                best.isCandidate = true
+                return best
+            }
+            if queues[index].count == 0 { occupied &= ~(1 << index) }
+        }
+        return nil
+    }
+
+    /// The queues of the ranks `returning` and `started`, of every priority.
+    private static let begunQueues: UInt16 = 0b011_011_011_011_011
+
+    /// Removes stale entries when they outnumber the waiting ones, because `peek` does not reach stale entries behind a
+    /// waiting one.
+    func sweepIfNeeded() {
+        guard queues.reduce(0, { $0 + $1.count }) > 2 * waiting + 64 else { return }
+        for index in queues.indices { queues[index].sweep() }
+    }
 
     /// Whether a queue entry may be sent; if not, the host is put on hold.
     func admits(_ queueEntry: QueueEntry, isOffline: Bool, now: ContinuousClock.Instant) -> Bool {
