@@ -51,8 +51,8 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
 
         /// Hashes the bytes.
         public func hash(into hasher: inout Hasher) {
-            hasher.combine(bytesOf: name)
-            hasher.combine(bytesOf: value)
+            name.hashBytes(into: &hasher)
+            value.hashBytes(into: &hasher)
         }
     }
 
@@ -222,6 +222,12 @@ extension String {
         }
         return (result ?? nil) ?? utf8.elementsEqual(other.utf8)
     }
+
+    fileprivate func hashBytes(into hasher: inout Hasher) {
+        var text = self
+        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        hasher.combine(utf8.count)
+    }
 }
 
 extension Optional where Wrapped == String {
@@ -229,14 +235,6 @@ extension Optional where Wrapped == String {
     func hasBytes(of other: String?) -> Bool {
         guard let self, let other else { return self == nil && other == nil }
         return self.hasBytes(of: other)
-    }
-}
-
-extension Hasher {
-    mutating func combine(bytesOf text: String) {
-        var text = text
-        text.withUTF8 { combine(bytes: UnsafeRawBufferPointer($0)) }
-        combine(text.utf8.count)
     }
 }
 

@@ -31,9 +31,15 @@ struct EscapedText {
                 length += 1
             }
             let rest = bytes[(start + length)...]
-            let isClipped = length >= Self.clippedLength && (rest.isEmpty || rest.starts(with: "...".utf8))
+            let isClipped = length >= Self.clippedLength && Self.isClipped(rest)
             return length == secret.count || isClipped ? starts[start]..<starts[start + length] : nil
         }
+    }
+
+    /// Whether a text ends here, perhaps inside an escape, or has three dots.
+    private static func isClipped(_ rest: ArraySlice<UInt8>) -> Bool {
+        let text = String(decoding: rest.prefix(entityLength + 3), as: UTF8.self)
+        return text.wholeMatch(of: /(%[0-9A-Fa-f]?|\\(u[0-9A-Fa-f]{0,3})?|&#?[0-9A-Za-z]*)?(\.\.\..*)?/) != nil
     }
 
     /// Decodes each escape once.

@@ -57,31 +57,25 @@ package struct SentSecrets: Sendable {
 extension PreparedRequest {
     /// The secrets that the request sends, without those of its body.
     ///
-    /// These are the user name and password of the URL, and the values of parameters and header fields whose names
-    /// suggest a secret.
+    /// These are the password of the URL, or its user name without one, and the values of parameters and header fields
+    /// whose names suggest a secret. The values of a digest are left out, because they serve for one request.
     package func secrets(_ words: SecretWords = .standard) -> Set<String> {
         let parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
         let items = (parts?.queryItems ?? []) + (parts?.percentEncodedQueryItems ?? [])
         let values = items.filter { words.isSecret($0.name) }.map(\.value)
         // A form sends a blank as a plus sign.
         let formValues = values.map { $0?.replacing("+", with: " ") }
-        let fields = headerFields.filter { HeaderFields.isSecret($0.name) || words.isSecret($0.name) }
+        let fields = headerFields.filter {
+            (HeaderFields.isSecret($0.name) || words.isSecret($0.name)) && !$0.isDigest
+        }
         return Set((values + formValues).compactMap(\.self)).union(parts?.userInfoSecrets ?? [])
             .union(fields.flatMap(\.secretWordsOfValue).map { $0.trimmingCharacters(in: ["\""]) })
     }
 
     /// The secrets that a message must not quote when a server repeats them.
     ///
-    /// Shorter values are mostly ordinary words, as in the cookie `theme=plain`. The values of a digest serve for one
-    /// request.
-    package var repeatedSecrets: Set<String> {
-        var request = self
-        for name in ["Authorization", "Proxy-Authorization"]
-        where headerFields[name]?.lowercased().hasPrefix("digest ") == true {
-            request.headerFields[name] = nil
-        }
-        return request.secrets().filter { $0.utf8.count > 5 }
-    }
+    /// Shorter values are mostly ordinary words, as in the cookie `theme=plain`.
+    package var repeatedSecrets: Set<String> { secrets().filter { $0.utf8.count > 5 } }
 }
 
 extension URLComponents {
@@ -91,11 +85,15 @@ extension URLComponents {
     var userInfoSecrets: Set<String> {
         guard user != nil || password != nil else { return [] }
         let basic = Data("\(user ?? ""):\(password ?? "")".utf8).base64EncodedString()
-        return Set([password ?? user, percentEncodedPassword, basic].compactMap(\.self))
+        let secret = password.flatMap { $0.isEmpty ? nil : $0 } ?? user
+        return Set([secret, percentEncodedPassword, basic].compactMap(\.self)).subtracting([""])
     }
 }
 
 extension HeaderFields.Field {
+    /// Whether the value has credentials of the `Digest` scheme.
+    fileprivate var isDigest: Bool { value.lowercased().hasPrefix("digest ") }
+
     /// The words of the value, without the names of cookies and without the scheme of credentials.
     fileprivate var secretWordsOfValue: [Substring] {
         let words = value.split { " ;,".contains($0) }

@@ -13,11 +13,16 @@
         public var publisher: AnyPublisher<Response<Output>, RequestError> {
             Deferred {
                 Future { promise in
-                    // Combine does not declare `Sendable`, but any thread may fulfil a promise, and only one call does.
-                    nonisolated(unsafe) let promise = promise
-                    self.onFinish { promise($0) }
+                    let promise = Promise(fulfil: promise)
+                    self.onFinish { promise.fulfil($0) }
                 }
             }.eraseToAnyPublisher()
         }
+    }
+
+    private struct Promise<Value, Failure: Error>: @unchecked Sendable {
+        // @unchecked: Combine does not declare `Sendable`, but any thread may fulfil a promise, and here only one call
+        // does.
+        let fulfil: (Result<Value, Failure>) -> Void
     }
 #endif

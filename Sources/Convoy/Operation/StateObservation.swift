@@ -77,11 +77,12 @@ extension AnyRequestOperation {
         #if canImport(FoundationNetworking)
             return addStateObserver(keyPath, isInitial: isInitial, tell)
         #else
-            // Foundation does not declare `Sendable`, but any thread may end an observation.
-            nonisolated(unsafe) let observation = (self as Operation).observe(
-                keyPath, options: isInitial ? .initial : []
-            ) { operation, _ in tell(operation) }
-            return StateObservation { observation.invalidate() }
+            let observer = KeyValueObserver(
+                (self as Operation).observe(keyPath, options: isInitial ? .initial : []) {
+                    operation, _ in
+                    tell(operation)
+                })
+            return StateObservation { observer.invalidate() }
         #endif
     }
 }
@@ -123,5 +124,14 @@ extension AnyRequestOperation {
             let observers = state.withLock { $0.observers?.state ?? [] }
             for observer in observers where observer.keyPath == keyPath { observer.tell(self) }
         }
+    }
+#else
+    private final class KeyValueObserver: @unchecked Sendable {
+        // @unchecked: Foundation does not declare `Sendable`, but any thread may end an observation.
+        private let observation: NSKeyValueObservation
+
+        init(_ observation: NSKeyValueObservation) { self.observation = observation }
+
+        func invalidate() { observation.invalidate() }
     }
 #endif

@@ -49,12 +49,14 @@ final class BroadcastSource<Element: Sendable>: Sendable {
         var last: Element?
         var hasEnded = false
 
-        mutating func add(_ reader: BroadcastReader<Element>) {
-            if readers.count >= sweepCount {
-                readers.removeAll { $0.reader == nil }
-                sweepCount = max(16, 2 * readers.count)
-            }
-            readers.append(WeakReader(reader: reader))
+        /// Returns references to release outside the lock, because any of them may be the last.
+        mutating func add(_ reader: BroadcastReader<Element>) -> [BroadcastReader<Element>] {
+            defer { readers.append(WeakReader(reader: reader)) }
+            guard readers.count >= sweepCount else { return [] }
+            let live = readers.compactMap(\.reader)
+            readers = live.map { WeakReader(reader: $0) }
+            sweepCount = max(16, 2 * live.count)
+            return live
         }
     }
 
@@ -99,10 +101,10 @@ final class BroadcastSource<Element: Sendable>: Sendable {
 
     func makeReader(_ pace: BroadcastPace? = nil) -> BroadcastReader<Element> {
         let reader = BroadcastReader(rules, pace)
-        let (last, hasEnded) = state.withLock { state in
-            if !state.hasEnded { state.add(reader) }
-            return (state.last, state.hasEnded)
+        let (last, hasEnded, others) = state.withLock { state in
+            (state.last, state.hasEnded, state.hasEnded ? [] : state.add(reader))
         }
+        withExtendedLifetime(others) {}
         if hasEnded {
             if let last { reader.push(last) }
             reader.end()

@@ -28,7 +28,6 @@ struct DescriptorLimit {
     ///
     /// - Parameter running: how many other operations have a slot.
     mutating func add(_ queueEntry: QueueEntry, running: Int) {
-        if !isReached { wait = .seconds(1) }
         queueEntry.status = .awaitingDescriptor
         waiting.append(queueEntry)
         limit = max(1, min(limit ?? .max, running))
@@ -36,11 +35,12 @@ struct DescriptorLimit {
         releases &+= 1
     }
 
-    /// Called when an operation has finished while the limit is reached.
+    /// Called when an operation has finished.
     ///
     /// The first waiting operation may then try again.
     mutating func noteEnd(slots: Int) -> QueueEntry? {
         wait = .seconds(1)
+        guard isReached else { return nil }
         if let limit {
             endedSince += 1
             if endedSince >= limit { (self.limit, endedSince) = (limit + 1 < slots ? limit + 1 : nil, 0) }

@@ -195,7 +195,7 @@ struct SchedulerState {
         (queueEntry.status, queueEntry.isFinished) = (.ended, true)
         if isSettled { queueEntry.isSettled = true }
         descriptorLimit.releases &+= 1
-        if descriptorLimit.isReached, let next = descriptorLimit.noteEnd(slots: limit) { queues.join(next) }
+        if let next = descriptorLimit.noteEnd(slots: limit) { queues.join(next) }
         return Effects(transfer: transfer, calls: removeIfOver(queueEntry))
     }
 

@@ -50,7 +50,7 @@ struct BatchScene: DemoScene {
     private static func running(_ manager: RequestManager, _ items: [FetchItem]) -> [RunningTransfer] {
         // Reads the state of every operation, then reads the executing ones again. An operation that is executing in
         // both reads was executing in between. So an operation that just finished is not counted with its successor.
-        manager.operations.filter(\.isExecuting).compactMap { operation in
+        manager.operations.filter(\.isExecuting).filter(\.isExecuting).compactMap { operation in
             guard let index = operation.tags.first.flatMap({ Int($0) }), items.indices.contains(index) else {
                 return nil
             }

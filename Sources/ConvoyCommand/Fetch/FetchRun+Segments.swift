@@ -117,15 +117,14 @@ extension FetchRun {
                 verifying: item.digest, existing: options.existing(for: item))
             downloads.begin(item, download)
             do throws(RequestError) { return .success(try await download.response()) } catch {
+                guard error.code.facts.contains(.otherServerHelps) else { return .failure(error) }
                 first = first ?? error
                 // The digest does not tell which server has other bytes, so each server now serves the complete file.
                 if error.code == .integrityFailed, isShared, !mirrors.isEmpty {
                     isShared = false
                     continue
                 }
-                guard error.code.facts.contains(.otherServerHelps), let mirror = mirrors.popFirst() else {
-                    return .failure(first ?? error)
-                }
+                guard let mirror = mirrors.popFirst() else { return .failure(first ?? error) }
                 request = setup.request(toMirror: mirror, of: item, options)
             }
         }

@@ -23,13 +23,12 @@ struct ReportedSteps {
     mutating func end(_ record: AttemptRecord) -> FetchStep? {
         guard record.number > ended else { return nil }
         ended = record.number
+        secrets.formUnion(record.request.repeatedSecrets)
         switch record.next {
         case .redirect(let target):
-            secrets.formUnion(record.request.repeatedSecrets)
             return .redirected(statusCode: record.statusCode, to: SentSecrets(secrets).shown(target))
         case .retry(let delay):
             failedCount += 1
-            secrets.formUnion(record.request.repeatedSecrets)
             return .retrying(
                 attempt: failedCount, failure: record.failure, statusCode: record.statusCode,
                 cause: SentSecrets(secrets).hidden(in: Words.cause(record)), delay: delay)

@@ -12,6 +12,14 @@ import Testing
         #expect(SentSecrets(["sk_live_1234"]).hidden(in: text) == shown)
     }
 
+    @Test(arguments: ["%", "%2", "%2...", "\\", "\\u0", "&#x2...", "&am"])
+    func secretsThatWereClippedInAnEscapeAreHiddenToo(rest: String) {
+        #expect(SentSecrets(["abcdefgh/ij"]).hidden(in: "no: abcdefgh\(rest)").hasPrefix("no: <redacted>"))
+        #expect(
+            SentSecrets(["abcdefgh/ij"]).hidden(in: "no: abcdefgh\(rest) more").hasPrefix("no: <redacted>") == false
+                || rest.hasSuffix("..."))
+    }
+
     /// The text has ten `a`s where the secret has eight, and it breaks off before the end of the secret.
     @Test func aClippedSecretAfterItsOwnCharactersIsHidden() {
         #expect(SentSecrets(["aaaaaaaabcd"]).hidden(in: "aaaaaaaaaabc...") == "aa<redacted>...")
@@ -62,6 +70,8 @@ import Testing
             ("http://stub/", "Bearer ab=cd", ["ab=cd", "cd"]), ("http://stub/", "Bearer abcd==", ["abcd==", "abcd"]),
             ("http://ada:love%20lace@stub/", nil, ["love lace", "love%20lace", "YWRhOmxvdmUgbGFjZQ=="]),
             ("http://t0ken@stub/", nil, ["t0ken", "dDBrZW46"]),
+            ("http://t0ken:@stub/", nil, ["t0ken", "dDBrZW46"]),
+            ("http://stub/", #"Digest username="ada", response="0123abcd""#, []),
         ] as [(String, String?, Set<String>)])
     func tokensAndCredentialsOfTheURLAreFound(url: String, field: String?, expected: Set<String>) throws {
         let request = Request<Data>.get(try #require(URL(string: url)))

@@ -6,6 +6,25 @@ import Testing
 
 /// Tests a lack of file descriptors: fewer requests run at once, and none is lost.
 @Suite struct DescriptorLimitTests {
+    /// Each wait that no finished operation ends is twice as long, also after the limit has risen to all slots.
+    @Test func theWaitDoublesUntilAnOperationFinishes() {
+        var limit = DescriptorLimit()
+        let manager = RequestManager()
+        let operation = manager.operation(Request<Data>.stub("a"))
+        let entry = QueueEntry(operation)
+        var waits: [Duration?] = []
+        for _ in 0..<3 {
+            limit.add(entry, running: 1)
+            waits.append(limit.takeWait())
+            #expect(limit.timePassed(slots: 2) === entry)
+            #expect(!limit.isReached)
+        }
+        #expect(waits == [.seconds(1), .seconds(2), .seconds(4)])
+        #expect(limit.noteEnd(slots: 2) == nil)
+        limit.add(entry, running: 1)
+        #expect(limit.takeWait() == .seconds(1))
+    }
+
     /// A server with this number of descriptors, of which each exchange uses one until its response.
     private final class ScarceServer: Sendable {
         struct State {

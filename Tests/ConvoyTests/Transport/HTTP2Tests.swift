@@ -257,15 +257,38 @@ import Testing
 
         /// Up to 7.88.1, libcurl takes the error of a connection for the end of the response.
         @Test func aResponseWithoutALengthThatAConnectionErrorCutsIsAnError() async throws {
+            let server = try await HTTP2Server { [HTTP2Server.beginning($0.number)] }
+            defer { server.shutDown() }
+            for frames in [HTTP2Server.end(1), HTTP2Server.badSettings] {
+                let client = RecordingClient()
+                let prepared = try PreparedRequest(Request<Data>.get(server.url()).core, baseURL: nil)
+                // Another transport would use the first one's connection, and stream 3.
+                var options = ConnectionOptions.trustingTestAuthority()
+                options.connectTimeout = .seconds(frames == HTTP2Server.badSettings ? 29 : 28)
+                let transport = try CurlTransport(options)
+                try transport.makeTask(for: prepared, client: client).resume()
+                await turns(within: .seconds(30)) { client.calls.events.contains { $0 == .data(Data("part".utf8)) } }
+                server.write(frames)
+                await turns(within: .seconds(30)) {
+                    client.calls.events.contains { if case .end = $0 { true } else { false } }
+                }
+                let isCut = frames == HTTP2Server.badSettings
+                #expect(client.calls.events.last == .end(isCut ? .connectionLost : nil))
+                withExtendedLifetime(transport) {}
+            }
+        }
+
+        /// After a GOAWAY, libcurl also closes the connection of a complete response.
+        @Test func theLastResponseOfAConnectionThatTheServerEndsIsComplete() async throws {
             let server = try await HTTP2Server { stream in
-                let frames = [HTTP2Server.beginning(stream.number)]
-                return frames + [stream.number == 1 ? HTTP2Server.end(stream.number) : HTTP2Server.badSettings]
+                [
+                    HTTP2Server.beginning(stream.number), HTTP2Server.goAway(after: stream.number),
+                    HTTP2Server.end(stream.number),
+                ]
             }
             defer { server.shutDown() }
-            let complete = try await Sending(Request<Data>.get(server.url()), over: transport()).response()
-            #expect(complete.value == Data("partial".utf8))
-            let error = try await Sending(Request<Data>.get(server.url()), over: transport()).error()
-            #expect(error.code == .connectionLost, "\(error)")
+            let response = try await Sending(Request<Data>.get(server.url()), over: transport()).response()
+            #expect(response.value == Data("partial".utf8))
         }
 
         /// The time of an attempt includes the wait for a connection that another request opens.

@@ -47,7 +47,9 @@
         static let remembersFreedLine = (0x07_54_00..<0x08_01_00).contains(version)
 
         /// Whether an error of an HTTP/2 connection ends its responses as complete (``CurlTransfer/mayBeCut``).
-        static let acceptsCutStreams = version <= 0x07_58_01
+        ///
+        /// Versions before 7.88 have the error too, but do not log a GOAWAY, which also closes a connection.
+        static let acceptsCutStreams = (0x07_58_00...0x07_58_01).contains(version)
 
         /// Whether libcurl may reuse TLS sessions.
         ///

@@ -17,8 +17,10 @@
         case refused
         /// libcurl looks for another connection.
         case retry
-        /// libcurl closes the connection at the end of the request.
+        /// libcurl closes a connection at the end of the request: the request's own, or one that exceeds the limit.
         case closing
+        /// libcurl keeps the request's connection.
+        case kept
 
         init?(_ text: UnsafeRawBufferPointer) {
             // A fast check comes first, because most of the many log lines match none of these.
@@ -47,6 +49,8 @@
                     self = .retry
                 } else if Self.hasPrefix(text, "Closing connection") {
                     self = .closing
+                } else if Self.hasPrefix(text, "Connection #") {
+                    self = .kept
                 } else {
                     return nil
                 }

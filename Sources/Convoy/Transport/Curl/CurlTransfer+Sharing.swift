@@ -75,7 +75,7 @@
             leaveConnection()
             place.connection = connection
             place.stream = nil
-            place.isHeard = true
+            (place.isHeard, place.isClosed) = (true, false)
             place.timesSent += 1
             loop.release(loop.sharing.arrive(self, on: connection))
         }
@@ -132,6 +132,7 @@
             case .refused: (place.isRefused, place.isHeard) = (true, false)
             case .retry: place.isHeard = false
             case .closing: place.isClosed = true
+            case .kept: place.isClosed = false
             }
         }
 
@@ -169,11 +170,13 @@
         /// Whether a response without a length may be incomplete although libcurl reports success.
         ///
         /// Up to 7.88.1, libcurl takes an error of an HTTP/2 connection for the end of its responses, and closes the
-        /// connection. After a complete response it keeps the connection. While other requests use the connection,
-        /// libcurl does neither, so the error goes unnoticed.
+        /// connection. After a complete response it keeps the connection, unless the server has sent a GOAWAY. While
+        /// other requests use the connection, libcurl does neither, so the error goes unnoticed.
         var mayBeCut: Bool {
-            CurlLibrary.acceptsCutStreams && place.isClosed && parser.framing == .frames && hasHead
-                && missingBytes == nil
+            guard CurlLibrary.acceptsCutStreams, place.isClosed, let connection = place.connection,
+                parser.framing == .frames, hasHead, missingBytes == nil
+            else { return false }
+            return loop?.sharing.isEnding(connection) == false
         }
 
         /// Whether a code can mean that a connection accepts no more requests.

@@ -164,6 +164,9 @@
             lastStreams[connection] = min(stream, lastStreams[connection] ?? .max)
         }
 
+        /// Whether the server has announced the end of a connection.
+        func isEnding(_ connection: KeptConnections.Key) -> Bool { lastStreams[connection] != nil }
+
         /// Whether the server has said that it does not process a stream.
         func isRefused(_ stream: Int, on connection: KeptConnections.Key) -> Bool {
             lastStreams[connection].map { stream > $0 } ?? false
