@@ -30,16 +30,35 @@ struct EscapedText {
             while length < secret.count, start + length < bytes.count, bytes[start + length] == secret[length] {
                 length += 1
             }
-            let rest = bytes[(start + length)...]
-            let isClipped = length >= Self.clippedLength && Self.isClipped(rest)
+            let isClipped = length < secret.count && length >= Self.clippedLength && isClipped(at: start + length)
             return length == secret.count || isClipped ? starts[start]..<starts[start + length] : nil
         }
     }
 
-    /// Whether a text ends here, perhaps inside an escape, or has three dots.
-    private static func isClipped(_ rest: ArraySlice<UInt8>) -> Bool {
-        let text = String(decoding: rest.prefix(entityLength + 3), as: UTF8.self)
-        return text.wholeMatch(of: /(%[0-9A-Fa-f]?|\\(u[0-9A-Fa-f]{0,3})?|&#?[0-9A-Za-z]*)?(\.\.\..*)?/) != nil
+    /// Whether the text ends at an offset, perhaps inside an escape, or has three dots there.
+    private func isClipped(at start: Int) -> Bool {
+        var end = start
+        func skip(atMost count: Int, _ isMeant: (UInt8) -> Bool) {
+            for byte in bytes[end...].prefix(count) {
+                guard isMeant(byte) else { return }
+                end += 1
+            }
+        }
+        let isHex = { (byte: UInt8) in Character(UnicodeScalar(byte)).isHexDigit }
+        switch bytes[end...].first {
+        case UInt8(ascii: "%"):
+            end += 1
+            skip(atMost: 1, isHex)
+        case Self.backslash:
+            end += 1
+            skip(atMost: 1) { $0 == UInt8(ascii: "u") }
+            skip(atMost: 3, isHex)
+        case UInt8(ascii: "&"):
+            end += 1
+            skip(atMost: Self.entityLength - 2) { $0 == UInt8(ascii: "#") || $0.isASCIILetter || isHex($0) }
+        default: break
+        }
+        return bytes[end...].isEmpty || bytes[end...].starts(with: "...".utf8)
     }
 
     /// Decodes each escape once.

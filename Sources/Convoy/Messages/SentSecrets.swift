@@ -92,7 +92,9 @@ extension URLComponents {
 
 extension HeaderFields.Field {
     /// Whether the value has credentials of the `Digest` scheme.
-    fileprivate var isDigest: Bool { value.lowercased().hasPrefix("digest ") }
+    fileprivate var isDigest: Bool {
+        name.lowercased().hasSuffix("authorization") && value.lowercased().hasPrefix("digest ")
+    }
 
     /// The words of the value, without the names of cookies and without the scheme of credentials.
     fileprivate var secretWordsOfValue: [Substring] {

@@ -242,10 +242,10 @@ extension AnyRequestOperation {
         if let attempt = effects.launches { launchWithoutBlocking(attempt) }
     }
 
-    /// Begins an attempt, on the serial executor if that may block or run user code.
+    /// Begins an attempt on the current thread if that is safe, otherwise on the serial executor.
     ///
     /// The current thread may be a transport's, or that of a caller who resumes the operation. It must not wait for a
-    /// disk or run interceptors, and some transports cannot make a task on their thread.
+    /// disk or run interceptors. Tasks of a transport that is not reentrant cannot be made on the transport's thread.
     func launchWithoutBlocking(_ attempt: Int) {
         if state.withLock({ $0.usesDisk }) || asksInterceptors || !context.transport.isReentrant {
             onExecutor { self.launch(attempt) }

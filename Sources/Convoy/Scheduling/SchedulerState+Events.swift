@@ -140,7 +140,7 @@ extension SchedulerState {
         return answered(queueEntry)
     }
 
-    /// Starts or resumes an operation that has a response, so that it needs no connection and no slot.
+    /// Starts or resumes an operation without a slot, because the cache or a shared transfer has its response.
     func answered(_ queueEntry: QueueEntry) -> Effects {
         queueEntry.status = .inQueue
         if queueEntry.hasBegun { return Effects(resumes: true) }

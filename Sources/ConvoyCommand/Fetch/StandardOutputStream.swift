@@ -65,7 +65,7 @@ final class StandardOutputStream: OutputStream {
 
     /// - Parameter written: shared by all attempts of a request.
     static func make(_ state: State, written: Locked<Bool>) -> StandardOutputStream {
-        // No initializer of `OutputStream` has these parameters, and a subclass must call one of them.
+        // The properties are set after `init`, because no initializer of `OutputStream` has these parameters.
         let stream = StandardOutputStream(toMemory: ())
         (stream.state, stream.written, stream.terminalText) = (state, written, state.terminalText)
         return stream

@@ -75,7 +75,7 @@ struct LifeRow {
     }
 }
 
-/// A complete row, without the bytes of its body and its result.
+/// The row of a job. `body` and `result` are the numbers of rows in the tables with these names.
 struct JobRow {
     static let columns = """
         position, id, kind, state, priority, due, due_clock, not_before, expires, needs, missing, behind, grp, key, key_policy, \

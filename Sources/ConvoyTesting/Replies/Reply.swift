@@ -13,10 +13,11 @@ import Foundation
 /// let anything = Reply(steps: [.write(Data("HTTP/1.1 200".utf8)), .reset])
 /// ```
 ///
-/// Factories write a correct response: status line, the given fields, `Content-Length`, and `Connection: close` if the
-/// reply closes the connection. `Content-Length` is omitted if the fields contain it or `Transfer-Encoding`. No `Date`
-/// and no `Server` field is added, so the bytes are the same on every run. HEAD requests and the codes 1xx, 204 and 304
-/// get no body.
+/// Factories, except `raw`, write a correct response: status line, the given fields and the framing. The framing is
+/// `Transfer-Encoding` for `chunked`, otherwise `Content-Length`. It is omitted for 1xx, 204 and 304, and if the given
+/// fields contain either name. `Connection: close` is added if the server closes the connection after the reply. A step
+/// that closes the connection adds no field. No `Date` and no `Server` field is added, so the bytes are the same on
+/// every run. HEAD requests and the codes 1xx, 204 and 304 get no body.
 ///
 /// ## Concurrency
 /// A reply is a value without a reference to a server; use it from any thread. Copies share only a ``Gate``.

@@ -23,7 +23,9 @@ func plan(
     return RunPlan(HTTPFileReader.read(text), surroundings, wishes)
 }
 
-/// Builds the requests of a file that use no values of responses.
+/// Builds all requests of a file.
+///
+/// Throws if the plan has a problem, or if a request uses a value of a response.
 func built(_ text: String, _ surroundings: Surroundings = surroundings()) throws -> [BuiltRequest] {
     let plan = plan(text, surroundings)
     if let problem = plan.problems.first { throw problem }

@@ -90,9 +90,9 @@ final class SchedulerWorld {
         var order = 0
         var queueNumber: UInt64 = 0
 
-        /// Whether the operation has sent something and has not ended.
+        /// Whether others with the same exclusion name must wait: the operation has sent something and has not ended.
         ///
-        /// Operations that share the transfer of another operation send nothing.
+        /// An operation that shares the transfer of another one sends nothing, so it excludes no others.
         var excludesOthers: Bool { hasSent && ends == 0 }
 
         var isDependent: Versioned<Bool> { Versioned(unfinished > 0, version: dependencyChanges &+ 1) }

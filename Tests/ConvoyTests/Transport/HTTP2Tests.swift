@@ -263,7 +263,7 @@ import Testing
                 let client = RecordingClient()
                 let prepared = try PreparedRequest(Request<Data>.get(server.url()).core, baseURL: nil)
                 // Another transport would use the first one's connection, and stream 3.
-                var options = ConnectionOptions.trustingTestAuthority()
+                var options = try ConnectionOptions.trustingTestAuthority()
                 options.connectTimeout = .seconds(frames == HTTP2Server.badSettings ? 29 : 28)
                 let transport = try CurlTransport(options)
                 try transport.makeTask(for: prepared, client: client).resume()
@@ -272,7 +272,8 @@ import Testing
                 await turns(within: .seconds(30)) {
                     client.calls.events.contains { if case .end = $0 { true } else { false } }
                 }
-                let isCut = frames == HTTP2Server.badSettings
+                // Earlier versions do not log what ends a connection.
+                let isCut = frames == HTTP2Server.badSettings && CurlLibrary.version >= 0x07_58_00
                 #expect(client.calls.events.last == .end(isCut ? .connectionLost : nil))
                 withExtendedLifetime(transport) {}
             }

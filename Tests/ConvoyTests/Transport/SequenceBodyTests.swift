@@ -116,9 +116,9 @@
             try await server.expectNothingWhole()
         }
 
-        /// The server stops reading.
+        /// The server stops reading the upload.
         ///
-        /// Other requests serve as the test's measure of time.
+        /// 300 other requests then give the client time to ask the sequence for more chunks.
         @Test func aSequenceIsReadOnlyAsFastAsTheNetwork() async throws {
             let server = try TestServer()
             defer { server.shutDown() }

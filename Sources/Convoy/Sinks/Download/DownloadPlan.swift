@@ -13,10 +13,12 @@ public enum ExistingFile: String, Sendable, CaseIterable {
     case rename
     /// Keeps the existing file as the output and sends nothing, if the file's name is known.
     ///
-    /// If the response decides the name, the new file is downloaded and then discarded.
+    /// If the response decides the name, the new file is downloaded. It is then discarded if that name exists already
+    /// and no digest is given.
     ///
-    /// With a digest, an existing file with another digest is replaced. Without a digest, the download fails with
-    /// `.destinationExists` if the name belongs to anything but a file or a link to a file.
+    /// With a digest, an existing file with another digest is replaced. Without a digest, the download fails if the
+    /// name belongs to anything but a file or a link to a file. The error is `.destinationUnwritable` if this is known
+    /// before the request is sent and the name is not a link. Otherwise the error is `.destinationExists`.
     case skip
     /// Replaces the existing file as with ``overwrite``, unless the server responds that the file is current (304).
     ///

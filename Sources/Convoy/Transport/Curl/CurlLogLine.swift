@@ -12,15 +12,17 @@
         /// The stream of the request on its connection.
         case stream(Int)
         /// The server ends the connection, and processes no stream above this one (RFC 9113, section 6.8).
-        case goAway(lastStream: Int)
+        ///
+        /// It is graceful with the error code `NO_ERROR`.
+        case goAway(lastStream: Int, isGraceful: Bool)
         /// The server has not processed the request (RFC 9113, section 8.7).
         case refused
         /// libcurl looks for another connection.
         case retry
-        /// libcurl closes a connection at the end of the request: the request's own, or one that exceeds the limit.
+        /// libcurl closes a connection at the end of the request.
         case closing
-        /// libcurl keeps the request's connection.
-        case kept
+        /// The next connection that libcurl closes is the oldest, not the request's own.
+        case closesOldest
 
         init?(_ text: UnsafeRawBufferPointer) {
             // A fast check comes first, because most of the many log lines match none of these.
@@ -40,7 +42,7 @@
                 guard words.contains("ved GOAWAY, "), let range = words.range(of: "last_stream="),
                     let number = Int(words[range.upperBound...].prefix { $0.isASCII && $0.isNumber })
                 else { return nil }
-                self = .goAway(lastStream: number)
+                self = .goAway(lastStream: number, isGraceful: words.contains("error=0,"))
             case UInt8(ascii: "R"):
                 guard Self.hasPrefix(text, "REFUSED_STREAM, retrying") else { return nil }
                 self = .refused
@@ -49,8 +51,8 @@
                     self = .retry
                 } else if Self.hasPrefix(text, "Closing connection") {
                     self = .closing
-                } else if Self.hasPrefix(text, "Connection #") {
-                    self = .kept
+                } else if Self.hasPrefix(text, "Connection cache is full") {
+                    self = .closesOldest
                 } else {
                     return nil
                 }

@@ -22,6 +22,8 @@
         var isRefused = false
         /// Whether libcurl has closed the connection at the end of the request.
         var isClosed = false
+        /// Whether libcurl is about to close another connection, because it keeps too many.
+        var closesOldest = false
         /// How often the current handle has sent the request.
         var timesSent = 0
         var veto: Veto?
@@ -128,11 +130,12 @@
             case .stream(let number):
                 place.stream = number
                 loop.sharing.begin(number, on: connection)
-            case .goAway(let last): if place.isHeard { loop.sharing.giveUp(connection, after: last) }
+            case .goAway(let last, let isGraceful):
+                if place.isHeard { loop.sharing.giveUp(connection, after: last, isGraceful: isGraceful) }
             case .refused: (place.isRefused, place.isHeard) = (true, false)
             case .retry: place.isHeard = false
-            case .closing: place.isClosed = true
-            case .kept: place.isClosed = false
+            case .closing: (place.isClosed, place.closesOldest) = (place.isClosed || !place.closesOldest, false)
+            case .closesOldest: place.closesOldest = true
             }
         }
 
@@ -170,8 +173,9 @@
         /// Whether a response without a length may be incomplete although libcurl reports success.
         ///
         /// Up to 7.88.1, libcurl takes an error of an HTTP/2 connection for the end of its responses, and closes the
-        /// connection. After a complete response it keeps the connection, unless the server has sent a GOAWAY. While
-        /// other requests use the connection, libcurl does neither, so the error goes unnoticed.
+        /// connection. After a complete response it keeps the connection, unless the server has announced its end.
+        /// While other requests use the connection, libcurl does neither. The error then goes unnoticed, as it does
+        /// after a graceful GOAWAY.
         var mayBeCut: Bool {
             guard CurlLibrary.acceptsCutStreams, place.isClosed, let connection = place.connection,
                 parser.framing == .frames, hasHead, missingBytes == nil

@@ -199,6 +199,7 @@
                 timesSent -= 1
                 return sendAgain()
             }
+            let isCut = code == 0 && mayBeCut
             if isShareable {
                 if goesOn(after: code, handle) { return }
                 if isTimeOver(code) { giveUpConnection() }
@@ -223,7 +224,7 @@
                 error = self.error(of: code, handle)
             }
             if error == nil, !hasHead { error = .headerCut }
-            if error == nil, code == 0, mayBeCut { error = .streamCut }
+            if error == nil, isCut { error = .streamCut }
             leaveLoop()
             phase = .ended
             flush()

@@ -75,7 +75,7 @@
 
         private var origins: [String: Origin] = [:]
         /// The last processed stream of connections that the server is closing.
-        private var lastStreams: [KeptConnections.Key: Int] = [:]
+        private var lastStreams: [KeptConnections.Key: (stream: Int, isGraceful: Bool)] = [:]
 
         /// The number of origins above which origins without active or waiting requests are removed.
         private var rememberedOrigins = Self.leastRememberedOrigins
@@ -159,17 +159,17 @@
         }
 
         /// Called when the server has announced the last stream that it processes on a connection.
-        mutating func giveUp(_ connection: KeptConnections.Key, after stream: Int) {
+        mutating func giveUp(_ connection: KeptConnections.Key, after stream: Int, isGraceful: Bool) {
             if lastStreams.count > Self.rememberedConnections { lastStreams = [:] }
-            lastStreams[connection] = min(stream, lastStreams[connection] ?? .max)
+            lastStreams[connection] = (min(stream, lastStreams[connection]?.stream ?? .max), isGraceful)
         }
 
-        /// Whether the server has announced the end of a connection.
-        func isEnding(_ connection: KeptConnections.Key) -> Bool { lastStreams[connection] != nil }
+        /// Whether the server has announced the end of a connection, without an error.
+        func isEnding(_ connection: KeptConnections.Key) -> Bool { lastStreams[connection]?.isGraceful == true }
 
         /// Whether the server has said that it does not process a stream.
         func isRefused(_ stream: Int, on connection: KeptConnections.Key) -> Bool {
-            lastStreams[connection].map { stream > $0 } ?? false
+            lastStreams[connection].map { stream > $0.stream } ?? false
         }
     }
 #endif
