@@ -75,7 +75,9 @@ struct LifeRow {
     }
 }
 
-/// The row of a job. `body` and `result` are the numbers of rows in the tables with these names.
+/// The row of a job.
+///
+/// `body` and `result` are the numbers of rows in the tables with these names.
 struct JobRow {
     static let columns = """
         position, id, kind, state, priority, due, due_clock, not_before, expires, needs, missing, behind, grp, key, key_policy, \
