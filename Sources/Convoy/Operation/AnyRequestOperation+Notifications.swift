@@ -79,7 +79,7 @@ extension AnyRequestOperation {
 extension OperationState {
     /// Who is notified of a change of state.
     enum NotificationTargets {
-        /// Nobody, because only the library has the operation. On Linux, notifying Foundation takes five locks.
+        /// None: no code outside Convoy refers to the operation, and on Linux notifying Foundation takes five locks.
         case none
         /// Foundation: a queue, a dependent that is not a request, or a thread may wait for the operation.
         case foundation

@@ -244,8 +244,8 @@ extension AnyRequestOperation {
 
     /// Begins an attempt on the current thread if that is safe, otherwise on the serial executor.
     ///
-    /// The current thread may be a transport's, or that of a caller who resumes the operation. It must not wait for a
-    /// disk or run interceptors. Tasks of a transport that is not reentrant cannot be made on the transport's thread.
+    /// The current thread may belong to a ``Transport`` or to a caller of ``resume()``. It must not wait for a disk or
+    /// run a ``RequestInterceptor``. A transport that is not reentrant cannot make a task on its own thread.
     func launchWithoutBlocking(_ attempt: Int) {
         if state.withLock({ $0.usesDisk }) || asksInterceptors || !context.transport.isReentrant {
             onExecutor { self.launch(attempt) }
