@@ -71,13 +71,8 @@ extension Attempt {
         var plain = head
         // The library added the range. For the original request the result is the complete file, so it counts as a 200.
         if resumePoint != nil, head.statusCode == 206 { plain.statusCode = 200 }
-        let refusal = rules.refusal(of: plain, defaults)
-        guard let download else {
-            guard refusal == nil, head.statusCode == 206, !request.headerFields.contains("Range") else {
-                return (nil, refusal)
-            }
-            return (nil, RequestError(.badResponse, "the server answered 206 with a part that was not requested"))
-        }
+        let refusal = rules.refusal(of: plain, defaults) ?? rangeRefusal(head)
+        guard let download else { return (nil, refusal) }
         let answer = download.judge(
             head, continuing: resumePoint, asksForRange: request.headerFields.contains("Range"),
             isRefused: refusal != nil)
@@ -89,6 +84,25 @@ extension Attempt {
                 answer, refusal ?? RequestError(.badResponse, reason, response: head, underlying: UnexpectedRange())
             )
         }
+    }
+
+    /// Why a partial response does not fit the caller's own `Range` field (RFC 9110, section 15.3.7).
+    ///
+    /// Responses to several ranges, or to another unit, are not checked.
+    private func rangeRefusal(_ head: ResponseHead) -> RequestError? {
+        guard resumePoint == nil, head.statusCode == 206 else { return nil }
+        guard let asked = request.headerFields["Range"] else {
+            // A download has its own error.
+            guard download == nil else { return nil }
+            return RequestError(.badResponse, "the server answered 206 with a part that was not requested")
+        }
+        guard let range = ByteRange(asked) else { return nil }
+        let fields = head.headerFields.values(of: "Content-Range")
+        guard fields.count == 1, let content = ContentRange(fields[0]), range.admits(content) else {
+            let sent = fields.isEmpty ? "no Content-Range" : fields.joined(separator: ", ").debugDescription
+            return RequestError(.badResponse, "the server answered 206 with \(sent) to the request for \(asked)")
+        }
+        return nil
     }
 
     /// Makes the sink for a body, unless the server announces more bytes than the caller allows.

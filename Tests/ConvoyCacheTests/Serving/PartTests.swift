@@ -23,9 +23,11 @@ struct PartTests {
                 ],
                 body: isStored ? "012345" : "01234567890123456789")
         }
-        _ = try await world.get { $0.header("Range", "bytes=2-7") }
+        let isUsual = range.hasPrefix("2-")
+        _ = try await world.get { $0.header("Range", isUsual ? "bytes=2-8" : "bytes=9223372036854775800-") }
         try #require(world.cache.statistics.entryCount == (isStored ? 1 : 0))
-        _ = try await world.get { $0.header("Range", "bytes=3-4") }
+        // Without a stored part, the server answers with another range than the requested one, which fails.
+        _ = try? await world.get { $0.header("Range", "bytes=3-4") }
         #expect(world.cache.statistics.hits == (isStored ? 1 : 0))
     }
 

@@ -528,4 +528,17 @@ import Testing
         #expect(ending.errors.contains("127.0.0.1"))
         #expect(ending.errors.contains("\(port)"))
     }
+
+    /// `--range` saves no other range than the requested one; as with curl, a 200 is the complete body.
+    @Test(arguments: [
+        Reply.status(206, body: "01234"),
+        .status(206, headerFields: [("Content-Range", "bytes 0-4/10")], body: "01234"),
+    ])
+    func aRangeFailsIfTheServerSendsOtherBytes(_ reply: Reply) async throws {
+        server.respond { _ in reply }
+        let output = directory.url.appending(path: "range").path
+        let ending = try await ConvoyProcess(["fetch", "--no-config", "-r", "5-9", "-o", output, url("/page")]).ended()
+        #expect(ending.status == 1, "\(ending.errors)")
+        #expect(!FileManager.default.fileExists(atPath: output))
+    }
 }

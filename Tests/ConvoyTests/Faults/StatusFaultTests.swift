@@ -57,6 +57,16 @@
             #expect(asked.value == Data("hello".utf8))
         }
 
+        /// A 206 with other bytes than requested is a bad response.
+        @Test(arguments: ["bytes 0-4/100", "bytes 5-12/100", "5-9", nil])
+        func anotherPartIsABadResponse(contentRange: String?) async throws {
+            let fields = contentRange.map { [("Content-Range", $0)] } ?? []
+            let reply = Reply.status(206, headerFields: fields, body: "hello")
+            let error = try await Fault.error(of: reply, closes: false) { $0.header("Range", "bytes=5-9") }
+            #expect(error.code == .badResponse, "\(error)")
+            #expect(error.message.contains("bytes=5-9"), "\(error)")
+        }
+
         // MARK: Responses without a body
 
         private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"

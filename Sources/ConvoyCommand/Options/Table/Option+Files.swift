@@ -42,7 +42,7 @@ extension Option {
         },
         Option(
             "-r, --range BYTES", .files, for: [.fetch, .cache(.why)], "only these bytes, such as 0-499",
-            detail: "only these bytes of the body, such as 0-499, 500- or -500"
+            detail: "only these bytes of the body, such as 0-499, 500- or -500; a server may send the complete body"
         ) { $0.fetch.sending.range = try SendingOptions.range($1) },
         digestOption(.sha256, "SHA-256", 64),
         digestOption(.sha512, "SHA-512", 128),

@@ -1,9 +1,8 @@
 // The Range field of a request: RFC 9110, section 14.1.
-import Convoy
 import Foundation
 
 /// A single byte range of a request.
-enum ByteRange: Sendable, Equatable {
+package enum ByteRange: Sendable, Equatable {
     /// From a first position to a last one; nil means the end of the representation.
     case from(Int64, through: Int64?)
     /// This many bytes at the end of the representation.
@@ -12,7 +11,7 @@ enum ByteRange: Sendable, Equatable {
     /// Parses a field with one range.
     ///
     /// It returns nil for several ranges, another unit or invalid syntax.
-    init?(_ text: String) {
+    package init?(_ text: String) {
         let text = text.trimmingBlanks
         guard text.lowercased().hasPrefix("bytes=") else { return nil }
         let parts = text.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
@@ -33,7 +32,7 @@ enum ByteRange: Sendable, Equatable {
     }
 
     /// The positions that the range selects in a representation; nil if it selects none (416).
-    func positions(in totalBytes: Int64) -> Range<Int64>? {
+    package func positions(in totalBytes: Int64) -> Range<Int64>? {
         switch self {
         case .from(let first, let last):
             guard first < totalBytes else { return nil }
@@ -41,6 +40,19 @@ enum ByteRange: Sendable, Equatable {
         case .suffix(let count):
             guard count > 0, totalBytes > 0 else { return nil }
             return max(0, totalBytes - count)..<totalBytes
+        }
+    }
+
+    /// Whether a partial response begins with the first requested byte and has no byte after the last one.
+    ///
+    /// A server may send fewer bytes than requested (RFC 9110, section 15.3.7).
+    func admits(_ content: ContentRange) -> Bool {
+        guard let range = content.range else { return false }
+        switch self {
+        case .from(let first, let last): return range.lowerBound == first && range.upperBound - 1 <= last ?? .max
+        case .suffix(let count):
+            guard let total = content.totalBytes else { return range.upperBound - range.lowerBound <= count }
+            return range.lowerBound == max(0, total - count)
         }
     }
 }
