@@ -23,6 +23,7 @@ extension ScriptReader {
             operation.strength > strength
         {
             index += 1
+            try countLink()
             left = .binary(operation, left, try binary(above: operation.strength))
         }
         return left
@@ -163,12 +164,14 @@ extension ScriptReader {
         var value = value
         while true {
             if take("[") {
+                try countLink()
                 value = .member(value, try expression())
                 try need("]")
                 continue
             }
             guard isNext(".") || isNext("?."), tokens[index + 1].token != .name("forEach") else { return value }
             index += 1
+            try countLink()
             let name = try needName()
             guard isNext("(") else {
                 value = .member(value, .literal(.string(name)))

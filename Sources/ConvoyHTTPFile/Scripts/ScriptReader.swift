@@ -7,6 +7,8 @@ struct ScriptReader {
     var tokens: [ScriptLexer.Placed]
     var index = 0
     var depth = 0
+    /// The number of operators, members and calls in the statement, each of which adds a level to its tree.
+    private var linkCount = 0
     /// The names of earlier `const`, `let` and `var`, and of parameters and loop elements around the next token.
     var constants: Set<String> = []
     /// The names that earlier statements outside of this text define.
@@ -15,6 +17,8 @@ struct ScriptReader {
 
     /// The maximum nesting, because each level needs stack.
     private static let mostLevels = 64
+    /// The maximum number of operators, members and calls in a statement.
+    private static let mostLinks = 1_000
 
     private init(_ text: String, at position: Position) throws(Problem) {
         characters = Array(text)
@@ -97,6 +101,15 @@ struct ScriptReader {
         return try read(&self)
     }
 
+    /// Counts an operator, member or call of the statement.
+    mutating func countLink() throws(Problem) {
+        linkCount += 1
+        guard linkCount <= Self.mostLinks else {
+            throw Script.problem(
+                place, "this statement has more than \(Self.mostLinks) operators, members and calls: split it")
+        }
+    }
+
     // MARK: Statements
 
     private mutating func statements(until end: ScriptLexer.Token) throws(Problem) -> [Script.Statement] {
@@ -122,6 +135,9 @@ struct ScriptReader {
     }
 
     private mutating func actions() throws(Problem) -> [Script.Action] {
+        let outerCount = linkCount
+        linkCount = 0
+        defer { linkCount = outerCount }
         guard case .name(let word) = next else {
             // A string alone, such as "use strict", has no effect and is ignored.
             if case .text = next {

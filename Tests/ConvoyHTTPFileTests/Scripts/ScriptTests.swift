@@ -189,6 +189,19 @@ import Testing
         #expect(throws: Problem.self) { try ScriptReader.read(blocks, at: Position(line: 1, column: 1)) }
     }
 
+    /// Each operator, member and call adds a level to the tree of its statement.
+    @Test(arguments: [("1", "+1"), ("response.body", ".a"), ("response.body", "[0]"), ("response.body", ".trim()")])
+    func tooManyLinksAreRefused(_ start: String, _ link: String) throws {
+        func read(_ count: Int) throws {
+            let statement = "client.log(\(start)\(String(repeating: link, count: count)));"
+            _ = try ScriptReader.read(
+                "client.log(1+1); \(statement) \(statement)", at: Position(line: 1, column: 1))
+        }
+        try read(1_000)
+        #expect(throws: Problem.self) { try read(1_001) }
+        #expect(throws: Problem.self) { try read(100_000) }
+    }
+
     @Test func everyBeginningOfAScriptIsReadOrRefused() throws {
         let script =
             "client.test('a', () => { const b = `x${response.body.c[0]}`; client.assert(b == 1 ? 2 : 3, 'm') })"
