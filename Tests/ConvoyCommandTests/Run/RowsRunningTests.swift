@@ -141,6 +141,15 @@ import Testing
         #expect(paths.count == 6)
     }
 
+    @Test(arguments: ["id\n1\n", "1", "0123456789abcdef\nnotes\n"])
+    func aFileWithOtherLinesIsNoJournal(_ content: String) async throws {
+        let rows = try write("id\n1\n", to: "d.csv")
+        let file = try write(content, to: "other")
+        let ending = try await run("GET BASE/{{id}}", ["--each", rows, "--done", file])
+        #expect(ending.status == (content == "1" ? 0 : 2))
+        #expect(try String(contentsOfFile: file, encoding: .utf8).hasPrefix(content))
+    }
+
     @Test func partsTakeEachRowOnce() async throws {
         let rows = try write("id\n" + (1...60).map { "\($0)\n" }.joined(), to: "d.csv")
         for part in 1...3 {

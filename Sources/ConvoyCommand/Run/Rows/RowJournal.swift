@@ -29,6 +29,7 @@ final class RowJournal: Sendable {
         }
         var known: Set<UInt64> = []
         var splitter = LineSplitter()
+        var lines: [NumberedLine] = []
         var block = [UInt8](repeating: 0, count: 64 << 10)
         while true {
             let count = block.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
@@ -39,16 +40,29 @@ final class RowJournal: Sendable {
                 throw refusal(code)
             }
             if count == 0 { break }
-            for case .text(let line) in splitter.split(block[..<count]).map(\.content) where line.utf8.count == 16 {
+            lines = splitter.split(block[..<count])
+            guard lines.allSatisfy(Self.isOwn) else { break }
+            for case .text(let line) in lines.map(\.content) where line.utf8.count == 16 {
                 if let key = UInt64(line, radix: 16) { known.insert(key) }
             }
         }
+        let last = splitter.finish()
+        guard lines.allSatisfy(Self.isOwn), last.map(Self.isOwn) != false else {
+            close(descriptor)
+            throw UsageError("--done: \(path) contains other lines than those of --done: name another file")
+        }
         (self.descriptor, self.known) = (descriptor, known)
         // Ends a truncated line.
-        if splitter.finish() != nil, let code = write("\n") { throw refusal(code) }
+        if last != nil, let code = write("\n") { throw refusal(code) }
     }
 
     deinit { close(descriptor) }
+
+    /// Whether a line is a hash, empty, or what a power failure left of hashes.
+    private static func isOwn(_ line: NumberedLine) -> Bool {
+        guard case .text(let text) = line.content else { return false }
+        return text.utf8.count < 32 && text.allSatisfy(\.isHexDigit)
+    }
 
     func has(_ row: Row) -> Bool { known.contains(Self.key(of: row)) }
 
