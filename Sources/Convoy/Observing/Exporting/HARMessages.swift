@@ -21,11 +21,13 @@ struct HARStyle: Sendable {
         return revealsSecrets ? reference.text : secretWords.redacted(reference: reference.text)
     }
 
-    /// - Parameter secrets: secrets of the request that a response may repeat. They are not replaced in `Date` and in
-    ///   the fields that describe the body, because readers of the archive need these fields.
-    func value(_ field: HeaderFields.Field, without secrets: SentSecrets) -> String {
-        let plain = ["Content-Type", "Content-Length", "Content-Encoding", "Date"]
-        return plain.contains { $0.equalsIgnoringCase(field.name) } ? value(field) : secrets.hidden(in: value(field))
+    /// - Parameter secrets: secrets of the request that a response may repeat. They are not replaced in a valid `Date`
+    ///   or `Content-Length`, which readers of the archive need.
+    func value(_ field: HeaderFields.Field, without secrets: SentSecrets, _ now: Date = Date()) -> String {
+        let isPlain =
+            field.name.equalsIgnoringCase("Content-Length") && Int64(field.value) != nil
+            || field.name.equalsIgnoringCase("Date") && HTTPDate(field.value, now: now) != nil
+        return isPlain ? value(field) : secrets.hidden(in: value(field))
     }
 
     private func value(_ field: HeaderFields.Field) -> String {
@@ -111,7 +113,7 @@ extension AttemptRecord {
         var json: JSONValue = [
             "status": .integer(Int64(statusCode ?? 0)), "statusText": "", "httpVersion": .string(httpVersion),
             "cookies": .array(fields.values(of: "Set-Cookie").compactMap { setCookie($0, style, now) }),
-            "headers": style.fields(fields, without: secrets), "content": content(style, fields, body),
+            "headers": style.fields(fields, without: secrets), "content": content(style, fields, body, secrets),
             "redirectURL": .string(location.map { style.value($0, without: secrets) } ?? ""),
             "headersSize": .integer(receivedHeaderBytes > 0 ? receivedHeaderBytes : -1),
             "bodySize": .integer(bodyBytes),
@@ -120,10 +122,12 @@ extension AttemptRecord {
         return json
     }
 
-    private func content(_ style: HARStyle, _ fields: HeaderFields, _ body: Data?) -> JSONValue {
+    private func content(
+        _ style: HARStyle, _ fields: HeaderFields, _ body: Data?, _ secrets: SentSecrets
+    ) -> JSONValue {
         var content: JSONValue = [
             "size": .integer(transfer.download.completedBytes - transfer.resumedBytes),
-            "mimeType": .string(fields["Content-Type"] ?? "x-unknown"),
+            "mimeType": .string(fields["Content-Type"].map { secrets.hidden(in: $0) } ?? "x-unknown"),
         ]
         guard let body, response != nil, body.count <= style.bodyLimitBytes else { return content }
         let text = style.text(body, contentType: fields["Content-Type"])
