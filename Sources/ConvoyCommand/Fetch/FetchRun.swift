@@ -68,7 +68,7 @@ struct FetchRun {
         await batch.finished()
         ticker?.stop()
         if interruption.reason != nil { setup.reportRest(items.rest) }
-        if setup.cache != nil || !setup.monitors.isEmpty { await manager.drain() }
+        if setup.cache != nil || !setup.monitors.isEmpty { await manager.drainBriefly() }
         return reporter.ended(after: .now - start, reason: interruption.reason)
     }
 
@@ -128,5 +128,19 @@ struct FetchRun {
         configuration.interceptors = setup.interceptors
         configuration.monitors = setup.monitors + (report.wantsSteps ? [monitor] : [])
         return RequestManager(configuration: configuration)
+    }
+}
+
+extension RequestManager {
+    /// Waits for the monitors, and at most five seconds for the cache's background validations.
+    ///
+    /// Without the limit, a server that does not answer would delay the exit by its timeout and all retries.
+    func drainBriefly() async {
+        let limit = Task {
+            try await Task.sleep(for: .seconds(5))
+            cancelAll()
+        }
+        await drain()
+        limit.cancel()
     }
 }

@@ -52,7 +52,7 @@ struct GraphRun: Sendable {
         func finished(drains: Bool) async {
             source.finish()
             await batch.finished()
-            if drains { await manager.drain() }
+            if drains { await manager.drainBriefly() }
         }
     }
 

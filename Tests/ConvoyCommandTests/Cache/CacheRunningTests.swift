@@ -219,6 +219,21 @@ import Testing
         #expect(requestCount == 5)
     }
 
+    /// A server that never answers a background validation delays the exit by five seconds only.
+    @Test(.timeLimit(.minutes(1))) func aBackgroundValidationDoesNotHoldTheProcess() async throws {
+        server.respond { request in
+            if request.value(of: "If-None-Match") != nil { return .status(304).stalling() }
+            return .status(
+                200, headerFields: [("Cache-Control", "max-age=0, stale-while-revalidate=1000"), ("ETag", "\"v1\"")],
+                body: "body")
+        }
+        for _ in 0..<2 {
+            let ending = try await convoy("fetch", "--no-config", cache, "-s", url("/revalidated"))
+            #expect(ending.status == 0 && ending.output == "body", "\(ending.errors)")
+        }
+        #expect(requestCount == 2)
+    }
+
     @Test func aLookupDoesNotCreateACache() async throws {
         for verb in [["status"], ["list"], ["why", url("/a")], ["clear"]] {
             let ending = try await ConvoyProcess(["cache"] + verb + [cache]).ended()
