@@ -225,7 +225,7 @@ extension AnyRequestOperation: ExecutorMember {
     /// The place for a handler: the caller's choice, the manager's, or the serial executor.
     func place(_ delivery: Delivery?) -> CallbackPlace { (delivery ?? context.callbacks)?.place ?? .executor }
 
-    /// Runs user code on the serial executor, in the order of the calls.
+    /// Runs code on the serial executor, in the order of the calls.
     func onExecutor(_ work: @escaping @Sendable () -> Void) {
         if state.withLock({ $0.executor.add(work) }) { context.executors(qualityOfService).submit(self) }
     }

@@ -30,7 +30,7 @@ extension PreparedRequest {
         }
     }
 
-    /// Removes what must not be sent to another origin: secrets and the `Host` field.
+    /// Removes what must not be sent to another origin: secrets, the `Host` field and the URL's user name and password.
     ///
     /// - Throws: `.invalidRequest` when the URL becomes invalid.
     mutating func dropWhatIsBoundToItsOrigin() throws(RequestError) {

@@ -3,11 +3,11 @@ import Foundation
 
 /// When a failed request is sent again, how often, and after which wait.
 ///
-/// By default only requests that are safe to repeat are retried: those with an idempotent method (RFC 9110, section
-/// 9.2.2) or a non-empty `Idempotency-Key`. The wait before retry *n* is a random part of `baseDelay` doubled *n* - 1
-/// times, at most `maxDelay`. This full jitter spreads clients that failed at the same time. Tests can set a constant
-/// `RequestManager.Configuration.jitter`. A `Retry-After` of the response, up to ``maxRetryAfter``, is added to the
-/// wait.
+/// A manager retries nothing by default. A policy by default retries only requests that are safe to repeat: those with
+/// an idempotent method (RFC 9110, section 9.2.2) or a non-empty `Idempotency-Key`. The wait before retry *n* is a
+/// random part of `baseDelay` doubled *n* - 1 times, at most `maxDelay`. This full jitter spreads clients that failed
+/// at the same time. Tests can set a constant `RequestManager.Configuration.jitter`. A `Retry-After` of the response,
+/// up to ``maxRetryAfter``, is added to the wait.
 ///
 /// ```swift
 /// var policy = RetryPolicy.standard

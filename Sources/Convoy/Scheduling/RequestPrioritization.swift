@@ -2,7 +2,7 @@
 
 /// The order of requests that have the same priority; ``RequestManager/Configuration/prioritization``.
 public enum RequestPrioritization: Sendable, Hashable {
-    /// First in, first out; the default.
+    /// First in, first out, from the moment a request becomes ready; the default.
     ///
     /// This is the order in which requests get their slots. If two requests have slots at the same time, their order is
     /// undefined, because an operation queue starts them on its own threads.
