@@ -58,43 +58,39 @@ extension URL {
         }
         let colon = bytes[4] == 0x73 ? 5 : 4
         guard bytes[colon] == 0x3A, bytes[colon + 1] == 0x2F, bytes[colon + 2] == 0x2F else { return nil }
-        let isUsual: (UInt8) -> Bool = { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), 0x2D, 0x2E: true
-            default: false
-            }
-        }
         let start = colon + 3
-        var end = start
-        while end < bytes.count, isUsual(bytes[end]) { end += 1 }
-        guard isUsualHost(bytes, start, end) else { return nil }
+        var (end, label, last) = (start, start, UInt8(0))
+        host: while end < bytes.count {
+            switch bytes[end] {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), 0x30...0x39: break
+            case UInt8(ascii: "."): label = end + 1
+            // Two hyphens may belong to an encoded label (`xn--`), which has to be checked.
+            case UInt8(ascii: "-"): if last == UInt8(ascii: "-") { return nil }
+            default: break host
+            }
+            last = bytes[end]
+            end += 1
+        }
+        guard end > start, last != UInt8(ascii: ".") else { return nil }
+        // A host whose last label begins with a digit is an IPv4 address or has another spelling.
+        if (0x30...0x39).contains(bytes[label]), !isUsualAddress(bytes, start, end) { return nil }
         let endsAuthority: (Int) -> Bool = { index in
             index == bytes.count || bytes[index] == 0x2F || bytes[index] == 0x3F || bytes[index] == 0x23
         }
         guard end < bytes.count, bytes[end] == UInt8(ascii: ":") else { return endsAuthority(end) ? (end, false) : nil }
         let first = end + 1
-        var (last, port) = (first, 0)
-        while last < bytes.count, last < first + 5, (0x30...0x39).contains(bytes[last]) {
-            port = port * 10 + Int(bytes[last] - 0x30)
-            last += 1
+        var (next, port) = (first, 0)
+        while next < bytes.count, next < first + 5, (0x30...0x39).contains(bytes[next]) {
+            port = port * 10 + Int(bytes[next] - 0x30)
+            next += 1
         }
         // A leading zero is another spelling of a port.
-        guard last > first, bytes[first] != 0x30, port <= 65_535, endsAuthority(last) else { return nil }
-        return (last, true)
+        guard next > first, bytes[first] != 0x30, port <= 65_535, endsAuthority(next) else { return nil }
+        return (next, true)
     }
 
-    /// Whether the host between two offsets is surely in canonical spelling.
-    ///
-    /// Such a host is a name whose last label does not begin with a digit, or four decimal numbers.
-    private static func isUsualHost(_ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ end: Int) -> Bool {
-        guard end > start, bytes[end - 1] != UInt8(ascii: ".") else { return false }
-        var label = start
-        for index in start..<end {
-            if bytes[index] == UInt8(ascii: ".") { label = index + 1 }
-            // Two hyphens may belong to an encoded label (`xn--`), which has to be checked.
-            if index > start, bytes[index] == 0x2D, bytes[index - 1] == 0x2D { return false }
-        }
-        guard (0x30...0x39).contains(bytes[label]) else { return true }
+    /// Whether the host between two offsets consists of four decimal numbers up to 255.
+    private static func isUsualAddress(_ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ end: Int) -> Bool {
         var (dots, value, digits) = (0, 0, 0)
         for index in start..<end {
             let byte = bytes[index]

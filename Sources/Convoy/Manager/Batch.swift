@@ -90,7 +90,18 @@ public final class Batch<Output: Sendable>: Sendable {
             await finished()
             // All members that were never made share one value, because there may be a million.
             let stopped = Result.failure(RequestError(.cancelled, "its batch was stopped before its turn"))
-            return run.outcomes.map { outcome in outcome.map { RequestOperation<Output>.typed($0) } ?? stopped }
+            let outcomes = run.outcomes
+            var results: [Result] = []
+            results.reserveCapacity(outcomes.count)
+            // A closure would look up its generic types for each result.
+            for outcome in outcomes {
+                if let outcome {
+                    results.append(RequestOperation<Output>.typed(outcome))
+                } else {
+                    results.append(stopped)
+                }
+            }
+            return results
         }
     }
 

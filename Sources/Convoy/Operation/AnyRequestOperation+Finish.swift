@@ -28,11 +28,12 @@ extension AnyRequestOperation {
     /// - Parameters:
     ///   - attempt: the attempt that produced the outcome; nil for an outcome from elsewhere, such as a cancellation.
     ///   - isDelivered: whether the attempt has passed on its body and owns no more resources.
+    ///   - moment: the current time, if the caller has read the clock.
     func conclude(
         _ outcome: AnyOutcome, attempt: Int? = nil, taskHasEnded: Bool = false, isDelivered: Bool = false,
-        onlyBeforeStart: Bool = false
+        onlyBeforeStart: Bool = false, at moment: CompactInstant? = nil
     ) {
-        let now = context.clock.now
+        let now = moment ?? CompactInstant(context.clock.now)
         let failed = outcome.error == nil || onlyBeforeStart ? nil : state.withLock { $0.transfer?.attempt }
         let metrics = failed?.receiving.withLock { $0.metrics }
         var transfer: Transfer?
@@ -44,8 +45,9 @@ extension AnyRequestOperation {
             let effects = state.machine.handle(onlyBeforeStart ? .endBeforeStart : .end(attempt: attempt))
             guard effects.isTaken else { return (effects, []) }
             state.outcome =
-                outcome.error == nil ? outcome : outcome.listing(state.attemptRecords(outcome.error, now, metrics))
-            state.timings.finishedMoment = CompactInstant(now)
+                outcome.error == nil
+                ? outcome : outcome.listing(state.attemptRecords(outcome.error, now.instant, metrics))
+            state.timings.finishedMoment = now
             swap(&transfer, &state.transfer)
             (isSeen, hasEdges, notifiesReadiness) = (state.isSeen, state.hasEdges, state.notifiesReadiness)
             #if canImport(FoundationNetworking)
@@ -177,7 +179,7 @@ extension AnyRequestOperation {
         if !ending.settledHooks.isEmpty { ending.notifySettled() }
         if ending.wasBarred { BarrierCycles.left() }
         // The captured values are released outside the lock, because a deinit may call back.
-        withExtendedLifetime((ending.requestPlan, ending.observers, ending.requests)) {
+        withExtendedLifetime(ending) {
             guard let scheduler = ending.scheduler, let queueEntry = ending.queueEntry else { return }
             if ending.isEnd {
                 scheduler.finished(

@@ -43,19 +43,19 @@ extension AnyRequestOperation {
         _ metrics: CopyOnWrite<TransferMetrics>?,
         commits: Bool = false, isSent: Bool = true
     ) -> OperationState.Completion? {
-        let now = context.clock.now
+        let now = CompactInstant(context.clock.now)
         return state.withLock { state in
             guard let requestPlan = state.requestPlan,
                 state.machine.handle(.bodyComplete(attempt: number, commits: commits)).isTaken
             else { return nil }
-            state.timings.finishedMoment = CompactInstant(now)
+            state.timings.finishedMoment = now
             if !isSent { state.timings.attemptStartedMoment = nil }
             let exchange = Exchange(
                 request: request, head: head, timings: state.timings, transfer: state.progress, metrics: metrics,
                 earlierAttempts: state.followUp?.earlierAttempts ?? [])
             return OperationState.Completion(
-                attempt: number, requestPlan: requestPlan, exchange: exchange, isObserved: state.isObserved,
-                hasEdges: state.hasEdges)
+                attempt: number, requestPlan: requestPlan, exchange: exchange, moment: now,
+                isObserved: state.isObserved, hasEdges: state.hasEdges)
         }
     }
 
@@ -75,7 +75,8 @@ extension AnyRequestOperation {
         let dependents = completion.hasEdges ? DependencyGraph.dependents(of: self, atMost: 2) : []
         if decodesAtOnce, !isObserved, dependents.count < 2, dependents.allSatisfy({ !$0.isObservedSynchronously }) {
             return conclude(
-                outcome(of: body, completion), attempt: completion.attempt, taskHasEnded: true, isDelivered: true)
+                outcome(of: body, completion), attempt: completion.attempt, taskHasEnded: true, isDelivered: true,
+                at: completion.moment)
         }
         onExecutor {
             guard let shared, let sharing = completion.requestPlan.sharing else {

@@ -137,7 +137,7 @@ extension AnyRequestOperation {
     ) {
         let (attempt, progress) = (ending.attempt, progress)
         let record = AttemptRecord(
-            number: attempt.number, request: attempt.request, started: attempt.started, ended: ending.ended,
+            number: attempt.number, request: attempt.request, started: attempt.started.instant, ended: ending.ended,
             response: ending.head, failure: ending.isAnswer ? nil : ending.error?.code,
             message: ending.isAnswer ? nil : ending.error?.message, next: next, transfer: progress,
             metrics: ending.metrics?.value)

@@ -151,7 +151,7 @@ extension OperationState {
         let attempt = ended.attempt
         makeFollowUp().records.append(
             AttemptRecord(
-                number: attempt.number, request: attempt.request, started: attempt.started, ended: now,
+                number: attempt.number, request: attempt.request, started: attempt.started.instant, ended: now,
                 next: .suspended, transfer: progress))
         transfer = nil
         return ended

@@ -126,8 +126,10 @@ extension AnyRequestOperation {
     }
 
     /// Claims an attempt, adds cookies and the download's state to its request, and sends it.
-    func send(_ number: Int) {
-        let now = context.clock.now
+    ///
+    /// - Parameter moment: the current time, if the caller has read the clock.
+    func send(_ number: Int, at moment: CompactInstant? = nil) {
+        let now = moment ?? CompactInstant(context.clock.now)
         let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
             state in
             let claim = OperationStateMachine.Event.launch(
@@ -135,7 +137,7 @@ extension AnyRequestOperation {
             guard let plan = state.requestPlan, let request = state.followUp?.adapted ?? state.nextRequest,
                 state.machine.handle(claim).isTaken
             else { return nil }
-            state.timings.attemptStartedMoment = CompactInstant(now)
+            state.timings.attemptStartedMoment = now
             state.followUp?.adapted = nil
             guard plan.request.destination.isFile else { return (request, plan, nil, false) }
             let followUp = state.makeFollowUp()
@@ -153,7 +155,8 @@ extension AnyRequestOperation {
             switch beginning {
             case .success(.send(let request, let point)):
                 let transmit: @Sendable () -> Void = {
-                    self.transmit(request, number, plan, at: self.context.clock.now, into: download, continuing: point)
+                    let now = CompactInstant(self.context.clock.now)
+                    self.transmit(request, number, plan, at: now, into: download, continuing: point)
                 }
                 // A transport that makes tasks on its own queue may block there until an earlier attempt has finished
                 // writing. So the task is made on the queue for tasks.
@@ -182,7 +185,7 @@ extension AnyRequestOperation {
 
     /// Makes a task for an attempt and resumes it; `found` is the result of the lookup in the cache, nil before it.
     private func transmit(
-        _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: ContinuousClock.Instant,
+        _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: CompactInstant,
         into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil,
         through found: (exchange: (any CacheExchange)?, hasSlot: Bool)? = nil
     ) {

@@ -93,7 +93,7 @@ extension Attempt {
         guard !isAnswered, failure?.lacksDescriptors != true,
             let scheduler = operation.state.withLock({ $0.scheduler })
         else { return }
-        scheduler.sample(from: operation, started: started, statusCode: statusCode, failure: failure)
+        scheduler.sample(from: operation, started: started.instant, statusCode: statusCode, failure: failure)
     }
 
     /// Delivers an acceptable response, after the decision that it is the outcome.

@@ -60,7 +60,7 @@ final class Attempt: TransportClient {
     /// The attempt does not retain the plan with the caller's closures. A transport may retain the attempt after the
     /// operation has released those closures.
     let rules: AnswerRules
-    let started: ContinuousClock.Instant
+    let started: CompactInstant
     /// A strong reference: the running transfer keeps its operation alive, so the caller need not retain it.
     let operation: AnyRequestOperation
     let download: (any DownloadTarget)?
@@ -75,7 +75,7 @@ final class Attempt: TransportClient {
 
     init(
         number: Int, operation: AnyRequestOperation, plan: RequestPlan, request: PreparedRequest,
-        started: ContinuousClock.Instant, download: (any DownloadTarget)? = nil,
+        started: CompactInstant, download: (any DownloadTarget)? = nil,
         continuing resumePoint: ResumePoint? = nil, isAnswered: Bool = false
     ) {
         (self.number, self.operation, self.request, self.started) = (number, operation, request, started)

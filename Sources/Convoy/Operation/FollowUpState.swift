@@ -115,7 +115,7 @@ extension OperationState {
         let isAnswer = error.code == .unacceptableStatus
         return records + [
             AttemptRecord(
-                number: attempt.number, request: attempt.request, started: attempt.started, ended: now,
+                number: attempt.number, request: attempt.request, started: attempt.started.instant, ended: now,
                 response: error.response, failure: isAnswer ? nil : error.code,
                 message: isAnswer ? nil : error.message, transfer: progress, metrics: metrics?.value)
         ]

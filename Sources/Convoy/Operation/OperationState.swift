@@ -7,8 +7,9 @@ import Foundation
 
 /// The state of an operation.
 ///
-/// Fields that a queued operation does not need yet are nil or empty, because many operations may be queued.
-struct OperationState {
+/// Fields that a queued operation does not need yet are nil or empty, because many operations may be queued. The state
+/// is never copied, because a copy would call a function for each field.
+struct OperationState: ~Copyable {
     var machine = OperationStateMachine()
     /// Released when the operation finishes, unless the plan is a value.
     var requestPlan: RequestPlan?
@@ -55,7 +56,7 @@ struct OperationState {
     var suspensionReasons: SuspensionReasons = []
 
     var observers: ObserverRegistry?
-    /// User code that waits to run: decoding, building, and callbacks without another place.
+    /// Code that waits to run: decoding, building, decisions after attempts, and callbacks without another place.
     var executor = ExecutorWork()
     /// The number of handlers for the outcome and the last progress on the serial executor.
     var executorHandlers = 0
@@ -76,6 +77,7 @@ struct OperationState {
 
     /// The state on which the first attempt depends.
     struct Beginning: Sendable {
+        let started: CompactInstant?
         let scheduler: (any OperationScheduler)?
         let queueEntry: QueueEntryReference?
         let suspension: Versioned<OperationStateMachine.Suspension>
@@ -88,8 +90,9 @@ struct OperationState {
 
     var beginning: Beginning {
         Beginning(
-            scheduler: scheduler, queueEntry: queueEntry, suspension: machine.suspension,
-            hasSharedAnswer: followUp?.sharedAnswer != nil, cacheExchange: followUp?.cacheExchange,
+            started: timings.startedMoment, scheduler: scheduler, queueEntry: queueEntry,
+            suspension: machine.suspension, hasSharedAnswer: followUp?.sharedAnswer != nil,
+            cacheExchange: followUp?.cacheExchange,
             isToBeBuilt: prepared == nil && requestPlan?.build != nil, isToBePrepared: prepared == nil)
     }
 
@@ -164,6 +167,7 @@ struct OperationState {
         let attempt: Int
         let requestPlan: RequestPlan
         let exchange: Exchange
+        let moment: CompactInstant
         let isObserved: Bool
         let hasEdges: Bool
     }

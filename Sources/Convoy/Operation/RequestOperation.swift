@@ -122,11 +122,12 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     /// The response of an outcome, without a `Result`, because generic code would have to look up its metadata.
     static func response(in outcome: AnyOutcome) throws(RequestError) -> Response<Output> {
         if let success = outcome as? Success<Output> { return success.response }
-        throw outcome.error ?? RequestError(.decodingFailed, "the outcome is of another type")
+        throw outcome.failure
     }
 
     static func typed(_ outcome: AnyOutcome) -> Result {
-        Result { () throws(RequestError) in try response(in: outcome) }
+        if let success = outcome as? Success<Output> { return .success(success.response) }
+        return .failure(outcome.failure)
     }
 }
 

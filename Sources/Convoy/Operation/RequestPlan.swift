@@ -80,6 +80,8 @@ class AnyOutcome: @unchecked Sendable {
         (self.error, self.failedAttempts) = (error, failedAttempts)
     }
 
+    /// The error of an outcome that has no response of the expected type.
+    var failure: RequestError { error ?? RequestError(.decodingFailed, "the outcome is of another type") }
     /// The attempts of this operation, even if the error is another operation's.
     var attempts: [AttemptRecord] { failedAttempts }
     var body: Data? { error?.body }

@@ -14,7 +14,7 @@ import Foundation
 /// that the mutex makes redundant.
 ///
 /// - Complexity: O(1), plus what the closure does.
-package struct Locked<State>: @unchecked Sendable {
+package struct Locked<State: ~Copyable>: @unchecked Sendable {
     // @unchecked: only `withLock` touches the state, between lock and unlock.
     private let box: ManagedBuffer<SystemMutex, State>
 
@@ -39,7 +39,7 @@ package struct Locked<State>: @unchecked Sendable {
 }
 
 /// The memory of a lock and its value.
-private final class LockedBox<State>: ManagedBuffer<SystemMutex, State> {
+private final class LockedBox<State: ~Copyable>: ManagedBuffer<SystemMutex, State> {
     deinit {
         withUnsafeMutablePointers { mutex, value in
             value.deinitialize(count: 1)

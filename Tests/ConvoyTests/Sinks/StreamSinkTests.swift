@@ -217,7 +217,7 @@ private final class StreamBox: @unchecked Sendable {
         let operation = RequestOperation(request, transport: StubServer.held().transport)
         let attempt = Attempt(
             number: 1, operation: operation, plan: RequestPlan(request),
-            request: try PreparedRequest(request.core, baseURL: nil), started: .now)
+            request: try PreparedRequest(request.core, baseURL: nil), started: CompactInstant(.now))
         attempt.close()
         attempt.didReceive(ResponseHead(statusCode: 200))
         // The sink would create the stream on its own queue, and close it there afterwards.

@@ -138,7 +138,8 @@
             errorText.pointee = 0
             if connectionEnd != nil { stopWatchingEnd() }
             setVerbose(transfer.isHTTPS)
-            var problem = convoy_set_string(easy, CurlOption.url, request.url.absoluteString)
+            // Unlike an implicit conversion, `withCString` copies nothing.
+            var problem = request.url.absoluteString.withCString { convoy_set_string(easy, CurlOption.url, $0) }
             let mayUseProxy = options.mayUseProxy
             let target = mayUseProxy && options.sendsToProxy ? request.targetWithEmptyQuery : nil
             let hasLargeResponse = transfer.client?.expectsLargeBody == true

@@ -11,15 +11,14 @@
     /// - Complexity: O(*n*) for a line of *n* bytes. The cache stores at most 64 lines.
     final class FieldLineCache {
         private struct Slot {
-            /// The digest of a line that arrived once.
-            ///
-            /// The cache stores the line if it arrives again.
+            /// The digest of the last line that was noted here; a second line with this digest is stored.
             var candidate: UInt64 = 0
             var line: [UInt8] = []
             var field: HeaderFields.Field?
         }
 
         @exclusivity(unchecked) private var slots = [Slot](repeating: Slot(), count: 64)
+        @exclusivity(unchecked) private var notedCount = 0
 
         static let mostBytes = 160
 
@@ -34,18 +33,20 @@
 
         /// Caches the field of a line if the line was seen before.
         ///
-        /// A line can be stored in one of two slots.
+        /// A line can be stored in one of two slots. The two are used in turn, so that two lines with the same slots
+        /// cannot replace each other forever.
         func note(_ line: UnsafeRawBufferPointer, _ field: HeaderFields.Field) {
             guard line.count <= Self.mostBytes else { return }
             let digest = Self.digest(of: line)
-            let slot = Int(digest % 64)
-            guard slots[slot].candidate == digest || slots[slot ^ 1].candidate == digest else {
-                slots[slot ^ Int(digest >> 8 & 1)].candidate = digest
+            var slot = Int(digest % 64)
+            if slots[slot].candidate != digest { slot ^= 1 }
+            guard slots[slot].candidate == digest else {
+                notedCount &+= 1
+                slots[slot ^ (notedCount & 1)].candidate = digest
                 return
             }
             guard !field.isSecret else { return }
-            let free = slots[slot].field == nil ? slot : slot ^ 1
-            (slots[free].line, slots[free].field) = (Array(line), field)
+            (slots[slot].line, slots[slot].field) = (Array(line), field)
         }
 
         private static func equals(_ kept: [UInt8], _ line: UnsafeRawBufferPointer) -> Bool {
@@ -57,22 +58,18 @@
             }
         }
 
-        /// A digest for choosing a slot.
+        /// A digest of the length and of the first and last eight bytes, for choosing a slot.
         ///
         /// A collision only costs time, so a server gains nothing from it.
         private static func digest(of line: UnsafeRawBufferPointer) -> UInt64 {
-            var digest = UInt64(line.count)
-            var index = 0
-            while index + 8 <= line.count {
-                digest = (digest ^ line.loadUnaligned(fromByteOffset: index, as: UInt64.self)) &* 0x9E37_79B9_7F4A_7C15
-                digest ^= digest >> 29
-                index += 8
-            }
-            while index < line.count {
-                digest = (digest ^ UInt64(line[index])) &* 0x9E37_79B9_7F4A_7C15
-                index += 1
-            }
+            let start = UInt64(line.count)
+            guard line.count >= 8 else { return line.reduce(start) { ($0 ^ UInt64($1)) &* factor } }
+            let first = line.loadUnaligned(as: UInt64.self)
+            let last = line.loadUnaligned(fromByteOffset: line.count - 8, as: UInt64.self)
+            let digest = ((start ^ first) &* factor ^ last) &* factor
             return digest ^ digest >> 32
         }
+
+        private static let factor: UInt64 = 0x9E37_79B9_7F4A_7C15
     }
 #endif

@@ -126,7 +126,7 @@ import Testing
         let request = Request.stub("a").saved(to: target)
         let attempt = Attempt(
             number: 1, operation: operation, plan: RequestPlan(request),
-            request: try PreparedRequest(request.core, baseURL: nil), started: .now)
+            request: try PreparedRequest(request.core, baseURL: nil), started: CompactInstant(.now))
         attempt.close()
         // Without the directory, creating a file would fail and be reported.
         try FileManager.default.removeItem(at: directory.url)

@@ -28,6 +28,27 @@ import Testing
             #expect(!isKept("X: " + String(repeating: "x", count: FieldLineCache.mostBytes - 2), readTimes: 2))
         }
 
+        /// Tests that two lines with the same slots are both kept.
+        @Test func twoAlternatingLinesAreBothKept() {
+            let lines = (10..<60).map { (name: "Date: \($0)", field: HeaderFields.Field(name: "Date", value: "\($0)")) }
+            for (index, first) in lines.enumerated() {
+                for second in lines[(index + 1)...] {
+                    let cache = FieldLineCache()
+                    let pair = [first, second]
+                    let kept = (0..<4).map { _ in
+                        pair.filter { line in
+                            Array(line.name.utf8).withUnsafeBytes { bytes in
+                                if cache.field(of: bytes) == line.field { return true }
+                                cache.note(bytes, line.field)
+                                return false
+                            }
+                        }.count
+                    }
+                    #expect(kept.last == 2, "\(first.name) and \(second.name)")
+                }
+            }
+        }
+
         /// Parses lines of every kind in random order, with a shared cache and without one.
         @Test func aParserReadsTheSameWithACache() throws {
             let lines = [
