@@ -6,17 +6,23 @@ import Foundation
 /// Transports receive it, interceptors may change it, and a ``Response`` contains it. A changed request is checked
 /// again before it is sent. Its description never shows a secret.
 public struct PreparedRequest: Sendable, Hashable {
+    /// The options of a transfer, which most requests of a manager share.
+    struct Options: Sendable, Hashable {
+        var idleTimeout: Duration
+        var attemptTimeout: Duration?
+        var decodesFile = false
+        var keepsUnknownCodings = false
+    }
+
     /// The stored properties; the properties below document them.
     private struct Parts: Sendable, Hashable {
         var method: HTTPMethod
         var url: URL
         var headerFields: HeaderFields
-        var body: RequestBody?
-        var idleTimeout: Duration
-        var attemptTimeout: Duration?
-        let decodesFile: Bool
-        let keepsUnknownCodings: Bool
+        var options: CopyOnWrite<Options>
         var hostKey: String
+        // Last, because its size is odd.
+        var body: RequestBody?
     }
 
     private var parts: CopyOnWrite<Parts>
@@ -43,22 +49,22 @@ public struct PreparedRequest: Sendable, Hashable {
     }
     /// The maximum time without received bytes.
     public var idleTimeout: Duration {
-        get { parts.value.idleTimeout }
-        set { parts.value.idleTimeout = newValue }
+        get { parts.value.options.value.idleTimeout }
+        set { parts.value.options.value.idleTimeout = newValue }
     }
     /// The maximum time of the transfer; nil for no limit.
     public var attemptTimeout: Duration? {
-        get { parts.value.attemptTimeout }
-        set { parts.value.attemptTimeout = newValue }
+        get { parts.value.options.value.attemptTimeout }
+        set { parts.value.options.value.attemptTimeout = newValue }
     }
     /// Whether a file receives the decoded bytes.
     ///
     /// If false, the file receives the bytes with their content coding.
-    var decodesFile: Bool { parts.value.decodesFile }
+    var decodesFile: Bool { parts.value.options.value.decodesFile }
     /// Whether a body with an unknown content coding is accepted without decoding.
     ///
     /// If false, an unknown content coding is an error.
-    var keepsUnknownCodings: Bool { parts.value.keepsUnknownCodings }
+    var keepsUnknownCodings: Bool { parts.value.options.value.keepsUnknownCodings }
     /// Scheme, host and port in normalized form, used for limits per host.
     private(set) var hostKey: String {
         get { parts.value.hostKey }
@@ -70,15 +76,12 @@ public struct PreparedRequest: Sendable, Hashable {
     /// - Parameter summary: names the request in an error.
     /// - Throws: `.invalidRequest` with the reason.
     init(
-        method: HTTPMethod, url: URL, headerFields: HeaderFields, body: RequestBody?, idleTimeout: Duration,
-        attemptTimeout: Duration?, decodesFile: Bool, keepsUnknownCodings: Bool = false, hostKey: String,
-        summary: @autoclosure () -> RequestSummary
+        method: HTTPMethod, url: URL, headerFields: HeaderFields, body: RequestBody?, options: CopyOnWrite<Options>,
+        hostKey: String, summary: @autoclosure () -> RequestSummary
     ) throws(RequestError) {
         parts = CopyOnWrite(
             Parts(
-                method: method, url: url, headerFields: headerFields, body: body, idleTimeout: idleTimeout,
-                attemptTimeout: attemptTimeout, decodesFile: decodesFile, keepsUnknownCodings: keepsUnknownCodings,
-                hostKey: hostKey))
+                method: method, url: url, headerFields: headerFields, options: options, hostKey: hostKey, body: body))
         if let framingDefect { throw Self.refusal(framingDefect, summary()) }
     }
 

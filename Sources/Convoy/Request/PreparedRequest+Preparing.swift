@@ -13,8 +13,8 @@ extension RequestCore {
         }
         guard let given = url else { throw PreparedRequest.refusal("the request has no URL", summary) }
         var url = given
-        // `usualOrigin` recognizes common absolute URLs. Foundation parses only other URLs, which takes longer.
-        let origin = given.usualOrigin
+        // `sharedOrigin` recognizes common absolute URLs. Foundation parses only other URLs, which takes longer.
+        let origin = given.sharedOrigin
         if origin == nil, given.scheme == nil {
             guard let baseURL = defaults.baseURL else {
                 throw PreparedRequest.refusal(
@@ -45,14 +45,10 @@ extension RequestCore {
         }
         let body: RequestBody?
         do { body = try self.body?.prepared().get() } catch { throw error.with(summary) }
-        let box = policyBox
         let fields = defaults.headerFields.isEmpty ? headerFields : defaults.headerFields(of: self, to: hostKey)
         return try PreparedRequest(
-            method: method, url: url, headerFields: fields, body: body,
-            idleTimeout: box?.policies.idleTimeout ?? defaults.idleTimeout,
-            attemptTimeout: box?.policies.attemptTimeout ?? defaults.attemptTimeout,
-            decodesFile: box?.policies.decodesFile ?? false,
-            keepsUnknownCodings: box?.policies.keepsUnknownCodings ?? false, hostKey: hostKey, summary: summary)
+            method: method, url: url, headerFields: fields, body: body, options: defaults.options(of: policyBox),
+            hostKey: hostKey, summary: summary)
     }
 }
 

@@ -12,8 +12,7 @@ final class RequestDefaults: Sendable {
     let headerFields: HeaderFields
     let encoder: JSONEncoder?
     let decoder: JSONDecoder?
-    let idleTimeout: Duration
-    let attemptTimeout: Duration?
+    private let options: CopyOnWrite<PreparedRequest.Options>
     let deadline: Duration?
     let maxBodyBytes: Int64?
     let acceptableStatusCodes: StatusCheck
@@ -38,8 +37,7 @@ final class RequestDefaults: Sendable {
         self.headerFields = headerFields
         self.encoder = encoder
         self.decoder = decoder
-        self.idleTimeout = idleTimeout
-        self.attemptTimeout = attemptTimeout
+        options = CopyOnWrite(PreparedRequest.Options(idleTimeout: idleTimeout, attemptTimeout: attemptTimeout))
         self.deadline = deadline
         self.maxBodyBytes = maxBodyBytes
         self.acceptableStatusCodes = acceptableStatusCodes
@@ -57,6 +55,17 @@ final class RequestDefaults: Sendable {
             } else {
                 nil
             }
+    }
+
+    /// The options of a request: the manager's, unless the request has its own.
+    func options(of box: RequestCore.PolicyBox?) -> CopyOnWrite<PreparedRequest.Options> {
+        var options = self.options
+        guard let box else { return options }
+        if let timeout = box.policies.idleTimeout { options.value.idleTimeout = timeout }
+        if let timeout = box.policies.attemptTimeout { options.value.attemptTimeout = timeout }
+        if box.policies.decodesFile { options.value.decodesFile = true }
+        if box.policies.keepsUnknownCodings { options.value.keepsUnknownCodings = true }
+        return options
     }
 
     /// The header fields of the manager that the request does not replace, followed by the request's own.

@@ -9,7 +9,7 @@ public enum RequestBody: Sendable, Hashable {
     ///
     /// - Parameter byteCount: the file's size when the request had become ready to run. A file that has become shorter
     ///   fails the request. Of a file that has grown, only this many bytes are sent.
-    case file(URL, byteCount: Int64)
+    indirect case file(URL, byteCount: Int64)
     /// Bodies end to end, as in a ``MultipartForm``. A file among them whose size has changed fails the request.
     case joined([RequestBody])
     /// Bytes that are produced while they are sent.
