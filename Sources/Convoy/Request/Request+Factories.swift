@@ -14,10 +14,13 @@ extension Request where Output: Decodable {
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public init(method: HTTPMethod, url: some RequestURL) {
-        self.init(method, url, DecodingIdentity.standard) { body, head in
-            try ResponseDecoding.standard(Output.self, body.data, head, body.decoder)
-        }
+        self.init(method, url, DecodingIdentity.standard, Self.standardDecoder)
         core.decodesAtOnce = Output.self == Data.self
+    }
+
+    /// A separate property, so that the closure does not capture the type of the URL too.
+    private static var standardDecoder: BodyDecoder<Output> {
+        { body, head in try ResponseDecoding.standard(Output.self, body.data, head, body.decoder) }
     }
 
     /// A GET request.

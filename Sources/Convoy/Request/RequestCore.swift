@@ -6,19 +6,89 @@ struct RequestCore: Sendable {
     var method: HTTPMethod
     var url: URL?
     var headerFields = HeaderFields()
-    /// Encoded items that are appended to the URL's query.
-    var query: [String] = []
-    var body: GivenBody?
-    var tags: Set<String> = []
-    var name: String?
-    var priority = Operation.QueuePriority.normal
-    var destination = BodyDestination.memory
     /// The settings, boxed to keep a queued operation small; nil if the request has none.
     var policyBox: PolicyBox?
+    /// What most GET requests do not have, boxed for the same reason.
+    private var details = DetailsBox.none(decodesAtOnce: false)
+
+    init(method: HTTPMethod, url: URL?) { (self.method, self.url) = (method, url) }
+
+    private enum DetailsBox: Sendable {
+        case none(decodesAtOnce: Bool)
+        case some(CopyOnWrite<Details>)
+
+        var value: Details? { if case .some(let details) = self { details.value } else { nil } }
+    }
+
+    private struct Details: Sendable {
+        var decodesAtOnce: Bool
+        var priority = Operation.QueuePriority.normal
+        var query: [String] = []
+        var body: GivenBody?
+        var tags: Set<String> = []
+        var name: String?
+        var destination = BodyDestination.memory
+        var defect: String?
+    }
+
     /// Whether decoding is trivial and calls no user code.
-    var decodesAtOnce = false
+    var decodesAtOnce: Bool {
+        get {
+            switch details {
+            case .none(let decodesAtOnce): decodesAtOnce
+            case .some(let details): details.value.decodesAtOnce
+            }
+        }
+        set {
+            if case .none = details {
+                details = .none(decodesAtOnce: newValue)
+            } else {
+                changeDetails { $0.decodesAtOnce = newValue }
+            }
+        }
+    }
+    var priority: Operation.QueuePriority {
+        get { details.value?.priority ?? .normal }
+        set { changeDetails { $0.priority = newValue } }
+    }
+    /// Encoded items that are appended to the URL's query.
+    var query: [String] {
+        get { details.value?.query ?? [] }
+        set { changeDetails { $0.query = newValue } }
+    }
+    var body: GivenBody? {
+        get { details.value?.body }
+        set { changeDetails { $0.body = newValue } }
+    }
+    var tags: Set<String> {
+        get { details.value?.tags ?? [] }
+        set { changeDetails { $0.tags = newValue } }
+    }
+    var name: String? {
+        get { details.value?.name }
+        set { changeDetails { $0.name = newValue } }
+    }
+    var destination: BodyDestination {
+        get { details.value?.destination ?? .memory }
+        set { changeDetails { $0.destination = newValue } }
+    }
     /// The defect found while the request was built, for example an encoding error, or a string that is not a URL.
-    var defect: String?
+    var defect: String? {
+        get { details.value?.defect }
+        set { changeDetails { $0.defect = newValue } }
+    }
+
+    private mutating func changeDetails(_ change: (inout Details) -> Void) {
+        let decodesAtOnce = decodesAtOnce
+        var changed =
+            if case .some(let details) = details { details } else {
+                CopyOnWrite(Details(decodesAtOnce: decodesAtOnce))
+            }
+        // `details` has no box during the change, so that a box with one owner is not copied.
+        details = .none(decodesAtOnce: decodesAtOnce)
+        change(&changed.value)
+        details = .some(changed)
+    }
 
     func findDefect() -> String? {
         if let defect = findDefectBesideURL() { return defect }
