@@ -125,7 +125,7 @@ extension RequestManager {
             let request = try makeRequest()
             let inherits = request.core.policyBox?.policies.inheritsDeadline == true
             let inherited = inherits ? edges.compactMap(\.operation.deadline).min() : nil
-            return RequestPlan(
+            return TypedRequestPlan(
                 inherits ? request.changed { $0.policies.inheritedDeadline = inherited } : request, encoder)
         }
         let label =

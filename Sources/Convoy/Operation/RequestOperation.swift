@@ -39,14 +39,14 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///   - transport: moves the bytes; by default the best one for the platform.
     public convenience init(_ request: Request<Output>, transport: (any Transport)? = nil) {
         self.init(
-            requestPlan: RequestPlan(request),
+            requestPlan: TypedRequestPlan(request),
             context: transport.map { ExecutionContext(transport: .custom($0)) } ?? .standalone)
     }
 
     convenience init(_ request: Request<Output>, of scheduler: any OperationScheduler, isInternal: Bool = false) {
         let context = scheduler.context
         self.init(
-            requestPlan: RequestPlan(request, context.defaults.encoder), context: context, scheduler,
+            requestPlan: TypedRequestPlan(request, context.defaults.encoder), context: context, scheduler,
             isInternal: isInternal)
     }
 
@@ -153,7 +153,7 @@ extension RequestPlan {
             it is a copy of a finished operation, whose end released a request with code of the caller (a closure, a \
             stream, an interceptor): copy the operation before its end, or make one from its request
             """
-        return RequestPlan(
+        return TypedRequestPlan(
             Request<Output>(core: core) { _, _ in throw RequestError(.invalidRequest, "nothing was sent") })
     }
 }

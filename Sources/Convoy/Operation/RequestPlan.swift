@@ -2,53 +2,88 @@
 import Foundation
 
 /// The request of an operation and how its response becomes an outcome; released at the end unless it is a value.
-final class RequestPlan: Sendable {
+///
+/// This class itself is the plan of a group, and of a chain's link until its request is built. The plan of a request is
+/// a ``TypedRequestPlan``.
+class RequestPlan: @unchecked Sendable {
+    // @unchecked: immutable; the compiler cannot check a class that is not final.
+    fileprivate enum Kind: Sendable {
+        case request
+        /// A request that shares its response, and how it shares the decoded result.
+        case shared(SharedDecoding)
+        case group
+        case link(Link)
+    }
+
+    fileprivate final class Link: Sendable {
+        let label: LinkLabel
+        let build: @Sendable () throws -> RequestPlan
+
+        init(_ label: LinkLabel, _ build: @escaping @Sendable () throws -> RequestPlan) {
+            (self.label, self.build) = (label, build)
+        }
+    }
+
     /// The request.
     var request: RequestCore { _read { yield sharedRequest.value } }
     private let sharedRequest: CopyOnWrite<RequestCore>
-    let isGroup: Bool
-    /// Builds the request of a chain's link: user code, on the operation's serial executor.
-    let build: (@Sendable () throws -> RequestPlan)?
-    let link: LinkLabel?
-    /// Decodes a complete body, on the operation's serial executor if this is user code.
-    let respond: @Sendable (_ body: ReceivedBody, _ exchange: Exchange) throws -> AnyOutcome
-    /// How operations share the decoded result; nil for a request that shares nothing.
-    let sharing: SharedDecoding?
+    private let kind: Kind
     /// Whether the plan has no code or object of the caller except decoders, so that it is kept for copies.
     let isValue: Bool
 
-    /// - Parameter encoder: the manager's encoder, for a JSON body without its own.
-    init<Output>(_ request: Request<Output>, _ encoder: JSONEncoder? = nil) {
-        let decode = request.decode
-        if case .json? = request.core.body {
-            sharedRequest = CopyOnWrite(request.core.encoded(by: encoder))
-        } else {
-            sharedRequest = request.sharedCore
-        }
-        isGroup = false
-        build = nil
-        link = nil
-        let isShared = request.core.policyBox?.policies.isCoalesced == true
-        sharing = isShared ? request.decodingIdentity.map { SharedDecoding($0, Output.self) } : nil
-        isValue = request.isValue
-        respond = { body, exchange in Success(try decode(body, exchange.head), exchange) }
-    }
-
-    static let none = RequestPlan()
+    static let none = RequestPlan(.group)
     /// The request of a group, and of a link until it is built.
     private static let noRequest = CopyOnWrite(RequestCore(method: .get, url: nil))
 
-    /// Whether the plan has a request.
-    var hasRequest: Bool { !isGroup && build == nil }
-    var core: RequestCore? { hasRequest ? request : nil }
+    private init(_ kind: Kind) { (sharedRequest, self.kind, isValue) = (Self.noRequest, kind, false) }
 
-    /// The plan of a link whose request is built later; without `build`, that of a group.
-    init(link: LinkLabel? = nil, build: (@Sendable () throws -> RequestPlan)? = nil) {
-        (sharedRequest, isGroup) = (Self.noRequest, build == nil)
-        (self.link, self.build, sharing, isValue) = (link, build, nil, false)
-        respond = { _, exchange in
-            AnyOutcome(error: RequestError(.invalidRequest, "nothing was sent", request: exchange.request.description))
+    fileprivate init(_ request: CopyOnWrite<RequestCore>, _ kind: Kind, isValue: Bool) {
+        (sharedRequest, self.kind, self.isValue) = (request, kind, isValue)
+    }
+
+    /// The plan of a link whose request is built later.
+    convenience init(link: LinkLabel, build: @escaping @Sendable () throws -> RequestPlan) {
+        self.init(.link(Link(link, build)))
+    }
+
+    var isGroup: Bool { if case .group = kind { true } else { false } }
+    /// Whether the plan has a request.
+    var hasRequest: Bool {
+        switch kind {
+        case .request, .shared: true
+        case .group, .link: false
         }
+    }
+    var core: RequestCore? { hasRequest ? request : nil }
+    /// Builds the request of a chain's link: user code, on the operation's serial executor.
+    var build: (@Sendable () throws -> RequestPlan)? { if case .link(let link) = kind { link.build } else { nil } }
+    var link: LinkLabel? { if case .link(let link) = kind { link.label } else { nil } }
+    /// How operations share the decoded result; nil for a request that shares nothing.
+    var sharing: SharedDecoding? { if case .shared(let sharing) = kind { sharing } else { nil } }
+
+    /// Decodes a complete body, on the operation's serial executor if this is user code.
+    func respond(_ body: ReceivedBody, _ exchange: Exchange) throws -> AnyOutcome {
+        AnyOutcome(error: RequestError(.invalidRequest, "nothing was sent", request: exchange.request.description))
+    }
+}
+
+/// The plan of a request.
+final class TypedRequestPlan<Output: Sendable>: RequestPlan, @unchecked Sendable {
+    // @unchecked: immutable, like its superclass.
+    private let decode: BodyDecoder<Output>
+
+    /// - Parameter encoder: the manager's encoder, for a JSON body without its own.
+    init(_ request: Request<Output>, _ encoder: JSONEncoder? = nil) {
+        decode = request.decode
+        let isShared = request.core.policyBox?.policies.isCoalesced == true
+        let sharing = isShared ? request.decodingIdentity.map { SharedDecoding($0, Output.self) } : nil
+        var core = request.sharedCore
+        if case .json? = request.core.body { core = CopyOnWrite(request.core.encoded(by: encoder)) }
+        super.init(core, sharing.map { .shared($0) } ?? .request, isValue: request.isValue)
+    }
+
+    override func respond(_ body: ReceivedBody, _ exchange: Exchange) throws -> AnyOutcome {
+        Success(try decode(body, exchange.head), exchange)
     }
 }
 

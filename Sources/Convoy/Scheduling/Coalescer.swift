@@ -149,7 +149,7 @@ extension Scheduler {
         (core.policies.isCoalesced, core.policies.deadline, core.policies.inheritedDeadline) = (false, nil, nil)
         (core.tags, core.name, core.decodesAtOnce, core.priority) = ([], nil, true, operation.queuePriority)
         let made = RequestOperation<Data>(
-            requestPlan: RequestPlan(Request<Data>(core: core) { body, _ in body.data }), context: context, self,
+            requestPlan: TypedRequestPlan(Request<Data>(core: core) { body, _ in body.data }), context: context, self,
             isInternal: true)
         guard let (change, isNew) = state.withLock({ $0.shares($0[reference], key, new: made, wish) }) else {
             return false

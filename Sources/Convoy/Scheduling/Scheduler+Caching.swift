@@ -140,7 +140,7 @@ extension Scheduler {
         if given.1 { policies.hasLeftOrigin = true }
         core.policies = policies
         let made = RequestOperation<Data>(
-            requestPlan: RequestPlan(Request<Data>(core: core) { body, _ in body.data }), context: context, self,
+            requestPlan: TypedRequestPlan(Request<Data>(core: core) { body, _ in body.data }), context: context, self,
             isInternal: true)
         begin(made)
         made.whenFinished(

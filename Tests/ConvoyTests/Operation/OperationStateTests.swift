@@ -8,7 +8,7 @@ import Testing
 
     /// Each row has the requested place, the place that is used, and the number of handlers on the serial executor.
     @Test func anInTurnHandlerNeedsTheExecutorOnlyAfterOthers() {
-        var state = OperationState(requestPlan: RequestPlan(Request<Data>.get("http://stub/")), isMonitored: false)
+        var state = OperationState(requestPlan: TypedRequestPlan(Request<Data>.get("http://stub/")), isMonitored: false)
         let rows: [(place: CallbackPlace, isExecutor: Bool, isHere: Bool, count: Int)] = [
             (.inTurn, false, true, 0), (.here, false, true, 0), (.elsewhere { work, _ in work() }, false, false, 0),
             (.executor, true, false, 1), (.inTurn, true, false, 2), (.here, false, true, 2),

@@ -269,7 +269,7 @@ import Testing
         var configuration = RequestManager.Configuration(transport: .custom(server.transport))
         configuration.cookies = jar
         let operation = RequestOperation<URL>(
-            requestPlan: RequestPlan(Request<Data>.stub("a").saved(to: directory.appendingPathComponent("a"))),
+            requestPlan: TypedRequestPlan(Request<Data>.stub("a").saved(to: directory.appendingPathComponent("a"))),
             context: ExecutionContext(configuration))
         cancelled.withLock { $0 = operation }
         operation.onFinish { _ in

@@ -143,7 +143,7 @@ import Testing
         let ended = EventLog<RequestError.Code?>()
         do {
             let operation = RequestOperation<Data>(
-                requestPlan: RequestPlan(Request.stub("a")), context: ExecutionContext(configuration))
+                requestPlan: TypedRequestPlan(Request.stub("a")), context: ExecutionContext(configuration))
             operation.onFinish { ended.record($0.code) }
             operation.start()
         }

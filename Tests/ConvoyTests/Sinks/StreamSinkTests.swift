@@ -216,7 +216,7 @@ private final class StreamBox: @unchecked Sendable {
         let request = Request.stub("a").written(to: { box.make() })
         let operation = RequestOperation(request, transport: StubServer.held().transport)
         let attempt = Attempt(
-            number: 1, operation: operation, plan: RequestPlan(request),
+            number: 1, operation: operation, plan: TypedRequestPlan(request),
             request: try PreparedRequest(request.core, baseURL: nil), started: CompactInstant(.now))
         attempt.close()
         attempt.didReceive(ResponseHead(statusCode: 200))

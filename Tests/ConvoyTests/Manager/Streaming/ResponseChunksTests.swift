@@ -257,7 +257,7 @@ import Testing
         core.destination = .chunks(buffer)
         let operation = RequestOperation(Request<Void>(core: core) { _, _ in }, transport: StubServer.held().transport)
         let request = try PreparedRequest(core, baseURL: nil)
-        let plan = RequestPlan(Request<Void>(core: core) { _, _ in })
+        let plan = TypedRequestPlan(Request<Void>(core: core) { _, _ in })
         let now = CompactInstant(.now)
         let first = Attempt(number: 1, operation: operation, plan: plan, request: request, started: now)
         first.close()

@@ -125,7 +125,7 @@ import Testing
         let operation = RequestOperation(Request.stub("a").saved(to: target), transport: StubServer.held().transport)
         let request = Request.stub("a").saved(to: target)
         let attempt = Attempt(
-            number: 1, operation: operation, plan: RequestPlan(request),
+            number: 1, operation: operation, plan: TypedRequestPlan(request),
             request: try PreparedRequest(request.core, baseURL: nil), started: CompactInstant(.now))
         attempt.close()
         // Without the directory, creating a file would fail and be reported.
