@@ -67,9 +67,10 @@ struct QueueEntryReference: @unchecked Sendable {
 /// overtake each other. A receiver accepts only versions newer than its own. The receiver therefore ends with the
 /// owner's value, in any order of arrival.
 struct Versioned<Value: Sendable>: Sendable {
-    private(set) var value: Value
+    // The larger number is first, which leaves no gap.
     /// The owner counts from 1; a receiver starts with 0.
     private(set) var version: UInt32
+    private(set) var value: Value
 
     init(_ value: Value, version: UInt32 = 0) { (self.value, self.version) = (value, version) }
 

@@ -110,9 +110,9 @@ extension OperationStateMachine {
 
     /// The state that decides about the operation's slot: whether the operation is suspended, and whether it is idle.
     struct Suspension: Sendable {
+        var changes: UInt32 = 0
         var isSuspended = false
         var awaitsSlot = false
-        var changes: UInt32 = 0
     }
 
     /// The suspension with a version that is computed from ``suspensionChanges``.
@@ -121,7 +121,7 @@ extension OperationStateMachine {
     /// is 1 lower. Between two such calls, `awaitsSlot` changes at most once, so the version only grows.
     var suspension: Versioned<Suspension> {
         Versioned(
-            Suspension(isSuspended: isSuspended, awaitsSlot: awaitsSlot, changes: suspensionChanges),
+            Suspension(changes: suspensionChanges, isSuspended: isSuspended, awaitsSlot: awaitsSlot),
             version: 2 &* suspensionChanges &+ (isSuspended == awaitsSlot ? 2 : 1))
     }
 

@@ -75,12 +75,7 @@ final class QueueEntry {
     var host = ""
     /// The host, as long as the entry waits in one of the host's queues or has a slot.
     var queue: Host?
-    /// The name that no other running operation may hold.
-    var exclusion: Exclusion?
-    /// The key of the transfer that the operation shares.
-    var sharedTransfer: CoalescingKey?
-    /// When the operation used a rate token for its slot; see ``RequestRate``.
-    var token: CompactInstant?
+    private var extras: Extras?
     var status = Status.preparing
     /// Whether the operation has finished, and whether its last callback has returned; either may be first.
     var (isFinished, isSettled) = (false, false)
@@ -92,27 +87,60 @@ final class QueueEntry {
     var hasSent = false
     /// The rank of the operation when it was queued.
     var rank = Rank.new
-    // The operation reports these values with the number of the change. A report that is not newer than the last is
-    // ignored.
+    // The operation reports `priority`, `suspension` and `isDependent` with the number of the change. A report that is
+    // not newer than the last is ignored.
     var priority = Versioned(Operation.QueuePriority.normal)
+    /// Whether interceptors may change the request or decide what follows an attempt.
+    var asksInterceptors = false
+    /// Whether the operation has a permit of the ``InterceptorLimiter``.
+    var hasPermit = false
+    let role: Role
     /// How many slots the operation has had.
     var slotCount: UInt32 = 0
     var suspension = Versioned(OperationStateMachine.Suspension())
+    /// How many times the operation has tried again because the wait for a descriptor timed out.
+    var trials: UInt8 = 0
     /// Whether a dependency has not finished.
     var isDependent = Versioned(false)
     /// The index among the queue entries of the scheduler; negative before the entry has one.
     var index: Int32 = -1
     /// The value of ``DescriptorLimit/releases`` when the operation got its slot.
     var releasesSeen: UInt32 = 0
+
+    /// The properties that most entries do not use.
+    private final class Extras {
+        var exclusion: Exclusion?
+        var sharedTransfer: CoalescingKey?
+        var token: CompactInstant?
+        var pass: HostBreaker.Pass?
+    }
+
+    /// The name that no other running operation may hold.
+    var exclusion: Exclusion? {
+        get { extras?.exclusion }
+        set { makeExtras(for: newValue)?.exclusion = newValue }
+    }
+    /// The key of the transfer that the operation shares.
+    var sharedTransfer: CoalescingKey? {
+        get { extras?.sharedTransfer }
+        set { makeExtras(for: newValue)?.sharedTransfer = newValue }
+    }
+    /// When the operation used a rate token for its slot; see ``RequestRate``.
+    var token: CompactInstant? {
+        get { extras?.token }
+        set { makeExtras(for: newValue)?.token = newValue }
+    }
     /// The pass of the host's circuit breaker, until the result of the attempt has been reported.
-    var pass: HostBreaker.Pass?
-    /// Whether interceptors may change the request or decide what follows an attempt.
-    var asksInterceptors = false
-    /// Whether the operation has a permit of the ``InterceptorLimiter``.
-    var hasPermit = false
-    let role: Role
-    /// How many times the operation has tried again because the wait for a descriptor timed out.
-    var trials: UInt8 = 0
+    var pass: HostBreaker.Pass? {
+        get { extras?.pass }
+        set { makeExtras(for: newValue)?.pass = newValue }
+    }
+
+    /// The object for a new value; nil needs no object.
+    private func makeExtras<Value>(for value: Value?) -> Extras? {
+        if extras == nil, value != nil { extras = Extras() }
+        return extras
+    }
 
     /// Whether the scheduler has no more use for the entry.
     var isOver: Bool { isFinished && isSettled }
