@@ -49,8 +49,7 @@ extension RequestManager {
         _ request: Request<Output>,
         onFinish handler: (@Sendable (RequestOperation<Output>.Result) -> Void)? = nil
     ) -> RequestOperation<Output> {
-        let operation = operation(request)
-        if let handler { operation.onFinish(handler) }
+        let operation = RequestOperation(request, of: scheduler, onFinish: handler)
         scheduler.enqueue(operation)
         return operation
     }

@@ -172,11 +172,11 @@ final class Exchange: Sendable {
 ///
 /// The operation measures them with ``RequestManager/Configuration/clock``, whatever the transport.
 public struct Timings: Sendable, Hashable {
-    var queuedMoment: CompactInstant?
-    var startedMoment: CompactInstant?
-    var attemptStartedMoment: CompactInstant?
-    var firstByteMoment: CompactInstant?
-    var finishedMoment: CompactInstant?
+    @OptionalMoment var queuedMoment: CompactInstant?
+    @OptionalMoment var startedMoment: CompactInstant?
+    @OptionalMoment var attemptStartedMoment: CompactInstant?
+    @OptionalMoment var firstByteMoment: CompactInstant?
+    @OptionalMoment var finishedMoment: CompactInstant?
 
     /// When a manager accepted the request; nil for an operation without a manager.
     public var queued: ContinuousClock.Instant? { queuedMoment?.instant }

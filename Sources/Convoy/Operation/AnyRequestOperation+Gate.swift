@@ -18,15 +18,16 @@ extension AnyRequestOperation {
             let isBlocked = isBlocked
             let mayClose = isBlocked && FoundationFields.queue(of: self) != nil
             let (opened, closed, old) = state.withLock { state -> (Operation?, Operation?, Operation?) in
-                if let gate = state.gate {
+                if let relatives = state.relatives, let gate = relatives.gate {
                     guard !isBlocked else { return (nil, nil, nil) }
-                    (state.gate, state.openedGate) = (nil, gate)
+                    (relatives.gate, relatives.openedGate) = (nil, gate)
                     return (gate, nil, nil)
                 }
                 guard mayClose else { return (nil, nil, nil) }
-                defer { state.openedGate = nil }
-                (state.gate, state.isClosingGate, state.wasUnready) = (Operation(), true, true)
-                return (nil, state.gate, state.openedGate)
+                let relatives = state.makeRelatives()
+                defer { relatives.openedGate = nil }
+                (relatives.gate, state.isClosingGate, state.wasUnready) = (Operation(), true, true)
+                return (nil, relatives.gate, relatives.openedGate)
             }
             if let closed {
                 super.addDependency(closed)
@@ -81,11 +82,11 @@ extension AnyRequestOperation {
             guard !waiting.isEmpty else { return }
             let old = state.withLock { state -> [Operation] in
                 // The list only grows, so the longer one contains all entries.
-                guard !state.machine.delivery.hasNotifiedEnd, waiting.count > state.waitingOperations.count else {
-                    return []
-                }
-                defer { state.waitingOperations = waiting }
-                return state.waitingOperations
+                let known = state.relatives?.waiting.count ?? 0
+                guard !state.machine.delivery.hasNotifiedEnd, waiting.count > known else { return [] }
+                let relatives = state.makeRelatives()
+                defer { relatives.waiting = waiting }
+                return relatives.waiting
             }
             withExtendedLifetime(old) {}
         }
@@ -101,4 +102,22 @@ extension AnyRequestOperation {
         /// On Apple platforms, only barriers add dependencies to Foundation's own list.
         var isBehindBarrier: Bool { !super.isReady }
     #endif
+}
+
+/// The operations of swift-corelibs-foundation that a request refers to.
+///
+/// Used only under the operation's lock. The class is not `Sendable`, so the compiler prevents its use outside the lock.
+final class FoundationRelatives {
+    /// The closed gate and the last opened gate; see ``AnyRequestOperation/notifyByGate()``.
+    var (gate, openedGate): (Operation?, Operation?)
+    /// The operations that wait for this one in Foundation and must not be freed before it finishes.
+    var waiting: [Operation] = []
+}
+
+extension OperationState {
+    mutating func makeRelatives() -> FoundationRelatives {
+        let made = relatives ?? FoundationRelatives()
+        relatives = made
+        return made
+    }
 }

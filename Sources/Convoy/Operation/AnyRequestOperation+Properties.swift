@@ -3,7 +3,7 @@ import Foundation
 
 extension AnyRequestOperation {
     /// The tags of the request; empty for a chain's link until its request has been built.
-    public var tags: Set<String> { state.withLock { $0.requestPlan?.request.tags ?? $0.finalTags } }
+    public var tags: Set<String> { state.withLock { $0.requestPlan?.request.tags ?? $0.followUp?.finalTags ?? [] } }
 
     /// The request with the manager's defaults, before interceptors and redirects; nil until it has been checked.
     public var request: PreparedRequest? { state.withLock { $0.prepared } }

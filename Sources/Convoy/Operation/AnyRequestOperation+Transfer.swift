@@ -85,7 +85,6 @@ extension AnyRequestOperation {
             let (replaced, readiness) = state.withLock { state -> (RequestPlan?, OperationState.Readiness?) in
                 guard let replaced = state.requestPlan else { return (nil, nil) }
                 (state.requestPlan, state.prepared) = (requestPlan, prepared)
-                state.progress.upload.totalBytes = prepared.body?.byteCount
                 return (replaced, state.readiness)
             }
             // The builder and its captured values are released outside the lock.

@@ -29,22 +29,20 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     let isLink: Bool
     /// Whether the operation is a group or a barrier, which sends nothing itself and needs no slot.
     let isGroup: Bool
-    /// Whether the transport can pause and resume a task without a new attempt.
-    let pausesInPlace: Bool
-    let state: Locked<OperationState>
-    private let quality: Atomic<Int>
-
-    var node: DependencyNode?
+    private let quality: Atomic<Int8>
     var isReleased = false
+    let state: Locked<OperationState>
+    var node: DependencyNode?
     var releasedFailure: RequestError?
 
-    /// - Parameter isMonitored: whether the manager's monitors receive its events.
+    /// - Parameters:
+    ///   - isMonitored: whether the manager's monitors receive its events.
+    ///   - handlers: the first handlers for the outcome.
     init(
         requestPlan: RequestPlan, context: ExecutionContext, _ scheduler: (any OperationScheduler)? = nil,
-        isInternal: Bool = false, isMonitored: Bool = true
+        isInternal: Bool = false, isMonitored: Bool = true, handlers: FinishHandlers = .none
     ) {
         (self.context, self.isInternal) = (context, isInternal)
-        pausesInPlace = context.transport.pausesInPlace
         let (isLink, isGroup) = (requestPlan.build != nil, requestPlan.isGroup)
         (self.isLink, self.isGroup) = (isLink, isGroup)
         // The box is passed rather than its policies, because they are large and would be copied.
@@ -65,8 +63,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         state = Locked(
             OperationState(
                 requestPlan: requestPlan, scheduler, isMonitored: isMonitored && !context.monitors.isEmpty,
-                isInternal: isInternal))
-        quality = Atomic((requestPlan.request.policyBox?.policies.qualityOfService ?? .default).rawValue)
+                isInternal: isInternal, handlers: handlers))
+        quality = Atomic(Int8(truncatingIfNeeded: (box?.policies.qualityOfService ?? .default).rawValue))
         super.init()
         if let name = requestPlan.request.name { self.name = name }
         // For an operation that a caller may reference, the priority is set even if it is normal. Otherwise corelibs
@@ -74,6 +72,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         let priority = requestPlan.request.priority
         if !isInternal || priority != .normal { super.queuePriority = priority }
     }
+
+    /// Whether the transport can pause and resume a task without a new attempt.
+    var pausesInPlace: Bool { context.pausesInPlace }
 
     deinit {
         // Links of a chain that never ran retain each other by dependencies and builders. They are released one by
@@ -251,9 +252,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// The default is that of ``Request/qualityOfService(_:)``, or `.default`. A run loop ignores the quality. A change
     /// applies to later calls. The transfer and the order in the manager's queue depend on ``queuePriority`` instead.
     public final override var qualityOfService: QualityOfService {
-        get { QualityOfService(rawValue: quality.load(ordering: .relaxed)) ?? .default }
+        get { QualityOfService(rawValue: Int(quality.load(ordering: .relaxed))) ?? .default }
         set {
-            quality.store(newValue.rawValue, ordering: .relaxed)
+            quality.store(Int8(truncatingIfNeeded: newValue.rawValue), ordering: .relaxed)
             super.qualityOfService = newValue
         }
     }

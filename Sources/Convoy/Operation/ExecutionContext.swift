@@ -5,6 +5,7 @@ import Foundation
 final class ExecutionContext: Sendable {
     let transport: any Transport
     let directTransport: (any DirectTransport)?
+    let pausesInPlace: Bool
     let defaults: RequestDefaults
     let callbacks: Delivery?
     let monitors: [any EventMonitor]
@@ -80,6 +81,7 @@ final class ExecutionContext: Sendable {
         #endif
         transport = choice.transport
         directTransport = transport as? any DirectTransport
+        pausesInPlace = transport.pausesInPlace
         (self.defaults, self.callbacks, self.monitors) = (defaults, callbacks, monitors)
         keptBodyBytes = monitors.reduce(0) { max($0, ($1 as? any BodyKeepingMonitor)?.keptBodyBytes ?? 0) }
         (self.redirects, self.retries, self.interceptors) = (redirects, retries, interceptors)

@@ -36,6 +36,11 @@ final class FollowUpState {
     /// The values that the caller has set; nil while the request's values apply.
     var userInfo: [String: any Sendable]?
 
+    /// The tags, stored when the plan is released.
+    var finalTags: Set<String> = []
+    /// The label of a link whose request was never built, stored when the plan is released.
+    var finalLink: LinkLabel?
+
     var rateLimit: RateLimit?
 
     var download: (any DownloadTarget)?

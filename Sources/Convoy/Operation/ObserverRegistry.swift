@@ -2,7 +2,7 @@
 import Foundation
 
 /// The observers of one operation, and the events that have yet to be sent to them.
-struct ObserverRegistry {
+struct ObserverRegistry: Sendable {
     struct StateObserver: Sendable {
         let identity: Int
         let keyPath: KeyPath<Operation, Bool> & Sendable
@@ -31,11 +31,11 @@ struct ProgressObservers: Sendable {
 extension OperationState {
     /// Changes the registry of observers, and makes it on first use.
     mutating func observing<Result>(_ change: (inout ObserverRegistry) -> Result) -> Result {
-        var registry = observers ?? ObserverRegistry()
-        // `observers` is nil during the change, so that changing the arrays of `registry` copies nothing.
-        observers = nil
-        defer { observers = registry }
-        return change(&registry)
+        var made = registry ?? CopyOnWrite(ObserverRegistry())
+        // `registry` is nil during the change, so that the change copies nothing.
+        registry = nil
+        defer { registry = made }
+        return change(&made.value)
     }
 
     /// Appends an event; true if the caller must send it now with ``AnyRequestOperation/notifyEvents()``.
@@ -49,11 +49,11 @@ extension OperationState {
     }
 
     /// Removes and returns the observers, which may retain the operation, once the last event has been sent.
-    mutating func takeObserversIfOver() -> ObserverRegistry? {
+    mutating func takeObserversIfOver() -> CopyOnWrite<ObserverRegistry>? {
         // Until `hasNotifiedEnd`, observers of `isFinished` may have to be notified, which happens outside the lock.
         guard machine.delivery.hasNotifiedEnd, observers?.isTelling == false else { return nil }
-        defer { observers = nil }
-        return observers
+        defer { registry = nil }
+        return registry
     }
 }
 
@@ -91,12 +91,13 @@ extension AnyRequestOperation {
     /// Sends the pending events, and all events that are added while it sends them.
     func notifyEvents() {
         while true {
-            let (observers, dropped) = state.withLock { state -> (ObserverRegistry?, ObserverRegistry?) in
+            typealias Registry = CopyOnWrite<ObserverRegistry>
+            let (observers, dropped) = state.withLock { state -> (ObserverRegistry?, Registry?) in
                 guard let observers = state.observers, !observers.pending.isEmpty else {
-                    state.observers?.isTelling = false
+                    state.registry?.value.isTelling = false
                     return (nil, state.takeObserversIfOver())
                 }
-                state.observers?.pending = []
+                state.registry?.value.pending = []
                 return (observers, nil)
             }
             // Captured values are released outside the lock, because a deinit may call back.

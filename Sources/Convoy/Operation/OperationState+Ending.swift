@@ -20,7 +20,7 @@ extension OperationState {
         let outcome: AnyOutcome?
         var settledHooks: [@Sendable (AnyOutcome) -> Void] = []
         var requestPlan: RequestPlan?
-        var observers: ObserverRegistry?
+        var registry: CopyOnWrite<ObserverRegistry>?
         var requests: FollowUpState.Requests?
         var hasEdges = false
         var wasBarred = false
@@ -45,7 +45,7 @@ extension OperationState {
             // A success reports its last progress before the handlers. The operation waits for that call before it
             // settles.
             if outcome.error == nil, !notifiers.isEmpty {
-                handlers.insert(contentsOf: notifiers.map { [progress] in $0.lastCall(progress) }, at: 0)
+                handlers = .several(notifiers.map { [progress] in $0.lastCall(progress) } + handlers.all)
             }
             dispatch = Dispatch(
                 outcome: outcome, handlers: takeHandlers(), notifiesEvents: notifiesEvents,
@@ -64,9 +64,8 @@ extension OperationState {
     /// A handler with `inTurn` needs the serial executor only if other handlers wait there. A handler with `inPlace`
     /// also needs it while another callback in place is running.
     mutating func takeHandlers() -> [FinishHandler] {
-        // The arrays are swapped, so that no new array is allocated.
-        var sent: [FinishHandler] = []
-        swap(&sent, &handlers)
+        var sent = handlers.all
+        handlers = .none
         for index in sent.indices {
             switch sent[index].place {
             case .inTurn where executorHandlers > 0, .inPlace where executorHandlers > 0 || CallbackInPlace.isRunning:
@@ -93,15 +92,55 @@ extension OperationState {
         if machine.delivery.isOver { queueEntry = nil }
         guard isEnd else { return ending }
         (ending.wasBarred, isBarred) = (isBarred, false)
-        swap(&ending.waitingOperations, &waitingOperations)
-        finalTags = requestPlan?.request.tags ?? []
-        if let box = requestPlan?.request.policyBox, !box.policies.userInfo.isEmpty, followUp?.userInfo == nil {
-            makeFollowUp().userInfo = box.policies.userInfo
+        if let relatives { swap(&ending.waitingOperations, &relatives.waiting) }
+        if let requestPlan, !requestPlan.isValue {
+            let request = requestPlan.request
+            if !request.tags.isEmpty { makeFollowUp().finalTags = request.tags }
+            if let box = request.policyBox, !box.policies.userInfo.isEmpty, followUp?.userInfo == nil {
+                makeFollowUp().userInfo = box.policies.userInfo
+            }
+            if let link = requestPlan.link { makeFollowUp().finalLink = link }
+            (ending.requestPlan, self.requestPlan) = (requestPlan, nil)
         }
-        finalLink = requestPlan?.link
-        if requestPlan?.isValue != true { (ending.requestPlan, requestPlan) = (requestPlan, nil) }
-        (ending.observers, ending.requests) = (observers == nil ? nil : takeObserversIfOver(), followUp?.takeRequests())
+        (ending.registry, ending.requests) = (registry == nil ? nil : takeObserversIfOver(), followUp?.takeRequests())
         ending.hasEdges = hasEdges
         return ending
+    }
+}
+
+struct FinishHandler: Sendable {
+    var place: CallbackPlace
+    let run: @Sendable (AnyOutcome) -> Void
+}
+
+/// Handlers in order.
+///
+/// Most operations have one, which needs no array.
+enum FinishHandlers: Sendable {
+    case none
+    case one(FinishHandler)
+    case several([FinishHandler])
+
+    /// All handlers.
+    var all: [FinishHandler] {
+        switch self {
+        case .none: []
+        case .one(let handler): [handler]
+        case .several(let handlers): handlers
+        }
+    }
+
+    var isEmpty: Bool { if case .none = self { true } else { false } }
+
+    mutating func append(_ handler: FinishHandler) {
+        switch self {
+        case .none: self = .one(handler)
+        case .one(let first): self = .several([first, handler])
+        case .several(var handlers):
+            // Without this, appending would copy the array.
+            self = .none
+            handlers.append(handler)
+            self = .several(handlers)
+        }
     }
 }

@@ -1,75 +1,65 @@
 // The complete mutable state of an operation, guarded by its lock.
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// The state of an operation.
 ///
-/// Fields that a queued operation does not need yet are nil or empty, because many operations may be queued. The state
-/// is never copied, because a copy would call a function for each field.
+/// Many operations may be queued. So what a queued operation does not need is in objects that are made later, and the
+/// order of the properties leaves few gaps. The state is never copied, because a copy would call a function for each
+/// field.
 struct OperationState: ~Copyable {
     var machine = OperationStateMachine()
+    /// Whether ``BarrierCycles`` counts the operation, because it was added after a barrier of a caller's queue.
+    var isBarred = false
+    /// Whether the operation may have dependencies or dependents in the graph.
+    var hasEdges = false
+    /// Whether `isReady` was ever read, so that its changes are notified, and whether it was false.
+    var (wasAskedReadiness, wasUnready) = (false, false)
+    /// Whether the operation was cancelled before it had finished; used only with swift-corelibs-foundation.
+    var isCancelled = false
     /// Released when the operation finishes, unless the plan is a value.
     var requestPlan: RequestPlan?
-    var prepared: PreparedRequest?
+    var prepared: PreparedRequest? {
+        didSet { execution?.progress.upload.totalBytes = prepared?.body?.byteCount }
+    }
     /// Set once, when the operation gets its outcome, and never changed.
     var outcome: AnyOutcome?
-    /// The tags, stored when the plan is released.
-    var finalTags: Set<String> = []
-    /// The label of a link whose request was never built, stored when the plan is released.
-    var finalLink: LinkLabel?
-    var timings = Timings()
-    var progress = TransferProgress()
-
-    var priority: Versioned<Operation.QueuePriority>
+    var execution: ExecutionState?
+    @OptionalMoment var queuedMoment: CompactInstant?
 
     var scheduler: (any OperationScheduler)?
     /// The operation's queue entry, from the moment it is enqueued until its last callback has returned.
     var queueEntry: QueueEntryReference?
 
-    /// Whether ``BarrierCycles`` counts the operation, because it was added after a barrier of a caller's queue.
-    var isBarred = false
-    var looksForBarrier = false
-    /// The closed gate and the last opened gate; see ``AnyRequestOperation/notifyByGate()``.
-    var (gate, openedGate): (Operation?, Operation?)
-    /// Whether the gate is being added to Foundation's dependencies now.
-    var isClosingGate = false
-
-    var transfer: Transfer?
-    /// Whether the operation may have dependencies or dependents in the graph.
-    var hasEdges = false
     /// Redirects, retries, deadlines and interceptors; nil for one plain attempt.
     var followUp: FollowUpState?
-    var handlers: [FinishHandler] = []
+    /// The operations of Foundation that this one knows; nil for most.
+    var relatives: FoundationRelatives?
+    /// The observers; nil before the first one.
+    var registry: CopyOnWrite<ObserverRegistry>?
     /// Called after the last handler has returned.
     var settledHooks: [@Sendable (AnyOutcome) -> Void] = []
-    /// Whether `isReady` was ever read, so that its changes are notified, and whether it was false.
-    var (wasAskedReadiness, wasUnready) = (false, false)
-    /// The number of changes of `isReady` that have yet to be notified.
-    var readinessChanges: UInt32 = 0
-    /// Whether the operation was cancelled before it had finished; used only with swift-corelibs-foundation.
-    var isCancelled = false
-    /// The operations that wait for this one in Foundation and must not be freed before it finishes.
-    var waitingOperations: [Operation] = []
+    var handlers: FinishHandlers
     var suspensionReasons: SuspensionReasons = []
-
-    var observers: ObserverRegistry?
-    /// Code that waits to run: decoding, building, decisions after attempts, and callbacks without another place.
-    var executor = ExecutorWork()
-    /// The number of handlers for the outcome and the last progress on the serial executor.
-    var executorHandlers = 0
-
     let isMonitored: Bool
     /// Whether a queue or user code may have a reference to the operation, so that Foundation must be notified of
     /// changes.
     var isSeen: Bool
+    /// The number of changes of `isReady` that have yet to be notified.
+    var readinessChanges: UInt32 = 0
+    /// Code that waits to run: decoding, building, decisions after attempts, and callbacks without another place.
+    var executor = ExecutorWork()
+    var looksForBarrier = false
+    /// Whether the gate is being added to Foundation's dependencies now.
+    var isClosingGate = false
+    /// The number of handlers for the outcome and the last progress on the serial executor.
+    var executorHandlers: Int32 = 0
+    var priority: Versioned<Operation.QueuePriority>
 
     init(
         requestPlan: RequestPlan, _ scheduler: (any OperationScheduler)? = nil, isMonitored: Bool,
-        isInternal: Bool = false
+        isInternal: Bool = false, handlers: FinishHandlers = .none
     ) {
+        self.handlers = handlers
         (self.requestPlan, self.isMonitored, isSeen) = (requestPlan, isMonitored, !isInternal || isMonitored)
         self.scheduler = scheduler
         priority = Versioned(requestPlan.request.priority, version: 1)
@@ -128,7 +118,8 @@ struct OperationState: ~Copyable {
         preparing defaults: RequestDefaults? = nil, isStarted: Bool = false
     ) -> Arrival? {
         guard self.queueEntry == nil, isStarted ? machine.isExecuting : machine.isWaitingToStart else { return nil }
-        (self.scheduler, self.queueEntry, timings.queuedMoment) = (scheduler, queueEntry, CompactInstant(now))
+        (self.scheduler, self.queueEntry, queuedMoment) = (scheduler, queueEntry, CompactInstant(now))
+        execution?.timings.queuedMoment = queuedMoment
         var arrival = Arrival(
             priority: priority, suspension: machine.suspension, hasOutcome: machine.hasOutcome,
             isSettled: machine.delivery.isSettled, isStarted: isStarted, isWatched: isWatched, hasEdges: hasEdges)
@@ -138,7 +129,6 @@ struct OperationState: ~Copyable {
         do throws(RequestError) {
             let request = if let prepared { prepared } else { try plan.request.prepared(defaults) }
             prepared = request
-            progress.upload.totalBytes = request.body?.byteCount
             arrival.host = request.hostKey
         } catch {
             arrival.refusal = error.with(plan.request.summary)
@@ -172,8 +162,10 @@ struct OperationState: ~Copyable {
         let hasEdges: Bool
     }
 
+    var observers: ObserverRegistry? { registry?.value }
+
     /// Whether a monitor or a reader of `events` observes the operation; progress alone needs no order among events.
-    var isWatched: Bool { isMonitored || observers?.events != nil }
+    var isWatched: Bool { isMonitored || registry?.value.events != nil }
 
     /// Makes the operation notify the graph when it finishes; false if it has finished without that.
     mutating func joinGraph() -> Bool {
@@ -182,11 +174,11 @@ struct OperationState: ~Copyable {
     }
 
     var caption: (summary: RequestSummary?, link: LinkLabel?) {
-        (prepared?.summary ?? requestPlan?.core?.summary, requestPlan?.link ?? finalLink)
+        (prepared?.summary ?? requestPlan?.core?.summary, requestPlan?.link ?? followUp?.finalLink)
     }
 
     /// Whether user code runs inside the notifications of the state.
-    var isObserved: Bool { observers?.state.isEmpty == false }
+    var isObserved: Bool { registry?.value.state.isEmpty == false }
 
     /// Whether a change of `isReady` is to be notified; KVO may observe an operation whose `isReady` was never read.
     var notifiesReadiness: Bool {
@@ -199,18 +191,4 @@ struct OperationState: ~Copyable {
 
     /// Whether starting checks the file of a body.
     var usesDisk: Bool { requestPlan?.request.body?.usesDisk == true }
-}
-
-struct Transfer {
-    let attempt: Attempt
-    let task: any TransferTask
-    /// The `URLSessionTask`, once the caller has asked for it.
-    var sessionTask: URLSessionTask?
-    /// How often the task was resumed or paused.
-    var runningChanges: UInt32 = 0
-}
-
-struct FinishHandler: Sendable {
-    var place: CallbackPlace
-    let run: @Sendable (AnyOutcome) -> Void
 }

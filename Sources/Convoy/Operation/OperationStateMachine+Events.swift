@@ -165,9 +165,9 @@ struct HandlerDelivery: Hashable, Sendable {
         case endNotified
     }
 
-    private(set) var phase = Phase.unsent
     /// The number of dispatched handlers that have not returned; the dispatch itself counts as one.
-    private(set) var runningHandlers = 0
+    private(set) var runningHandlers: Int32 = 0
+    private(set) var phase = Phase.unsent
     private(set) var isSettled = false
     private(set) var hasNotifiedEnd = false
 
@@ -184,7 +184,7 @@ struct HandlerDelivery: Hashable, Sendable {
             (phase, runningHandlers) = (.sending, runningHandlers + 1)
         case .handlersSent(let count):
             guard phase == .sending else { return .dropped }
-            runningHandlers += count
+            runningHandlers += Int32(clamping: count)
         case .handlerReturned:
             guard runningHandlers > 0 else { return .dropped }
             runningHandlers -= 1

@@ -43,11 +43,23 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
             context: transport.map { ExecutionContext(transport: .custom($0)) } ?? .standalone)
     }
 
-    convenience init(_ request: Request<Output>, of scheduler: any OperationScheduler, isInternal: Bool = false) {
+    convenience init(
+        _ request: Request<Output>, of scheduler: any OperationScheduler, isInternal: Bool = false,
+        onFinish handler: (@Sendable (Result) -> Void)? = nil
+    ) {
         let context = scheduler.context
+        var handlers = FinishHandlers.none
+        if let handler { handlers = .one(Self.finishHandler(handler, at: context.callbacks?.place ?? .executor)) }
         self.init(
             requestPlan: TypedRequestPlan(request, context.defaults.encoder), context: context, scheduler,
-            isInternal: isInternal)
+            isInternal: isInternal, handlers: handlers)
+    }
+
+    private static func finishHandler(
+        _ handler: @escaping @Sendable (Result) -> Void, at place: CallbackPlace
+    ) -> FinishHandler {
+        // The closure names the type, because it would capture `Self` too.
+        FinishHandler(place: place) { handler(RequestOperation<Output>.typed($0)) }
     }
 
     /// The outcome; nil until there is one.
@@ -74,7 +86,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///     failed before its start, the handler runs at once and the queue finishes the operation later.
     @discardableResult
     public func onFinish(on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void) -> Self {
-        whenFinished(FinishHandler(place: place(delivery)) { handler(Self.typed($0)) })
+        whenFinished(Self.finishHandler(handler, at: place(delivery)))
         return self
     }
 

@@ -112,7 +112,7 @@ extension AnyRequestOperation {
             if isInitial { tell(self) }
             return StateObservation { [weak self] in
                 let removed = self?.state.withLock { state -> [ObserverRegistry.StateObserver] in
-                    defer { state.observers?.state.removeAll { $0.identity == identity } }
+                    defer { state.registry?.value.state.removeAll { $0.identity == identity } }
                     return state.observers?.state.filter { $0.identity == identity } ?? []
                 }
                 // Captured values are released outside the lock.

@@ -5,15 +5,35 @@
 /// `ContinuousClock.Instant` has a resilient layout, so copying a struct that contains one looks up its size at run
 /// time. A struct with this type is copied as plain bytes.
 struct CompactInstant: Sendable, Hashable {
-    private let nanoseconds: Int64
+    fileprivate let nanoseconds: Int64
 
     /// The moment that counts as zero, because an instant has no numeric value.
     private static let origin = ContinuousClock.now
 
     init(_ instant: ContinuousClock.Instant) {
-        // A moment more than 292 years away becomes the first or last moment that fits.
-        nanoseconds = Int64(clamping: Self.origin.duration(to: instant).attoseconds / 1_000_000_000)
+        // A moment more than 292 years away becomes the first or last moment that fits. The least number means nil in
+        // `OptionalMoment`.
+        let nanoseconds = Int64(clamping: Self.origin.duration(to: instant).attoseconds / 1_000_000_000)
+        self.nanoseconds = max(nanoseconds, .min + 1)
+    }
+
+    fileprivate init?(nanoseconds: Int64) {
+        guard nanoseconds > .min else { return nil }
+        self.nanoseconds = nanoseconds
     }
 
     var instant: ContinuousClock.Instant { Self.origin.advanced(by: .nanoseconds(nanoseconds)) }
+}
+
+/// Stores an optional moment in eight bytes.
+///
+/// An `Optional` takes nine, and the next property then begins at sixteen.
+@propertyWrapper
+struct OptionalMoment: Sendable, Hashable {
+    private var nanoseconds = Int64.min
+
+    var wrappedValue: CompactInstant? {
+        get { CompactInstant(nanoseconds: nanoseconds) }
+        set { nanoseconds = newValue?.nanoseconds ?? .min }
+    }
 }

@@ -15,7 +15,7 @@ import Testing
             (.executor, true, false, 3),
         ]
         for row in rows {
-            state.handlers = [Self.handler(row.place)]
+            state.handlers = .one(Self.handler(row.place))
             let handlers = state.takeHandlers()
             #expect(handlers.map(\.place.isExecutor) == [row.isExecutor])
             #expect(handlers.map(\.place.isHere) == [row.isHere])
@@ -23,8 +23,62 @@ import Testing
         }
         // The handlers on the serial executor have returned.
         state.executorHandlers = 0
-        state.handlers = [Self.handler(.inTurn)]
+        state.handlers = .one(Self.handler(.inTurn))
         let handlers = state.takeHandlers()
         #expect(handlers.map(\.place.isHere) == [true])
     }
+
+    @Test func handlersKeepTheirOrder() {
+        var handlers = FinishHandlers.none
+        let (calls, outcome) = (Locked<[Int]>([]), AnyOutcome(error: nil))
+        for number in 0..<4 {
+            #expect(handlers.isEmpty == (number == 0))
+            #expect(handlers.all.count == number)
+            handlers.append(FinishHandler(place: .here) { _ in calls.withLock { $0.append(number) } })
+        }
+        for handler in handlers.all { handler.run(outcome) }
+        #expect(calls.withLock { $0 } == [0, 1, 2, 3])
+    }
+
+    /// The size of the body is known before the start, and the request of a link may be prepared after it.
+    @Test func theProgressHasTheSizeOfTheBody() throws {
+        let request = Request<Data>.post("http://stub/").body(Data(count: 7))
+        for isStarted in [false, true] {
+            var state = OperationState(requestPlan: TypedRequestPlan(request), isMonitored: false)
+            #expect(state.progress.upload.totalBytes == nil)
+            if isStarted { state.timings.startedMoment = CompactInstant(ContinuousClock.now) }
+            state.prepared = try request.core.prepared(.standard)
+            #expect((state.execution != nil) == isStarted)
+            #expect(state.progress.upload.totalBytes == 7)
+            state.progress.upload.completedBytes = 3
+            #expect(state.progress.upload == ByteProgress(completedBytes: 3, totalBytes: 7))
+        }
+    }
+
+    @Test func theTimingsKeepTheMomentOfQueueing() {
+        let moment = CompactInstant(ContinuousClock.now)
+        var state = OperationState(requestPlan: .none, isMonitored: false)
+        state.queuedMoment = moment
+        #expect(state.timings.queuedMoment == moment)
+        state.timings.startedMoment = moment
+        #expect(state.timings.queuedMoment == moment && state.timings.startedMoment == moment)
+    }
+
+    #if canImport(Glibc)
+        /// Many operations may be queued.
+        ///
+        /// The numbers are those of 64-bit Linux, with the allocator's rounding.
+        @Test func aQueuedOperationIsSmall() throws {
+            let symbol = try #require(dlsym(nil, "malloc_usable_size"))
+            let usableSize = unsafeBitCast(symbol, to: (@convention(c) (UnsafeMutableRawPointer) -> Int).self)
+            func byteCount(_ object: AnyObject) -> Int { usableSize(Unmanaged.passUnretained(object).toOpaque()) }
+            let operation = RequestOperation(Request<Data>.get("http://stub/"))
+            #expect(byteCount(operation) <= 200)
+            #expect(byteCount(QueueEntry(operation)) <= 120)
+            #expect(byteCount(TypedRequestPlan(Request<Data>.get("http://stub/"))) <= 56)
+            // With the object's header and the mutex, 264 bytes.
+            #expect(MemoryLayout<OperationState>.size <= 208)
+            #expect(MemoryLayout<RequestCore>.size <= 56)
+        }
+    #endif
 }

@@ -18,6 +18,21 @@ import Testing
         }
     }
 
+    @Test func anOptionalMomentTakesEightBytes() {
+        struct Moments {
+            @OptionalMoment var first: CompactInstant?
+            @OptionalMoment var second: CompactInstant?
+        }
+        var moments = Moments()
+        #expect(moments.first == nil && moments.second == nil)
+        let moment = CompactInstant(ContinuousClock.now - .seconds(250_000_000_000 * 31_536_000))
+        (moments.first, moments.second) = (moment, CompactInstant(ContinuousClock.now))
+        #expect(moments.first == moment && moments.second != nil)
+        moments.first = nil
+        #expect(moments.first == nil && moments.second != nil)
+        #expect(MemoryLayout<Moments>.size == 16)
+    }
+
     @Test func aStructWithMomentsIsPlainMemory() {
         #expect(MemoryLayout<CompactInstant>.size == 8)
         #expect(_isPOD(CompactInstant.self))

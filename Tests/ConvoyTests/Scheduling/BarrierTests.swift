@@ -287,6 +287,6 @@ import Testing
 
 #if canImport(FoundationNetworking)
     extension AnyRequestOperation {
-        fileprivate var hasGate: Bool { state.withLock { $0.gate != nil } }
+        fileprivate var hasGate: Bool { state.withLock { $0.relatives?.gate != nil } }
     }
 #endif
