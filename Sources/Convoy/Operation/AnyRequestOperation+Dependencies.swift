@@ -52,15 +52,7 @@ extension AnyRequestOperation {
     }
 
     /// Whether the operation waits for dependencies and has no outcome yet.
-    ///
-    /// During the handover to a queue, an outcome does not unblock the operation. Otherwise the queue would start the
-    /// operation twice.
-    var isBlocked: Bool {
-        let isKnown = state.withLock { state in
-            !state.hasEdges || state.machine.hasOutcome && state.machine.handover == .none
-        }
-        return !isKnown && DependencyGraph.isBlocked(self)
-    }
+    var isBlocked: Bool { !state.withLock { $0.isUnblocked } && DependencyGraph.isBlocked(self) }
 
     /// Marks that the operation may have edges.
     ///

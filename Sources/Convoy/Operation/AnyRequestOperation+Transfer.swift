@@ -50,13 +50,14 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Adds the operation to a queue, unless it has begun.
-    func handOver(_ add: (AnyRequestOperation) -> Void) {
-        let beginning = state.withLock { state in
+    /// Adds the operation to a queue; false if it has begun.
+    func handOver(_ add: (AnyRequestOperation) -> Void) -> Bool {
+        let isWaiting = state.withLock { state in
+            guard state.machine.handle(.handoverBegan).isTaken else { return false }
             state.isSeen = true
-            return state.machine.handle(.handoverBegan)
+            return true
         }
-        guard beginning.isTaken else { return }
+        guard isWaiting else { return false }
         add(self)
         let (handover, wasUnready) = state.withLock { ($0.machine.handle(.handoverEnded), $0.wasUnready) }
         // The operation starts here if that is fast, before the next handover. Otherwise another thread starts it,
@@ -67,6 +68,7 @@ extension AnyRequestOperation {
         if handover.starts, !hasBegun { context.taskControl.async { self.start() } }
         // The queue may store an old value of `isReady` after the notification of the change. So notify once more.
         if wasUnready { notifyReadiness() }
+        return true
     }
 
     /// Builds the request if necessary, which is user code for a serial executor, and checks it.

@@ -129,10 +129,13 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     public final override var isReady: Bool {
         // Cancelled operations wait for barriers too: a finishing barrier of corelibs dereferences a pointer to each
         // operation added after it. The mark is set before the read, so a later change is notified.
-        state.withLock { $0.wasAskedReadiness = true }
+        let isUnblocked = state.withLock { state in
+            state.wasAskedReadiness = true
+            return state.isUnblocked
+        }
         if !super.isReady {
             lookForBarrier()
-        } else if isBlocked {
+        } else if !isUnblocked, isBlocked {
             noteUnready()
         } else {
             return true

@@ -173,6 +173,12 @@ struct OperationState: ~Copyable {
         return hasEdges
     }
 
+    /// Whether the operation waits for no dependency, whatever the graph says.
+    ///
+    /// During the handover to a queue, an outcome does not unblock the operation. Otherwise the queue would start the
+    /// operation twice.
+    var isUnblocked: Bool { !hasEdges || machine.hasOutcome && machine.handover == .none }
+
     var caption: (summary: RequestSummary?, link: LinkLabel?) {
         (prepared?.summary ?? requestPlan?.core?.summary, requestPlan?.link ?? followUp?.finalLink)
     }

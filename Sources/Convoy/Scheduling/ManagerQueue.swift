@@ -46,8 +46,8 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
             && operation.startInline(at: moment)
     }
 
-    /// Adds a request of the manager, which has waited for its barriers.
-    func add(_ operation: AnyRequestOperation) { operation.handOver { super.addOperation($0) } }
+    /// Adds a request of the manager, which has waited for its barriers; false if it has begun.
+    func add(_ operation: AnyRequestOperation) -> Bool { operation.handOver { super.addOperation($0) } }
 
     override func addOperation(_ operation: Operation) {
         let isHeld =

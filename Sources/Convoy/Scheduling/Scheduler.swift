@@ -179,8 +179,7 @@ final class Scheduler: OperationScheduler {
                 if !context.transport.isReentrant || !operation.startInline(at: dispatch.moment) {
                     context.taskControl.async { operation.start() }
                 }
-            } else if isNew, operation.state.withLock({ $0.machine.isWaitingToStart }) {
-                enter(operation)
+            } else if isNew, enter(operation) {
                 count -= 1
             } else {
                 // The operation resumes after a wait, or was started by hand before this call and keeps its slot until
@@ -198,10 +197,11 @@ final class Scheduler: OperationScheduler {
         }
     }
 
-    /// Adds an operation to the operation queue, which starts it.
-    func enter(_ operation: AnyRequestOperation) {
+    /// Adds an operation to the operation queue, which starts it; false if it has begun.
+    @discardableResult
+    func enter(_ operation: AnyRequestOperation) -> Bool {
         if let ownQueue { return ownQueue.add(operation) }
-        operation.handOver {
+        return operation.handOver {
             queue.addOperation($0)
             BarrierCycles.added($0)
         }
