@@ -19,7 +19,7 @@ struct DescriptorLimit {
     private var wait = Duration.seconds(1)
     private var isTimed = false
     /// How often an operation may have released descriptors, by finishing or before it waited for one.
-    var releases: UInt32 = 0
+    private(set) var releases: UInt32 = 0
 
     /// Whether operations wait for a descriptor, or fewer may run than there are slots.
     var isReached: Bool { limit != nil || !waiting.isEmpty }
@@ -39,6 +39,7 @@ struct DescriptorLimit {
     ///
     /// The first waiting operation may then try again.
     mutating func noteEnd(slots: Int) -> QueueEntry? {
+        releases &+= 1
         wait = .seconds(1)
         guard isReached else { return nil }
         if let limit {

@@ -194,7 +194,6 @@ struct SchedulerState {
         queues.release(queueEntry)
         (queueEntry.status, queueEntry.isFinished) = (.ended, true)
         if isSettled { queueEntry.isSettled = true }
-        descriptorLimit.releases &+= 1
         if let next = descriptorLimit.noteEnd(slots: limit) { queues.join(next) }
         return Effects(transfer: transfer, calls: removeIfOver(queueEntry))
     }

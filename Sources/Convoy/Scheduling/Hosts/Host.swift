@@ -44,18 +44,14 @@ struct HostSample {
 final class Host {
     /// The waiting operations of one priority and rank, in the order of arrival.
     struct Queue {
-        private struct Entry {
+        fileprivate struct Entry {
             let queueEntry: QueueEntry
             let queueNumber: UInt64
             var isLive: Bool { queueEntry.queueNumber == queueNumber && queueEntry.status == .waiting }
         }
 
-        private var entries: [Entry?] = []
+        fileprivate var entries: [Entry?] = []
         private var first = 0
-
-        mutating func append(_ queueEntry: QueueEntry) {
-            entries.append(Entry(queueEntry: queueEntry, queueNumber: queueEntry.queueNumber))
-        }
 
         /// The first entry that still waits, or the last one.
         mutating func peek(isNewestFirst: Bool) -> QueueEntry? {
@@ -158,8 +154,9 @@ final class Host {
     var hasLearned: Bool { limit != nil || pacer != nil || breaker?.isPristine == false }
 
     func append(_ queueEntry: QueueEntry) {
-        queues[queueEntry.priorityIndex].append(queueEntry)
-        occupied |= 1 << queueEntry.priorityIndex
+        let index = queueEntry.priorityIndex
+        queues[index].entries.append(Queue.Entry(queueEntry: queueEntry, queueNumber: queueEntry.queueNumber))
+        occupied |= 1 << index
         waiting += 1
     }
 
