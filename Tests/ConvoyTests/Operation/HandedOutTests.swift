@@ -9,7 +9,8 @@ import Testing
 /// An unobserved operation of this kind does not notify Foundation of its end.
 @Suite struct HandedOutTests {
     private func state(isMonitored: Bool, isInternal: Bool) -> OperationState {
-        OperationState(requestPlan: TypedRequestPlan(Request.stub("a")), isMonitored: isMonitored, isInternal: isInternal)
+        OperationState(
+            requestPlan: TypedRequestPlan(Request.stub("a")), isMonitored: isMonitored, isInternal: isInternal)
     }
 
     @Test(arguments: [
