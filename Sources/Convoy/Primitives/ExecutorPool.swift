@@ -11,10 +11,11 @@ protocol ExecutorMember: AnyObject, Sendable {
 ///
 /// The executor adds workers while the existing ones block. A member is queued once, with all the code it has to run. A
 /// worker dequeues the member, runs that code in order and dequeues the next member. One worker suffices for brief
-/// code, and one wake-up for many members is cheap. A timer ticks every millisecond while members wait. If no member
-/// was dequeued since the last tick, the workers are assumed to block, and their number doubles. Otherwise one worker
-/// is added, up to the number of cores. Blocking code therefore delays other members by one or two milliseconds, until
-/// `WorkerLimit` allows no more workers.
+/// code, and one wake-up for many members is cheap. `ExecutorClock` ticks every two milliseconds while members wait. If
+/// no member was dequeued during the last two ticks, the workers are assumed to block, and their number doubles.
+/// Otherwise one worker is added, up to the number of cores. Blocking code therefore delays other members by about four
+/// milliseconds, until `WorkerLimit` allows no more workers. A shorter time would also find workers that wait for a
+/// core.
 final class ExecutorPool: Sendable {
     private struct State {
         /// The queued members.
@@ -26,6 +27,8 @@ final class ExecutorPool: Sendable {
         var dequeuedCount = 0
         var dequeuedAtLastTick = 0
         var isTicking = false
+        /// The number of ticks in a row at which no member had been dequeued.
+        var stillTicks = 0
         var workers = 0
         var extraWorkers = 0
         /// The queues of idle workers.
@@ -79,7 +82,10 @@ final class ExecutorPool: Sendable {
     }
 
     private let state: Locked<State>
-    private let timerQueue = DispatchQueue(label: "convoy.executors")
+    /// The number of still ticks after which the workers are assumed to block, if members wait.
+    private static let blockedTicks = 2
+    /// The number of still ticks after which the pool ticks no more, if no member waits.
+    private static let idleTicks = 8
     private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
     /// Limits the extra workers of several pools.
     ///
@@ -123,11 +129,11 @@ final class ExecutorPool: Sendable {
             state.waiting.append(member)
             if state.workers == 0 { return (state.makeWorkers(1), false) }
             guard !state.isTicking else { return ([], false) }
-            (state.isTicking, state.dequeuedAtLastTick) = (true, state.dequeuedCount)
+            (state.isTicking, state.stillTicks, state.dequeuedAtLastTick) = (true, 0, state.dequeuedCount)
             return ([], true)
         }
         for queue in queues { work(on: queue) }
-        if ticks { tickLater() }
+        if ticks { ExecutorClock.shared.begin(self) }
     }
 
     /// Runs code that is known to block, on a worker.
@@ -159,25 +165,59 @@ final class ExecutorPool: Sendable {
         return member
     }
 
-    private func tickLater() { timerQueue.asyncAfter(deadline: .now() + .milliseconds(1)) { self.tick() } }
-
-    private func tick() {
-        let wanted = state.withLock { state -> Int? in
-            state.isTicking = state.waitingCount > 0
-            guard state.isTicking else { return nil }
-            let isStuck = state.dequeuedCount == state.dequeuedAtLastTick
+    /// Adds workers if members wait; false if the pool needs no more ticks.
+    func tick() -> Bool {
+        let (isTicking, wanted) = state.withLock { state -> (Bool, Int) in
+            state.stillTicks = state.dequeuedCount == state.dequeuedAtLastTick ? state.stillTicks + 1 : 0
             state.dequeuedAtLastTick = state.dequeuedCount
-            if isStuck { return min(state.waitingCount, max(1, state.workers)) }
-            return state.workers < Self.coreCount ? 1 : 0
+            state.isTicking = state.waitingCount > 0 || state.stillTicks < Self.idleTicks
+            let isBlocked = state.stillTicks >= Self.blockedTicks
+            let most = isBlocked ? max(1, state.workers) : state.workers < Self.coreCount ? 1 : 0
+            return (state.isTicking, min(state.waitingCount, most))
         }
-        guard let wanted else { return }
+        guard wanted > 0 else { return isTicking }
         let granted = extraWorkers.take(wanted)
         let queues = state.withLock { state in
             state.extraWorkers += granted
             return state.makeWorkers(granted)
         }
         for queue in queues { work(on: queue) }
-        tickLater()
+        return isTicking
+    }
+}
+
+/// Ticks the pools whose members wait.
+///
+/// One sleeping thread serves all pools. A timer of libdispatch would wake two threads for each tick.
+private final class ExecutorClock: Sendable {
+    static let shared = ExecutorClock()
+
+    private let queue = DispatchQueue(label: "convoy.executors")
+    /// The ticking pools; empty while no thread ticks.
+    private let pools = Locked<[ExecutorPool]>([])
+
+    /// Ticks a pool until its `tick()` returns false.
+    func begin(_ pool: ExecutorPool) {
+        let isFirst = pools.withLock { pools in
+            pools.append(pool)
+            return pools.count == 1
+        }
+        if isFirst { queue.async { self.run() } }
+    }
+
+    private func run() {
+        var goesOn = true
+        while goesOn {
+            usleep(2_000)
+            let idle = pools.withLock { $0 }.filter { !$0.tick() }
+            goesOn = pools.withLock { pools in
+                // A pool that has begun again since then is in the list twice.
+                for pool in idle {
+                    if let index = pools.firstIndex(where: { $0 === pool }) { pools.remove(at: index) }
+                }
+                return !pools.isEmpty
+            }
+        }
     }
 }
 

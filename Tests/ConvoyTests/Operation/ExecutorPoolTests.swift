@@ -66,4 +66,26 @@ import Testing
             #expect(entered.count == 600)
         }
     }
+
+    /// A pool that needs no ticks ends them, and begins them again later.
+    @Test func aPoolThatWasIdleFindsBlockedCodeAgain() async {
+        let pool = ExecutorPool()
+        for _ in 0..<10 {
+            let (ran, gate) = (EventLog<Void>(), DispatchSemaphore(value: 0))
+            pool.submit(Member { gate.wait() })
+            pool.submit(Member { ran.record(()) })
+            let hasRun = await ran.wait(within: .seconds(30)).count == 1
+            gate.signal()
+            guard hasRun else { return }
+            while pool.tick() {}
+        }
+    }
+
+    private final class Member: ExecutorMember {
+        private let work: @Sendable () -> Void
+
+        init(_ work: @escaping @Sendable () -> Void) { self.work = work }
+
+        func runExecutor() { work() }
+    }
 }

@@ -4,7 +4,7 @@ import Foundation
 /// A serial executor for one download.
 ///
 /// The type does not use a `DispatchQueue`, because each queue wakes a thread, which is most of the work for small
-/// files. Blocking code delays other downloads by one or two milliseconds, see ``ExecutorPool``.
+/// files. Blocking code delays other downloads by about four milliseconds, see ``ExecutorPool``.
 ///
 /// ## Concurrency
 /// Any thread may use an executor. The executor's code may block.
