@@ -27,6 +27,13 @@ int convoy_disk_sync(int descriptor) {
     }
 }
 
+int convoy_disk_is_memory(int descriptor) {
+    struct statfs status;
+    if (fstatfs(descriptor, &status) != 0) return 0;
+    return (unsigned long)status.f_type == 0x01021994     // tmpfs
+        || (unsigned long)status.f_type == 0x858458F6;    // ramfs
+}
+
 int convoy_disk_error(int descriptor) {
     while (sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE) != 0) {
         if (errno != EINTR) return errno;

@@ -13,6 +13,9 @@
 /// failure.
 int convoy_disk_sync(int descriptor);
 
+/// Returns whether a file system keeps its files in memory only, so that synchronising has no effect.
+int convoy_disk_is_memory(int descriptor);
+
 /// Waits for running writes of a file.
 ///
 /// Returns 0, or the error number of a failed write since the descriptor was opened.

@@ -15,7 +15,7 @@ import Testing
     private let server: TestServer
 
     init() throws {
-        directory = try TemporaryDirectory()
+        directory = try TemporaryDirectory.besideProducts()
         server = try TestServer()
     }
 

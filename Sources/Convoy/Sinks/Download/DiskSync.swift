@@ -19,11 +19,10 @@ final class DiskSync: ExecutorMember {
     struct File: Sendable {
         /// The descriptor of the file, open until the file is renamed.
         let descriptor: Int32
-        let path: String
         /// The directory of the file.
         let directory: String
-        /// Renames the part to the file.
-        let place: @Sendable () -> Result<URL, RequestError>
+        /// Renames the part to the file, unless the argument is the error number of a failed synchronisation.
+        let place: @Sendable (_ problem: Int32) -> Result<URL, RequestError>
         let completion: @Sendable (Result<URL, RequestError>) -> Void
     }
 
@@ -74,9 +73,7 @@ final class DiskSync: ExecutorMember {
             return state.waiting
         }
         let problems = DiskExecutor.executors.blocking { synchronize(files) }
-        let results = zip(files, problems).map { file, problem in
-            problem == 0 ? file.place() : .failure(.file("could not be written", file.path, problem))
-        }
+        let results = zip(files, problems).map { file, problem in file.place(problem) }
         var failures: [String: Int32] = [:]
         for (file, result) in zip(files, results) {
             guard case .success = result, failures[file.directory] == nil else { continue }

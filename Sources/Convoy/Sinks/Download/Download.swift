@@ -6,8 +6,8 @@ import Foundation
 /// Crash safety depends on the order of writes. A record is removed before its bytes. A part never has bytes of
 /// another version than its record. The part is renamed to the target after everything was verified and synchronised.
 final class Download: DownloadTarget, @unchecked Sendable {
-    // @unchecked: only `executor` uses the mutable state, except `flags`, which has a lock. `DiskSync` may rename the
-    // file on another executor; until it has finished, nothing runs on `executor`.
+    // @unchecked: only `executor` uses the mutable state, except `flags`, which has a lock. `DiskSync` may end the
+    // download on another executor; until then, nothing runs on `executor`.
 
     private struct Flags {
         var isStopped = false

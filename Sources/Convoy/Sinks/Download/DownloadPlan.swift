@@ -54,8 +54,7 @@ struct DownloadPlan: Sendable {
     /// The path of the directory, and the name in it unless the response decides it.
     var place: (directory: String, fileName: String?) {
         guard case .file(let file) = target else { return (directory.path, nil) }
-        // Read once, because `URL` makes several copies of itself for each access.
-        let path = file.path
+        let path = file.usualPath ?? file.path
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), path.utf8.count > 1 else {
             return (directory.path, file.lastPathComponent)
         }
@@ -132,6 +131,16 @@ struct DownloadPlan: Sendable {
 }
 
 extension URL {
+    /// The path of a file URL without escapes; nil for any other URL.
+    ///
+    /// The text is cut from the URL. `path` decodes and copies it several times.
+    fileprivate var usualPath: String? {
+        let text = absoluteString
+        guard text.hasPrefix("file:///"), !text.hasSuffix("/"), !text.utf8.contains(where: { "%?#".utf8.contains($0) })
+        else { return nil }
+        return String(text.dropFirst("file://".utf8.count))
+    }
+
     /// Identifies a download of this URL by its SHA-256, because the URL may contain a secret.
     var downloadKey: String {
         var components = URLComponents(url: self, resolvingAgainstBaseURL: true)

@@ -20,6 +20,7 @@ extension PartFile {
         guard Foundation.rename(path, target) == 0 else {
             throw .file("could not be renamed to its final name", target, errno)
         }
+        isRenamed = true
     }
 
     /// Renames the part atomically if the name is free.
@@ -35,7 +36,8 @@ extension PartFile {
             // 1 is RENAME_NOREPLACE.
             let status = renameat2(AT_FDCWD, path, AT_FDCWD, target, 1)
         #endif
-        if status == 0 { return true }
+        isRenamed = status == 0
+        if isRenamed { return true }
         switch errno {
         case EEXIST: return false
         case EINVAL, ENOSYS, ENOTSUP, EPERM: return nil

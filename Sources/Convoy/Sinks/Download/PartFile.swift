@@ -1,6 +1,10 @@
 // The file that a download writes to, under another name beside the target.
 import Foundation
 
+#if canImport(CLibcurl)
+    import CLibcurl
+#endif
+
 /// A part: an open file with a lock.
 ///
 /// The lock excludes other downloads, and the system releases it when the process ends. A process that does not use
@@ -17,6 +21,10 @@ final class PartFile {
     let isNew: Bool
     /// The open descriptor; -1 when closed.
     private(set) var descriptor: Int32
+    /// Whether a rename has given the file its final name.
+    ///
+    /// No download locks a final name.
+    var isRenamed = false
     /// The file system and the inode of the part, which identify the file while it is open.
     private let (device, inode): (dev_t, ino_t)
 
@@ -186,16 +194,28 @@ final class PartFile {
         guard PartFile.synchronize(descriptor) == 0 else { throw .file("could not be written", path, errno) }
     }
 
+    /// Whether the file system keeps its files in memory only, so that no file can be synchronised.
+    ///
+    /// The system is asked for each file, because the number of a device may later belong to a disk.
+    var isInMemory: Bool {
+        #if canImport(CLibcurl)
+            convoy_disk_is_memory(descriptor) != 0
+        #else
+            false
+        #endif
+    }
+
     /// Synchronises the file together with other complete files, then renames it.
     ///
-    /// - Parameter directory: the directory of the new name.
+    /// - Parameters:
+    ///   - directory: the directory of the new name.
+    ///   - place: see ``DiskSync/File/place``.
     func commit(
-        in directory: String, _ place: @escaping @Sendable () -> Result<URL, RequestError>,
+        in directory: String, _ place: @escaping @Sendable (_ problem: Int32) -> Result<URL, RequestError>,
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
     ) {
         DiskSync.of(device).commit(
-            DiskSync.File(
-                descriptor: descriptor, path: path, directory: directory, place: place, completion: completion))
+            DiskSync.File(descriptor: descriptor, directory: directory, place: place, completion: completion))
     }
 
     func setFinalPermissions() throws(RequestError) {
@@ -237,7 +257,7 @@ final class PartFile {
         guard descriptor >= 0 else { return }
         // A forked child that has not called `exec` yet shares the descriptor. Closing the descriptor in this process
         // alone would not release the lock.
-        _ = flock(descriptor, LOCK_UN)
+        if !isRenamed { _ = flock(descriptor, LOCK_UN) }
         Foundation.close(descriptor)
         descriptor = -1
     }

@@ -126,7 +126,7 @@ import Testing
 
 extension DiskExecutor {
     /// Runs work on the executor, and waits for it.
-    fileprivate func run(_ work: @escaping @Sendable () throws -> Void) throws {
+    func run(_ work: @escaping @Sendable () throws -> Void) throws {
         let result = Locked<Result<Void, any Error>>(.success(()))
         sync {
             let found = Result { try work() }

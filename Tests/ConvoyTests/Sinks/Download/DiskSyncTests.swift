@@ -43,8 +43,9 @@ import Testing
             let file = directory.file("\(index)")
             sync.commit(
                 DiskSync.File(
-                    descriptor: descriptors[index], path: file.path, directory: directory.url.path,
-                    place: {
+                    descriptor: descriptors[index], directory: directory.url.path,
+                    place: { problem in
+                        guard problem == 0 else { return .failure(.file("could not be written", file.path, problem)) }
                         placed.record(index)
                         if index == 0 {
                             hasBegun.record(())

@@ -47,6 +47,31 @@ import Testing
         #expect(try !open().wasThere)
     }
 
+    #if os(Linux)
+        @Test(arguments: [true, false]) func aFileSystemInMemoryIsRecognised(isBesideProducts: Bool) async throws {
+            let directory = try isBesideProducts ? TemporaryDirectory.besideProducts() : TemporaryDirectory()
+            let process = try ChildProcess(URL(filePath: "/usr/bin/stat"), ["-f", "-c", "%T", directory.url.path])
+            await process.ended()
+            let part = try PartFile.open(directory.file("part").path, permissions: 0o644)
+            #expect(part.isInMemory == ["tmpfs", "ramfs"].contains(process.lines.first), "\(process.text)")
+        }
+    #endif
+
+    /// A rename leaves nothing to unlock but the descriptor.
+    @Test(arguments: [true, false]) func aRenamedFileIsNotLockedOnceItIsClosed(replaces: Bool) throws {
+        let part = try open()
+        let other = Foundation.open(path, O_RDWR | O_CLOEXEC)
+        defer { close(other) }
+        #expect(flock(other, LOCK_EX | LOCK_NB) != 0)
+        if replaces {
+            try part.rename(to: victim.path)
+        } else {
+            #expect(try part.renameIfFree(to: victim.path) == true)
+        }
+        part.close()
+        #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
+    }
+
     @Test func directoryInItsPlaceIsAnError() throws {
         #expect(mkdir(path, 0o700) == 0)
         #expect(throws: RequestError.self) { try open() }
