@@ -27,21 +27,21 @@ extension EventLine {
         self.init(event: "finished", index: outcome.item.index, url: outcome.item.url.redactedString)
         method = outcome.attempts.first?.method.rawValue
         cache = outcome.attempts.cacheOutcome?.rawValue
-        let path = { (success: FetchOutcome.Success) -> String? in
-            let name = success.fileName ?? outcome.item.fileName
+        let path = { () -> String? in
+            let name = outcome.fileName
             return directory.map { name.hasPrefix("/") ? name : $0.hasSuffix("/") ? $0 + name : "\($0)/\(name)" }
         }
         switch outcome.result {
         case .success(let success) where success.isSkipped:
             event = "skipped"
-            if success.hasFile { file = path(success) }
+            if success.hasFile { file = path() }
         case .success(let success):
             attempts = outcome.attemptCount
             status = success.statusCode
             bytes = success.bytes
             resumedBytes = success.resumedBytes.positive
             seconds = success.time.roundedSeconds
-            file = path(success)
+            file = path()
         case .failure(let error):
             event = "failed"
             attempts = outcome.attemptCount

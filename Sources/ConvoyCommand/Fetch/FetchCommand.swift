@@ -101,7 +101,7 @@ extension FetchOptions {
     ///
     /// If the directory cannot be created, the download fails with the reason.
     func makeDirectory(of item: FetchItem) {
-        guard item.fileName.contains("/"), item.isListed || makesDirectories else { return }
+        guard item.fileName.utf8.contains(UInt8(ascii: "/")), item.isListed || makesDirectories else { return }
         try? FileManager.default.createDirectory(
             at: file(of: item).deletingLastPathComponent(), withIntermediateDirectories: true)
     }

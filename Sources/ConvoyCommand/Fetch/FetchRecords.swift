@@ -44,7 +44,8 @@ final class FetchRecords: Sendable {
     }
 
     private var isNeeded: Bool { isPrinted || options.failedList != nil }
-    private var isPrinted: Bool {
+    /// Whether the end of a request is printed.
+    var isPrinted: Bool {
         options.writeOut != nil || printsHeads || options.includesHeads || keepsRefusals || heads != nil
     }
     private var printsHeads: Bool { options.destination == .head }

@@ -11,8 +11,8 @@ struct FetchOutcome: Sendable {
         /// The bytes of the body that an earlier run received.
         var resumedBytes: Int64 = 0
         let time: Duration
-        /// The file name; nil without a file.
-        var fileName: String?
+        /// The written file; nil without a file.
+        var file: URL?
         /// Whether the status code is 304: the file exists or has not changed, so nothing was received.
         var isSkipped = false
         /// The `If-Modified-Since` value that was sent, if the server has nothing newer.
@@ -36,6 +36,12 @@ struct FetchOutcome: Sendable {
 
     /// The number of attempts that count as tries.
     var attemptCount: Int { attempts.triedCount }
+
+    /// The name of the written file, or of the item without a file.
+    var fileName: String {
+        guard case .success(let success) = result, let file = success.file else { return item.fileName }
+        return item.name(of: file)
+    }
 
     /// The error message, with a hint about the command's own options; nil after a success.
     var message: String? {
@@ -77,9 +83,9 @@ extension FetchOutcome.Success {
         resumedBytes =
             attempts.isEmpty ? response.transfer.resumedBytes : ResumedBytes(of: attempts).count
         time = response.timings.executed ?? .zero
-        fileName = (response.value as? URL).map(item.name(of:))
+        file = response.value as? URL
         isSkipped = response.statusCode == 304
-        replacesLink = item.isLink && fileName == item.fileName
+        replacesLink = item.isLink && file.map(item.name(of:)) == item.fileName
         let sent = response.request.headerFields
         guard isSkipped, !sent.contains("If-None-Match") else { return }
         unchangedSince = sent["If-Modified-Since"]
@@ -218,6 +224,8 @@ protocol FetchReport: Sendable {
     var tickInterval: DispatchTimeInterval? { get }
     /// Whether ``happened(_:to:)`` is called.
     var wantsSteps: Bool { get }
+    /// Whether the end of a request says that its file has replaced a link.
+    var showsLinks: Bool { get }
     /// Whether requests are reported that ended only because the run was stopped.
     var wantsCancelled: Bool { get }
 

@@ -81,7 +81,7 @@ final class FetchReporter: EventMonitor {
                 attempts: attempts,
                 span: EventSpan(queued: request.opened, (try? result.get())?.timings, attempts))
             outcome.keptBytes = keptBytes(of: outcome)
-            outcome.secrets = result.sentSecrets(and: secrets)
+            outcome.secrets = result.sentSecrets(in: attempts, and: secrets)
             state.withLock { [outcome] in $0.summary.count(outcome, isStopping: isStopping) }
             kept?.withLock { [outcome] in $0.add(EventLine(outcome, directory: nil)) }
             // Cancelled requests get no line, because hundreds would hide the line with the reason.
@@ -193,10 +193,11 @@ extension Result {
     /// The secrets that texts of the server may repeat.
     ///
     /// Empty after a success of the first attempt, because no text of its server is shown.
-    func sentSecrets<Value>(and others: Set<String>) -> SentSecrets
-    where Success == Response<Value>, Failure == RequestError {
-        if case .success(let response) = self, response.attempts.count < 2 { return SentSecrets([]) }
-        return SentSecrets(of: attempts().map(\.request), and: others)
+    ///
+    /// - Parameter attempts: the records of the attempts, which a response makes each time they are read.
+    func sentSecrets(in attempts: [AttemptRecord], and others: Set<String>) -> SentSecrets {
+        if case .success = self, attempts.count < 2 { return SentSecrets([]) }
+        return SentSecrets(of: attempts.map(\.request), and: others)
     }
 }
 

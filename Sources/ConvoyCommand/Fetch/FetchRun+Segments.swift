@@ -79,7 +79,7 @@ extension FetchRun {
                 if count >= options.jobs { await group.next() }
                 count += 1
                 var item = item
-                item.isLink = options.hasLink(item)
+                item.isLink = report.showsLinks && options.hasLink(item)
                 reporter.opened(item)
                 setup.records.opened(item)
                 group.addTask { [item] in

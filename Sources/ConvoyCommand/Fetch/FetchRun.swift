@@ -18,7 +18,7 @@ struct FetchRun {
     func run<Output: Sendable>(
         _ complete: @escaping @Sendable (Request<Data>, FetchItem) -> Request<Output>
     ) async -> ExitStatus {
-        let (interruption, knownCount) = (interruption, knownCount)
+        let (interruption, knownCount, report) = (interruption, knownCount, report)
         let reporter = makeReporter()
         let items = makeItems(reporter)
         let manager = makeManager(monitor: reporter)
@@ -31,7 +31,7 @@ struct FetchRun {
         let requests = AsyncStream<Request<Output>>(unfolding: {
             await places?.take()
             guard var item = await items.next() else { return nil }
-            item.isLink = !options.discards && options.hasLink(item)
+            item.isLink = report.showsLinks && !options.discards && options.hasLink(item)
             reporter.opened(item)
             records.opened(item)
             return complete(setup.request(for: item, options), item)
@@ -52,8 +52,9 @@ struct FetchRun {
             places?.give()
         }
         interruption.onStop {
-            batch.cancel()
+            // Cancelled downloads are reported on this thread, which may wait for a slow reader of the output.
             items.stop()
+            batch.cancel()
             // `cancelAll` also cancels the cache's background validations.
             if setup.cache != nil { manager.cancelAll() }
         }
@@ -123,6 +124,11 @@ struct FetchRun {
         // Retries have no budget, because the user wants every file. The limits of concurrent requests bound the load.
         configuration.retryBudget = .unlimited
         configuration.limit(by: options)
+        // The report needs no other thread. A download ends on an executor that may block. A success without a file ends
+        // on the transport's thread, so nothing may be printed then.
+        let isSilent = options.destination == .nowhere && options.isQuiet && !setup.records.isPrinted
+        let isFile = options.destination == .files && !options.usesSegments
+        if isFile || isSilent { configuration.callbacks = .inPlace }
         configuration.cookies = setup.cookies
         if !options.usesSegments { configuration.cache = setup.cache }
         configuration.interceptors = setup.interceptors

@@ -116,7 +116,8 @@ struct RunReport {
             }
             let span = EventSpan(queued: queued, (try? outcome.get())?.timings, attempts)
             let ending = Ending(
-                outcome: outcome, span: span, attempts: attempts, secrets: outcome.sentSecrets(and: secrets(of: index)))
+                outcome: outcome, span: span, attempts: attempts,
+                secrets: outcome.sentSecrets(in: attempts, and: secrets(of: index)))
             filledSecrets.withLock { $0[index] = nil }
             row.ended.insert(place)
             row.steps[place] = nil

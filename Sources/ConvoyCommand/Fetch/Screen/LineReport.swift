@@ -22,6 +22,7 @@ final class LineReport: FetchReport {
     private var isQuiet: Bool { options.isQuiet || options.ownsOutput }
     var tickInterval: DispatchTimeInterval? { console.isLive ? .milliseconds(100) : nil }
     var wantsSteps: Bool { !isQuiet }
+    var showsLinks: Bool { !isQuiet }
     var wantsCancelled: Bool { false }
 
     func happened(_ step: FetchStep, to item: FetchItem) {
@@ -82,9 +83,8 @@ final class LineReport: FetchReport {
     }
 
     private func line(_ outcome: FetchOutcome, _ success: FetchOutcome.Success) -> String {
-        let name = success.fileName ?? outcome.item.fileName
-        if let reason = outcome.skipReason { return "skipped \(name)  \(reason)" }
-        let what = options.discards ? "received \(outcome.item.url.redactedString)" : "saved \(name)"
+        if let reason = outcome.skipReason { return "skipped \(outcome.fileName)  \(reason)" }
+        let what = options.discards ? "received \(outcome.item.url.redactedString)" : "saved \(outcome.fileName)"
         let resumed =
             success.resumedBytes > 0 ? ", \(Figures.bytes(success.resumedBytes)) of them from an earlier run" : ""
         let cache = outcome.attempts.cacheOutcome?.words ?? ""
