@@ -41,6 +41,17 @@ final class ExecutorPool: Sendable {
 
         var waitingCount: Int { waiting.count - next }
 
+        mutating func add(_ member: any ExecutorMember, isFirst: Bool) {
+            if !isFirst {
+                waiting.append(member)
+            } else if next > 0 {
+                next -= 1
+                waiting[next] = member
+            } else {
+                waiting.insert(member, at: 0)
+            }
+        }
+
         mutating func dequeue() -> (any ExecutorMember)? {
             guard next < waiting.count else {
                 (waiting, next) = ([], 0)
@@ -102,7 +113,7 @@ final class ExecutorPool: Sendable {
         private let limit: Int
         private let used = Locked(0)
 
-        private init(_ limit: Int) { self.limit = limit }
+        init(_ limit: Int) { self.limit = limit }
 
         /// Reserves the wanted number of workers, or the remaining number if fewer are left.
         func take(_ wanted: Int) -> Int {
@@ -124,9 +135,11 @@ final class ExecutorPool: Sendable {
     }
 
     /// Queues a member with code to run.
-    func submit(_ member: any ExecutorMember) {
+    ///
+    /// - Parameter isFirst: whether the member runs before all waiting members.
+    func submit(_ member: any ExecutorMember, isFirst: Bool = false) {
         let (queues, ticks) = state.withLock { state -> ([DispatchQueue], Bool) in
-            state.waiting.append(member)
+            state.add(member, isFirst: isFirst)
             if state.workers == 0 { return (state.makeWorkers(1), false) }
             guard !state.isTicking else { return ([], false) }
             (state.isTicking, state.stillTicks, state.dequeuedAtLastTick) = (true, 0, state.dequeuedCount)

@@ -81,6 +81,21 @@ import Testing
         }
     }
 
+    /// The pool has one worker, which is blocked while the members are queued.
+    @Test(arguments: [0, 300]) func aFirstMemberRunsBeforeAllWaitingMembers(earlierCount: Int) async {
+        let pool = ExecutorPool(extraWorkers: ExecutorPool.WorkerLimit(0))
+        let (ran, gate) = (EventLog<Int>(), DispatchSemaphore(value: 0))
+        for number in 0..<earlierCount { pool.submit(Member { ran.record(number) }) }
+        await ran.wait(count: earlierCount)
+        pool.submit(Member { gate.wait() })
+        for number in 1...3 { pool.submit(Member { ran.record(1_000 + number) }) }
+        pool.submit(Member { ran.record(2_001) }, isFirst: true)
+        pool.submit(Member { ran.record(2_002) }, isFirst: true)
+        gate.signal()
+        let order = await ran.wait(count: earlierCount + 5, within: .seconds(30)).suffix(5)
+        #expect(order == [2_002, 2_001, 1_001, 1_002, 1_003])
+    }
+
     private final class Member: ExecutorMember {
         private let work: @Sendable () -> Void
 

@@ -15,8 +15,10 @@ final class DiskExecutor: ExecutorMember {
     private let work = Locked(ExecutorWork())
 
     /// Runs code after the code that was added before.
-    func async(_ piece: @escaping @Sendable () -> Void) {
-        if work.withLock({ $0.add(piece) }) { Self.executors.submit(self) }
+    ///
+    /// - Parameter isFirst: whether an idle executor runs the code before the code of other downloads.
+    func async(isFirst: Bool = false, _ piece: @escaping @Sendable () -> Void) {
+        if work.withLock({ $0.add(piece) }) { Self.executors.submit(self, isFirst: isFirst) }
     }
 
     /// Adds code without starting the executor.

@@ -104,7 +104,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
         _ request: PreparedRequest, asksForWhole: Bool,
         _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void
     ) {
-        executor.async {
+        // Begins before received bodies are written, so that the network has work meanwhile.
+        executor.async(isFirst: true) {
             let result: Result<DownloadBeginning, RequestError>
             do throws(RequestError) {
                 result = .success(try self.begin(request, asksForWhole: asksForWhole))
