@@ -30,11 +30,13 @@ import Testing
     func aFileInMemoryEndsInOneStep() async throws {
         let directory = try TemporaryDirectory(in: Self.memory)
         let (download, request, head) = try await received(in: directory)
-        let ended = EventLog<Result<URL, RequestError>>()
+        let (ended, returned) = (EventLog<Result<URL, RequestError>>(), EventLog<Int>())
         try download.executor.run {
             download.commit(head, of: request) { ended.record($0) }
-            #expect(ended.events.map { try? $0.get() } == [directory.file("target")])
+            returned.record(ended.count)
         }
+        #expect(returned.events == [1])
+        #expect(ended.events.map { try? $0.get() } == [directory.file("target")])
         #expect(try directory.entries == ["target"])
     }
 
