@@ -11,7 +11,7 @@ extension RequestBuilder {
     }
 
     /// The URL, and whether a response led it to a server that the file does not name.
-    func url() throws(BuildFailure) -> (text: String, isLedAway: Bool) {
+    func url() throws(BuildFailure) -> (url: URL, isLedAway: Bool) {
         var (url, placed) = ("", [Placed]())
         let filled = try fill(planned.target)
         for (place, (piece, source)) in zip(filled, planned.target).enumerated() {
@@ -21,10 +21,8 @@ extension RequestBuilder {
             placed.append(Placed(filled: piece, piece: source, bytes: start..<url.utf8.count))
         }
         try checkPath(placed, url)
-        let written = url
-        if url.schemeEnd == nil { url = "http://" + url }
-        url = try spelled(url.trimmed)
-        return (url, try checkServer(placed, written, url))
+        let spelled = try spelled((url.schemeEnd == nil ? "http://" + url : url).trimmed)
+        return (spelled, try checkServer(placed, url, spelled))
     }
 
     /// The text that a part adds to a URL.
@@ -45,7 +43,7 @@ extension RequestBuilder {
     /// The URL in the library's spelling.
     ///
     /// The URL must be http or https with a host.
-    private func spelled(_ url: String) throws(BuildFailure) -> String {
+    private func spelled(_ url: String) throws(BuildFailure) -> URL {
         let scheme = url.prefix { $0 != ":" }.lowercased()
         guard scheme == "http" || scheme == "https" else {
             throw BuildFailure(
@@ -66,7 +64,7 @@ extension RequestBuilder {
             throw BuildFailure(
                 what: "the URL \(planned.shownTarget.shown) \(defect.words)", advice: "write https://example.com/path")
         }
-        return spelled.absoluteString
+        return spelled
     }
 
     /// Checks that a value does not lead to another directory with `..`.
@@ -98,13 +96,14 @@ extension RequestBuilder {
     /// response.
     ///
     /// - Returns: whether a response led to another server.
-    private func checkServer(_ placed: [Placed], _ written: String, _ url: String) throws(BuildFailure) -> Bool {
+    private func checkServer(_ placed: [Placed], _ written: String, _ url: URL) throws(BuildFailure) -> Bool {
         let hosts = planned.fields.filter { $0.name.lowercased() == "host" }
         let answers = placed.filter { $0.filled.answerer != nil }
         guard !answers.isEmpty || !hosts.isEmpty else { return false }
         let parts = URLParts(written)
         var namers = answers.filter { parts.names($0.bytes) }.map(\.filled)
         guard !namers.isEmpty || !hosts.isEmpty else { return false }
+        let url = url.absoluteString
         var origins = [url.originText]
         // The `Host` field selects a virtual server, and HTTP/2 uses it in place of the URL's host.
         for field in hosts {

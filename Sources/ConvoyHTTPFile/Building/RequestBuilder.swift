@@ -43,16 +43,11 @@ struct RequestBuilder {
         for field in planned.fields { try add(field, to: &built) }
         try addBody(to: &built)
         if let output = planned.output { built.output = (try path(output.path), output.replaces) }
-        let isUnknown = { (piece: Piece) -> Bool in
-            switch piece.source {
-            case .answer, .column: true
-            case .text, .system: false
-            }
-        }
+        guard !planned.isKnown else { return built }
         built.secrets = Set(
             try fill(
                 planned.pieces.filter {
-                    isUnknown($0) && ($0.shown.namesSecret || $0.shown.lowercased().contains("cookie"))
+                    !$0.isKnown && ($0.shown.namesSecret || $0.shown.lowercased().contains("cookie"))
                 }
             ).map(\.text))
         return built

@@ -17,8 +17,9 @@ package struct BuiltRequest: Sendable {
         case file(String)
     }
 
-    package var method: String
-    package var url: String
+    package let method: String
+    /// The URL, which is parsed once.
+    package var location: URL
     package var fields: [Field] = []
     package var body: [Part] = []
     /// The credentials of `Digest user password`, which are sent only after a challenge.
@@ -29,13 +30,15 @@ package struct BuiltRequest: Sendable {
     /// The values of responses and rows that have a secret name.
     package var secrets: Set<String> = []
 
-    init(method: String, url: String, isLedAway: Bool = false) {
-        (self.method, self.url, self.isLedAway) = (method, url, isLedAway)
+    init(method: String, url: URL, isLedAway: Bool = false) {
+        (self.method, location, self.isLedAway) = (method, url, isLedAway)
     }
+
+    package var url: String { location.absoluteString }
 
     /// Why the library would reject the request; nil if the request is valid.
     var defect: String? {
-        var request = Request<Data>(method: HTTPMethod(method), url: url)
+        var request = Request<Data>(method: HTTPMethod(method), url: location)
         for field in fields { request = request.addingHeader(field.name, field.value) }
         if !body.isEmpty { request = request.body(Data(), contentType: nil) }
         return request.defect

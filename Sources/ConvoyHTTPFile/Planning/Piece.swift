@@ -24,6 +24,13 @@ package struct Piece: Sendable {
     var text: String? { if case .text(let text) = source { text } else { nil } }
     var reference: Reference? { if case .answer(let reference) = source { reference } else { nil } }
     var isSecret: Bool { text != shown }
+    /// Whether the piece depends on neither a response nor a row.
+    var isKnown: Bool {
+        switch source {
+        case .text, .system: true
+        case .answer, .column: false
+        }
+    }
 }
 
 extension [Piece] {

@@ -25,14 +25,7 @@ package struct PlannedRequest: Sendable {
     package var request: FileRequest
     /// The text for messages: the name of the request, its title, or its method and URL.
     package var label = ""
-    package var target: [Piece] = [] {
-        didSet { shownTarget = Self.shown(target) }
-    }
-    /// The URL for display.
-    ///
-    /// The text shows `***` instead of user and password before the host, and instead of query values whose names
-    /// indicate a secret.
-    package private(set) var shownTarget = ""
+    package var target: [Piece] = []
     package var fields: [Field] = []
     package var body: [Part] = []
     package var graphQLVariables: [Part] = []
@@ -51,11 +44,16 @@ package struct PlannedRequest: Sendable {
     package var keepsBody = false
 
     package var method: String { request.method }
-    private static func shown(_ target: [Piece]) -> String {
+
+    /// The URL for display.
+    ///
+    /// The text shows `***` instead of user and password before the host, and instead of query values whose names
+    /// indicate a secret.
+    package var shownTarget: String {
         let text = target.shown
         guard text.utf8.contains(where: { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: "@") }) else { return text }
         let mark = text.utf8.firstIndex(of: UInt8(ascii: "?")) ?? text.endIndex
-        let (place, query) = (withoutUser(text[..<mark]), text[mark...])
+        let (place, query) = (Self.withoutUser(text[..<mark]), text[mark...])
         guard query.utf8.contains(UInt8(ascii: "=")) else { return place + query }
         let items = query.utf8.dropFirst().split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
         let shown = items.map { item in
@@ -80,14 +78,7 @@ package struct PlannedRequest: Sendable {
     var references: [Reference] { (pieces + globals.values).compactMap(\.reference) }
 
     /// Whether the request depends on neither a response nor a row.
-    var isKnown: Bool {
-        pieces.allSatisfy { piece in
-            switch piece.source {
-            case .text, .system: true
-            case .answer, .column: false
-            }
-        }
-    }
+    var isKnown: Bool { pieces.allSatisfy(\.isKnown) }
 
     /// Whether the request is always the same: its text is known, and its body contains no file.
     var isFixed: Bool {

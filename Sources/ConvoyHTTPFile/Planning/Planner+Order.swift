@@ -78,25 +78,26 @@ extension Planner {
         for (place, index) in order.enumerated() { places[index] = place }
         var history = History()
         var outputs: [String: Int] = [:]
-        ordered.reserveCapacity(order.count)
-        for (place, index) in order.enumerated() {
-            var request = planned[index]
-            request.needs = request.needs.compactMap { places[$0] }.sorted()
+        // Usually the order is that of the file, and the requests, which are large values, are not copied.
+        ordered = order.elementsEqual(planned.indices) ? planned : order.map { planned[$0] }
+        planned = []
+        for place in ordered.indices {
+            let needs = ordered[place].needs.compactMap { places[$0] }.sorted()
+            var follows: [Int] = []
             if wishes.isSerial {
-                request.follows = place > 0 ? [place - 1] : []
+                follows = place > 0 ? [place - 1] : []
             } else if !wishes.mixesUnsafe {
-                request.follows = history.add(place, origin: request.origin, isSafe: request.isSafe)
+                follows = history.add(place, origin: ordered[place].origin, isSafe: ordered[place].isSafe)
             }
             // Only one request at a time may write a file.
-            if let path = request.output?.path.knownText {
-                if let last = outputs[path], !request.follows.contains(last) { request.follows.append(last) }
+            if let path = ordered[place].output?.path.knownText {
+                if let last = outputs[path], !follows.contains(last) { follows.append(last) }
                 outputs[path] = place
             }
-            let needs = Set(request.needs)
-            request.follows = request.follows.filter { !needs.contains($0) }
-            ordered.append(request)
+            let isNeeded = Set(needs)
+            (ordered[place].needs, ordered[place].follows) = (needs, follows.filter { !isNeeded.contains($0) })
         }
-        for place in ordered.indices {
+        for place in ordered.indices where ordered[place].built == nil {
             for reference in ordered[place].references where reference.side == .response {
                 switch reference.part {
                 case .header, .cookie, .global: continue
@@ -115,6 +116,18 @@ extension Planner {
             /// The number of safe requests with an unknown origin that run before the last unsafe request to this
             /// origin.
             var anywhereCount = 0
+
+            /// The requests that run before the request at `place`.
+            mutating func add(_ place: Int, isSafe: Bool, _ anywhere: Line) -> [Int] {
+                var before = [lastUnsafe, anywhere.lastUnsafe].compactMap(\.self)
+                if isSafe {
+                    safe.append(place)
+                } else {
+                    before += safe + anywhere.safe[anywhereCount...]
+                    self = Line(lastUnsafe: place, anywhereCount: anywhere.safe.count)
+                }
+                return before
+            }
         }
 
         private var lines: [String: Line] = [:]
@@ -125,16 +138,8 @@ extension Planner {
 
         mutating func add(_ place: Int, origin: String?, isSafe: Bool) -> [Int] {
             guard let origin else { return addAnywhere(place, isSafe) }
-            var line = lines[origin] ?? Line(lastUnsafe: nil)
-            var before = [line.lastUnsafe, anywhere.lastUnsafe].compactMap(\.self)
-            if isSafe {
-                line.safe.append(place)
-            } else {
-                before += line.safe + anywhere.safe[line.anywhereCount...]
-                line = Line(lastUnsafe: place, anywhereCount: anywhere.safe.count)
-            }
-            lines[origin] = line
-            return before
+            // Changes the line in the dictionary. A copy of its requests would take O(*n*) for each of *n* requests.
+            return lines[origin, default: Line()].add(place, isSafe: isSafe, anywhere)
         }
 
         private mutating func addAnywhere(_ place: Int, _ isSafe: Bool) -> [Int] {

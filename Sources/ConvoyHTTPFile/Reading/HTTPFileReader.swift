@@ -67,11 +67,11 @@ package struct HTTPFileReader {
     }
 
     private static func title(of line: String, line number: Int) -> Word? {
-        let text = line.drop { $0 == "#" }
-        let blanks = text.prefix { $0.isWhitespace }.count
+        let hashCount = line.utf8.prefix { $0 == UInt8(ascii: "#") }.count
+        let text = line.dropFirst(hashCount)
         let title = text.trimmed
         guard !title.isEmpty, !title.hasPrefix("@") else { return nil }
-        return Word(text: title, position: Position(line: number, column: line.count - text.count + blanks + 1))
+        return Word(text: title, position: Position(line: number, column: hashCount + text.indentation + 1))
     }
 
     mutating func begin(_ title: Word?) {

@@ -1,4 +1,5 @@
 import Convoy
+import Foundation
 import Testing
 
 @testable import ConvoyHTTPFile
@@ -103,7 +104,7 @@ import Testing
                 + "# @name b\nGET http://other.example/\n###\n# @name c\n" + request + secret, surroundings)
         if let problem = plan.problems.first { throw problem }
         var other = exchange("x")
-        other.request.url = "http://other.example/"
+        other.request.location = try #require(URL(string: "http://other.example/"))
         let answers = ["a": exchange(value), "b": other]
         return try #require(plan.requests.last).build(surroundings) { answers[$0] }
     }
@@ -149,7 +150,7 @@ import Testing
     @Test func aServerThatWasNamedNamesNoOther() throws {
         let plan = plan("# @name a\nGET http://h/\n###\nGET {{a.response.body.*}}\nAuthorization: Bearer t")
         var answer = exchange("http://evil.example/next")
-        answer.request.url = "http://evil.example/"
+        answer.request.location = try #require(URL(string: "http://evil.example/"))
         let request = try #require(plan.requests.last)
         let built = try request.build(surroundings()) { [answer] _ in answer }
         #expect(built.url == "http://evil.example/next")

@@ -1,3 +1,4 @@
+import Foundation
 import Synchronization
 import Testing
 
@@ -68,7 +69,8 @@ import Testing
         let plan = plan(
             "# @name a\nGET http://h/\n###\nGET http://h/{{a.response.body.$.x}}/{{a.response.body.$.y}}")
         let count = Mutex(0)
-        let answer = Exchange(request: BuiltRequest(method: "GET", url: "http://h/"), responseFields: []) {
+        let url = try #require(URL(string: "http://h/"))
+        let answer = Exchange(request: BuiltRequest(method: "GET", url: url), responseFields: []) {
             () throws(Unreadable) in
             count.withLock { $0 += 1 }
             return Array(#"{"x": 1, "y": 2}"#.utf8)

@@ -34,7 +34,8 @@ func built(_ text: String, _ surroundings: Surroundings = surroundings()) throws
 
 /// A response with a body, to an arbitrary request.
 func exchange(_ body: String = "", fields: [(name: String, value: String)] = []) -> Exchange {
-    Exchange(request: BuiltRequest(method: "GET", url: "http://example.com/"), responseFields: fields) {
+    let url = URL(string: "http://example.com/") ?? URL(filePath: "/")
+    return Exchange(request: BuiltRequest(method: "GET", url: url), responseFields: fields) {
         () throws(Unreadable) in Array(body.utf8)
     }
 }
