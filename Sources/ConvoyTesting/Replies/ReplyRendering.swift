@@ -149,7 +149,7 @@ extension Data {
         text.reserveCapacity(128)
         text += String(statusCode)
         text += " "
-        text += reasonPhrase(of: statusCode)
+        text += ReasonPhrase.of(statusCode) ?? "Status"
         for (name, value) in fields {
             text += "\r\n"
             text += name
@@ -158,45 +158,5 @@ extension Data {
         }
         text += "\r\n\r\n"
         append(contentsOf: text.utf8)
-    }
-}
-
-/// The reason phrase for common codes, otherwise `Status`.
-func reasonPhrase(of statusCode: Int) -> String {
-    switch statusCode {
-    case 100: "Continue"
-    case 101: "Switching Protocols"
-    case 103: "Early Hints"
-    case 200: "OK"
-    case 201: "Created"
-    case 202: "Accepted"
-    case 204: "No Content"
-    case 206: "Partial Content"
-    case 301: "Moved Permanently"
-    case 302: "Found"
-    case 303: "See Other"
-    case 304: "Not Modified"
-    case 307: "Temporary Redirect"
-    case 308: "Permanent Redirect"
-    case 400: "Bad Request"
-    case 401: "Unauthorized"
-    case 403: "Forbidden"
-    case 404: "Not Found"
-    case 405: "Method Not Allowed"
-    case 408: "Request Timeout"
-    case 409: "Conflict"
-    case 412: "Precondition Failed"
-    case 413: "Content Too Large"
-    case 416: "Range Not Satisfiable"
-    case 417: "Expectation Failed"
-    case 425: "Too Early"
-    case 429: "Too Many Requests"
-    case 431: "Request Header Fields Too Large"
-    case 500: "Internal Server Error"
-    case 501: "Not Implemented"
-    case 502: "Bad Gateway"
-    case 503: "Service Unavailable"
-    case 504: "Gateway Timeout"
-    default: "Status"
     }
 }

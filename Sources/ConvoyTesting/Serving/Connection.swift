@@ -1,3 +1,4 @@
+import Convoy
 import Foundation
 
 /// Serves one accepted connection on its own thread, from the first request to the close.
@@ -123,7 +124,7 @@ struct Connection {
     private mutating func reject(_ error: MalformedRequest) -> Next {
         core.countRejected()
         leavesInputUnread = true
-        let statusLine = "HTTP/1.1 \(error.statusCode) \(reasonPhrase(of: error.statusCode))\r\n"
+        let statusLine = "HTTP/1.1 \(error.statusCode) \(ReasonPhrase.of(error.statusCode) ?? "Status")\r\n"
         let fields = "Content-Length: \(error.reason.utf8.count)\r\nConnection: close\r\n\r\n"
         _ = writer.perform([.write(Data((statusLine + fields + error.reason).utf8))])
         return .close
