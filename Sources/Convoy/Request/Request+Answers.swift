@@ -53,8 +53,13 @@ extension Request {
     /// The same request for its status and header fields only.
     ///
     /// The body is received and discarded.
-    public func ignoringBody() -> Request<Void> {
-        Request<Void>(core: to(.nowhere)) { _, _ in }
+    public func ignoringBody() -> Request<Void> { ignoringBody(returning: ()) }
+
+    /// The same request with a known output instead of its body, which is received and discarded.
+    ///
+    /// Unlike ``map(_:)``, the request needs no thread besides the transport's for its output.
+    package func ignoringBody<NewOutput: Sendable>(returning output: NewOutput) -> Request<NewOutput> {
+        Request<NewOutput>(core: to(.nowhere)) { _, _ in output }
     }
 
     /// The same request with the body written to an `OutputStream`.

@@ -11,7 +11,8 @@ extension Request {
     /// Applies `--cache-policy`, `--deadline`, `--max-time`, `--max-size`, `--max-redirs` and `--min-speed` to the
     /// request.
     func limited(by options: FetchOptions) -> Self {
-        var request = deadline(options.deadline)
+        var request = self
+        if let deadline = options.deadline { request = request.deadline(deadline) }
         if let policy = options.cachePolicy { request = request.cachePolicy(policy) }
         if let time = options.maxTime { request = request.attemptTimeout(time) }
         if let count = options.maxRedirects { request = request.redirects(RedirectPolicy(maxCount: count)) }

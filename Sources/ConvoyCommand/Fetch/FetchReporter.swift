@@ -1,26 +1,12 @@
-// Passes the events of a run to its report.
+// Passes the results of a run to its report.
 import Convoy
 import Foundation
 
-/// Passes the events of each request to a report in order: its start, further attempts and its end.
+/// Passes the results and the progress of a run to its report.
 ///
-/// Also computes the summary of the run.
-///
-/// A manager reports the end on another queue than the earlier events, which may arrive after the end. The reporter
-/// therefore derives missing events from the attempt records at the end.
-///
-/// ## Concurrency
-/// Safe to use from any thread, except from a call of the report. One queue makes all calls of the report in order,
-/// without a lock. Starts and retries are queued asynchronously. `finished`, `isDefective`, `tick` and `ended` return
-/// after the report was called. A slow reader of the output therefore slows the run, and the queue is bounded by the
-/// open requests.
-final class FetchReporter: EventMonitor {
-    private struct State {
-        /// The requests whose end was not reported.
-        var open: [Int: OpenRequest] = [:]
-        var summary: FetchSummary
-    }
-
+/// Also computes the summary of the run. ``OpenRequests`` reports the steps, and makes all calls of the report in turn.
+final class FetchReporter: Sendable {
+    let requests: OpenRequests
     private let report: any FetchReport
     private let parts: PartFinder?
     /// The data for `--report`; nil without it.
@@ -28,8 +14,7 @@ final class FetchReporter: EventMonitor {
     private let jobs: Int
     private let perHost: Int
     private let secrets: Set<String>
-    private let queue = DispatchQueue(label: "convoy.report")
-    private let state: Locked<State>
+    private let summary: Locked<FetchSummary>
 
     /// - Parameters:
     ///   - summary: the statistics known before the start of the run.
@@ -43,46 +28,29 @@ final class FetchReporter: EventMonitor {
         kept: Locked<Report>? = nil, jobs: Int = FetchOptions.defaultJobs, perHost: Int = FetchOptions.defaultPerHost,
         hiding secrets: Set<String> = []
     ) {
-        self.report = report
-        self.parts = parts
-        self.kept = kept
+        requests = OpenRequests(onStep: report.wantsSteps ? report.happened : nil)
+        (self.report, self.parts, self.kept) = (report, parts, kept)
         (self.jobs, self.perHost, self.secrets) = (jobs, perHost, secrets)
-        state = Locked(State(summary: summary))
+        self.summary = Locked(summary)
     }
 
     /// Records the item of a request, before the request is sent.
-    func opened(_ item: FetchItem) { state.withLock { $0.open[item.index] = OpenRequest(item: item, hiding: secrets) } }
-
-    func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
-        guard let index = operation.fetchIndex else { return }
-        switch event {
-        case .started(let attempt):
-            answered(index, nil)
-            queue.async { self.tell(index) { $0.begin(attempt) } }
-        case .response(let head): answered(index, head.statusCode)
-        case .attemptEnded(let record): queue.async { self.tell(index) { $0.end(record) } }
-        default: break
-        }
-    }
+    func opened(_ item: FetchItem) { requests.begin(item, hiding: secrets) }
 
     /// Reports the end of a request, once.
     ///
     /// - Parameter isStopping: whether the run is being stopped.
     func finished<Value>(_ index: Int, _ result: Result<Response<Value>, RequestError>, isStopping: Bool) {
-        queue.sync {
-            let attempts = result.attempts()
-            if report.wantsSteps, let first = attempts.first {
-                tell(index) { $0.begin(first.number) }
-                for record in attempts where record.next != .outcome { tell(index) { $0.end(record) } }
-            }
-            guard let request = state.withLock({ $0.open.removeValue(forKey: index) }) else { return }
+        let attempts = result.attempts()
+        requests.close(index, attempts) { request in
+            guard let request else { return }
             var outcome = FetchOutcome(
                 item: request.item, result: result.map { FetchOutcome.Success($0, attempts, of: request.item) },
                 attempts: attempts,
                 span: EventSpan(queued: request.opened, (try? result.get())?.timings, attempts))
             outcome.keptBytes = keptBytes(of: outcome)
             outcome.secrets = result.sentSecrets(in: attempts, and: secrets)
-            state.withLock { [outcome] in $0.summary.count(outcome, isStopping: isStopping) }
+            summary.withLock { [outcome] in $0.count(outcome, isStopping: isStopping) }
             kept?.withLock { [outcome] in $0.add(EventLine(outcome, directory: nil)) }
             // Cancelled requests get no line, because hundreds would hide the line with the reason.
             if !(isStopping && outcome.isCancelled && !report.wantsCancelled) { report.finished(outcome) }
@@ -93,8 +61,8 @@ final class FetchReporter: EventMonitor {
     ///
     /// The entry counts as a failure.
     func isDefective(_ defect: FetchItems.Defect) {
-        queue.sync {
-            state.withLock { $0.summary.countFailure(defect.code) }
+        requests.inTurn {
+            summary.withLock { $0.countFailure(defect.code) }
             report.isDefective(defect)
             kept?.withLock { $0.add(EventLine(defect)) }
         }
@@ -106,15 +74,9 @@ final class FetchReporter: EventMonitor {
     }
 
     func tick(_ progress: RunProgress, _ transfers: () -> [RunningTransfer]) {
-        queue.sync {
+        requests.inTurn {
             let running = transfers()
-            var progress = progress
-            let summary = state.withLock { $0.summary }
-            (progress.skippedCount, progress.savedCount) = (summary.skippedCount, summary.succeededCount)
-            progress.savedBytes = summary.bytes + summary.resumedBytes
-            progress.receivedBytes = running.reduce(progress.savedBytes) { $0 &+ $1.receivedBytes }
-            progress.resumedBytes = running.reduce(summary.resumedBytes) { $0 &+ $1.resumedBytes }
-            report.tick(progress, running)
+            report.tick(summary.withLock { $0 }.progress(progress, running), running)
         }
     }
 
@@ -124,13 +86,13 @@ final class FetchReporter: EventMonitor {
     ///
     /// - Parameter reason: why the run was stopped; nil if it was not stopped.
     func ended(after time: Duration, reason: ExitStatus?) -> ExitStatus {
-        queue.sync {
-            let hasLost = state.withLock { $0.summary.failedCount + $0.summary.cancelledCount > 0 }
+        requests.inTurn {
+            let hasLost = summary.withLock { $0.failedCount + $0.cancelledCount > 0 }
             let others = parts.flatMap { $0.knowsNames || !hasLost ? nil : $0.allOfThisRun() }
-            let summary = state.withLock { state in
-                (state.summary.time, state.summary.reason) = (time, reason)
-                if let others { state.summary.kept = others }
-                return state.summary
+            let summary = summary.withLock { summary in
+                (summary.time, summary.reason) = (time, reason)
+                if let others { summary.kept = others }
+                return summary
             }
             report.ended(summary)
             return summary.status
@@ -147,36 +109,17 @@ final class FetchReporter: EventMonitor {
         return parts?.keptBytes(of: outcome.item)
     }
 
-    /// Records the status of the response to the running attempt of a request.
-    private func answered(_ index: Int, _ statusCode: Int?) {
-        state.withLock { $0.open[index]?.statusCode = statusCode }
-    }
-
-    /// Reports a step if it is new and the request is open.
-    private func tell(_ index: Int, note: (inout OpenRequest) -> FetchStep?) {
-        let (step, item) = state.withLock { state -> (FetchStep?, FetchItem?) in
-            guard var request = state.open[index] else { return (nil, nil) }
-            defer { state.open[index] = request }
-            return (note(&request), request.item)
-        }
-        if let step, let item { report.happened(step, to: item) }
-    }
-
     /// The started requests in the order of `operations`, including requests that wait for a retry.
     ///
     /// Requests that wait only for the limit of their host follow, as many as there are free jobs.
     private func transfers(of operations: [AnyRequestOperation]) -> [RunningTransfer] {
-        let indices = operations.map { $0.fetchIndex ?? -1 }
-        let requests = state.withLock { state in indices.map { state.open[$0] } }
-        let running = zip(operations, requests).compactMap { $1?.transfer($0.progress) }
+        let (running, others) = requests.transfers(of: operations)
         guard running.count < jobs else { return running }
         let busy = running.reduce(into: [:]) { $0[$1.item.host, default: 0] += 1 }
-        let waiting = requests.lazy.compactMap { $0 }.filter { [perHost] in
-            !$0.hasBegun && busy[$0.item.host, default: 0] >= perHost
-        }
+        let waiting = others.lazy.filter { [perHost] in busy[$0.host, default: 0] >= perHost }
         return running
             + waiting.prefix(jobs - running.count).map {
-                RunningTransfer(item: $0.item, receivedBytes: 0, expectedBytes: nil, wait: .host)
+                RunningTransfer(item: $0, receivedBytes: 0, expectedBytes: nil, wait: .host)
             }
     }
 }
@@ -195,9 +138,9 @@ extension Result {
     /// Empty after a success of the first attempt, because no text of its server is shown.
     ///
     /// - Parameter attempts: the records of the attempts, which a response makes each time they are read.
-    func sentSecrets(in attempts: [AttemptRecord], and others: Set<String>) -> SentSecrets {
+    func sentSecrets(in attempts: [AttemptRecord], and others: @autoclosure () -> Set<String>) -> SentSecrets {
         if case .success = self, attempts.count < 2 { return SentSecrets([]) }
-        return SentSecrets(of: attempts.map(\.request), and: others)
+        return SentSecrets(of: attempts.map(\.request), and: others())
     }
 }
 
@@ -206,9 +149,4 @@ extension FetchItem {
     ///
     /// The limit for each host also distinguishes schemes.
     fileprivate var host: String { "\(url.host() ?? "") \(url.port ?? 0)" }
-}
-
-extension AnyRequestOperation {
-    /// The index of the item, which is the first tag.
-    fileprivate var fetchIndex: Int? { tags.first.flatMap { Int($0) } }
 }

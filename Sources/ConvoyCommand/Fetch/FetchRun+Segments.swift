@@ -59,7 +59,7 @@ extension FetchRun {
         let (interruption, knownCount) = (interruption, knownCount)
         let reporter = makeReporter()
         let items = makeItems(reporter)
-        let manager = makeManager(monitor: reporter)
+        let manager = makeManager(monitor: reporter.requests)
         let downloads = Downloads()
         let start = ContinuousClock.now
         interruption.onStop {

@@ -21,7 +21,7 @@ struct FetchRun {
         let (interruption, knownCount, report) = (interruption, knownCount, report)
         let reporter = makeReporter()
         let items = makeItems(reporter)
-        let manager = makeManager(monitor: reporter)
+        let manager = makeManager(monitor: reporter.requests)
         let start = ContinuousClock.now
         let options = options
         let setup = setup

@@ -56,6 +56,16 @@ struct FetchSummary: Sendable, Equatable {
         if firstFailures.count < Self.firstFailureCount { firstFailures.append(line) }
     }
 
+    /// The progress of a run, from its counts of requests and the bytes of its files.
+    func progress(_ counts: RunProgress, _ running: [RunningTransfer]) -> RunProgress {
+        var progress = counts
+        (progress.skippedCount, progress.savedCount) = (skippedCount, succeededCount)
+        progress.savedBytes = bytes + resumedBytes
+        progress.receivedBytes = running.reduce(progress.savedBytes) { $0 &+ $1.receivedBytes }
+        progress.resumedBytes = running.reduce(resumedBytes) { $0 &+ $1.resumedBytes }
+        return progress
+    }
+
     var status: ExitStatus { reason ?? (failedCount == 0 ? .success : .failure) }
 
     /// The final lines: the statistics, advice about another run and, if a file succeeded or was skipped, the first

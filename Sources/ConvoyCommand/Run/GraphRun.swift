@@ -12,6 +12,7 @@ struct GraphRun: Sendable {
     let surroundings: Surroundings
     let rows: RowSource
     let journal: RowJournal?
+    /// The base of relative paths in the `.http` file.
     let sourceDirectory: URL
     let outputDirectory: URL
     let setup: FetchSetup
@@ -19,22 +20,6 @@ struct GraphRun: Sendable {
     let interruption: Interruption
 
     typealias Outcome = RequestOperation<RunAnswer>.Result
-
-    /// An event of a request.
-    enum Happening: Sendable {
-        case began(attempt: Int)
-        case ended(AttemptRecord)
-        /// The last event, with the moment at which the request was queued.
-        case finished(Outcome, queued: ContinuousClock.Instant)
-    }
-
-    /// The input of the report: a row, then the events of its requests; finally the end of the rows.
-    private enum Notice: Sendable {
-        case row(Row)
-        case broken(line: Int, reason: String)
-        case happening(index: Int, Happening)
-        case rowsEnded
-    }
 
     /// A manager, and the batch to which its requests are added.
     private struct Line: Sendable {
@@ -58,13 +43,12 @@ struct GraphRun: Sendable {
 
     func run() async -> ExitStatus {
         let start = ContinuousClock.now
-        let (notices, tell) = AsyncStream.makeStream(of: Notice.self)
-        let screen = console.isLive ? makeScreen() : nil
-        let steps = options.fetch.isJSON ? StepMonitor { tell.yield(.happening(index: $0, $1)) } : nil
-        let monitors: [(any EventMonitor)?] = [screen, steps]
-        let lines = makeLines(monitors.compactMap(\.self))
-        let filledSecrets = Locked<[Int: Set<String>]>([:])
-        let graph = makeGraph(lines, filledSecrets) { tell.yield($0) }
+        let report = RunReport(self)
+        let requests = OpenRequests(onStep: report.wantsSteps ? report.happened : nil)
+        let lines = makeLines(report.wantsSteps ? [requests] : [])
+        // At most `jobs` rows are open. Each open row has an unfinished request, so more rows are not needed.
+        let places = FetchPlaces(count: options.fetch.jobs)
+        let graph = makeGraph(lines, requests, report, places)
         interruption.onStop {
             rows.stop()
             for line in lines {
@@ -73,76 +57,69 @@ struct GraphRun: Sendable {
             }
             graph.stop()
         }
-        // At most `jobs` rows are open. Each open row has an unfinished request, so more rows are not needed.
-        let places = FetchPlaces(count: options.fetch.jobs)
-        async let launched: Void = launchRows(graph, places) { tell.yield($0) }
-        let printer =
-            options.showsAnswers
-            ? AnswerPrinter(options) { [interruption] in interruption.interrupt(.outputClosed) } : nil
-        var report = RunReport(
-            options: options, plan: plan, rowsName: rows.name, journal: journal, console: console, kept: setup.report,
-            hiding: setup.secrets, filledSecrets: filledSecrets, printer: printer, screen: screen)
-        screen?.start()
-        reading: for await notice in notices {
-            let isStopping = interruption.reason != nil
-            switch notice {
-            case .row(let row): report.begin(row)
-            case .broken(let line, let reason): report.isBroken(line, reason)
-            case .happening(let index, let what):
-                if report.happened(what, to: index, isStopping: isStopping) { places.give() }
-            case .rowsEnded: report.hasAllRows = true
+        let ticker =
+            !console.isLive
+            ? nil
+            : Ticker(every: .milliseconds(100)) {
+                let operations = lines.flatMap { $0.manager.operations }
+                requests.inTurn { report.draw(requests.transfers(of: operations).started) }
             }
-            if report.isComplete { break reading }
-        }
-        await launched
+        await launchRows(graph, requests, report, places)
+        // An open row has a slot, so every row has ended when all slots are free.
+        for _ in 0..<options.fetch.jobs { await places.take() }
+        ticker?.stop()
         for line in lines { await line.finished(drains: setup.cache != nil || !setup.monitors.isEmpty) }
         return report.ended(after: .now - start, reason: interruption.reason)
     }
 
     private func launchRows(
-        _ graph: RunGraph, _ places: FetchPlaces, _ tell: @escaping @Sendable (Notice) -> Void
+        _ graph: RunGraph, _ requests: OpenRequests, _ report: RunReport, _ places: FetchPlaces
     ) async {
         var rows = rows
         while true {
             await places.take()
-            guard interruption.reason == nil, let outcome = await rows.next() else { break }
+            var outcome: RowReader.Outcome?
+            if interruption.reason == nil { outcome = await rows.next() }
             switch outcome {
-            case .broken(let line, let reason):
-                tell(.broken(line: line, reason: reason))
+            case .row(let row)?: graph.begin(row)
+            case .broken(let line, let reason)?:
+                requests.inTurn { report.isBroken(line, reason) }
                 places.give()
-            case .row(let row):
-                tell(.row(row))
-                graph.begin(row)
+            case nil: return places.give()
             }
         }
-        tell(.rowsEnded)
     }
 
     private func makeGraph(
-        _ lines: [Line], _ filledSecrets: Locked<[Int: Set<String>]>, _ tell: @escaping @Sendable (Notice) -> Void
+        _ lines: [Line], _ requests: OpenRequests, _ report: RunReport, _ places: FetchPlaces
     ) -> RunGraph {
-        let maker = RequestMaker(
-            plan: plan, surroundings: surroundings, options: options.fetch, sourceDirectory: sourceDirectory,
-            outputDirectory: outputDirectory, filledSecrets: filledSecrets, isShown: options.showsBody)
-        let (count, setup) = (plan.requests.count, setup)
         let batches = plan.requests.indices.map { lines[uses($0) ? 0 : lines.count - 1].batch }
         // A deadline starts when a request is queued. So with a deadline, at most `jobs` requests are in the managers.
         let window = options.fetch.deadline == nil ? max(1_024, 4 * options.fetch.jobs) : options.fetch.jobs
         return RunGraph(plan, window: window) { (turn, finish) throws(RequestError) in
-            let index = turn.rowNumber * count + turn.place
-            let request = setup.told(
-                try maker.request(at: turn.place, of: turn.row, index: index, after: turn.answers), index)
-            guard batches[turn.place].add(request, onResult: finish) != nil else {
+            let (made, secrets) = try request(for: turn)
+            let request = setup.told(made, index(of: turn))
+            if report.wantsSteps { requests.begin(item(of: turn), hiding: report.secrets.union(secrets)) }
+            guard batches[turn.place].add(request, onResult: { finish($0, secrets) }) != nil else {
                 throw RequestError(.cancelled, "cancelled before it was sent")
             }
-        } tell: { turn, outcome in
-            tell(.happening(index: turn.rowNumber * count + turn.place, .finished(outcome, queued: turn.queued)))
+        } report: { turn, outcome, secrets in
+            requests.close(index(of: turn), outcome.attempts()) { _ in
+                report.finished(turn, outcome, filled: secrets)
+            }
+        } rowEnded: { row, hasFailed in
+            if !hasFailed { requests.inTurn { report.note(row) } }
+            places.give()
         }
     }
 
-    private func makeScreen() -> RunScreen {
-        let count = options.each == nil ? (options.repeats ?? 1) * plan.requests.count : nil
-        return RunScreen(plan, options.fetch, totalCount: count, console: console)
+    /// Identifies a request in events.
+    func index(of turn: RunGraph.Turn) -> Int { turn.rowNumber * plan.requests.count + turn.place }
+
+    /// The request as an item of the display.
+    func item(of turn: RunGraph.Turn) -> FetchItem {
+        let url = URL(filePath: "/", directoryHint: .isDirectory)
+        return FetchItem(index: index(of: turn), url: url, fileName: plan.requests[turn.place].label.visible())
     }
 
     /// Whether a request uses the cookie jar.
@@ -170,19 +147,5 @@ struct GraphRun: Sendable {
         guard places.contains(where: uses) else { return [without].compactMap(\.self) }
         configuration.cookies = CookieJar()
         return [Line(RequestManager(configuration: configuration)), without].compactMap(\.self)
-    }
-}
-
-/// Reports the start and the end of attempts, for `--json`.
-private struct StepMonitor: EventMonitor {
-    let tell: @Sendable (_ index: Int, _ what: GraphRun.Happening) -> Void
-
-    func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
-        guard let index = operation.tags.first.flatMap({ Int($0) }) else { return }
-        switch event {
-        case .started(let attempt): tell(index, .began(attempt: attempt))
-        case .attemptEnded(let record): tell(index, .ended(record))
-        default: break
-        }
     }
 }

@@ -36,6 +36,7 @@ final class RunGraph: Sendable {
         var answers: [Int: Response<RunAnswer>] = [:]
         var reasons: [Int: RequestError] = [:]
         var openCount: Int
+        var hasFailed = false
 
         /// Records the outcome of a request.
         ///
@@ -53,7 +54,7 @@ final class RunGraph: Sendable {
             }
             openCount -= 1
             var ready: [Int] = []
-            for next in edges.dependents[place] + edges.followers[place] {
+            for next in edges.successors[place] {
                 waiting[next] -= 1
                 if waiting[next] == 0 { ready.append(next) }
             }
@@ -91,20 +92,23 @@ final class RunGraph: Sendable {
     private struct Edges: Sendable {
         var needs: [[Int]]
         var dependents: [[Int]]
-        var followers: [[Int]]
+        /// The dependents of each request, and the requests that only follow it.
+        var successors: [[Int]]
         var waiting: [Int]
+        /// The requests that wait for no other request.
+        var first: [Int]
         var labels: [String]
 
         init(_ plan: RunPlan) {
             needs = plan.requests.map(\.needs)
             labels = plan.requests.map(\.label)
             dependents = [[Int]](repeating: [], count: needs.count)
-            followers = dependents
-            waiting = []
-            for (place, request) in plan.requests.enumerated() {
-                for needed in request.needs { dependents[needed].append(place) }
-                for followed in request.follows { followers[followed].append(place) }
-                waiting.append(request.needs.count + request.follows.count)
+            successors = dependents
+            waiting = plan.requests.map { $0.needs.count + $0.follows.count }
+            first = waiting.indices.filter { [waiting] in waiting[$0] == 0 }
+            for place in needs.indices { for needed in needs[place] { dependents[needed].append(place) } }
+            for place in needs.indices {
+                for before in needs[place] + plan.requests[place].follows { successors[before].append(place) }
             }
         }
     }
@@ -114,20 +118,26 @@ final class RunGraph: Sendable {
     ///
     /// The limits of a manager may be lower.
     private let window: Int
-    private let send: @Sendable (Turn, @escaping @Sendable (Outcome) -> Void) throws(RequestError) -> Void
-    private let tell: @Sendable (Turn, Outcome) -> Void
+    /// Receives the outcome of a request, and the secrets that the request took from responses and rows.
+    typealias Finish = @Sendable (Outcome, _ secrets: Set<String>) -> Void
+
+    private let send: @Sendable (Turn, @escaping Finish) throws(RequestError) -> Void
+    private let report: @Sendable (Turn, Outcome, _ secrets: Set<String>) -> Bool
+    private let rowEnded: @Sendable (Row, _ hasFailed: Bool) -> Void
     private let state = Locked(State())
 
     /// - Parameters:
     ///   - window: the maximum number of requests in the managers, queued or running.
     ///   - send: makes and sends a request; throws the reason if the request cannot be sent.
-    ///   - tell: called with each outcome, before the dependents of the request are sent.
+    ///   - report: called with each outcome, before the dependents of the request are sent. Returns whether the request
+    ///     has failed.
+    ///   - rowEnded: called when all requests of a row have been reported.
     init(
-        _ plan: RunPlan, window: Int,
-        send: @escaping @Sendable (Turn, @escaping @Sendable (Outcome) -> Void) throws(RequestError) -> Void,
-        tell: @escaping @Sendable (Turn, Outcome) -> Void
+        _ plan: RunPlan, window: Int, send: @escaping @Sendable (Turn, @escaping Finish) throws(RequestError) -> Void,
+        report: @escaping @Sendable (Turn, Outcome, _ secrets: Set<String>) -> Bool,
+        rowEnded: @escaping @Sendable (Row, _ hasFailed: Bool) -> Void
     ) {
-        (edges, self.window, self.send, self.tell) = (Edges(plan), window, send, tell)
+        (edges, self.window, self.send, self.report, self.rowEnded) = (Edges(plan), window, send, report, rowEnded)
     }
 
     /// Starts the requests of a row.
@@ -137,7 +147,7 @@ final class RunGraph: Sendable {
             state.rowCount += 1
             state.rows[number] = RowState(
                 row: row, waiting: edges.waiting, users: edges.dependents.map(\.count), openCount: edges.waiting.count)
-            for (place, count) in edges.waiting.enumerated() where count == 0 { state.ready.append((number, place)) }
+            for place in edges.first { state.ready.append((number, place)) }
         }
         sendReady()
     }
@@ -158,7 +168,7 @@ final class RunGraph: Sendable {
             }
             do throws(RequestError) {
                 try send(turn) { [self] in
-                    finish(turn, $0)
+                    finish(turn, $0, $1)
                     sendReady()
                 }
             } catch { finish(turn, .failure(error)) }
@@ -178,14 +188,16 @@ final class RunGraph: Sendable {
         return state.rows[number]?.turn(number, place, edges, isStopped: state.isStopped)
     }
 
-    private func finish(_ turn: Turn, _ outcome: Outcome) {
-        tell(turn, outcome)
-        state.withLock { state in
+    private func finish(_ turn: Turn, _ outcome: Outcome, _ secrets: Set<String> = []) {
+        let hasFailed = report(turn, outcome, secrets)
+        let ended = state.withLock { state -> RowState? in
             state.sentCount -= 1
             let ready = state.rows[turn.rowNumber]?.finish(turn.place, outcome, edges) ?? []
             for place in ready { state.ready.append((turn.rowNumber, place)) }
-            if state.rows[turn.rowNumber]?.openCount == 0 { state.rows[turn.rowNumber] = nil }
+            if hasFailed { state.rows[turn.rowNumber]?.hasFailed = true }
+            return state.rows[turn.rowNumber]?.openCount == 0 ? state.rows.removeValue(forKey: turn.rowNumber) : nil
         }
+        if let ended { rowEnded(ended.row, ended.hasFailed) }
     }
 }
 

@@ -3,62 +3,75 @@ import Convoy
 import ConvoyHTTPFile
 
 extension RunReport {
-    /// The end of a request as an event.
-    ///
-    /// - Parameter defect: why the request failed, as this report words it; nil after a success or a cancellation.
-    func event(_ place: Int, _ ending: Ending, _ defect: String?, _ isStopping: Bool) -> EventLine {
-        let request = plan.requests[place]
-        var event = EventLine(
-            event: "finished", index: place, name: request.givenName, method: request.method, url: request.shownTarget)
-        event.attempts = ending.attempts.triedCount
-        event.cache = ending.attempts.cacheOutcome?.rawValue
-        switch ending.outcome {
+    /// Why a request has failed; nil after a success.
+    func failure(_ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, _ filled: Set<String>) -> Failure? {
+        switch outcome {
         case .success(let response):
-            event.status = response.statusCode
-            event.bytes = response.transfer.download.completedBytes
-            event.seconds = (response.timings.executed ?? .zero).roundedSeconds
-            if case .file(let file) = response.value.body { event.file = file.path }
-            if defect != nil { event.code = "checkFailed" }
+            return run.plan.requests[turn.place].checks.timeDefect(response).map {
+                Failure(code: "checkFailed", message: $0, line: $0)
+            }
         case .failure(let error):
-            event.status = error.response?.statusCode
-            let isCancelled = isStopping && error.code == .dependencyFailed
-            event.code =
-                error.underlying is CheckFailure
-                ? "checkFailed" : isCancelled ? RequestError.Code.cancelled.rawValue : error.code.rawValue
-            event.seconds = ending.attempts.first.map { (ending.span.ended - $0.started).roundedSeconds }
-            event.message = ending.secrets.hidden(in: error.message).visible()
-            event.setAnswer(of: error, without: ending.secrets)
+            let isCancelled =
+                [.cancelled, .dependencyFailed].contains(error.code) && run.interruption.reason != nil
+            let code = isCancelled ? RequestError.Code.cancelled : error.code
+            let hidden = outcome.sentSecrets(and: secrets.union(filled))
+            // The response to a refused request may repeat secrets that are not known. The message for events and
+            // files does not quote it.
+            return Failure(
+                code: error.underlying is CheckFailure ? "checkFailed" : code.rawValue,
+                message: hidden.hidden(in: error.message), line: message(of: error, without: hidden),
+                isCancelled: isCancelled)
         }
-        if event.code != nil { event.event = "failed" }
-        if let defect { event.message = defect.visible() }
-        let after = request.needs + request.follows
+    }
+
+    /// The end of a request as an event.
+    func event(
+        _ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, _ failure: Failure?, _ filled: Set<String>
+    ) -> EventLine {
+        let request = run.plan.requests[turn.place]
+        let attempts = outcome.attempts()
+        var ending = FetchOutcome(
+            item: run.item(of: turn),
+            result: outcome.map {
+                FetchOutcome.Success(
+                    statusCode: $0.statusCode, bytes: $0.transfer.download.completedBytes,
+                    time: $0.timings.executed ?? .zero)
+            }, attempts: attempts,
+            span: EventSpan(queued: turn.queued, (try? outcome.get())?.timings, attempts))
+        ending.secrets = outcome.sentSecrets(and: secrets.union(filled))
+        var event = EventLine(ending, directory: nil)
+        (event.name, event.method, event.url) = (request.givenName, request.method, request.shownTarget)
+        if case .success(let response) = outcome, case .file(let file) = response.value.body { event.file = file.path }
+        if let failure {
+            (event.event, event.code, event.message) = ("failed", failure.code, failure.message.visible())
+        }
+        let after = (request.needs + request.follows).map { run.index(of: turn) - turn.place + $0 }
         if !after.isEmpty { event.after = after }
-        event.setTimes(ending.span, ending.attempts, without: ending.secrets)
+        if let list = run.rows.name { (event.list, event.line) = (list, turn.row.line) }
         return event
     }
 
-    func line(_ request: PlannedRequest, _ response: Response<RunAnswer>, _ row: Row) -> String {
-        let given = request.givenName
-        // Without a name, the label is method and URL.
-        let what = given == nil ? request.label : "\(request.method) \(request.shownTarget)"
-        var name = given.map { "  (\($0))" } ?? ""
-        if let rowsName { name += "  \(rowsName):\(row.line)" }
+    /// The name of a request in lines, with its row.
+    func label(_ turn: RunGraph.Turn) -> String {
+        run.plan.requests[turn.place].label + (run.rows.name.map { " (\($0):\(turn.row.line))" } ?? "")
+    }
+
+    /// The line of a successful request.
+    func line(_ turn: RunGraph.Turn, _ response: Response<RunAnswer>) -> String {
+        let request = run.plan.requests[turn.place]
+        var what = "\(request.method) \(request.shownTarget)"
+        if let name = request.givenName { what += "  (\(name))" }
+        if let rowsName = run.rows.name { what += "  \(rowsName):\(turn.row.line)" }
         let figures =
             "\(Figures.bytes(response.transfer.download.completedBytes)) in "
             + Figures.time(response.timings.executed ?? .zero) + (response.attempts.cacheOutcome?.words ?? "")
-        var line = "\(response.statusCode)  \(what)\(name)  \(figures)"
+        var line = "\(response.statusCode)  \(what)  \(figures)"
         if case .file(let file) = response.value.body { line += "  saved \(file.lastPathComponent)" }
         return line
     }
 
-    func reportFailure(_ request: PlannedRequest, _ label: String, _ message: String) {
-        if isJSON { return }
-        let place = "\(options.file):\(request.request.position.line)"
-        console.printError("convoy: \(place): \(label): \(message)")
-    }
-
     /// The message of an error, with the start of the response body, without the secrets that the request sent.
-    func message(of error: RequestError, without secrets: SentSecrets) -> String {
+    private func message(of error: RequestError, without secrets: SentSecrets) -> String {
         let own = secrets.hidden(in: error.message)
         guard error.code == .unacceptableStatus, let start = error.body?.prefix(4_096) else { return own }
         let body = String(decoding: start, as: UTF8.self)

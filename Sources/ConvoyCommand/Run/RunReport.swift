@@ -6,198 +6,138 @@ import Foundation
 /// Reports the results of requests in the order in which they arrive.
 ///
 /// ``RunGraph`` reports a dependency before it starts its dependents.
-struct RunReport {
-    /// The result of a request, with its times and attempts.
-    struct Ending {
-        let outcome: GraphRun.Outcome
-        let span: EventSpan
-        let attempts: [AttemptRecord]
-        /// The secrets that no message and no event of the request may contain.
-        let secrets: SentSecrets
+///
+/// ## Concurrency
+/// ``OpenRequests`` makes the calls one at a time.
+final class RunReport: Sendable {
+    private struct State {
+        var summary = FetchSummary()
+        /// The number of lines that are not rows.
+        var brokenCount = 0
+        /// Nil without `--junit`, because a JUnit report stores a case for each request.
+        var junit: JUnitReport?
+        var secrets: Set<String>?
     }
 
-    /// The state of a row's requests.
-    private struct RowState {
-        let row: Row
-        /// The reported attempts of running requests, for `--json`.
-        var steps: [Int: ReportedSteps] = [:]
-        /// The indices of the reported requests.
-        var ended: Set<Int> = []
-        var hasFailed = false
+    /// Why a request has failed.
+    struct Failure {
+        /// The code in events.
+        let code: String
+        /// The message for events and files.
+        let message: String
+        /// The message for people, with the start of the response.
+        let line: String
+        /// Whether the run was being stopped, so that the request gets no line: hundreds would hide the reason.
+        var isCancelled = false
     }
 
-    let options: RunOptions
-    let plan: RunPlan
-    /// The name of the file with the rows; nil without one.
-    let rowsName: String?
-    private let journal: RowJournal?
-    let console: Console
-    /// The data for `--report`; nil without it.
-    private let kept: Locked<Report>?
+    let run: GraphRun
     /// Prints responses; nil if none are printed.
     private let printer: AnswerPrinter?
-    /// Draws the live lines; nil without a live display.
-    private let screen: RunScreen?
-    private var succeeded = 0
-    private var failed = 0
-    /// The number of requests that were not sent because of a failed dependency.
-    private var unsent = 0
-    private var cancelled = 0
-    private var bytes: Int64 = 0
-    private var failures: [String: Int] = [:]
-    /// Secrets that no event may contain.
-    private let secrets: Set<String>
-    /// The secrets that requests took from responses and rows, by the index of the request.
-    private let filledSecrets: Locked<[Int: Set<String>]>
-    /// The running rows, by their index.
-    private var rows: [Int: RowState] = [:]
-    private var rowCount = 0
-    /// The number of lines that are not rows.
-    private var brokenCount = 0
-    /// Whether all rows were read.
-    var hasAllRows = false
-    /// Nil without `--junit`, because a JUnit report stores a case for each request.
-    private var junit: JUnitReport?
+    private let display: LiveDisplay
+    private let state: Locked<State>
 
-    init(
-        options: RunOptions, plan: RunPlan, rowsName: String?, journal: RowJournal?, console: Console,
-        kept: Locked<Report>?, hiding secrets: Set<String>, filledSecrets: Locked<[Int: Set<String>]>,
-        printer: AnswerPrinter? = nil,
-        screen: RunScreen? = nil
-    ) {
-        self.filledSecrets = filledSecrets
-        self.secrets = plan.requests.reduce(into: secrets) { $0.formUnion($1.secrets) }
-        (self.printer, self.screen) = (printer, screen)
-        (self.options, self.plan, self.console, self.kept) = (options, plan, console, kept)
-        (self.rowsName, self.journal) = (rowsName, journal)
-        guard options.junit != nil else { return }
-        var junit = JUnitReport(suite: options.file)
-        for request in plan.leftOut { junit.add(request.label, .skipped(request.reason)) }
-        self.junit = junit
+    init(_ run: GraphRun) {
+        self.run = run
+        let interruption = run.interruption
+        printer = run.options.showsAnswers ? AnswerPrinter(run.options) { interruption.interrupt(.outputClosed) } : nil
+        display = LiveDisplay(run.options.fetch, console: run.console, noun: "requests")
+        var junit = run.options.junit.map { _ in JUnitReport(suite: run.options.file) }
+        for request in run.plan.leftOut { junit?.add(request.label, .skipped(request.reason)) }
+        state = Locked(State(junit: junit))
     }
 
-    /// Whether every request of every row has an outcome.
-    var isComplete: Bool { hasAllRows && rows.isEmpty }
-    var isJSON: Bool { options.fetch.isJSON }
+    private var isJSON: Bool { run.options.fetch.isJSON }
+    private var printsLines: Bool { !isJSON && !run.options.fetch.isQuiet }
+    /// Whether the starts and the further attempts of requests are reported.
+    var wantsSteps: Bool { isJSON || run.console.isLive }
 
-    mutating func begin(_ row: Row) {
-        rows[rowCount] = RowState(row: row)
-        rowCount += 1
+    /// The secrets that are known before a request is sent, and that no message and no event may contain.
+    ///
+    /// They are collected when a message or an event first needs them.
+    var secrets: Set<String> {
+        if let known = state.withLock({ $0.secrets }) { return known }
+        let secrets = run.plan.requests.reduce(into: run.setup.secrets) { $0.formUnion($1.secrets) }
+        state.withLock { $0.secrets = secrets }
+        return secrets
+    }
+
+    func happened(_ step: FetchStep, to item: FetchItem) {
+        guard isJSON else { return }
+        let request = run.plan.requests[item.index % run.plan.requests.count]
+        run.console.printLine(
+            EventLine(step, index: item.index, name: request.givenName, url: request.shownTarget).jsonLine)
+    }
+
+    func draw(_ running: [RunningTransfer]) {
+        let summary = state.withLock { $0.summary }
+        var counts = RunProgress(failedCount: summary.failedCount + summary.cancelledCount)
+        counts.finishedCount = counts.failedCount + summary.succeededCount
+        // The number of rows of a file is unknown.
+        if run.options.each == nil { counts.totalCount = (run.options.repeats ?? 1) * run.plan.requests.count }
+        display.draw(summary.progress(counts, running), running)
     }
 
     /// Records a line that is not a row.
-    mutating func isBroken(_ line: Int, _ reason: String) {
-        brokenCount += 1
-        let place = "\(rowsName ?? ""):\(line)"
-        junit?.add(place, .failure(reason))
-        guard isJSON else { return console.printError("convoy: \(place): \(reason)") }
-        console.printLine(
-            EventLine(event: "failed", list: rowsName, line: line, code: "invalidRow", message: reason.visible())
-                .jsonLine)
+    func isBroken(_ line: Int, _ reason: String) {
+        let place = "\(run.rows.name ?? ""):\(line)"
+        state.withLock { state in
+            state.brokenCount += 1
+            state.junit?.add(place, .failure(reason))
+        }
+        guard isJSON else { return run.console.printError("convoy: \(place): \(reason)") }
+        let event = EventLine(
+            event: "failed", list: run.rows.name, line: line, code: "invalidRow", message: reason.visible())
+        run.console.printLine(event.jsonLine)
     }
 
-    /// - Parameter index: the row's index times the number of requests, plus the index of the request.
-    /// - Returns: whether the row has ended.
-    mutating func happened(_ what: GraphRun.Happening, to index: Int, isStopping: Bool) -> Bool {
-        let (number, place) = index.quotientAndRemainder(dividingBy: max(1, plan.requests.count))
-        guard var row = rows.removeValue(forKey: number) else { return false }
-        switch what {
-        case .began(let attempt): reportStep(place, index, &row) { $0.begin(attempt) }
-        case .ended(let record): reportStep(place, index, &row) { $0.end(record) }
-        case .finished(let outcome, let queued):
-            let attempts = outcome.attempts()
-            if isJSON, let first = attempts.first {
-                // Monitors run on another queue. Events that they send after this result are ignored, so missing steps
-                // are reported here.
-                reportStep(place, index, &row) { $0.begin(first.number) }
-                for record in attempts where record.next != .outcome {
-                    reportStep(place, index, &row) { $0.end(record) }
-                }
-            }
-            let span = EventSpan(queued: queued, (try? outcome.get())?.timings, attempts)
-            let ending = Ending(
-                outcome: outcome, span: span, attempts: attempts,
-                secrets: outcome.sentSecrets(in: attempts, and: secrets(of: index)))
-            filledSecrets.withLock { $0[index] = nil }
-            row.ended.insert(place)
-            row.steps[place] = nil
-            if tell(place, index - place, ending, row.row, isStopping) { row.hasFailed = true }
-        }
-        guard row.ended.count == plan.requests.count else {
-            rows[number] = row
-            return false
-        }
-        if !row.hasFailed, let problem = journal?.note(row.row) {
-            console.printError("convoy: \(problem)")
-            failed += 1
-        }
-        return true
+    /// Records a row whose requests have all succeeded.
+    func note(_ row: Row) {
+        guard let problem = run.journal?.note(row) else { return }
+        run.console.printError("convoy: \(problem)")
+        state.withLock { $0.summary.countFailure(RequestError.Code.destinationUnwritable.rawValue) }
     }
 
-    /// The secrets that are known before a request is sent.
-    private func secrets(of index: Int) -> Set<String> { secrets.union(filledSecrets.withLock { $0[index] } ?? []) }
-
-    private func reportStep(
-        _ place: Int, _ index: Int, _ row: inout RowState, _ note: (inout ReportedSteps) -> FetchStep?
-    ) {
-        guard isJSON, !row.ended.contains(place) else { return }
-        guard let step = note(&row.steps[place, default: ReportedSteps(hiding: secrets(of: index))]) else { return }
-        let request = plan.requests[place]
-        console.printLine(EventLine(step, index: index, name: request.givenName, url: request.shownTarget).jsonLine)
-    }
-
+    /// Reports the end of a request.
+    ///
+    /// - Parameter filled: the secrets that the request took from responses and rows.
     /// - Returns: whether the request has failed.
-    private mutating func tell(
-        _ place: Int, _ firstIndex: Int, _ ending: Ending, _ row: Row, _ isStopping: Bool
-    ) -> Bool {
-        let request = plan.requests[place]
-        var label: String { request.label + (rowsName.map { " (\($0):\(row.line))" } ?? "") }
-        var hasFailed = true
-        var defect: String?
-        switch ending.outcome {
-        case .success(let response):
-            let seconds = (response.timings.executed ?? .zero).inSeconds
-            defect = request.checks.timeDefect(response)
-            reportLogs(request, response.value.logs)
-            if let defect {
-                failed += 1
-                junit?.add(label, .failure(defect), seconds: seconds)
-                reportFailure(request, label, defect)
-            } else {
-                succeeded += 1
-                bytes += response.transfer.download.completedBytes
-                junit?.add(label, .success, seconds: seconds)
-                if !options.fetch.isQuiet, !isJSON { say(line(request, response, row)) }
-                hasFailed = false
+    func finished(_ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, filled: Set<String>) -> Bool {
+        let failure = failure(turn, outcome, filled)
+        state.withLock { state in
+            switch (outcome, failure) {
+            case (_, let failure?) where failure.isCancelled: state.summary.cancelledCount += 1
+            case (_, let failure?): state.summary.countFailure(failure.code)
+            case (.success(let response), nil):
+                state.summary.succeededCount += 1
+                state.summary.bytes += response.transfer.download.completedBytes
+            case (.failure, nil): break
             }
-        // Cancelled requests get no line, because hundreds would hide the line with the reason.
-        case .failure(let error) where isStopping && [.cancelled, .dependencyFailed].contains(error.code):
-            cancelled += 1
-            junit?.add(label, .skipped("cancelled"))
-        case .failure(let error):
-            let message = message(of: error, without: ending.secrets)
-            if let failure = error.underlying as? CheckFailure { reportLogs(request, failure.logs) }
-            if error.code == .dependencyFailed { unsent += 1 } else { failed += 1 }
-            reportFailure(request, label, message)
-            // The response to a refused request may repeat secrets that are not known. The message of the event and the
-            // JUnit file do not quote it.
-            let recorded = ending.secrets.hidden(in: error.message)
-            junit?.add(label, error.code == .dependencyFailed ? .skipped(recorded) : .failure(recorded))
-            defect = recorded
         }
-        screen?.finished(firstIndex + place, ending.outcome, hasFailed: hasFailed)
-        if let printer { console.noteOutputProblem(printer.show(request, ending.outcome)) }
-        guard isJSON || kept != nil else { return hasFailed }
-        var event = event(place, ending, defect, isStopping)
-        event.index = firstIndex + place
-        event.after = event.after.map { $0.map { firstIndex + $0 } }
-        if let rowsName { (event.list, event.line) = (rowsName, row.line) }
-        if event.event == "failed", event.code != RequestError.Code.cancelled.rawValue, let code = event.code {
-            failures[code, default: 0] += 1
+        if run.options.junit != nil { addCase(turn, outcome, failure) }
+        if let failure, !failure.isCancelled, !isJSON {
+            let position = run.plan.requests[turn.place].request.position
+            run.console.printError("convoy: \(run.options.file):\(position.line): \(label(turn)): \(failure.line)")
         }
-        if isJSON { console.printLine(event.jsonLine) }
-        kept?.withLock { $0.add(event) }
-        return hasFailed
+        if printsLines { say(turn, outcome, hasFailed: failure != nil) }
+        if let printer { run.console.noteOutputProblem(printer.show(run.plan.requests[turn.place], outcome)) }
+        if isJSON || run.setup.report != nil {
+            let event = event(turn, outcome, failure, filled)
+            if isJSON { run.console.printLine(event.jsonLine) }
+            run.setup.report?.withLock { $0.add(event) }
+        }
+        return failure != nil
+    }
+
+    private func addCase(_ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, _ failure: Failure?) {
+        let seconds = (try? outcome.get().timings.executed)?.inSeconds ?? 0
+        let isUnsent = failure?.code == RequestError.Code.dependencyFailed.rawValue
+        let result = failure.map { failure -> JUnitReport.Outcome in
+            if failure.isCancelled { return .skipped("cancelled") }
+            return isUnsent ? .skipped(failure.message) : .failure(failure.message)
+        }
+        let label = label(turn)
+        state.withLock { $0.junit?.add(label, result ?? .success, seconds: seconds) }
     }
 
     /// Writes the file of `--junit`, and prints the summary.
@@ -206,44 +146,56 @@ struct RunReport {
     ///
     /// - Parameter reason: why the run was cancelled; nil if it was not cancelled.
     func ended(after time: Duration, reason: ExitStatus?) -> ExitStatus {
-        screen?.end()
+        display.end()
+        let (console, leftOutCount) = (run.console, run.plan.leftOut.count)
+        let (summary, brokenCount, junit) = state.withLock { state in
+            (state.summary.time, state.summary.reason) = (time, reason)
+            return (state.summary, state.brokenCount, state.junit)
+        }
+        var status = summary.status
         // Requests that were skipped because of scripts also prevent a success.
-        let isComplete = failed + unsent + brokenCount + plan.leftOut.count == 0
-        var status = reason ?? (isComplete ? .success : .failure)
-        if let file = options.junit, let junit {
+        if status == .success, brokenCount + leftOutCount > 0 { status = .failure }
+        if let file = run.options.junit, let junit {
             let problems = OutputFile.write(junit.text(after: time), to: file)
             for problem in problems { console.printError("convoy: \(problem)") }
             if !problems.isEmpty, status == .success { status = .failure }
         }
+        let unsent = summary.failures[RequestError.Code.dependencyFailed.rawValue] ?? 0
+        let failed = summary.failedCount - unsent
         if isJSON {
-            var event = EventLine(event: "summary", bytes: bytes, seconds: time.roundedSeconds)
-            (event.succeeded, event.failed, event.unsent) = (succeeded, failed + brokenCount, unsent)
-            (event.failures, event.cancelled, event.exitStatus) = (failures, cancelled, status.code)
+            var event = EventLine(event: "summary", bytes: summary.bytes, seconds: time.roundedSeconds)
+            (event.succeeded, event.failed, event.unsent) = (summary.succeededCount, failed + brokenCount, unsent)
+            (event.failures, event.cancelled, event.exitStatus) = (
+                summary.failures, summary.cancelledCount, status.code
+            )
             console.printLine(event.jsonLine)
         }
-        guard !options.fetch.isQuiet, !isJSON else { return status }
+        guard printsLines else { return status }
         var text = (reason?.reason).map { "\($0): " } ?? ""
-        text += "\(Figures.count(succeeded, "response")), \(Figures.bytes(bytes)) in \(Figures.time(time))"
+        text += Figures.count(summary.succeededCount, "response")
+        text += ", \(Figures.bytes(summary.bytes)) in \(Figures.time(time))"
         if failed > 0 { text += ", \(failed) failed" }
         if unsent > 0 { text += ", \(unsent) not sent" }
         if brokenCount > 0 { text += ", \(Figures.count(brokenCount, "invalid row"))" }
-        if cancelled > 0 { text += ", \(cancelled) cancelled" }
-        if !plan.leftOut.isEmpty { text += ", \(plan.leftOut.count) skipped" }
-        say(status == .success ? text : "\(text); exit status \(status.code)")
+        if summary.cancelledCount > 0 { text += ", \(summary.cancelledCount) cancelled" }
+        if leftOutCount > 0 { text += ", \(leftOutCount) skipped" }
+        if status != .success { text += "; exit status \(status.code)" }
+        if printer == nil { console.printLine(text, wraps: true) } else { console.printError(text) }
         return status
     }
 
-    /// Prints a line on standard output, or on standard error if standard output is for responses.
-    private func say(_ line: String) {
-        if let screen, screen.takes(line) { return }
-        if printer == nil { console.printLine(line, wraps: true) } else { console.printError(line) }
-    }
-
-    /// Prints log texts of handlers.
+    /// Prints the log texts of handlers, and the line of a successful request.
     ///
-    /// The texts may contain secrets, so they are not written to files or events.
-    private func reportLogs(_ request: PlannedRequest, _ lines: [String]) {
-        guard !isJSON, !options.fetch.isQuiet else { return }
-        for line in lines { say("\(request.label): \(line)") }
+    /// Log texts may contain secrets, so they are not written to files or events. If standard output is for responses,
+    /// the lines go to standard error.
+    private func say(_ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, hasFailed: Bool) {
+        var lines: [String] = []
+        switch outcome {
+        case .success(let response): lines = response.value.logs
+        case .failure(let error): lines = (error.underlying as? CheckFailure)?.logs ?? []
+        }
+        lines = lines.map { "\(run.plan.requests[turn.place].label): \($0)" }
+        if !hasFailed, case .success(let response) = outcome { lines.append(line(turn, response)) }
+        for line in lines { if printer == nil { display.say(line) } else { run.console.printError(line) } }
     }
 }

@@ -76,7 +76,7 @@ private final class WordReport: FetchReport {
 
     private func emitTrail(_ reporter: FetchReporter, events: Range<Int>) {
         let steps = trail.flatMap { [.started(attempt: $0.number), .attemptEnded($0)] }.dropLast() as [RequestEvent]
-        for event in steps[events] { reporter.operation(operation(0), did: event) }
+        for event in steps[events] { reporter.requests.operation(operation(0), did: event) }
     }
 
     /// The manager's events may arrive before `finished`, after it, or some before and some after it.
@@ -116,11 +116,11 @@ private final class WordReport: FetchReport {
         // has not begun.
         let refused = record(1, .retry(after: .seconds(1)))
         for index in 0..<2 {
-            reporter.operation(operations[index], did: .started(attempt: 1))
-            reporter.operation(operations[index], did: .attemptEnded(refused))
+            reporter.requests.operation(operations[index], did: .started(attempt: 1))
+            reporter.requests.operation(operations[index], did: .attemptEnded(refused))
         }
-        reporter.operation(operations[1], did: .started(attempt: 2))
-        reporter.operation(operations[2], did: .started(attempt: 1))
+        reporter.requests.operation(operations[1], did: .started(attempt: 2))
+        reporter.requests.operation(operations[2], did: .started(attempt: 1))
         reporter.finished(2, failure([record(1)]), isStopping: false)
         reporter.tick(RunProgress(), operations)
         let running = try #require(report.ticks.withLock { $0.last }).running
@@ -147,14 +147,14 @@ private final class WordReport: FetchReport {
         ]
         operation.state.withLock { [page] in $0.progress = page }
         for event in events {
-            reporter.operation(operation, did: event)
+            reporter.requests.operation(operation, did: event)
             reporter.tick(RunProgress(totalCount: 1), [operation])
             let tick = try #require(report.ticks.withLock { $0.last })
             #expect(tick.progress.receivedBytes == 0)
             #expect(tick.running.map(\.receivedBytes) == [0])
             #expect(tick.running.map(\.expectedBytes) == [nil])
         }
-        reporter.operation(operation, did: .response(ResponseHead(statusCode: 200)))
+        reporter.requests.operation(operation, did: .response(ResponseHead(statusCode: 200)))
         reporter.tick(RunProgress(totalCount: 1), [operation])
         #expect(report.ticks.withLock { $0.last?.progress.receivedBytes } == 1_234)
     }
@@ -170,15 +170,15 @@ private final class WordReport: FetchReport {
         let lost = AttemptRecord(
             number: 1, request: request, started: .now, ended: .now, response: ResponseHead(statusCode: 206),
             next: .retry(after: .zero), transfer: transfer)
-        reporter.operation(operations[0], did: .started(attempt: 1))
-        reporter.operation(operations[0], did: .attemptEnded(lost))
-        reporter.operation(operations[0], did: .started(attempt: 2))
+        reporter.requests.operation(operations[0], did: .started(attempt: 1))
+        reporter.requests.operation(operations[0], did: .attemptEnded(lost))
+        reporter.requests.operation(operations[0], did: .started(attempt: 2))
         (transfer.download.completedBytes, transfer.resumedBytes) = (80, 60)
         operations[0].state.withLock { [transfer] in $0.progress = transfer }
         // The second request resumes at 50.
-        reporter.operation(operations[1], did: .started(attempt: 1))
+        reporter.requests.operation(operations[1], did: .started(attempt: 1))
         for operation in operations {
-            reporter.operation(operation, did: .response(ResponseHead(statusCode: 206)))
+            reporter.requests.operation(operation, did: .response(ResponseHead(statusCode: 206)))
         }
         (transfer.download.completedBytes, transfer.resumedBytes) = (70, 50)
         operations[1].state.withLock { [transfer] in $0.progress = transfer }
@@ -209,7 +209,7 @@ private final class WordReport: FetchReport {
         DispatchQueue.concurrentPerform(iterations: count) { index in
             let operation = operation(index)
             reporter.opened(item(index))
-            reporter.operation(operation, did: .started(attempt: 1))
+            reporter.requests.operation(operation, did: .started(attempt: 1))
             reporter.isDefective(FetchItems.Defect(list: "list", line: 1, reason: "broken"))
             reporter.tick(RunProgress(), [operation])
             reporter.finished(index, failure([record(1)]), isStopping: false)

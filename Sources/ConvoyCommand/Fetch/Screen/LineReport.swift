@@ -8,15 +8,11 @@ import Foundation
 final class LineReport: FetchReport {
     private let options: FetchOptions
     private let console: Console
-    private let screen: Locked<FetchScreen>
-    /// Lines of files that ended since the last drawing.
-    ///
-    /// The next drawing prints all of them above the region in one write.
-    private let endedLines = Locked<[String]>([])
+    private let display: LiveDisplay
 
     init(_ options: FetchOptions, console: Console) {
         (self.options, self.console) = (options, console)
-        screen = Locked(FetchScreen(maxAttempts: options.retries + 1))
+        display = LiveDisplay(options, console: console, noun: "files")
     }
 
     private var isQuiet: Bool { options.isQuiet || options.ownsOutput }
@@ -33,22 +29,12 @@ final class LineReport: FetchReport {
         console.printError("convoy: \(item.url.redactedString): \(words)")
     }
 
-    func tick(_ progress: RunProgress, _ running: [RunningTransfer]) {
-        let size = console.size
-        let lines = screen.withLock { $0.lines(progress, running, size: size, now: .now) }
-        console.draw(lines, above: takeEnded())
-    }
+    func tick(_ progress: RunProgress, _ running: [RunningTransfer]) { display.draw(progress, running) }
 
     func finished(_ outcome: FetchOutcome) {
         switch outcome.result {
         case .success(let success):
-            guard !isQuiet else { return }
-            let line = line(outcome, success)
-            if console.isLive && console.isOutputTerminal {
-                endedLines.withLock { $0.append(line) }
-            } else {
-                console.printLine(line, wraps: true)
-            }
+            if !isQuiet { display.say(line(outcome, success)) }
         case .failure(let error):
             let attempts = outcome.attemptCount > 1 ? " (\(outcome.attemptCount) attempts)" : ""
             let cause = outcome.cause ?? ""
@@ -64,21 +50,12 @@ final class LineReport: FetchReport {
     }
 
     func ended(_ summary: FetchSummary) {
-        let files = takeEnded()
-        if !files.isEmpty { console.draw([], above: files) }
-        console.endLive()
+        display.end()
         // If standard output is a pipe, its reader gets only the lines of files. The statistics go to standard error.
         // After standard output was closed, nothing is printed.
         guard !isQuiet, !console.isOutputClosed else { return }
         for line in summary.lines {
             if console.isOutputPipe { console.printError(line) } else { console.printLine(line, wraps: true) }
-        }
-    }
-
-    private func takeEnded() -> [String] {
-        endedLines.withLock { lines in
-            defer { lines = [] }
-            return lines
         }
     }
 

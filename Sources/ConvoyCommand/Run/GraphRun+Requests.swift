@@ -1,64 +1,57 @@
-// Makes a request of the library from a planned request and the responses that the plan refers to.
+// Makes requests of the library from planned requests and the responses that these refer to.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// Makes the requests of a run, each after the responses that the request refers to have arrived.
-struct RequestMaker: Sendable {
-    let plan: RunPlan
-    let surroundings: Surroundings
-    let options: FetchOptions
-    /// The base of relative paths in the `.http` file.
-    let sourceDirectory: URL
-    let outputDirectory: URL
-    /// Receives the secrets that a request takes from responses and rows, by the index of the request.
-    let filledSecrets: Locked<[Int: Set<String>]>
-    /// Whether the body of the response to a request is printed.
-    let isShown: @Sendable (PlannedRequest) -> Bool
-
-    /// Makes a request.
+extension GraphRun {
+    /// Makes a request, after the responses that it refers to have arrived.
     ///
-    /// - Parameters:
-    ///   - index: identifies the request in events.
-    ///   - answers: the responses that the request refers to, in the order of `needs`.
-    func request(
-        at place: Int, of row: Row, index: Int, after answers: [Response<RunAnswer>]
-    ) throws(RequestError) -> Request<RunAnswer> {
-        let planned = plan.requests[place]
-        try checkTimes(of: planned.needs, answers)
+    /// - Returns: the request, and the secrets that it takes from responses and rows.
+    func request(for turn: RunGraph.Turn) throws(RequestError) -> (Request<RunAnswer>, secrets: Set<String>) {
+        let needs = plan.requests[turn.place].needs
+        try checkTimes(of: needs, turn.answers)
         let exchange = { (name: String) -> Exchange? in
             // Of several requests with the same name, the plan refers to the last one.
-            let index = planned.needs.lastIndex { needed in
+            let index = needs.lastIndex { needed in
                 let request = plan.requests[needed].request
                 return (request.name ?? request.title)?.text == name || request.key == name
             }
-            return index.map { answers[$0].value.exchange(answers[$0].head) }
+            return index.map { turn.answers[$0].value.exchange(turn.answers[$0].head) }
         }
         let built: BuiltRequest
         do throws(BuildFailure) {
-            built = try planned.build(surroundings, row: row.values, answers: exchange)
+            built = try plan.requests[turn.place].build(surroundings, row: turn.row.values, answers: exchange)
         } catch { throw Self.refusal(error.message) }
-        if !built.secrets.isEmpty { filledSecrets.withLock { $0[index] = built.secrets } }
-        var request = Request<Data>(method: HTTPMethod(built.method), url: built.url).tagged(String(index))
-            .limited(by: options)
+        do throws(RequestError) { return (try request(built, turn, exchange), built.secrets) } catch {
+            throw RequestError(error.code, SentSecrets(built.secrets).hidden(in: error.message))
+        }
+    }
+
+    private func request(
+        _ built: BuiltRequest, _ turn: RunGraph.Turn, _ exchange: (String) -> Exchange?
+    ) throws(RequestError) -> Request<RunAnswer> {
+        var request = Request<Data>(method: HTTPMethod(built.method), url: built.location)
+            .tagged(String(index(of: turn))).limited(by: options.fetch)
         for field in built.fields {
             let isSecret = field.isSecret || SendingOptions.mayBeKey(field.name)
             request = request.addingHeader(field.name, field.value, isSecret: isSecret)
         }
-        if let timeout = planned.request.timeout { request = request.attemptTimeout(timeout) }
+        // The properties are read one by one, because a copy of the planned request would take longer.
+        if let timeout = plan.requests[turn.place].request.timeout { request = request.attemptTimeout(timeout) }
         request = try adding(built.body, to: request)
         if let digest = built.digest {
             request = request.intercepted(
                 by: try PasswordAuthenticator(user: digest.user, password: digest.password, schemes: .digest))
         }
-        if !planned.request.followsRedirects {
+        if !plan.requests[turn.place].request.followsRedirects {
             request = request.redirects(.never).acceptableStatusCodes(.range(200...399))
         }
-        let handlers = planned.request.handlers
-        if planned.checks.contains(where: { $0.subject == .status }) || handlers.contains(where: \.readsStatus) {
+        if plan.requests[turn.place].checks.contains(where: { $0.subject == .status })
+            || plan.requests[turn.place].request.handlers.contains(where: \.readsStatus)
+        {
             request = request.acceptableStatusCodes(.any)
         }
-        return try finishing(request, planned, built, handlers.isEmpty ? [:] : planned.globals(exchange))
+        return try finishing(request, built, turn, exchange)
     }
 
     private static func refusal(_ reason: String) -> RequestError {
@@ -101,19 +94,21 @@ struct RequestMaker: Sendable {
 
     /// Sets the destination of the response: a file, memory, or none.
     private func finishing(
-        _ request: Request<Data>, _ planned: PlannedRequest, _ built: BuiltRequest, _ globals: [String: JSONValue]
+        _ request: Request<Data>, _ built: BuiltRequest, _ turn: RunGraph.Turn, _ exchange: (String) -> Exchange?
     ) throws(RequestError) -> Request<RunAnswer> {
-        let (checks, handlers) = (planned.checks, planned.request.handlers)
+        let (checks, handlers) = (plan.requests[turn.place].checks, plan.requests[turn.place].request.handlers)
         let file = try built.output.map { (output) throws(RequestError) in try place(output.path) }
         if checks.isEmpty, handlers.isEmpty {
             if let file, let output = built.output {
                 return request.saved(to: file, existing: output.replaces ? .overwrite : .rename)
                     .map { RunAnswer(request: built, body: .file($0)) }
             }
-            guard planned.keepsBody || isShown(planned) else {
-                return request.ignoringBody().map { RunAnswer(request: built, body: .dropped) }
+            let isShown = options.showsAnswers && options.showsBody(of: plan.requests[turn.place])
+            guard plan.requests[turn.place].keepsBody || isShown else {
+                return request.ignoringBody(returning: RunAnswer(request: built, body: .dropped))
             }
         }
+        let globals = handlers.isEmpty ? [:] : plan.requests[turn.place].globals(exchange)
         return request.decoding { body, head in
             do {
                 if let defect = checks.defect(head, body) { throw CheckFailure(description: defect) }
@@ -162,6 +157,7 @@ extension [Check] {
     /// Why a response failed a check of its time; nil if the response passed.
     func timeDefect(_ response: Response<RunAnswer>) -> String? {
         let checks = filter { $0.subject == .time }
+        guard !checks.isEmpty else { return nil }
         let time = response.metrics?.total ?? response.timings.executed ?? .zero
         return checks.defect(response.head, Data(), milliseconds: time.inSeconds * 1_000)
     }
