@@ -22,16 +22,16 @@ struct CacheCommand {
     /// The command creates no directory, because the name may be misspelt.
     static func run(_ lookup: CacheLookup) throws(UsageError) -> ExitStatus {
         let directory = URL(filePath: lookup.directory, directoryHint: .isDirectory).absoluteURL
-        guard HTTPCache.isThere(in: directory) else {
-            Console(allowsLive: false).printError(
-                "convoy: no cache exists in \(directory.path); convoy fetch --cache URL creates one, "
-                    + "--cache=DIR in another directory", isFailure: true)
-            return .failure
+        var defect: String?
+        if !HTTPCache.isThere(in: directory) {
+            defect =
+                "no cache exists in \(directory.path); convoy fetch --cache URL creates one, "
+                + "--cache=DIR in another directory"
+        } else if HTTPCache.isLocked(in: directory) {
+            defect = "another process has locked the cache in \(directory.path); try again when it has ended"
         }
-        guard !HTTPCache.isLocked(in: directory) else {
-            Console(allowsLive: false).printError(
-                "convoy: another process has locked the cache in \(directory.path); try again when it has ended",
-                isFailure: true)
+        if let defect {
+            Console(allowsLive: false).printError("convoy: \(defect)", isFailure: true)
             return .failure
         }
         let command = CacheCommand(lookup)
@@ -103,14 +103,9 @@ struct CacheCommand {
     /// Removes the selected responses and reports how many no longer exist.
     private func remove() -> ExitStatus {
         let before = entries
-        guard !before.isEmpty || lookup.verb == .clear else {
-            return failUnmatched()
-        }
-        if let pattern = lookup.pattern {
-            cache.remove(matching: pattern.matcher(in: cache))
-        } else {
-            cache.removeAll()
-        }
+        guard !before.isEmpty || lookup.verb == .clear else { return failUnmatched() }
+        let isMeant = lookup.pattern?.matcher(in: cache)
+        if let isMeant { cache.remove(matching: isMeant) } else { cache.removeAll() }
         let left = Set(entries)
         let removed = before.filter { !left.contains($0) }
         let bytes = removed.reduce(0) { $0 + $1.bodyBytes }

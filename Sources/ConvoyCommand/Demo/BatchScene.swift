@@ -22,7 +22,7 @@ struct BatchScene: DemoScene {
         let batch = manager.batch(items.map { Request<Data>.get($0.url).tagged(String($0.index)) })
         let screen = Locked(FetchScreen(maxAttempts: 1))
         let peak = Locked(0)
-        let results = await stage.performing {
+        let results = await Ticker.ticking(every: DemoStage.interval) {
             let running = Self.running(manager, items)
             peak.withLock { $0 = max($0, running.count) }
             let (known, size) = (batch.currentProgress, stage.console.size)
@@ -31,7 +31,7 @@ struct BatchScene: DemoScene {
             progress.savedCount = progress.finishedCount - progress.failedCount
             progress.savedBytes = running.reduce(progress.receivedBytes) { max(0, $0 - $1.receivedBytes) }
             stage.console.draw(screen.withLock { $0.lines(progress, running, size: size, now: .now) })
-        } _: {
+        } while: {
             await batch.results
         }
         return judge(results, peak: peak.withLock { $0 }, requestCount: server.requestCount, time: .now - start)
@@ -51,9 +51,7 @@ struct BatchScene: DemoScene {
         // Reads the state of every operation, then reads the executing ones again. An operation that is executing in
         // both reads was executing in between. So an operation that just finished is not counted with its successor.
         manager.operations.filter(\.isExecuting).filter(\.isExecuting).compactMap { operation in
-            guard let index = operation.tags.first.flatMap({ Int($0) }), items.indices.contains(index) else {
-                return nil
-            }
+            guard let index = operation.itemIndex, items.indices.contains(index) else { return nil }
             let progress = operation.progress
             return RunningTransfer(
                 item: items[index], receivedBytes: progress.download.completedBytes,

@@ -26,6 +26,7 @@ protocol DemoScene: Sendable {
 /// Runs scenes.
 struct DemoStage: Sendable {
     static let perHost = 6
+    static let interval = DispatchTimeInterval.milliseconds(100)
 
     let console: Console
     let interruption: Interruption
@@ -42,14 +43,5 @@ struct DemoStage: Sendable {
         } catch {
             return DemoVerdict("", problems: ["\(error)"])
         }
-    }
-
-    /// Calls `tick` ten times per second while `body` runs.
-    func performing<Value: Sendable>(
-        ticking tick: @escaping @Sendable () -> Void, _ body: () async throws -> Value
-    ) async rethrows -> Value {
-        let ticker = Ticker(every: .milliseconds(100), tick)
-        defer { ticker.stop() }
-        return try await body()
     }
 }

@@ -45,18 +45,15 @@ struct DownloadScene: DemoScene {
     private func cancelOnItsWay(
         _ operation: RequestOperation<URL>, _ stage: DemoStage, _ manager: RequestManager
     ) async -> Cancelled {
-        let (ends, end) = AsyncStream.makeStream(of: (ContinuousClock.Instant, RequestError?).self)
-        operation.onFinish { result in
-            let error: RequestError? = if case .failure(let error) = result { error } else { nil }
-            end.yield((.now, error))
-            end.finish()
+        async let end: (ContinuousClock.Instant, RequestOperation<URL>.Result) = withCheckedContinuation {
+            continuation in
+            operation.onFinish { result in continuation.resume(returning: (.now, result)) }
         }
-        var cancelled = Cancelled()
-        await stage.performing {
+        var (cancelled, asked) = (Cancelled(), ContinuousClock.now)
+        await Ticker.ticking(every: DemoStage.interval) {
             stage.console.draw([Self.line(operation, "to be cancelled").text(columns: stage.console.size.width - 1)])
-        } _: {
+        } while: {
             manager.enqueue(operation)
-            var asked = ContinuousClock.now
             for await event in operation.events {
                 guard case .progress(let progress) = event,
                     (progress.download.fractionCompleted ?? 0) >= Self.cancelFraction
@@ -66,20 +63,19 @@ struct DownloadScene: DemoScene {
                 cancelled.receivedBytes = progress.download.completedBytes
                 break
             }
-            for await (moment, error) in ends {
-                cancelled.latency = moment - asked
-                cancelled.error = error
-            }
         }
+        let (moment, result) = await end
+        cancelled.latency = moment - asked
+        if case .failure(let error) = result { cancelled.error = error }
         return cancelled
     }
 
     private func show(
         _ operation: RequestOperation<URL>, _ stage: DemoStage, _ manager: RequestManager
     ) async -> RequestOperation<URL>.Result {
-        await stage.performing {
+        await Ticker.ticking(every: DemoStage.interval) {
             stage.console.draw([Self.line(operation, "continued").text(columns: stage.console.size.width - 1)])
-        } _: {
+        } while: {
             manager.enqueue(operation)
             do throws(RequestError) { return .success(try await operation.response()) } catch { return .failure(error) }
         }

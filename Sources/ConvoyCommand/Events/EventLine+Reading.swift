@@ -22,17 +22,11 @@ extension EventLine {
         case .url: url = try value.string()
         case .list: list = try value.string()
         case .line: line = try value.integer()
-        case .file: file = try value.string()
         case .status: status = try value.integer()
         case .bytes: bytes = try value.integer()
         case .resumedBytes: resumedBytes = try value.integer()
-        case .keptBytes: keptBytes = try value.integer()
-        case .expectedBytes: expectedBytes = try value.integer()
         case .seconds: seconds = try value.number()
-        case .attempt: attempt = try value.integer()
         case .attempts: attempts = try value.integer()
-        case .delaySeconds: delaySeconds = try value.number()
-        case .location: location = try value.string()
         case .cache: cache = try value.string()
         case .code: code = try value.string()
         case .message: message = try value.string()
@@ -42,18 +36,8 @@ extension EventLine {
         case .lifeSeconds: lifeSeconds = try value.number()
         case .after: after = try value.list { try $0.integer() }
         case .timeline: timeline = try value.list(AttemptLine.init)
-        case .succeeded: succeeded = try value.integer()
-        case .skipped: skipped = try value.integer()
-        case .failed: failed = try value.integer()
-        case .unsent: unsent = try value.integer()
-        case .failures:
-            guard case .object(let counts) = value else { throw WrongType() }
-            failures = [:]
-            for count in counts { failures?[count.name] = try count.value.integer() as Int }
-        case .cancelled: cancelled = try value.integer()
-        case .keptFiles: keptFiles = try value.integer()
-        case .exitStatus: exitStatus = try value.integer()
-        case nil: break
+        // A report does not use the other members.
+        default: break
         }
     }
 }

@@ -113,7 +113,7 @@ extension String {
     /// JSON in which unprintable characters are escaped.
     ///
     /// A JSON parser reads the same value, and no text can control a terminal.
-    fileprivate var unsafeEscaped: String {
+    var unsafeEscaped: String {
         guard unicodeScalars.contains(where: \.isUnsafeToShow) else { return self }
         var result = ""
         for scalar in unicodeScalars {

@@ -25,8 +25,7 @@ struct FetchCommand {
             ? JSONReport(console: console, directory: options.discards ? nil : options.directory)
             : LineReport(options, console: console)
         let run = FetchRun(options: options, setup: setup, list: list, report: report, interruption: interruption)
-        let status = await run.run()
-        return console.status(after: setup.finish(status))
+        return console.status(after: setup.finish(await run.run()))
     }
 
     /// Throws if no file can be created in the directory, as far as its type and permissions show.
@@ -38,10 +37,7 @@ struct FetchCommand {
             let reason = String(cString: strerror(errno))
             throw UsageError("the working directory cannot be used: \(reason)")
         }
-        var status = stat()
-        var problem = stat(directory, &status) == 0 ? 0 : errno
-        if problem == 0, status.st_mode & S_IFMT != S_IFDIR { problem = ENOTDIR }
-        if problem == 0, access(directory, W_OK | X_OK) != 0 { problem = errno }
+        let problem = FileType.problem(with: directory, isDirectory: true)
         guard problem != 0 else { return }
         let reason = String(cString: strerror(problem))
         let advice = problem == ENOENT ? "; create it first: mkdir -p \(directory)" : ""
@@ -49,23 +45,9 @@ struct FetchCommand {
     }
 }
 
-extension FetchRun {
-    /// Runs all items, and writes the bodies to the destination of the options.
-    fileprivate func run() async -> ExitStatus {
-        switch options.destination {
-        case .files where options.usesSegments: await runInSegments()
-        case .files: await run { [options] request, item in options.saving(request, item) }
-        case .nowhere, .head: await run { request, _ in request.ignoringBody() }
-        // The header fields are printed when the response is complete, so the body stays in memory until then.
-        case .standardOutput where options.includesHeads || options.headFile == "-": await run { request, _ in request }
-        case .standardOutput, .device: await run { [setup] request, _ in setup.printing(request) }
-        }
-    }
-}
-
 extension FetchOptions {
     /// The request whose response body is saved as the file of the item.
-    fileprivate func saving(_ request: Request<Data>, _ item: FetchItem) -> Request<URL> {
+    func saving(_ request: Request<Data>, _ item: FetchItem) -> Request<URL> {
         let existing = existing(for: item)
         makeDirectory(of: item)
         let request = isCompressed ? request.decodingFile() : request
@@ -93,8 +75,7 @@ extension FetchOptions {
     ///
     /// The download replaces the link, and the report says so. With `-o`, the name is already the target of a link.
     func hasLink(_ item: FetchItem) -> Bool {
-        var status = stat()
-        return lstat(file(of: item).path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+        FileType.of(file(of: item).path, followsLinks: false) == S_IFLNK
     }
 
     /// Creates the directory of a file that a list names, or of any file with `makesDirectories`.

@@ -122,11 +122,8 @@ final class FetchItems: Sendable {
             State(
                 urls: urls[...], digest: digest, outputNames: outputNames[...], isFlat: isFlat,
                 parser: ListParser(base: base)))
-        self.onEmpty = onEmpty
-        self.list = list
-        self.naming = naming
-        self.shard = shard
-        self.onDefect = onDefect
+        (self.list, self.naming, self.shard) = (list, naming, shard)
+        (self.onEmpty, self.onDefect) = (onEmpty, onDefect)
     }
 
     /// The next item; nil at the end and after ``stop()``.

@@ -2,11 +2,6 @@
 import Convoy
 import Foundation
 
-extension RequestManager.Configuration {
-    /// Applies `--rate` to all transfers together.
-    mutating func limit(by options: FetchOptions) { maxBytesPerSecond = options.maxRate }
-}
-
 extension Request {
     /// Applies `--cache-policy`, `--deadline`, `--max-time`, `--max-size`, `--max-redirs` and `--min-speed` to the
     /// request.

@@ -11,10 +11,7 @@ extension FetchOptions {
         let directory = URL(filePath: path, directoryHint: .isDirectory).absoluteURL
         try? FileManager.default.createDirectory(
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        var status = stat()
-        var problem = stat(path, &status) == 0 ? 0 : errno
-        if problem == 0, status.st_mode & S_IFMT != S_IFDIR { problem = ENOTDIR }
-        if problem == 0, access(path, W_OK | X_OK) != 0 { problem = errno }
+        let problem = FileType.problem(with: path, isDirectory: true)
         if problem != 0 {
             warn("the cache is not used, because \(path) cannot be written: \(String(cString: strerror(problem)))")
         }

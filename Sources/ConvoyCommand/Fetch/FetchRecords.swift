@@ -5,11 +5,10 @@ import Foundation
 /// Writes the output of `--head`, `--include`, `--dump-header`, `--write-out` and `--save-failed`.
 ///
 /// ## Concurrency
-/// Safe to use from any thread. One queue prints the results in order, so a slow reader of the output slows the run.
+/// Safe to use from any thread. ``FetchReporter`` prints one result at a time.
 final class FetchRecords: Sendable {
     private struct State {
-        var open: [Int: FetchItem] = [:]
-        /// The lines of failed or cancelled entries, by their index in the run.
+        /// The lines of failed, cancelled and unsent entries, by their index in the run.
         var failed: [Int: String] = [:]
         /// The lines of entries that a stopped run did not reach.
         var rest: [String] = []
@@ -26,24 +25,19 @@ final class FetchRecords: Sendable {
     private let bodies: StandardOutputStream.State
     /// The output of `--dump-header`; nil without it.
     private let heads: StandardOutputStream.State?
-    private let secrets: Set<String>
-    private let queue = DispatchQueue(label: "convoy.records")
     private let state = Locked(State())
 
     /// - Parameters:
     ///   - output: standard output.
     ///   - bodies: the output for bodies without a file; standard output, unless `-o` names a device.
     ///   - heads: the output of `--dump-header`; nil without it.
-    ///   - secrets: secrets that no URL and no message of `--write-out` may show, besides those of the requests.
     init(
         _ options: FetchOptions, _ output: StandardOutputStream.State, bodies: StandardOutputStream.State,
-        heads: StandardOutputStream.State?, hiding secrets: Set<String>
+        heads: StandardOutputStream.State?
     ) {
         (self.options, self.output, self.bodies, self.heads) = (options, output, bodies, heads)
-        self.secrets = secrets
     }
 
-    private var isNeeded: Bool { isPrinted || options.failedList != nil }
     /// Whether the end of a request is printed.
     var isPrinted: Bool {
         options.writeOut != nil || printsHeads || options.includesHeads || keepsRefusals || heads != nil
@@ -51,34 +45,26 @@ final class FetchRecords: Sendable {
     private var printsHeads: Bool { options.destination == .head }
     private var keepsRefusals: Bool { options.keepsRefusals && options.destination != .nowhere }
 
-    /// Records the item of a request, before the request is sent.
-    func opened(_ item: FetchItem) {
-        if isNeeded { state.withLock { $0.open[item.index] = item } }
+    /// Records an entry that failed, was cancelled or was not sent.
+    func isLost(_ item: FetchItem) {
+        guard options.failedList != nil else { return }
+        let line = item.listEntry.listLine
+        state.withLock { $0.failed[item.index] = line }
     }
 
     /// Prints the result of a request.
     ///
-    /// - Parameter isUnchanged: whether the result counts as a success because the server has nothing newer.
-    func finished<Value>(
-        _ index: Int, _ result: Result<Response<Value>, RequestError>, isUnchanged: Bool = false
-    ) {
-        guard isNeeded, let item = state.withLock({ $0.open.removeValue(forKey: index) }) else { return }
-        if options.failedList != nil, !isUnchanged, case .failure = result {
-            let line = item.listEntry.listLine
-            state.withLock { $0.failed[index] = line }
-        }
-        let isCancelled = if case .failure(let error) = result { error.code == .cancelled } else { false }
-        guard isPrinted, !isCancelled else { return }
-        let ending = RequestEnding(item, result, isUnchanged: isUnchanged, hiding: secrets)
+    /// - Parameter received: the body of a successful response, if it is in memory.
+    func finished(_ outcome: FetchOutcome, _ received: Data?) {
+        if outcome.error != nil { isLost(outcome.item) }
+        guard isPrinted, !outcome.isCancelled else { return }
         // A complete body is in memory only if the heads are printed before it.
-        let whole = options.includesHeads || heads != nil ? (try? result.get().value) as? Data : nil
-        let body = whole ?? (keepsRefusals || options.includesHeads ? ending.error?.body : nil)
-        queue.sync {
-            if let heads { note(heads.write(body: Data(ending.headTexts.utf8)), of: "the file of the heads") }
-            if printsHeads || options.includesHeads { note(output.write(shown(ending.headTexts))) }
-            if let body { keep(body, of: item, isRefusal: ending.error != nil) }
-            if let writeOut = options.writeOut { note(output.write(shown(writeOut.text(of: ending)))) }
-        }
+        let whole = options.includesHeads || heads != nil ? received : nil
+        let body = whole ?? (keepsRefusals || options.includesHeads ? outcome.error?.body : nil)
+        if let heads { note(heads.write(body: Data(outcome.headTexts.utf8)), of: "the file of the heads") }
+        if printsHeads || options.includesHeads { note(output.write(shown(outcome.headTexts))) }
+        if let body { keep(body, of: outcome.item, isRefusal: outcome.error != nil) }
+        if let writeOut = options.writeOut { note(output.write(shown(writeOut.text(of: outcome)))) }
     }
 
     /// The text without characters that could control a terminal, if standard output is a terminal.
@@ -139,8 +125,6 @@ final class FetchRecords: Sendable {
     private func writeFailedList() -> [String] {
         guard let failedList = options.failedList else { return [] }
         let lines = state.withLock { state in
-            // The batch reports no result for items that it read and never sent, so they are still open.
-            for (index, item) in state.open { state.failed[index] = item.listEntry.listLine }
             // The first line decides the format of a list, so invalid lines are last.
             return state.failed.sorted { $0.key < $1.key }.map(\.value) + state.rest + state.broken
         }

@@ -5,11 +5,12 @@ import Foundation
 /// The result of one request.
 struct FetchOutcome: Sendable {
     struct Success: Sendable {
-        let statusCode: Int
+        let head: ResponseHead
         /// The size of the complete body.
         let bytes: Int64
         /// The bytes of the body that an earlier run received.
         var resumedBytes: Int64 = 0
+        var sentBytes: Int64 = 0
         let time: Duration
         /// The written file; nil without a file.
         var file: URL?
@@ -21,6 +22,8 @@ struct FetchOutcome: Sendable {
         var replacesLink = false
         /// False if no file exists, because the server has nothing newer than a given date.
         var hasFile = true
+
+        var statusCode: Int { head.statusCode }
     }
 
     let item: FetchItem
@@ -31,8 +34,14 @@ struct FetchOutcome: Sendable {
     var span = EventSpan()
     /// The bytes that the next run can resume; nil if there are none, or after a success.
     var keptBytes: Int64?
-    /// The secrets that no text of the outcome may show.
-    var secrets = SentSecrets([])
+    /// Secrets that no text of the outcome may show, besides those of the requests.
+    var otherSecrets: Set<String> = []
+
+    /// The secrets that texts of the server may repeat.
+    var allSecrets: SentSecrets { SentSecrets(of: attempts.map(\.request), and: otherSecrets) }
+    /// The same; empty after a success of the first attempt, because no text of its server is shown.
+    var secrets: SentSecrets { error == nil && attempts.count < 2 ? SentSecrets([]) : allSecrets }
+    var error: RequestError? { if case .failure(let error) = result { error } else { nil } }
 
     /// The number of attempts that count as tries.
     var attemptCount: Int { attempts.triedCount }
@@ -45,7 +54,7 @@ struct FetchOutcome: Sendable {
 
     /// The error message, with a hint about the command's own options; nil after a success.
     var message: String? {
-        guard case .failure(let error) = result else { return nil }
+        guard let error else { return nil }
         if lacksStored { return "the cache has no usable response, and only-cache sends no request" }
         // The message of the library names no remedy, so the option of the command is added.
         return error.code == .destinationExists ? "\(error.message) with --existing" : secrets.hidden(in: error.message)
@@ -63,7 +72,7 @@ struct FetchOutcome: Sendable {
     ///
     /// For an unacceptable status, the text has the status and the first line of a plain-text body.
     var cause: String? {
-        guard case .failure(let error) = result else { return nil }
+        guard let error else { return nil }
         return error.code == .unacceptableStatus && !lacksStored ? Words.cause(error, without: secrets) : message
     }
 
@@ -71,17 +80,18 @@ struct FetchOutcome: Sendable {
     private var lacksStored: Bool { attempts.last?.metrics?.cache?.detail == "only-if-cached" }
 
     /// Whether the request was cancelled.
-    var isCancelled: Bool { if case .failure(let error) = result { error.code == .cancelled } else { false } }
+    var isCancelled: Bool { error?.code == .cancelled }
 }
 
 extension FetchOutcome.Success {
     /// - Parameter attempts: the records of all attempts; empty for a segmented download.
     init(_ response: Response<some Sendable>, _ attempts: [AttemptRecord], of item: FetchItem) {
-        statusCode = response.statusCode
+        head = response.head
         bytes = response.transfer.download.completedBytes
         // A segmented download has no records of attempts.
         resumedBytes =
             attempts.isEmpty ? response.transfer.resumedBytes : ResumedBytes(of: attempts).count
+        sentBytes = response.transfer.upload.completedBytes
         time = response.timings.executed ?? .zero
         file = response.value as? URL
         isSkipped = response.statusCode == 304

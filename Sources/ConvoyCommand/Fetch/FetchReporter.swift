@@ -8,52 +8,50 @@ import Foundation
 final class FetchReporter: Sendable {
     let requests: OpenRequests
     private let report: any FetchReport
+    private let options: FetchOptions
+    private let setup: FetchSetup?
+    /// Finds the part files of failed downloads; nil if no files are written.
     private let parts: PartFinder?
-    /// The data for `--report`; nil without it.
-    private let kept: Locked<Report>?
-    private let jobs: Int
-    private let perHost: Int
-    private let secrets: Set<String>
     private let summary: Locked<FetchSummary>
 
-    /// - Parameters:
-    ///   - summary: the statistics known before the start of the run.
-    ///   - parts: finds the part files of failed downloads; nil if no files are written.
-    ///   - kept: stores every result for the page of `--report`; nil without one.
-    ///   - jobs: the maximum number of concurrent requests.
-    ///   - perHost: the maximum number of concurrent requests for one host.
-    ///   - secrets: secrets that no event may show, besides those of the requests.
-    init(
-        report: any FetchReport, summary: FetchSummary = FetchSummary(), parts: PartFinder? = nil,
-        kept: Locked<Report>? = nil, jobs: Int = FetchOptions.defaultJobs, perHost: Int = FetchOptions.defaultPerHost,
-        hiding secrets: Set<String> = []
-    ) {
+    /// - Parameter setup: receives the results for `--report` and for the output beside the report.
+    init(report: any FetchReport, _ options: FetchOptions = FetchOptions(), _ setup: FetchSetup? = nil) {
         requests = OpenRequests(onStep: report.wantsSteps ? report.happened : nil)
-        (self.report, self.parts, self.kept) = (report, parts, kept)
-        (self.jobs, self.perHost, self.secrets) = (jobs, perHost, secrets)
-        self.summary = Locked(summary)
+        (self.report, self.options, self.setup) = (report, options, setup)
+        parts = setup == nil || options.discards ? nil : PartFinder(options)
+        summary = Locked(FetchSummary(options))
     }
+
+    /// Secrets that no event may show, besides those of the requests.
+    private var secrets: Set<String> { setup?.secrets ?? [] }
 
     /// Records the item of a request, before the request is sent.
     func opened(_ item: FetchItem) { requests.begin(item, hiding: secrets) }
 
     /// Reports the end of a request, once.
     ///
-    /// - Parameter isStopping: whether the run is being stopped.
-    func finished<Value>(_ index: Int, _ result: Result<Response<Value>, RequestError>, isStopping: Bool) {
-        let attempts = result.attempts()
-        requests.close(index, attempts) { request in
+    /// - Parameters:
+    ///   - unchanged: the result in place of a failure, because the server has nothing newer; nil for any other result.
+    ///   - isStopping: whether the run is being stopped.
+    func finished<Value>(
+        _ index: Int, _ result: Result<Response<Value>, RequestError>, _ unchanged: Response<UnchangedResource>? = nil,
+        isStopping: Bool
+    ) {
+        requests.close(index, result.attempts()) { request in
             guard let request else { return }
+            let (item, attempts) = (request.item, result.attempts())
+            var ended = result.map { FetchOutcome.Success($0, attempts, of: item) }
+            if let unchanged { ended = .success(FetchOutcome.Success(unchanged, attempts, of: item)) }
             var outcome = FetchOutcome(
-                item: request.item, result: result.map { FetchOutcome.Success($0, attempts, of: request.item) },
-                attempts: attempts,
+                item: item, result: ended, attempts: attempts,
                 span: EventSpan(queued: request.opened, (try? result.get())?.timings, attempts))
             outcome.keptBytes = keptBytes(of: outcome)
-            outcome.secrets = result.sentSecrets(in: attempts, and: secrets)
+            outcome.otherSecrets = secrets
             summary.withLock { [outcome] in $0.count(outcome, isStopping: isStopping) }
-            kept?.withLock { [outcome] in $0.add(EventLine(outcome, directory: nil)) }
+            setup?.report?.withLock { [outcome] in $0.add(EventLine(outcome, directory: nil)) }
             // Cancelled requests get no line, because hundreds would hide the line with the reason.
             if !(isStopping && outcome.isCancelled && !report.wantsCancelled) { report.finished(outcome) }
+            setup?.records.finished(outcome, (try? result.get().value) as? Data)
         }
     }
 
@@ -64,7 +62,8 @@ final class FetchReporter: Sendable {
         requests.inTurn {
             summary.withLock { $0.countFailure(defect.code) }
             report.isDefective(defect)
-            kept?.withLock { $0.add(EventLine(defect)) }
+            setup?.records.isDefective(defect)
+            setup?.report?.withLock { $0.add(EventLine(defect)) }
         }
     }
 
@@ -86,7 +85,9 @@ final class FetchReporter: Sendable {
     ///
     /// - Parameter reason: why the run was stopped; nil if it was not stopped.
     func ended(after time: Duration, reason: ExitStatus?) -> ExitStatus {
-        requests.inTurn {
+        // The batch reports no result for items that it read and never sent, so they are still open.
+        for item in requests.items { setup?.records.isLost(item) }
+        return requests.inTurn {
             let hasLost = summary.withLock { $0.failedCount + $0.cancelledCount > 0 }
             let others = parts.flatMap { $0.knowsNames || !hasLost ? nil : $0.allOfThisRun() }
             let summary = summary.withLock { summary in
@@ -103,9 +104,9 @@ final class FetchReporter: Sendable {
     ///
     /// Nil if another process uses the part file, or if the next run would fail again.
     private func keptBytes(of outcome: FetchOutcome) -> Int64? {
-        guard case .failure(let error) = outcome.result,
-            ![.destinationInUse, .destinationExists].contains(error.code)
-        else { return nil }
+        guard let error = outcome.error, ![.destinationInUse, .destinationExists].contains(error.code) else {
+            return nil
+        }
         return parts?.keptBytes(of: outcome.item)
     }
 
@@ -114,11 +115,11 @@ final class FetchReporter: Sendable {
     /// Requests that wait only for the limit of their host follow, as many as there are free jobs.
     private func transfers(of operations: [AnyRequestOperation]) -> [RunningTransfer] {
         let (running, others) = requests.transfers(of: operations)
-        guard running.count < jobs else { return running }
+        guard running.count < options.jobs else { return running }
         let busy = running.reduce(into: [:]) { $0[$1.item.host, default: 0] += 1 }
-        let waiting = others.lazy.filter { [perHost] in busy[$0.host, default: 0] >= perHost }
+        let waiting = others.lazy.filter { [options] in busy[$0.host, default: 0] >= options.perHost }
         return running
-            + waiting.prefix(jobs - running.count).map {
+            + waiting.prefix(options.jobs - running.count).map {
                 RunningTransfer(item: $0, receivedBytes: 0, expectedBytes: nil, wait: .host)
             }
     }
@@ -131,16 +132,6 @@ extension Result {
         case .success(let response): response.attempts
         case .failure(let error): error.attempts
         }
-    }
-
-    /// The secrets that texts of the server may repeat.
-    ///
-    /// Empty after a success of the first attempt, because no text of its server is shown.
-    ///
-    /// - Parameter attempts: the records of the attempts, which a response makes each time they are read.
-    func sentSecrets(in attempts: [AttemptRecord], and others: @autoclosure () -> Set<String>) -> SentSecrets {
-        if case .success = self, attempts.count < 2 { return SentSecrets([]) }
-        return SentSecrets(of: attempts.map(\.request), and: others())
     }
 }
 

@@ -54,56 +54,43 @@ extension FetchRun {
         }
     }
 
-    /// Runs all items, each as a ``SegmentedDownload``.
-    func runInSegments() async -> ExitStatus {
-        let (interruption, knownCount) = (interruption, knownCount)
-        let reporter = makeReporter()
-        let items = makeItems(reporter)
-        let manager = makeManager(monitor: reporter.requests)
+    /// Fetches all items, each as a ``SegmentedDownload``.
+    func sendInSegments() async {
         let downloads = Downloads()
-        let start = ContinuousClock.now
+        let (reporter, items, knownCount) = (reporter, items, knownCount)
         interruption.onStop {
             items.stop()
             downloads.stop()
         }
-        let ticker = report.tickInterval.map { interval in
-            Ticker(every: interval) {
-                var (progress, transfers) = downloads.progress
-                progress.totalCount = progress.totalCount ?? knownCount
-                reporter.tick(progress) { transfers }
-            }
-        }
-        await withTaskGroup(of: Void.self) { group in
-            var count = 0
-            while let item = await items.next() {
-                if count >= options.jobs { await group.next() }
-                count += 1
-                var item = item
-                item.isLink = report.showsLinks && options.hasLink(item)
-                reporter.opened(item)
-                setup.records.opened(item)
-                group.addTask { [item] in
-                    let result = await fetch(item, manager, downloads)
-                    options.setTime(result)
-                    downloads.end(item.index, hasFailed: (try? result.get()) == nil)
-                    reporter.finished(item.index, result, isStopping: interruption.reason != nil)
-                    setup.records.finished(item.index, result)
+        await Ticker.ticking(every: report.tickInterval) {
+            var (progress, transfers) = downloads.progress
+            progress.totalCount = progress.totalCount ?? knownCount
+            reporter.tick(progress) { transfers }
+        } while: {
+            await withTaskGroup(of: Void.self) { group in
+                var count = 0
+                while let item = await items.next() {
+                    if count >= options.jobs { await group.next() }
+                    count += 1
+                    var item = item
+                    item.isLink = report.showsLinks && options.hasLink(item)
+                    reporter.opened(item)
+                    group.addTask { [item] in
+                        let result = await fetch(item, downloads)
+                        options.setTime(result)
+                        downloads.end(item.index, hasFailed: (try? result.get()) == nil)
+                        reporter.finished(item.index, result, isStopping: interruption.reason != nil)
+                    }
                 }
+                downloads.tookAll(count)
             }
-            downloads.tookAll(count)
         }
-        ticker?.stop()
-        if interruption.reason != nil { setup.reportRest(items.rest) }
-        if !setup.monitors.isEmpty { await manager.drain() }
-        return reporter.ended(after: .now - start, reason: interruption.reason)
     }
 
     /// Downloads the file of an item.
     ///
     /// Tries the mirrors one after another if the server of the item fails. Reports the first failure if all fail.
-    private func fetch(
-        _ item: FetchItem, _ manager: RequestManager, _ downloads: Downloads
-    ) async -> Result<Response<URL>, RequestError> {
+    private func fetch(_ item: FetchItem, _ downloads: Downloads) async -> Result<Response<URL>, RequestError> {
         options.makeDirectory(of: item)
         var request = setup.request(for: item, options)
         var mirrors = (options.mirrors + item.mirrors)[...]

@@ -8,24 +8,55 @@ import Foundation
 struct FetchRun {
     let options: FetchOptions
     let setup: FetchSetup
-    let list: LineReader?
     let report: any FetchReport
     let interruption: Interruption
+    let reporter: FetchReporter
+    let items: FetchItems
+    let manager: RequestManager
+    /// The number of requests; nil if there is a list.
+    ///
+    /// The batch knows the number after the last item of the list.
+    let knownCount: Int?
 
-    /// Runs all items as one batch.
+    init(
+        options: FetchOptions, setup: FetchSetup, list: LineReader?, report: any FetchReport, interruption: Interruption
+    ) {
+        (self.options, self.setup, self.report, self.interruption) = (options, setup, report, interruption)
+        knownCount = list == nil ? options.urls.count : nil
+        reporter = FetchReporter(report: report, options, setup)
+        items = FetchItems(
+            urls: options.urls, digest: options.digest, outputNames: options.outputNames, isFlat: options.isFlat,
+            list: list, base: options.base,
+            naming: options.discards ? .none : options.takesProposedNames ? .byServer : .byURL, shard: options.shard,
+            onEmpty: setup.reportEmpty, onDefect: reporter.isDefective)
+        manager = Self.makeManager(options, setup, monitors: report.wantsSteps ? [reporter.requests] : [])
+    }
+
+    /// Runs all items, and writes the bodies to the destination of the options.
+    func run() async -> ExitStatus {
+        let start = ContinuousClock.now
+        switch options.destination {
+        case .files where options.usesSegments: await sendInSegments()
+        case .files: await send { [options] request, item in options.saving(request, item) }
+        case .nowhere, .head: await send { request, _ in request.ignoringBody() }
+        // The header fields are printed when the response is complete, so the body stays in memory until then.
+        case .standardOutput where options.includesHeads || options.headFile == "-":
+            await send { request, _ in request }
+        case .standardOutput, .device: await send { [setup] request, _ in setup.printing(request) }
+        }
+        if interruption.reason != nil { setup.reportRest(items.rest) }
+        if setup.cache != nil || !setup.monitors.isEmpty { await manager.drainBriefly() }
+        return reporter.ended(after: .now - start, reason: interruption.reason)
+    }
+
+    /// Sends the requests of all items as one batch.
     ///
     /// - Parameter complete: sets the destination of the response body.
-    func run<Output: Sendable>(
+    private func send<Output: Sendable>(
         _ complete: @escaping @Sendable (Request<Data>, FetchItem) -> Request<Output>
-    ) async -> ExitStatus {
-        let (interruption, knownCount, report) = (interruption, knownCount, report)
-        let reporter = makeReporter()
-        let items = makeItems(reporter)
-        let manager = makeManager(monitor: reporter.requests)
-        let start = ContinuousClock.now
-        let options = options
-        let setup = setup
-        let records = setup.records
+    ) async {
+        let (options, setup, interruption, knownCount) = (options, setup, interruption, knownCount)
+        let (reporter, items, manager, report) = (reporter, items, manager, report)
         // Limits the number of open requests. Without a deadline, the limit of the batch is enough.
         let places = options.deadline.map { _ in FetchPlaces(count: options.jobs) }
         let requests = AsyncStream<Request<Output>>(unfolding: {
@@ -33,22 +64,15 @@ struct FetchRun {
             guard var item = await items.next() else { return nil }
             item.isLink = report.showsLinks && !options.discards && options.hasLink(item)
             reporter.opened(item)
-            records.opened(item)
             return complete(setup.request(for: item, options), item)
         })
         let isDated = options.sending.newer != nil
         let unchangedCount = Locked(0)
         let batch = manager.batch(pulling: requests, keepsResults: false) { index, result in
-            let isStopping = interruption.reason != nil
             options.setTime(result)
-            if isDated, let unchanged = result.unchanged() {
-                unchangedCount.withLock { $0 += 1 }
-                reporter.finished(index, .success(unchanged), isStopping: isStopping)
-                records.finished(index, result, isUnchanged: true)
-            } else {
-                reporter.finished(index, result, isStopping: isStopping)
-                records.finished(index, result)
-            }
+            let unchanged = isDated ? result.unchanged() : nil
+            if unchanged != nil { unchangedCount.withLock { $0 += 1 } }
+            reporter.finished(index, result, unchanged, isStopping: interruption.reason != nil)
             places?.give()
         }
         interruption.onStop {
@@ -58,81 +82,34 @@ struct FetchRun {
             // `cancelAll` also cancels the cache's background validations.
             if setup.cache != nil { manager.cancelAll() }
         }
-        let ticker = report.tickInterval.map { interval in
-            Ticker(every: interval) {
-                var progress = RunProgress(batch.currentProgress)
-                progress.failedCount = max(0, progress.failedCount - unchangedCount.withLock { $0 })
-                progress.totalCount = progress.totalCount ?? knownCount
-                reporter.tick(progress, manager.operations)
-            }
-        }
-        await batch.finished()
-        ticker?.stop()
-        if interruption.reason != nil { setup.reportRest(items.rest) }
-        if setup.cache != nil || !setup.monitors.isEmpty { await manager.drainBriefly() }
-        return reporter.ended(after: .now - start, reason: interruption.reason)
-    }
-
-    /// Makes the items of the run, and reports invalid lines of the list.
-    func makeItems(_ reporter: FetchReporter) -> FetchItems {
-        FetchItems(
-            urls: options.urls, digest: options.digest, outputNames: options.outputNames, isFlat: options.isFlat,
-            list: list, base: options.base,
-            naming: options.discards ? .none : options.takesProposedNames ? .byServer : .byURL, shard: options.shard,
-            onEmpty: setup.reportEmpty
-        ) { [setup] defect in
-            reporter.isDefective(defect)
-            setup.records.isDefective(defect)
+        await Ticker.ticking(every: report.tickInterval) {
+            var progress = RunProgress(batch.currentProgress)
+            progress.failedCount = max(0, progress.failedCount - unchangedCount.withLock { $0 })
+            progress.totalCount = progress.totalCount ?? knownCount
+            reporter.tick(progress, manager.operations)
+        } while: {
+            await batch.finished()
         }
     }
 
-    /// The number of requests; nil if there is a list.
-    ///
-    /// The batch knows the number after the last item of the list.
-    var knownCount: Int? { list == nil ? options.urls.count : nil }
-
-    func makeReporter() -> FetchReporter {
-        var summary = FetchSummary(discards: options.discards)
-        if !options.discards { summary.directory = options.directory }
-        // If the server chooses the name, the name is known too late to skip the request.
-        let isRepeated = ![.skip, .fail, .updateIfChanged].contains(options.existing) && !options.takesProposedNames
-        summary.replacesFiles = isRepeated && !options.discards
-        let parts =
-            options.discards
-            ? nil
-            : PartFinder(
-                directory: options.directory,
-                knowsNames: !options.takesProposedNames && options.existing != .rename,
-                usesSegments: options.segments > 1, started: Date(),
-                numbersNames: !options.takesProposedNames && options.existing == .rename)
-        return FetchReporter(
-            report: report, summary: summary, parts: parts, kept: setup.report, jobs: options.jobs,
-            perHost: options.perHost, hiding: setup.secrets)
-    }
-
-    func makeManager(monitor: any EventMonitor) -> RequestManager {
-        var configuration = RequestManager.Configuration(
-            maxConcurrentOperationCount: options.isOneStream
-                ? 1 : min(options.jobs * options.segments, options.mostRequests),
-            maxConcurrentPerHost: min(options.perHost * options.segments, FetchOptions.jobsRange.upperBound),
-            transport: setup.transport)
-        configuration.retries = RetryPolicy(maxRetries: options.retries)
+    private static func makeManager(
+        _ options: FetchOptions, _ setup: FetchSetup, monitors: [any EventMonitor]
+    ) -> RequestManager {
+        var configuration = setup.configuration(monitors)
+        configuration.maxConcurrentOperationCount =
+            options.isOneStream ? 1 : min(options.jobs * options.segments, options.mostRequests)
+        configuration.maxConcurrentPerHost =
+            min(options.perHost * options.segments, FetchOptions.jobsRange.upperBound)
         if let delay = options.retryDelay {
             (configuration.retries.baseDelay, configuration.retries.maxDelay) = (delay, delay)
             configuration.jitter = { 1 }
         }
-        // Retries have no budget, because the user wants every file. The limits of concurrent requests bound the load.
-        configuration.retryBudget = .unlimited
-        configuration.limit(by: options)
         // The report needs no other thread. A download ends on an executor that may block. A success without a file ends
         // on the transport's thread, so nothing may be printed then.
         let isSilent = options.destination == .nowhere && options.isQuiet && !setup.records.isPrinted
         let isFile = options.destination == .files && !options.usesSegments
         if isFile || isSilent { configuration.callbacks = .inPlace }
-        configuration.cookies = setup.cookies
-        if !options.usesSegments { configuration.cache = setup.cache }
-        configuration.interceptors = setup.interceptors
-        configuration.monitors = setup.monitors + (report.wantsSteps ? [monitor] : [])
+        if options.usesSegments { configuration.cache = nil }
         return RequestManager(configuration: configuration)
     }
 }

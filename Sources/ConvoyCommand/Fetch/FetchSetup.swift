@@ -46,11 +46,11 @@ struct FetchSetup: Sendable {
         let standard = StandardOutputStream.State(cleans: cleans, onClosed: onOutputClosed)
         output = try Self.device(options) ?? standard
         let heads = try Self.heads(options, standard)
-        records = FetchRecords(options, standard, bodies: output, heads: heads, hiding: secrets)
+        records = FetchRecords(options, standard, bodies: output, heads: heads)
         var interceptors: [any RequestInterceptor] = []
         if let authenticator = try options.credentials.authenticator(for: nil) { interceptors.append(authenticator) }
         if let cookies, let given = options.credentials.cookies {
-            interceptors.append(GivenCookies(text: given, jar: cookies))
+            interceptors.append(FieldsOfRun(cookies: given, jar: cookies))
         }
         self.interceptors = interceptors
         // In a `.http` file, a field is also marked as secret if its value is secret, so marked fields are not shown.
@@ -64,6 +64,22 @@ struct FetchSetup: Sendable {
                 "WARNING: --insecure: certificates are not checked; anyone on the network path can read and change "
                     + "all data", isJSON: options.isJSON)
         }
+    }
+
+    /// The configuration of the run's manager.
+    ///
+    /// - Parameter monitors: the monitors of the run, besides those of options.
+    func configuration(_ monitors: [any EventMonitor]) -> RequestManager.Configuration {
+        var configuration = RequestManager.Configuration(
+            maxConcurrentOperationCount: options.jobs, maxConcurrentPerHost: options.perHost, transport: transport)
+        configuration.retries = RetryPolicy(maxRetries: options.retries)
+        // Retries have no budget, because the user wants every file. The limits of concurrent requests bound the load.
+        configuration.retryBudget = .unlimited
+        configuration.maxBytesPerSecond = options.maxRate
+        (configuration.cache, configuration.cookies) = (cache, cookies)
+        configuration.interceptors = interceptors
+        configuration.monitors = self.monitors + monitors
+        return configuration
     }
 
     /// The device or pipe that `-o` names; nil if `-o` names a file or is missing.
@@ -166,18 +182,23 @@ struct FetchSetup: Sendable {
     }
 }
 
-/// Adds the cookies of the command line to the cookies of the jar.
-private struct GivenCookies: RequestInterceptor {
-    let text: String
-    let jar: CookieJar
+/// Adds the header fields and the cookies of the command line to each request.
+///
+/// They are sent to the origin of the request only.
+struct FieldsOfRun: RequestInterceptor {
+    var fields = HeaderFields()
+    let cookies: String?
+    /// The jar whose cookies precede those of the command line; nil without a jar.
+    var jar: CookieJar?
 
     func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
-        guard !attempt.hasLeftOrigin, !attempt.isMirror, !request.headerFields.contains("Cookie") else {
-            return request
-        }
+        guard !attempt.hasLeftOrigin, !attempt.isMirror else { return request }
         var request = request
-        request.headerFields["Cookie"] = [jar.cookieField(for: request.url), text].compactMap(\.self).joined(
-            separator: "; ")
+        for field in fields { request.headerFields[field.name] = nil }
+        for field in fields { request.headerFields.add(field.name, field.value, isSecret: field.isSecret) }
+        guard let cookies, !request.headerFields.contains("Cookie") else { return request }
+        let all = [jar?.cookieField(for: request.url), cookies].compactMap(\.self)
+        request.headerFields["Cookie"] = all.joined(separator: "; ")
         return request
     }
 }

@@ -44,17 +44,15 @@ struct FetchSummary: Sendable, Equatable {
                 cancelledCount += 1
             } else {
                 countFailure(error.code.rawValue)
-                noteFailure("\(outcome.item.url.redactedString): \(outcome.cause ?? "")")
+                if firstFailures.count < Self.firstFailureCount {
+                    firstFailures.append("\(outcome.item.url.redactedString): \(outcome.cause ?? "")")
+                }
             }
         }
         if let part = outcome.keptBytes { kept.add(part) }
     }
 
     mutating func countFailure(_ code: String) { failures[code, default: 0] += 1 }
-
-    private mutating func noteFailure(_ line: String) {
-        if firstFailures.count < Self.firstFailureCount { firstFailures.append(line) }
-    }
 
     /// The progress of a run, from its counts of requests and the bytes of its files.
     func progress(_ counts: RunProgress, _ running: [RunningTransfer]) -> RunProgress {
@@ -100,21 +98,25 @@ struct FetchSummary: Sendable, Equatable {
             .joined(separator: ", ")
     }
 
-    /// The advice after failures.
-    private var again: String {
-        "the same command tries them again"
-            + (replacesFiles ? "; --existing skip skips complete files" : "")
-    }
-
     private var advice: String? {
         // After an interruption, a repeated run should not fetch complete files again.
         let isWorthSkipping = reason != nil && replacesFiles && succeededCount > 0
-        let skipping =
-            "with --existing skip it skips \(Figures.count(succeededCount, "complete file"))"
+        let skipping = "with --existing skip it skips \(Figures.count(succeededCount, "complete file"))"
+        let again =
+            "the same command tries them again" + (replacesFiles ? "; --existing skip skips complete files" : "")
         switch kept.text {
         case let text?: return isWorthSkipping ? "\(text), and \(skipping)" : text
         case nil where isWorthSkipping: return "the same command starts over; \(skipping)"
         case nil: return reason == nil && failedCount > 0 && succeededCount > 0 ? again : nil
         }
+    }
+}
+
+extension FetchSummary {
+    init(_ options: FetchOptions) {
+        self.init(discards: options.discards, directory: options.discards ? nil : options.directory)
+        // If the server chooses the name, the name is known too late to skip the request.
+        let isRepeated = ![.skip, .fail, .updateIfChanged].contains(options.existing) && !options.takesProposedNames
+        replacesFiles = isRepeated && !discards
     }
 }

@@ -12,10 +12,7 @@ final class JSONReport: FetchReport {
     private let receivedBytes = Locked<[Int: Int64]>([:])
 
     /// - Parameter directory: the output directory, which precedes file names; nil if no files are written.
-    init(console: Console, directory: String?) {
-        self.console = console
-        self.directory = directory
-    }
+    init(console: Console, directory: String?) { (self.console, self.directory) = (console, directory) }
 
     var tickInterval: DispatchTimeInterval? { .milliseconds(500) }
     var wantsSteps: Bool { true }
@@ -41,22 +38,15 @@ final class JSONReport: FetchReport {
 
     func finished(_ outcome: FetchOutcome) { tell(EventLine(outcome, directory: directory)) }
 
-    func isDefective(_ defect: FetchItems.Defect) {
-        tell(EventLine(defect))
-    }
+    func isDefective(_ defect: FetchItems.Defect) { tell(EventLine(defect)) }
 
     func ended(_ summary: FetchSummary) {
-        var event = EventLine(event: "summary", bytes: summary.bytes, resumedBytes: summary.resumedBytes)
-        event.seconds = summary.time.roundedSeconds
-        event.succeeded = summary.succeededCount
-        event.skipped = summary.skippedCount
-        event.failed = summary.failedCount
-        event.failures = summary.failures
-        event.cancelled = summary.cancelledCount
-        event.keptFiles = summary.kept.count
-        event.keptBytes = summary.kept.bytes
-        event.exitStatus = summary.status.code
-        tell(event)
+        tell(
+            EventLine(
+                event: "summary", bytes: summary.bytes, resumedBytes: summary.resumedBytes,
+                keptBytes: summary.kept.bytes, seconds: summary.time.roundedSeconds, succeeded: summary.succeededCount,
+                skipped: summary.skippedCount, failed: summary.failedCount, failures: summary.failures,
+                cancelled: summary.cancelledCount, keptFiles: summary.kept.count, exitStatus: summary.status.code))
     }
 
     private func tell(_ event: EventLine) { console.printLine(event.jsonLine) }

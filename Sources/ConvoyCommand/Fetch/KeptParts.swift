@@ -45,10 +45,11 @@ struct PartFinder: Sendable {
             let name = number == 0 ? item.fileName : FileName.numberedPath(item.fileName, number)
             if let kept = part(name, of: item), isOfThisRun(kept.noted) { return kept.count }
             // If a file with this name or with the name of its part exists, the next number is tried.
-            var status = stat()
             let path = FilePath(name)
             let place = path.directory(in: directory)
-            let isTaken = [path.last, PartName(path.last).part].contains { lstat(place + "/" + $0, &status) == 0 }
+            let isTaken = [path.last, PartName(path.last).part].contains {
+                FileType.of(place + "/" + $0, followsLinks: false) != nil
+            }
             guard isTaken else { break }
         }
         return nil
@@ -79,5 +80,16 @@ struct PartFinder: Sendable {
             parts.add(kept.count)
         }
         return parts
+    }
+}
+
+extension PartFinder {
+    /// Finds the parts of a run that starts now.
+    init(_ options: FetchOptions) {
+        let isRenamed = options.existing == .rename
+        self.init(
+            directory: options.directory, knowsNames: !options.takesProposedNames && !isRenamed,
+            usesSegments: options.segments > 1, started: Date(),
+            numbersNames: !options.takesProposedNames && isRenamed)
     }
 }

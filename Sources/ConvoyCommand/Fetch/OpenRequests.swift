@@ -55,6 +55,9 @@ final class OpenRequests: EventMonitor {
         }
     }
 
+    /// The items of the open requests.
+    var items: [FetchItem] { open.withLock { $0.values.map(\.item) } }
+
     /// Makes another report in turn.
     func inTurn<Value>(_ report: () -> Value) -> Value { queue.sync(execute: report) }
 

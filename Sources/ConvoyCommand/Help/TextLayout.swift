@@ -6,28 +6,11 @@ enum TextLayout {
     /// The column of an option's description.
     static let column = 25
 
-    /// Wraps words at a width.
-    static func lines(_ text: String, width: Int) -> [String] {
-        var lines: [String] = []
-        for word in text.split(separator: " ") {
-            if let last = lines.last, last.count + 1 + word.count <= width {
-                lines[lines.count - 1] = last + " " + word
-            } else {
-                lines.append(String(word))
-            }
-        }
-        return lines
-    }
-
     /// A term, with its description in a separate column.
     static func entry(_ term: String, _ text: String, column: Int = TextLayout.column) -> String {
-        let blanks = String(repeating: " ", count: column)
-        let body = lines(text, width: width - column)
-        guard let first = body.first else { return term }
-        var rows = [term, blanks + first]
-        if term.count < column - 1 { rows = [String((term + blanks).prefix(column)) + first] }
-        rows += body.dropFirst().map { blanks + $0 }
-        return rows.joined(separator: "\n")
+        let fits = term.count < column - 1
+        let blanks = String(repeating: " ", count: fits ? column - term.count : column)
+        return (term + (fits ? "" : "\n") + blanks + text).wrapped(toColumns: width, indentation: column)
     }
 
     /// Terms with their descriptions, one below the other.

@@ -25,11 +25,7 @@ struct DigestLine: Equatable {
     }
 
     private static func digest(_ digits: String) -> FileDigest? {
-        switch digits.count {
-        case 64: .sha256(digits)
-        case 128: .sha512(digits)
-        default: nil
-        }
+        digits.count == 64 ? .sha256(digits) : digits.count == 128 ? .sha512(digits) : nil
     }
 }
 
@@ -65,38 +61,30 @@ struct JSONLine: Decodable {
     }
 }
 
-/// `name=value` after a URL, as in aria2's input files.
-struct Aria2Option {
-    private let name: String
-    private let value: String
-
-    init(_ line: String) {
-        let parts = line.trimmingCharacters(in: .whitespaces).split(
-            separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-        name = String(parts.first ?? "")
-        value = parts.count == 2 ? String(parts[1]) : ""
-    }
-
-    /// Applies the option to an entry.
+extension ListEntry {
+    /// Applies a line `name=value` of aria2's input files.
     ///
     /// Options that are not listed here are ignored; most of them only affect the speed.
     ///
     /// - Returns: why the entry cannot be fetched as the list says; nil if the option was applied or ignored.
-    func apply(to entry: inout ListEntry) -> String? {
+    mutating func apply(aria2Option line: String) -> String? {
+        let parts = line.trimmingCharacters(in: .whitespaces).split(
+            separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        let (name, value) = (String(parts.first ?? ""), parts.count == 2 ? String(parts[1]) : "")
         var sending = SendingOptions()
         switch name {
-        case "out": entry.name = value
+        case "out": self.name = value
         case "checksum":
             guard let digest = FileDigest(value) else {
                 return "its checksum is neither sha-256=HEX nor sha-512=HEX"
             }
-            entry.digest = digest
+            self.digest = digest
         case "header", "referer", "user-agent":
             let field = name == "header" ? value : "\(name == "referer" ? "Referer" : "User-Agent"): \(value)"
             // A list may come from a server, so `@FILE` must not read a file here.
             do { try sending.addHeaderLine(field[...]) } catch { return "it has a header field that cannot be sent" }
             for field in sending.headerFields {
-                entry.headerFields.add(field.name, field.value, isSecret: field.isMarkedSecret)
+                headerFields.add(field.name, field.value, isSecret: field.isMarkedSecret)
             }
         case "dir": return "aria2's dir= is not supported: set the directory of all files with -P DIR"
         case "http-user", "http-passwd", "all-proxy", "http-proxy", "https-proxy", "load-cookies":

@@ -35,10 +35,8 @@ final class LineReader: Sendable {
     private let isFile: Bool
 
     private init(descriptor: Int32, name: String) {
-        self.descriptor = descriptor
-        self.name = name
-        var status = stat()
-        isFile = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        (self.descriptor, self.name) = (descriptor, name)
+        isFile = FileType.of(descriptor) == S_IFREG
     }
 
     deinit { if descriptor != STDIN_FILENO { close(descriptor) } }
@@ -53,9 +51,8 @@ final class LineReader: Sendable {
         guard descriptor >= 0 else { throw refusal(errno) }
         let reader = LineReader(descriptor: descriptor, name: name)
         guard StandardStreams.isGiven(descriptor) else { throw refusal(EBADF) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw refusal(errno) }
-        guard status.st_mode & S_IFMT != S_IFDIR else { throw refusal(EISDIR) }
+        guard let type = FileType.of(descriptor) else { throw refusal(errno) }
+        guard type != S_IFDIR else { throw refusal(EISDIR) }
         return reader
     }
 

@@ -114,22 +114,16 @@ struct ListParser {
     }
 
     private mutating func digestLine(_ text: String, _ number: Int) -> [Outcome] {
+        func broken(_ reason: String) -> [Outcome] { [.broken(line: number, reason: reason, text: text)] }
         guard let line = DigestLine(text) else {
-            return [
-                .broken(line: number, reason: "it is not a digest and a name, unlike the lines before it", text: text)
-            ]
+            return broken("it is not a digest and a name, unlike the lines before it")
         }
         guard let base else {
             hasEnded = true
-            return [
-                .broken(
-                    line: nil,
-                    reason: "it is a list of digests without URLs: add --base URL, the directory of the files")
-            ]
+            let reason = "it is a list of digests without URLs: add --base URL, the directory of the files"
+            return [.broken(line: nil, reason: reason)]
         }
-        guard let digest = line.digest else {
-            return [.broken(line: number, reason: "its digest is neither SHA-256 nor SHA-512", text: text)]
-        }
+        guard let digest = line.digest else { return broken("its digest is neither SHA-256 nor SHA-512") }
         // find(1) prints `./` before names.
         let path = line.name.hasPrefix("./") ? String(line.name.dropFirst(2)) : line.name
         return [.entry(ListEntry(url: base.appending(path: path), name: path, digest: digest))]
@@ -144,7 +138,7 @@ struct ListParser {
     private mutating func urlLine(_ text: String, _ number: Int) -> [Outcome] {
         if text.first == " " || text.first == "\t", !Self.isURL(text), open != nil || isAfterBroken {
             guard var before = open else { return [] }
-            let problem = Aria2Option(text).apply(to: &before.entry)
+            let problem = before.entry.apply(aria2Option: text)
             if before.defect == nil, let problem { before.defect = (number, problem) }
             before.text += "\n" + text
             open = before

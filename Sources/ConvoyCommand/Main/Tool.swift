@@ -87,22 +87,14 @@ enum Tool {
             guard var options = try FetchOptions(parsing: arguments, environment: environment) else { return help() }
             try options.credentials.askForPassword()
             options.applyNoProxy()
-            return try sending(options, limits, command) { try await FetchCommand(options: $0).run($1) }
+            return try sending(options, \.self, limits, command) { try await FetchCommand(options: $0).run($1) }
         case .run:
             guard let options = try RunOptions(parsing: arguments, environment: environment) else { return help() }
-            return try sending(options.fetch, limits, command) {
-                var options = options
-                options.fetch = $0
-                return try await RunCommand(options: options).run($1)
-            }
+            return try sending(options, \.fetch, limits, command) { try await RunCommand(options: $0).run($1) }
         case .queue:
             guard var options = try QueueOptions(parsing: arguments, environment: environment) else { return help() }
             try options.fetch.credentials.askForPassword()
-            return try sending(options.fetch, limits, command) { [options] in
-                var options = options
-                options.fetch = $0
-                return try await QueueCommand(options: options).run($1)
-            }
+            return try sending(options, \.fetch, limits, command) { try await QueueCommand(options: $0).run($1) }
         case .report:
             guard let options = try ReportOptions(parsing: arguments) else { return help() }
             return .work(command) { try ReportCommand(options: options).run() }
@@ -130,15 +122,16 @@ enum Tool {
     /// Prepares a subcommand that sends requests.
     ///
     /// The number of concurrent requests is reduced to what memory, descriptors and threads allow.
-    private static func sending(
-        _ options: FetchOptions, _ limits: ProcessLimits, _ command: Subcommand,
-        _ work: @escaping @Sendable (FetchOptions, Interruption) async throws -> ExitStatus
+    private static func sending<Options: Sendable>(
+        _ options: Options, _ fetch: WritableKeyPath<Options, FetchOptions>, _ limits: ProcessLimits,
+        _ command: Subcommand, _ work: @escaping @Sendable (Options, Interruption) async throws -> ExitStatus
     ) throws(UsageError) -> Invocation {
-        var options = try options.within(limits)
+        var options = options
+        options[keyPath: fetch] = try options[keyPath: fetch].within(limits)
         let interruption = Interruption()
         guard interruption.watchSignals() else { return tooFewThreads }
-        let threads = ProcessLimits.freeThreads(atMost: options.mostThreads)
-        guard options.takeLess(threads: threads) else { return tooFewThreads }
+        let threads = ProcessLimits.freeThreads(atMost: options[keyPath: fetch].mostThreads)
+        guard options[keyPath: fetch].takeLess(threads: threads) else { return tooFewThreads }
         return .work(command) { [options] in try await work(options, interruption) }
     }
 

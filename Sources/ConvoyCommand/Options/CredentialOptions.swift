@@ -28,12 +28,8 @@ struct CredentialOptions: Sendable {
     ///
     /// Errors do not quote the value.
     mutating func setUser(_ value: String) throws(UsageError) {
-        var text = value
-        if value == "-" {
-            guard let line = OptionValues.firstLineOfStandardInput() else {
-                throw UsageError("- reads NAME:PASSWORD from standard input, which is empty")
-            }
-            text = line
+        guard let text = value == "-" ? OptionValues.firstLineOfStandardInput() : value else {
+            throw UsageError("- reads NAME:PASSWORD from standard input, which is empty")
         }
         guard let colon = text.firstIndex(of: ":") else {
             guard value != "-" else {

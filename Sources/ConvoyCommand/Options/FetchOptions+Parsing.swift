@@ -73,7 +73,7 @@ extension FetchOptions {
 
     /// Checks for options that exclude or require each other.
     private func checkTogether() throws(UsageError) {
-        if isQuiet, isJSON { throw UsageError("--quiet and --json exclude each other; remove one of them") }
+        if isQuiet, isJSON { throw .exclusion("--quiet", "--json") }
         if isJSON, ownsOutput {
             let other =
                 destination == .head ? "--head" : writeOut != nil ? "--write-out" : headFile == "-" ? "-D -" : "-o -"

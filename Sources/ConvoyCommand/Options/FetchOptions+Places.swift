@@ -4,7 +4,7 @@ import Foundation
 extension FetchOptions {
     /// - Parameter matches: for each operand its URLs, with the values of their patterns.
     mutating func place(_ matches: [[URLGlob.Match]]) throws(UsageError) {
-        let paths = outputs.compactMap { if case .file(let path) = $0 { path } else { nil } }
+        let paths = paths
         guard let path = paths.last else {
             if printsByHabit {
                 destination = .standardOutput
@@ -106,27 +106,21 @@ extension FetchOptions {
         }
     }
 
-    static func isDirectory(_ path: String) -> Bool {
-        var status = stat()
-        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
-    }
+    static func isDirectory(_ path: String) -> Bool { FileType.of(path) == S_IFDIR }
 
     /// Whether the path is a device or a pipe.
     private static func isDevice(_ path: String) -> Bool {
         // These paths name open descriptors of the process.
         if path == "/dev/stderr" || path.hasPrefix("/dev/fd/") { return true }
-        var status = stat()
-        guard stat(path, &status) == 0 else { return false }
-        return [S_IFCHR, S_IFBLK, S_IFIFO].contains(status.st_mode & S_IFMT)
+        return FileType.of(path).map([S_IFCHR, S_IFBLK, S_IFIFO].contains) ?? false
     }
 
     /// The target of a symbolic link, so that the file behind the link is written, as in curl.
     ///
     /// The path itself if it is not a link.
     private static func target(ofLink path: String) -> String {
-        var status = stat()
         var path = path
-        for _ in 0..<40 where lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK {
+        for _ in 0..<40 where FileType.of(path, followsLinks: false) == S_IFLNK {
             guard let next = try? FileManager.default.destinationOfSymbolicLink(atPath: path) else { break }
             let slash = path.lastIndex(of: "/").map { path[...$0] } ?? ""
             path = next.hasPrefix("/") ? next : slash + next

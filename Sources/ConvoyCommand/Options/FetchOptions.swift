@@ -138,17 +138,9 @@ struct FetchOptions: Sendable {
         [.standardOutput, .head].contains(destination) || writeOut != nil || headFile == "-"
     }
     /// Whether bodies are written one after another to the same destination.
-    var isOneStream: Bool {
-        switch destination {
-        case .standardOutput, .device: true
-        case .files, .nowhere, .head: false
-        }
-    }
-    /// The value of the last `-o`.
-    var output: String? {
-        for case .file(let path) in outputs.reversed() { return path }
-        return nil
-    }
+    var isOneStream: Bool { if case .device = destination { true } else { destination == .standardOutput } }
+    /// The values of `-o` in order.
+    var paths: [String] { outputs.compactMap { if case .file(let path) = $0 { path } else { nil } } }
     var headerFields: HeaderFields { sending.headerFields }
     /// Whether files are downloaded in several ranges or from several servers.
     var usesSegments: Bool { segments > 1 || !mirrors.isEmpty }

@@ -68,7 +68,7 @@ extension QueueOptions {
     }
 
     private mutating func checkTogether() throws(UsageError) {
-        if fetch.isQuiet, fetch.isJSON { throw UsageError("--quiet and --json exclude each other; remove one of them") }
+        if fetch.isQuiet, fetch.isJSON { throw .exclusion("--quiet", "--json") }
         switch verb {
         case .add: try checkAdding()
         case .retry, .cancel:
@@ -88,7 +88,7 @@ extension QueueOptions {
 
     private mutating func checkAdding() throws(UsageError) {
         try fetch.checkSources()
-        guard let output = fetch.output else { return }
+        guard let output = fetch.paths.last else { return }
         guard output != "-" else {
             throw UsageError("-o - is for convoy fetch: the response to a job is written to a file")
         }

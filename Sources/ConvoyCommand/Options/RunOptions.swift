@@ -71,15 +71,11 @@ extension RunOptions {
         }
         self.file = file
         wishes.names = Array(parsed.operands.dropFirst())
-        if wishes.isSerial, wishes.mixesUnsafe {
-            throw UsageError("--serial and --parallel-unsafe exclude each other; remove one of them")
-        }
+        if wishes.isSerial, wishes.mixesUnsafe { throw .exclusion("--serial", "--parallel-unsafe") }
         try checkRows()
         try fetch.checkCache()
-        if fetch.isJSON, fetch.isQuiet || isDryRun {
-            throw UsageError(
-                "--json and \(fetch.isQuiet ? "--quiet" : "--dry-run") exclude each other; remove one of them")
-        }
+        if fetch.isJSON, fetch.isQuiet { throw .exclusion("--json", "--quiet") }
+        if fetch.isJSON, isDryRun { throw .exclusion("--json", "--dry-run") }
         if fetch.isJSON, showsAnswers {
             let other = show == nil ? "-o NAME=-" : "--show"
             throw UsageError("--json and \(other) both write to standard output; remove one of them")
@@ -87,9 +83,7 @@ extension RunOptions {
     }
 
     private func checkRows() throws(UsageError) {
-        if each != nil, repeats != nil {
-            throw UsageError("--each and --repeat exclude each other; remove one of them")
-        }
+        if each != nil, repeats != nil { throw .exclusion("--each", "--repeat") }
         if each == nil, fetch.shard != nil || done != nil {
             throw UsageError("--\(fetch.shard == nil ? "done" : "shard") applies to the rows of --each FILE: add it")
         }

@@ -6,10 +6,8 @@ enum OutputFile {
     ///
     /// - Returns: error messages; empty if there are none.
     static func write(_ text: String, to path: String, mode: mode_t = 0o666) -> [String] {
-        var status = stat()
         // A link, a pipe or a device is never replaced.
-        let isThere = lstat(path, &status) == 0
-        let isSpecial = isThere && status.st_mode & S_IFMT != S_IFREG
+        let isSpecial = FileType.of(path, followsLinks: false).map { $0 != S_IFREG } ?? false
         // The name is random. Otherwise, in a shared directory, another user could make a file of that name first.
         let target = isSpecial ? path : "\(path).\(UUID().uuidString).tmp"
         let flags = isSpecial ? O_TRUNC : O_CREAT | O_EXCL | O_NOFOLLOW

@@ -109,7 +109,7 @@ struct QueueAdding: QueueWork {
         kept.headerFields = HeaderFields(kept.headerFields.map { ($0.name, $0.value) })
         if options.fetch.hasDirectory {
             kept.destination = options.fetch.directoryURL.appending(path: item.fileName, directoryHint: .notDirectory)
-        } else if let output = options.fetch.output {
+        } else if let output = options.fetch.paths.last {
             kept.destination = URL(filePath: output, directoryHint: .notDirectory).absoluteURL
         }
         kept.followsRedirectsAsGet = wishes.followsRedirectsAsGet

@@ -95,37 +95,17 @@ struct QueueRun: QueueWork {
 
     private func makeManager() -> RequestManager {
         let fetch = options.fetch
-        var configuration = RequestManager.Configuration(
-            maxConcurrentOperationCount: min(fetch.jobs, fetch.mostRequests), maxConcurrentPerHost: fetch.perHost,
-            transport: setup.transport)
-        configuration.limit(by: fetch)
-        configuration.attemptTimeout = fetch.maxTime
-        configuration.maxBodyBytes = fetch.maxBytes
-        configuration.cookies = setup.cookies
-        configuration.interceptors = setup.interceptors
+        var configuration = setup.configuration([])
+        // The queue sends jobs again by itself.
+        let general = RequestManager.Configuration()
+        (configuration.retries, configuration.retryBudget) = (general.retries, general.retryBudget)
+        (configuration.attemptTimeout, configuration.maxBodyBytes) = (fetch.maxTime, fetch.maxBytes)
+        // The queue does not store these fields.
         if !fetch.headerFields.isEmpty || fetch.credentials.cookies != nil {
             configuration.interceptors.append(
                 FieldsOfRun(fields: fetch.headerFields, cookies: setup.cookies == nil ? fetch.credentials.cookies : nil)
             )
         }
-        configuration.monitors = setup.monitors
         return RequestManager(configuration: configuration)
-    }
-}
-
-/// Adds the header fields of the command line, which the queue does not store.
-///
-/// The fields are sent to the origin of the job only.
-private struct FieldsOfRun: RequestInterceptor {
-    let fields: HeaderFields
-    let cookies: String?
-
-    func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
-        guard !attempt.hasLeftOrigin, !attempt.isMirror else { return request }
-        var request = request
-        for field in fields { request.headerFields[field.name] = nil }
-        for field in fields { request.headerFields.add(field.name, field.value, isSecret: field.isSecret) }
-        if let cookies { request.headerFields.add("Cookie", cookies, isSecret: true) }
-        return request
     }
 }

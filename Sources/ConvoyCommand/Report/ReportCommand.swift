@@ -17,7 +17,7 @@ struct ReportCommand {
         for remark in reports.flatMap(\.remarks) { console.printError("convoy: \(remark)") }
         var status = ExitStatus.success
         if let page = options.page {
-            for problem in OutputFile.write(text(reports), to: page) {
+            for problem in OutputFile.write(ReportPage.text(reports), to: page) {
                 console.printError("convoy: \(problem)")
                 status = .failure
             }
@@ -33,10 +33,6 @@ struct ReportCommand {
             EventFile.read(data, name: file == "-" ? "standard input" : file, into: &report)
         }
         return report.closed()
-    }
-
-    private func text(_ reports: [Report]) -> String {
-        reports.count == 2 ? ReportPage.text(reports[0], reports[1]) : ReportPage.text(reports[0])
     }
 
     private func lines(_ reports: [Report]) -> [String] {

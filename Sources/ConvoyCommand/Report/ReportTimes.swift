@@ -80,12 +80,5 @@ struct TimeHistogram: Equatable, Sendable {
     /// The index of the bar that contains the time.
     ///
     /// `isInBar` in the script of the page has the same rule.
-    private func place(of time: Int64) -> Int {
-        var (low, high) = (0, Self.barCount)
-        while high - low > 1 {
-            let middle = (low + high) / 2
-            if edges[middle] <= time { low = middle } else { high = middle }
-        }
-        return low
-    }
+    private func place(of time: Int64) -> Int { edges.prefix(Self.barCount).lastIndex { $0 <= time } ?? 0 }
 }

@@ -5,26 +5,17 @@ import Foundation
 /// One request of a run, made from an event, without secrets.
 struct RequestRecord: Equatable, Sendable {
     /// How a request ended, in the order of a report, which lists failures first.
-    enum Outcome: Int, CaseIterable, Sendable {
+    enum Outcome: String, CaseIterable, Sendable {
         case failed
         /// The request was not sent, because a dependency failed.
-        case unsent
+        case unsent = "not sent"
         /// The events contain the start of the request and no end, as after a killed run.
         case unfinished
         case cancelled, succeeded
         /// No body was received, because the file exists or has not changed.
         case skipped
 
-        var word: String {
-            switch self {
-            case .failed: "failed"
-            case .unsent: "not sent"
-            case .unfinished: "unfinished"
-            case .cancelled: "cancelled"
-            case .succeeded: "succeeded"
-            case .skipped: "skipped"
-            }
-        }
+        var word: String { rawValue }
     }
 
     /// The number of the run, from 0.

@@ -48,57 +48,35 @@ struct AnswerPrinter: Sendable {
 
 /// Formats JSON with one member on each line.
 ///
-/// Numbers, texts and order are unchanged.
+/// Numbers, texts and order are unchanged; the escapes of characters in texts are normalised.
 struct PrettyJSON {
-    private(set) var text = ""
+    let text: String
 
     /// Nil when the text is not JSON.
     init?(_ json: String, hasColour: Bool) {
-        guard (try? JSONSerialization.jsonObject(with: Data(json.utf8), options: .fragmentsAllowed)) != nil else {
-            return nil
-        }
-        var (depth, rest) = (0, json.unicodeScalars[...])
-        func newLine() -> String { "\n" + String(repeating: "  ", count: depth) }
-        func coloured(_ word: String, _ number: Int) -> String {
-            hasColour ? "\u{1B}[\(number)m\(word)\u{1B}[m" : word
-        }
-        while let scalar = rest.popFirst() {
-            switch scalar {
-            case " ", "\n", "\r", "\t": continue
-            case "{", "[":
-                rest = rest.drop { " \n\r\t".unicodeScalars.contains($0) }
-                if rest.first == "}" || rest.first == "]" {
-                    text += String(scalar) + String(rest.removeFirst())
-                    continue
-                }
-                depth += 1
-                text += String(scalar) + newLine()
-            case "}", "]":
-                depth = max(0, depth - 1)
-                text += newLine() + String(scalar)
-            case ",": text += "," + newLine()
-            case ":": text += ": "
-            case "\"":
-                let word = "\"" + Self.string(&rest)
-                let isName = rest.first { !" \n\r\t".unicodeScalars.contains($0) } == ":"
-                text += coloured(word, isName ? 34 : 32)
-            default:
-                let end = rest.firstIndex { ",]} \n\r\t".unicodeScalars.contains($0) } ?? rest.endIndex
-                text += coloured(String(scalar) + String(rest[..<end]), 33)
-                rest = rest[end...]
-            }
-        }
+        guard let value = try? JSONReader.read(Array(json.utf8)) else { return nil }
+        text = Self.text(of: value, newLine: "\n", hasColour)
     }
 
-    /// Removes and returns the rest of a JSON string, including the closing quote.
-    private static func string(_ rest: inout Substring.UnicodeScalarView) -> String {
-        var (word, isEscaped) = (String.UnicodeScalarView(), false)
-        while let scalar = rest.popFirst() {
-            word.append(scalar)
-            if scalar == "\"", !isEscaped { break }
-            isEscaped = scalar == "\\" && !isEscaped
+    private static func text(of value: JSONValue, newLine: String, _ hasColour: Bool) -> String {
+        let inner = newLine + "  "
+        func coloured(_ word: String, _ number: Int) -> String {
+            hasColour ? "\u{1B}[\(number)m\(word.unsafeEscaped)\u{1B}[m" : word.unsafeEscaped
         }
-        return String(word)
+        func lines(_ open: String, _ parts: [String], _ close: String) -> String {
+            parts.isEmpty ? open + close : open + inner + parts.joined(separator: "," + inner) + newLine + close
+        }
+        switch value {
+        case .array(let elements):
+            return lines("[", elements.map { text(of: $0, newLine: inner, hasColour) }, "]")
+        case .object(let members):
+            let parts = members.map {
+                coloured($0.name.jsonQuoted, 34) + ": " + text(of: $0.value, newLine: inner, hasColour)
+            }
+            return lines("{", parts, "}")
+        case .string: return coloured(value.json, 32)
+        case .null, .bool, .number: return coloured(value.json, 33)
+        }
     }
 }
 

@@ -197,8 +197,7 @@ extension URL {
         var (url, number) = (self, 0)
         while access(url.path, F_OK) == 0, number < 100_000 {
             number += 1
-            let stem = deletingPathExtension().lastPathComponent
-            let name = "\(stem)-\(number)" + (pathExtension.isEmpty ? "" : "." + pathExtension)
+            let name = FileName.numberedPath(lastPathComponent, number)
             url = deletingLastPathComponent().appending(path: name, directoryHint: .notDirectory)
         }
         return url

@@ -57,17 +57,14 @@ struct GraphRun: Sendable {
             }
             graph.stop()
         }
-        let ticker =
-            !console.isLive
-            ? nil
-            : Ticker(every: .milliseconds(100)) {
-                let operations = lines.flatMap { $0.manager.operations }
-                requests.inTurn { report.draw(requests.transfers(of: operations).started) }
-            }
-        await launchRows(graph, requests, report, places)
-        // An open row has a slot, so every row has ended when all slots are free.
-        for _ in 0..<options.fetch.jobs { await places.take() }
-        ticker?.stop()
+        await Ticker.ticking(every: console.isLive ? .milliseconds(100) : nil) {
+            let operations = lines.flatMap { $0.manager.operations }
+            requests.inTurn { report.draw(requests.transfers(of: operations).started) }
+        } while: {
+            await launchRows(graph, requests, report, places)
+            // An open row has a slot, so every row has ended when all slots are free.
+            for _ in 0..<options.fetch.jobs { await places.take() }
+        }
         for line in lines { await line.finished(drains: setup.cache != nil || !setup.monitors.isEmpty) }
         return report.ended(after: .now - start, reason: interruption.reason)
     }
@@ -133,15 +130,7 @@ struct GraphRun: Sendable {
     ///
     /// Each manager applies the limits separately.
     private func makeLines(_ monitors: [any EventMonitor]) -> [Line] {
-        var configuration = RequestManager.Configuration(
-            maxConcurrentOperationCount: options.fetch.jobs, maxConcurrentPerHost: options.fetch.perHost,
-            transport: setup.transport)
-        configuration.retries = RetryPolicy(maxRetries: options.fetch.retries)
-        configuration.retryBudget = .unlimited
-        configuration.limit(by: options.fetch)
-        configuration.cache = setup.cache
-        configuration.interceptors = setup.interceptors
-        configuration.monitors = setup.monitors + monitors
+        var configuration = setup.configuration(monitors)
         let places = plan.requests.indices
         let without = places.allSatisfy(uses) ? nil : Line(RequestManager(configuration: configuration))
         guard places.contains(where: uses) else { return [without].compactMap(\.self) }

@@ -3,27 +3,28 @@ import Foundation
 
 /// The results of a run as JUnit XML, with a test case for each request.
 struct JUnitReport {
-    enum Outcome {
-        case success
-        case failure(String)
+    /// Why a request did not succeed; its name is that of the XML element.
+    enum Outcome: String {
+        case failure
         /// The request was not sent, or was cancelled.
-        case skipped(String)
+        case skipped
     }
 
     /// The name of the file with the requests.
     let suite: String
-    private var cases: [(name: String, outcome: Outcome, seconds: Double)] = []
+    private var cases: [(name: String, outcome: Outcome?, message: String, seconds: Double)] = []
 
     init(suite: String) { self.suite = suite }
 
-    mutating func add(_ name: String, _ outcome: Outcome, seconds: Double = 0) {
-        cases.append((name, outcome, seconds))
+    /// Adds a request; without an outcome, the request has succeeded.
+    mutating func add(_ name: String, _ outcome: Outcome? = nil, _ message: String = "", seconds: Double = 0) {
+        cases.append((name, outcome, message, seconds))
     }
 
     /// - Parameter time: the duration of the complete run.
     func text(after time: Duration) -> String {
-        let failures = cases.count { if case .failure = $0.outcome { true } else { false } }
-        let skipped = cases.count { if case .skipped = $0.outcome { true } else { false } }
+        let failures = cases.count { $0.outcome == .failure }
+        let skipped = cases.count { $0.outcome == .skipped }
         let name = suite.xmlEscaped
         let head =
             "<testsuite name=\"\(name)\" tests=\"\(cases.count)\" failures=\"\(failures)\" errors=\"0\" "
@@ -32,23 +33,14 @@ struct JUnitReport {
         for item in cases {
             let start =
                 "<testcase classname=\"\(name)\" name=\"\(item.name.xmlEscaped)\" time=\"\(Self.text(item.seconds))\""
-            switch item.outcome {
-            case .success: lines.append(start + "/>")
-            case .failure(let message):
-                lines.append(start + "><failure message=\"\(message.xmlEscaped)\"/></testcase>")
-            case .skipped(let message):
-                lines.append(start + "><skipped message=\"\(message.xmlEscaped)\"/></testcase>")
-            }
+            let end = item.outcome.map { "><\($0.rawValue) message=\"\(item.message.xmlEscaped)\"/></testcase>" }
+            lines.append(start + (end ?? "/>"))
         }
         return (lines + ["</testsuite>", "</testsuites>", ""]).joined(separator: "\n")
     }
 
     /// Seconds with three decimals.
-    private static func text(_ seconds: Double) -> String {
-        let milliseconds = Int64((max(0, min(seconds, 1e9)) * 1_000).rounded())
-        let digits = String(milliseconds % 1_000)
-        return "\(milliseconds / 1_000)." + String(repeating: "0", count: 3 - digits.count) + digits
-    }
+    private static func text(_ seconds: Double) -> String { String(format: "%.3f", max(0, min(seconds, 1e9))) }
 }
 
 extension String {

@@ -12,9 +12,6 @@ struct RunAnswer: Sendable {
         case dropped
     }
 
-    /// The maximum size of a file that is read for a reference.
-    private static let limitBytes = 64 << 20
-
     var request: BuiltRequest
     var body: Body
     /// The variables that handlers have set.
@@ -30,11 +27,9 @@ struct RunAnswer: Sendable {
             case .memory(let data): return Array(data)
             case .dropped: return []
             case .file(let url):
-                do {
-                    let data = try Data(contentsOf: url, options: .mappedIfSafe)
-                    if data.count <= Self.limitBytes { return Array(data) }
-                } catch { throw Unreadable(reason: "\(url.lastPathComponent) can no longer be read") }
-                throw Unreadable(reason: "\(url.lastPathComponent) is larger than 64 MiB")
+                let name = url.lastPathComponent
+                return try RunInput.bytes(
+                    of: url, unreadable: "\(name) can no longer be read", tooLarge: "\(name) is larger than 64 MiB")
             }
         }
         exchange.globals = globals

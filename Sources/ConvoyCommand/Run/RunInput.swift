@@ -48,14 +48,21 @@ struct RunInput {
         }
         surroundings.readFile = { path throws(Unreadable) in
             if let reason = defect(of: path, in: directory) { throw Unreadable(reason: reason) }
-            do {
-                let data = try Data(contentsOf: url(of: path, in: directory), options: .mappedIfSafe)
-                if data.count <= limitBytes { return Array(data) }
-            } catch { throw Unreadable(reason: "it could not be read") }
-            throw Unreadable(reason: "it is larger than 64 MiB, which is possible only without variables: < \(path)")
+            return try bytes(
+                of: url(of: path, in: directory), unreadable: "it could not be read",
+                tooLarge: "it is larger than 64 MiB, which is possible only without variables: < \(path)")
         }
         surroundings.defectOfFile = { defect(of: $0, in: directory) }
         return surroundings
+    }
+
+    /// The bytes of a file of at most 64 MiB; throws one of the two reasons.
+    static func bytes(of file: URL, unreadable: String, tooLarge: String) throws(Unreadable) -> [UInt8] {
+        guard let data = try? Data(contentsOf: file, options: .mappedIfSafe) else {
+            throw Unreadable(reason: unreadable)
+        }
+        guard data.count <= limitBytes else { throw Unreadable(reason: tooLarge) }
+        return Array(data)
     }
 
     /// The files with the given names in the nearest directory that has one, from `directory` upwards.
@@ -93,7 +100,6 @@ struct RunInput {
             return error.message.split(separator: ": ").last.map(String.init) ?? error.message
         }
         // A pipe would block, and a device has no end.
-        var status = stat()
-        return stat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG ? nil : "it is not a file"
+        return FileType.of(file) == S_IFREG ? nil : "it is not a file"
     }
 }

@@ -14,7 +14,7 @@ extension RunReport {
             let isCancelled =
                 [.cancelled, .dependencyFailed].contains(error.code) && run.interruption.reason != nil
             let code = isCancelled ? RequestError.Code.cancelled : error.code
-            let hidden = outcome.sentSecrets(and: secrets.union(filled))
+            let hidden = SentSecrets(of: error.attempts.map(\.request), and: secrets.union(filled))
             // The response to a refused request may repeat secrets that are not known. The message for events and
             // files does not quote it.
             return Failure(
@@ -34,11 +34,11 @@ extension RunReport {
             item: run.item(of: turn),
             result: outcome.map {
                 FetchOutcome.Success(
-                    statusCode: $0.statusCode, bytes: $0.transfer.download.completedBytes,
+                    head: $0.head, bytes: $0.transfer.download.completedBytes,
                     time: $0.timings.executed ?? .zero)
             }, attempts: attempts,
             span: EventSpan(queued: turn.queued, (try? outcome.get())?.timings, attempts))
-        ending.secrets = outcome.sentSecrets(and: secrets.union(filled))
+        ending.otherSecrets = secrets.union(filled)
         var event = EventLine(ending, directory: nil)
         (event.name, event.method, event.url) = (request.givenName, request.method, request.shownTarget)
         if case .success(let response) = outcome, case .file(let file) = response.value.body { event.file = file.path }

@@ -43,7 +43,7 @@ final class RunReport: Sendable {
         printer = run.options.showsAnswers ? AnswerPrinter(run.options) { interruption.interrupt(.outputClosed) } : nil
         display = LiveDisplay(run.options.fetch, console: run.console, noun: "requests")
         var junit = run.options.junit.map { _ in JUnitReport(suite: run.options.file) }
-        for request in run.plan.leftOut { junit?.add(request.label, .skipped(request.reason)) }
+        for request in run.plan.leftOut { junit?.add(request.label, .skipped, request.reason) }
         state = Locked(State(junit: junit))
     }
 
@@ -83,7 +83,7 @@ final class RunReport: Sendable {
         let place = "\(run.rows.name ?? ""):\(line)"
         state.withLock { state in
             state.brokenCount += 1
-            state.junit?.add(place, .failure(reason))
+            state.junit?.add(place, .failure, reason)
         }
         guard isJSON else { return run.console.printError("convoy: \(place): \(reason)") }
         let event = EventLine(
@@ -132,12 +132,10 @@ final class RunReport: Sendable {
     private func addCase(_ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, _ failure: Failure?) {
         let seconds = (try? outcome.get().timings.executed)?.inSeconds ?? 0
         let isUnsent = failure?.code == RequestError.Code.dependencyFailed.rawValue
-        let result = failure.map { failure -> JUnitReport.Outcome in
-            if failure.isCancelled { return .skipped("cancelled") }
-            return isUnsent ? .skipped(failure.message) : .failure(failure.message)
-        }
+        let result = failure.map { $0.isCancelled || isUnsent ? JUnitReport.Outcome.skipped : .failure }
+        let message = failure?.isCancelled == true ? "cancelled" : failure?.message ?? ""
         let label = label(turn)
-        state.withLock { $0.junit?.add(label, result ?? .success, seconds: seconds) }
+        state.withLock { $0.junit?.add(label, result, message, seconds: seconds) }
     }
 
     /// Writes the file of `--junit`, and prints the summary.
@@ -163,11 +161,10 @@ final class RunReport: Sendable {
         let unsent = summary.failures[RequestError.Code.dependencyFailed.rawValue] ?? 0
         let failed = summary.failedCount - unsent
         if isJSON {
-            var event = EventLine(event: "summary", bytes: summary.bytes, seconds: time.roundedSeconds)
-            (event.succeeded, event.failed, event.unsent) = (summary.succeededCount, failed + brokenCount, unsent)
-            (event.failures, event.cancelled, event.exitStatus) = (
-                summary.failures, summary.cancelledCount, status.code
-            )
+            let event = EventLine(
+                event: "summary", bytes: summary.bytes, seconds: time.roundedSeconds, succeeded: summary.succeededCount,
+                failed: failed + brokenCount, unsent: unsent, failures: summary.failures,
+                cancelled: summary.cancelledCount, exitStatus: status.code)
             console.printLine(event.jsonLine)
         }
         guard printsLines else { return status }

@@ -7,18 +7,13 @@
 /// The rate covers the time between the first and the last arrival, without the bytes of the first one. So the rate is
 /// correct for smooth servers and for servers that send in bursts. If the next arrival is overdue compared with the
 /// longest pause so far, the rate decreases.
-struct ArrivalMeter: Equatable {
-    private struct Arrival: Equatable {
-        let moment: ContinuousClock.Instant
-        /// The total of all bytes, including this arrival.
-        let total: Int64
-    }
-
+struct ArrivalMeter {
     static let window = Duration.seconds(5)
     private static let leastTime = Duration.seconds(1)
     private static let leastTimeForForecast = Duration.seconds(2)
 
-    private var arrivals: [Arrival] = []
+    /// When bytes arrived, and the total of all bytes then.
+    private var arrivals: [(moment: ContinuousClock.Instant, total: Int64)] = []
     private var total: Int64 = 0
     private var last: Int64 = 0
     /// When measuring began: the last call of `note` before the first byte, or the first arrival after a stall.
@@ -38,7 +33,7 @@ struct ArrivalMeter: Equatable {
         if isStalled(at: now) { (arrivals, total, began) = ([], 0, now) }
         if began == nil { began = now }
         total &+= arrived
-        arrivals.append(Arrival(moment: now, total: total))
+        arrivals.append((now, total))
         while arrivals.count > 2, now - arrivals[0].moment > Self.window { arrivals.removeFirst() }
     }
 

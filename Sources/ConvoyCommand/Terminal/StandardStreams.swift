@@ -6,11 +6,7 @@ enum StandardStreams {
     ///
     /// If one was closed, the runtime may have opened a descriptor with the same number before `main`. On Linux that is
     /// an epoll or event descriptor, which has no file type. Writing to that descriptor would disturb the runtime.
-    private static let given: Set<Int32> = Set(
-        (0...2).filter { descriptor in
-            var status = stat()
-            return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT != 0
-        })
+    private static let given: Set<Int32> = Set((0...2).filter { FileType.of($0) ?? 0 != 0 })
 
     /// Whether a standard stream was open at the start; true for every other descriptor.
     static func isGiven(_ descriptor: Int32) -> Bool { !(0...2).contains(descriptor) || given.contains(descriptor) }

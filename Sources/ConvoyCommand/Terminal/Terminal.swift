@@ -18,10 +18,7 @@ struct Terminal: Sendable {
     var isTerminal: Bool { isatty(descriptor) == 1 }
 
     /// Whether the descriptor is a pipe to another program.
-    var isPipe: Bool {
-        var status = stat()
-        return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
-    }
+    var isPipe: Bool { FileType.of(descriptor) == S_IFIFO }
 
     /// Whether the process is in the foreground of the terminal; true if unknown.
     var isForeground: Bool {

@@ -28,3 +28,15 @@ final class Ticker: Sendable {
 
     deinit { timer.cancel() }
 }
+
+extension Ticker {
+    /// Calls `tick` at an interval while `body` runs; never if the interval is nil.
+    static func ticking<Value>(
+        every interval: DispatchTimeInterval?, _ tick: @escaping @Sendable () -> Void,
+        while body: () async throws -> Value
+    ) async rethrows -> Value {
+        let ticker = interval.map { Ticker(every: $0, tick) }
+        defer { ticker?.stop() }
+        return try await body()
+    }
+}

@@ -6,3 +6,10 @@ struct UsageError: Error, Equatable {
 
     init(_ message: String) { self.message = message }
 }
+
+extension UsageError {
+    /// Two options that cannot be used together.
+    static func exclusion(_ first: String, _ second: String) -> UsageError {
+        UsageError("\(first) and \(second) exclude each other; remove one of them")
+    }
+}

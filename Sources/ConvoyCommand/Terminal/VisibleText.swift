@@ -79,20 +79,21 @@ extension String {
 
     /// The text with lines that are too wide wrapped at blanks.
     ///
-    /// Continuation lines are indented by two columns. A word that is longer than a line is not broken.
-    func wrapped(toColumns limit: Int) -> String {
-        split(separator: "\n", omittingEmptySubsequences: false).map { String($0).brokenLine(toColumns: limit) }
+    /// Continuation lines are indented. A word that is longer than a line is not broken.
+    func wrapped(toColumns limit: Int, indentation: Int = 2) -> String {
+        split(separator: "\n", omittingEmptySubsequences: false)
+            .map { String($0).brokenLine(toColumns: limit, String(repeating: " ", count: indentation)) }
             .joined(separator: "\n")
     }
 
-    private func brokenLine(toColumns limit: Int) -> String {
+    private func brokenLine(toColumns limit: Int, _ indentation: String) -> String {
         guard columnCount > limit else { return self }
         var (result, columns, isFirst) = ("", 0, true)
         for word in split(separator: " ", omittingEmptySubsequences: false) {
             let width = String(word).columnCount
             if !isFirst, columns > 0, columns + 1 + width > limit {
-                result += "\n  "
-                columns = 2
+                result += "\n" + indentation
+                columns = indentation.count
             } else if !isFirst {
                 result += " "
                 columns += 1

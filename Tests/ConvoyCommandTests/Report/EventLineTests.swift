@@ -24,7 +24,8 @@ import Testing
 
     private func line(of attempts: [AttemptRecord], _ span: EventSpan) throws -> EventLine {
         let item = FetchItem(index: 4, url: try #require(URL(string: url)), fileName: "x")
-        let success = FetchOutcome.Success(statusCode: 200, bytes: 90, resumedBytes: 30, time: .milliseconds(60))
+        let success = FetchOutcome.Success(
+            head: ResponseHead(statusCode: 200), bytes: 90, resumedBytes: 30, time: .milliseconds(60))
         return EventLine(
             FetchOutcome(item: item, result: .success(success), attempts: attempts, span: span), directory: nil)
     }

@@ -2,46 +2,36 @@
 import Foundation
 
 /// User names and passwords by host, in the format of ftp(1).
-struct Netrc: Sendable, Equatable {
+struct Netrc: Sendable {
     struct Login: Sendable, Equatable {
         var user = ""
         var password = ""
     }
 
-    private var logins: [String: Login] = [:]
-    private var other: Login?
+    /// The logins in the order of the file; the default login has no host.
+    private var logins: [(host: String?, login: Login)] = []
 
     /// Parses a file.
     ///
     /// Unknown text is ignored, as in other programs.
     init(_ text: String) {
         var words = Self.words(of: text)[...]
-        var (host, login): (String?, Login?) = (nil, nil)
-        func note(_ netrc: inout Netrc) {
-            guard let login else { return }
-            // The first entry for a host is used.
-            if let host { if netrc.logins[host] == nil { netrc.logins[host] = login } } else { netrc.other = login }
-        }
         while let word = words.popFirst() {
-            switch word {
-            case "machine":
-                note(&self)
-                (host, login) = (words.popFirst()?.lowercased(), Login())
-            case "default":
-                note(&self)
-                (host, login) = (nil, Login())
-            case "login": login?.user = words.popFirst() ?? ""
-            case "password": login?.password = words.popFirst() ?? ""
-            case "account": words = words.dropFirst()
+            switch (word, logins.indices.last) {
+            case ("machine", _): logins.append((words.popFirst()?.lowercased() ?? "", Login()))
+            case ("default", _): logins.append((nil, Login()))
+            case ("login", let last?): logins[last].login.user = words.popFirst() ?? ""
+            case ("password", let last?): logins[last].login.password = words.popFirst() ?? ""
+            case ("account", _): words = words.dropFirst()
             default: break
             }
         }
-        note(&self)
     }
 
-    /// The login for a host, or else the default login; nil if the file has none with a user name.
+    /// The first login for a host, or else the last default login; nil if the file has none with a user name.
     func login(for host: String?) -> Login? {
-        let login = host.flatMap { logins[$0.lowercased()] } ?? other
+        let own = host.flatMap { host in logins.first { $0.host == host.lowercased() } }
+        let login = (own ?? logins.last { $0.host == nil })?.login
         return login.flatMap { $0.user.isEmpty ? nil : $0 }
     }
 
@@ -71,27 +61,9 @@ struct Netrc: Sendable, Equatable {
     }
 
     private static func quotedWords(of line: String) -> [String] {
-        var (words, word): ([String], String?) = ([], nil)
-        var (isQuoted, isEscaped) = (false, false)
-        for character in line {
-            switch character {
-            case _ where isEscaped:
-                word = (word ?? "") + String(character)
-                isEscaped = false
-            case "\\" where isQuoted: isEscaped = true
-            case "\"" where isQuoted || word == nil:
-                isQuoted.toggle()
-                word = word ?? ""
-            case " ", "\t":
-                if isQuoted {
-                    word?.append(character)
-                } else if let end = word {
-                    words.append(end)
-                    word = nil
-                }
-            default: word = (word ?? "") + String(character)
-            }
+        line.matches(of: #/"((?:[^"\\]|\\.)*)\\?"?([^ \t]*)|[^ \t]+/#).map { match in
+            guard let quoted = match.1 else { return String(match.0) }
+            return String(quoted.replacing(#/\\(.)/#) { $0.1 } + (match.2 ?? ""))
         }
-        return words + [word].compactMap(\.self)
     }
 }

@@ -20,8 +20,9 @@ enum Words {
         }
         let answer = secrets.hidden(in: error.message).replacing(
             "the server answered \(head.statusCode)", with: status(head.statusCode))
+        let text = String(decoding: error.body?.prefix(200) ?? Data(), as: UTF8.self)
         guard head.headerFields["Content-Type"]?.lowercased().hasPrefix("text/plain") == true,
-            let line = error.body.flatMap(firstLine)
+            let line = text.split(whereSeparator: \.isNewline).map({ String($0).trimmed }).first(where: { !$0.isEmpty })
         else { return answer }
         return "\(answer): \(secrets.hidden(in: line))"
     }
@@ -56,10 +57,6 @@ enum Words {
         return lines.dropFirst(isPlain ? 1 : 0).prefix(5).map { $0.clipped(toColumns: 200) }
     }
 
-    private static func firstLine(of body: Data) -> String? {
-        let text = String(decoding: body.prefix(200), as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-        return text.split(whereSeparator: \.isNewline).first.map(String.init)
-    }
 }
 
 extension RunningTransfer.Wait {

@@ -62,10 +62,6 @@ enum ConfigFile {
             if let mark = rest.first, "=:".contains(mark) { rest = rest.dropFirst().drop { " \t".contains($0) } }
             let value = unquoted(rest)
             let word = name.drop { $0 == "-" }
-            if word == "url" {
-                all.operands.append(value)
-                continue
-            }
             let spelling = name.hasPrefix("-") && !name.hasPrefix("--") ? String(name) : "--\(word)"
             let scanned: ScannedArguments
             let isJoined = scanner.options.contains { $0.name == word && $0.isValueOptional }
@@ -73,34 +69,22 @@ enum ConfigFile {
             do { scanned = try scanner.scan(words) } catch {
                 throw UsageError("line \(index + 1) of \(path): \(error.message)")
             }
-            guard scanned.operands.isEmpty else {
+            guard scanned.operands.isEmpty || word == "url" else {
                 throw UsageError("line \(index + 1) of \(path): the option --\(word) takes no value: remove it")
             }
             if let option = scanned.given.first?.option, [Option.config, .noConfig, .help].contains(option) {
                 throw UsageError("line \(index + 1) of \(path): --\(option.name) is valid only on a command line")
             }
             all.given += scanned.given
+            all.operands += scanned.operands
         }
         return all
     }
 
     /// The value without its quotes, inside which a backslash escapes the next character.
     private static func unquoted(_ text: some StringProtocol) -> String {
-        guard text.hasPrefix("\"") else { return String(text) }
-        let escapes: [Character: Character] = ["n": "\n", "t": "\t", "r": "\r"]
-        var (value, isEscaped) = ("", false)
-        for character in text.dropFirst() {
-            if isEscaped {
-                value.append(escapes[character] ?? character)
-                isEscaped = false
-            } else if character == "\\" {
-                isEscaped = true
-            } else if character == "\"" {
-                break
-            } else {
-                value.append(character)
-            }
-        }
-        return value
+        guard let match = String(text).prefixMatch(of: #/"((?:[^"\\]|\\.)*)/#) else { return String(text) }
+        let escapes: [Substring: Substring] = ["n": "\n", "t": "\t", "r": "\r"]
+        return String(match.1.replacing(#/\\(.)/#) { escapes[$0.1] ?? $0.1 })
     }
 }

@@ -33,14 +33,11 @@ enum NewerThan: Sendable, Equatable {
         switch self {
         case .date(let date): return Self.fieldValue(date)
         case .file(let path):
-            var status = stat()
-            guard access(version, F_OK) != 0, stat(path, &status) == 0 else { return nil }
-            #if canImport(Darwin)
-                let seconds = status.st_mtimespec.tv_sec
-            #else
-                let seconds = status.st_mtim.tv_sec
-            #endif
-            return Self.fieldValue(Date(timeIntervalSince1970: Double(seconds)))
+            let file = URL(filePath: path).resolvingSymlinksInPath().path
+            guard access(version, F_OK) != 0,
+                let date = try? FileManager.default.attributesOfItem(atPath: file)[.modificationDate] as? Date
+            else { return nil }
+            return Self.fieldValue(Date(timeIntervalSince1970: date.timeIntervalSince1970.rounded(.down)))
         }
     }
 

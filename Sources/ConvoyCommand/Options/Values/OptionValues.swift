@@ -46,10 +46,7 @@ enum OptionValues {
 
     /// Returns the path if the file can be read.
     static func readableFile(_ path: String) throws(UsageError) -> String {
-        var status = stat()
-        var problem = stat(path, &status) == 0 ? 0 : errno
-        if problem == 0, status.st_mode & S_IFMT == S_IFDIR { problem = EISDIR }
-        if problem == 0, access(path, R_OK) != 0 { problem = errno }
+        let problem = FileType.problem(with: path, isDirectory: false)
         guard problem == 0 else { throw UsageError("cannot read \(path): \(String(cString: strerror(problem)))") }
         return path
     }
@@ -100,18 +97,11 @@ extension Figures {
     /// Letters may have either case. The result is at most 2^62.
     static func byteCount(_ text: String) -> Int64? {
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
-        let factor: Double? =
-            switch text.dropFirst(number.count).lowercased() {
-            case "", "b": 1
-            case "k", "kb": 1e3
-            case "m", "mb": 1e6
-            case "g", "gb": 1e9
-            case "ki", "kib": 0x1p10
-            case "mi", "mib": 0x1p20
-            case "gi", "gib": 0x1p30
-            default: nil
-            }
-        guard let factor, let value = plainNumber(number) else { return nil }
+        let factors = ["": 1, "k": 1e3, "m": 1e6, "g": 1e9, "ki": 0x1p10, "mi": 0x1p20, "gi": 0x1p30]
+        let unit = text.dropFirst(number.count).lowercased()
+        guard let factor = factors[unit.hasSuffix("b") ? String(unit.dropLast()) : unit],
+            let value = plainNumber(number)
+        else { return nil }
         return Int64(min((value * factor).rounded(), 0x1p62))
     }
 }

@@ -1,11 +1,12 @@
 // `{a,b}` and `[1-20]` in a URL, as in curl.
+import Foundation
 
 /// A URL pattern.
 struct URLGlob: Equatable {
-    private enum Part: Equatable {
-        case text(String)
-        /// The alternatives in a pair of braces or brackets.
-        case choices([String])
+    /// The alternatives in a pair of braces or brackets, or the text between two pairs.
+    private struct Part: Equatable {
+        var choices: [String]
+        var isText = false
     }
 
     /// One URL of the pattern, with the value of each pair of braces or brackets.
@@ -59,14 +60,11 @@ struct URLGlob: Equatable {
                 plain.append(character)
                 continue
             }
-            parts += [.text(plain), .choices(choices)]
+            parts += [Part(choices: [plain], isText: true), Part(choices: choices)]
             (plain, rest) = ("", rest[end...].dropFirst())
         }
-        parts.append(.text(plain))
-        let count = parts.reduce(1.0) { count, part in
-            if case .choices(let choices) = part { count * Double(choices.count) } else { count }
-        }
-        guard count <= Double(Self.mostURLs) else {
+        parts.append(Part(choices: [plain], isText: true))
+        guard parts.reduce(1.0, { $0 * Double($1.choices.count) }) <= Double(Self.mostURLs) else {
             throw UsageError("it matches more than a million URLs; use a list, -i FILE, or --globoff")
         }
     }
@@ -74,12 +72,8 @@ struct URLGlob: Equatable {
     /// The URLs in curl's order: the value of the last pair changes fastest.
     var matches: [Match] {
         parts.reduce([Match(url: "", choices: [])]) { matches, part in
-            switch part {
-            case .text(let text): matches.map { Match(url: $0.url + text, choices: $0.choices) }
-            case .choices(let choices):
-                matches.flatMap { match in
-                    choices.map { Match(url: match.url + $0, choices: match.choices + [$0]) }
-                }
+            matches.flatMap { match in
+                part.choices.map { Match(url: match.url + $0, choices: match.choices + (part.isText ? [] : [$0])) }
             }
         }
     }
@@ -106,8 +100,7 @@ struct URLGlob: Equatable {
         let width = first.hasPrefix("0") ? first.count : 0
         return stride(from: bounds.0, through: bounds.1, by: step).map { value in
             guard isNumber else { return String(Unicode.Scalar(UInt8(value))) }
-            let digits = String(value)
-            return String(repeating: "0", count: max(0, width - digits.count)) + digits
+            return String(format: "%0\(max(1, width))ld", value)
         }
     }
 

@@ -105,7 +105,7 @@ struct PageData {
     /// The values of a record, in the order of `fields` in the script.
     private func row(_ record: RequestRecord, run: Int, first: Int64, blocker: Int?) -> JSONValue {
         [
-            JSONValue(run), JSONValue(record.index ?? -1), JSONValue(record.outcome.rawValue),
+            JSONValue(run), JSONValue(record.index ?? -1), number(of: record.outcome),
             JSONValue(record.status ?? -1), .string(record.name), .string(record.method), .string(record.url),
             .string(record.code ?? ""), .string(record.message ?? ""), .integer(record.bytes),
             .integer(record.resumedBytes), JSONValue(record.attemptCount),
@@ -113,6 +113,10 @@ struct PageData {
             JSONValue(blocker ?? -1), .string(record.head ?? ""), .string(record.body ?? ""),
             .string(record.cache?.rawValue ?? ""), .array(record.timeline.map(attempt)),
         ]
+    }
+
+    private func number(of outcome: RequestRecord.Outcome) -> JSONValue {
+        JSONValue(RequestRecord.Outcome.allCases.firstIndex(of: outcome) ?? 0)
     }
 
     /// The values of an attempt, in the order of `attemptFields` in the script.

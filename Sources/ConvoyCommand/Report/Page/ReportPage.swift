@@ -9,7 +9,9 @@ import Foundation
 /// No other content is loaded.
 enum ReportPage {
     /// - Parameter sides: one report, or two to compare. The page has the title of the first report.
-    static func text(_ sides: Report..., made: Date = Date()) -> String {
+    static func text(_ sides: Report..., made: Date = Date()) -> String { text(sides, made: made) }
+
+    static func text(_ sides: [Report], made: Date = Date()) -> String {
         let nonce = UUID().uuidString
         let policy =
             "default-src 'none'; script-src 'nonce-\(nonce)'; style-src 'nonce-\(nonce)'; base-uri 'none'; "

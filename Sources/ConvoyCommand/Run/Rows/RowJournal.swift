@@ -22,8 +22,7 @@ final class RowJournal: Sendable {
         }
         let descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0o666)
         guard descriptor >= 0 else { throw refusal(errno) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard FileType.of(descriptor) == S_IFREG else {
             close(descriptor)
             throw UsageError("--done: \(path) is not a file")
         }
@@ -70,9 +69,8 @@ final class RowJournal: Sendable {
     ///
     /// Returns an error message if the line cannot be written.
     func note(_ row: Row) -> String? {
-        let digits = String(Self.key(of: row), radix: 16)
-        let line = String(repeating: "0", count: 16 - digits.count) + digits + "\n"
-        return write(line).map { "\(path) cannot be written: \(String(cString: strerror($0)))" }
+        let problem = write(String(format: "%016llx\n", Self.key(of: row)))
+        return problem.map { "\(path) cannot be written: \(String(cString: strerror($0)))" }
     }
 
     /// Writes a line with one call, so that lines of several processes do not mix.

@@ -1,42 +1,20 @@
-// The result of a request, for printing.
+// The result of a request as curl's variables.
 import Convoy
 import Foundation
 
-/// The details of a response or an error.
-struct RequestEnding: Sendable {
-    let item: FetchItem
-    let head: ResponseHead?
-    let attempts: [AttemptRecord]
-    let bytes: Int64
-    let sentBytes: Int64
-    let error: RequestError?
-    let fileName: String
-    private let otherSecrets: Set<String>
-
-    /// - Parameters:
-    ///   - isUnchanged: whether the result counts as a success because the server has nothing newer.
-    ///   - secrets: secrets that no URL and no message may show, besides those of the requests.
-    init<Value>(
-        _ item: FetchItem, _ result: Result<Response<Value>, RequestError>, isUnchanged: Bool = false,
-        hiding secrets: Set<String>
-    ) {
-        (self.item, otherSecrets) = (item, secrets)
+extension FetchOutcome {
+    /// The head of the response; nil if none arrived.
+    var head: ResponseHead? {
         switch result {
-        case .success(let response):
-            (head, attempts, error) = (response.head, response.attempts, nil)
-            (bytes, sentBytes) = (response.transfer.download.completedBytes, response.transfer.upload.completedBytes)
-            fileName = (response.value as? URL).map(item.name(of:)) ?? item.fileName
-        case .failure(let error):
-            (head, attempts, self.error) = (error.response, error.attempts, isUnchanged ? nil : error)
-            let transfer = error.attempts.last?.transfer
-            (bytes, sentBytes) = (transfer?.download.completedBytes ?? 0, transfer?.upload.completedBytes ?? 0)
-            fileName = item.fileName
+        case .success(let success): success.head
+        case .failure(let error): error.response
         }
     }
 
+    private var success: Success? { try? result.get() }
+    private var transfer: TransferProgress? { attempts.last?.transfer }
     private var metrics: TransferMetrics? { attempts.last?.metrics }
     private var url: URL { attempts.last?.url ?? item.url }
-    private var secrets: SentSecrets { SentSecrets(of: attempts.map(\.request), and: otherSecrets) }
 
     /// The value of a variable in curl's format, a number where curl writes one in `%{json}`; nil if it is unknown.
     ///
@@ -45,17 +23,17 @@ struct RequestEnding: Sendable {
         switch variable {
         case "cache": .string(attempts.cacheOutcome?.rawValue ?? "")
         case "content_type": .string(head?.headerFields["Content-Type"] ?? "")
-        case "errormsg": .string(error.map { secrets.hidden(in: $0.message) } ?? "")
+        case "errormsg": .string(error.map { allSecrets.hidden(in: $0.message) } ?? "")
         case "exitcode": error == nil ? 0 : 1
-        case "filename_effective": .string(fileName)
-        case "http_code", "response_code": .number(Self.digits(head?.statusCode ?? 0, count: 3))
+        case "filename_effective": .string(success?.fileName ?? item.fileName)
+        case "http_code", "response_code": .number(String(format: "%03d", head?.statusCode ?? 0))
         case "http_version": .string(metrics?.sentVersion ?? "0")
         case "method": .string((attempts.last?.method ?? .get).rawValue)
         case "num_connects": JSONValue(attempts.count { $0.metrics?.hasOpenedConnection == true })
         case "num_redirects": JSONValue(attempts.count(where: \.isRedirected))
         case "num_retries": JSONValue(attempts.count { if case .retry = $0.next { true } else { false } })
         case "redirect_url":
-            .string(head?.headerFields["Location"].flatMap { $0.requestURL(at: url).map(secrets.shown) } ?? "")
+            .string(head?.headerFields["Location"].flatMap { $0.requestURL(at: url).map(allSecrets.shown) } ?? "")
         case "remote_ip": .string(metrics?.remoteAddress ?? "")
         case "remote_port": JSONValue(metrics?.remotePort ?? 0)
         case "scheme": .string(url.scheme ?? "")
@@ -77,7 +55,7 @@ struct RequestEnding: Sendable {
         case "time_starttransfer": Self.seconds(metrics?.firstByte)
         case "time_total": Self.seconds(metrics?.total)
         case "url": .string(item.url.redactedString)
-        case "url_effective": .string(attempts.count > 1 ? secrets.shown(url) : url.redactedString)
+        case "url_effective": .string(attempts.count > 1 ? allSecrets.shown(url) : url.redactedString)
         case "urlnum": JSONValue(item.index)
         default: nil
         }
@@ -103,6 +81,9 @@ struct RequestEnding: Sendable {
         let names = Set(fields.map { $0.name.lowercased() }).sorted()
         return JSONValue.object(names.map { ($0, JSONValue(fields.values(of: $0))) }).json
     }
+
+    private var bytes: Int64 { success?.bytes ?? transfer?.download.completedBytes ?? 0 }
+    private var sentBytes: Int64 { success?.sentBytes ?? transfer?.upload.completedBytes ?? 0 }
 
     private func speed(_ bytes: Int64) -> JSONValue {
         let seconds = metrics?.total.inSeconds ?? 0
@@ -130,13 +111,7 @@ struct RequestEnding: Sendable {
     }
 
     private static func seconds(_ duration: Duration?) -> JSONValue {
-        let microseconds = Int(((duration?.inSeconds ?? 0) * 1e6).rounded())
-        return .number("\(microseconds / 1_000_000).\(digits(microseconds % 1_000_000, count: 6))")
-    }
-
-    private static func digits(_ number: Int, count: Int) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(0, count - digits.count)) + digits
+        .number(String(format: "%.6f", duration?.inSeconds ?? 0))
     }
 }
 
@@ -153,12 +128,12 @@ extension TransferMetrics {
 
 extension WriteOut {
     /// The text for the result of a request.
-    func text(of ending: RequestEnding) -> String {
+    func text(of outcome: FetchOutcome) -> String {
         pieces.map { piece in
             switch piece {
             case .text(let text): text
-            case .variable(let variable): ending.value(of: variable)?.text ?? ""
-            case .field(let name): ending.head?.headerFields.values(of: name).first ?? ""
+            case .variable(let variable): outcome.value(of: variable)?.text ?? ""
+            case .field(let name): outcome.head?.headerFields.values(of: name).first ?? ""
             }
         }.joined()
     }

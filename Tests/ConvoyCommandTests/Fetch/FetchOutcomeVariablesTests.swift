@@ -4,10 +4,10 @@ import Testing
 
 @testable import ConvoyCommand
 
-@Suite struct RequestEndingTests {
+@Suite struct FetchOutcomeVariablesTests {
     @Test(arguments: WriteOut.variables) func everyVariableHasAValue(variable: String) throws {
         let item = FetchItem(index: 0, url: try #require(URL(string: "http://a/x")), fileName: "x")
-        let result = Result<Response<Data>, RequestError>.failure(RequestError(.timedOut, "late"))
-        #expect(RequestEnding(item, result, hiding: []).value(of: variable) != nil)
+        let outcome = FetchOutcome(item: item, result: .failure(RequestError(.timedOut, "late")), attempts: [])
+        #expect(outcome.value(of: variable) != nil)
     }
 }
