@@ -26,9 +26,9 @@ struct ReportSums: Equatable, Sendable {
     mutating func add(_ other: ReportSums) {
         counts.merge(other.counts, uniquingKeysWith: +)
         failures.merge(other.failures, uniquingKeysWith: +)
-        bytes &+= other.bytes
-        resumedBytes &+= other.resumedBytes
-        attempts &+= other.attempts
+        bytes = bytes.addingSaturated(other.bytes)
+        resumedBytes = resumedBytes.addingSaturated(other.resumedBytes)
+        attempts = attempts.addingSaturated(other.attempts)
         retries += other.retries
         redirects += other.redirects
         rowlessCount += other.rowlessCount
@@ -40,13 +40,21 @@ struct ReportSums: Equatable, Sendable {
         counts[record.outcome, default: 0] += 1
         if record.outcome == .failed { failures[record.code ?? "other", default: 0] += 1 }
         // A file of another program may contain any numbers, which could overflow.
-        bytes &+= record.bytes
-        if record.outcome == .succeeded { resumedBytes &+= record.resumedBytes }
-        attempts &+= record.attemptCount
+        bytes = bytes.addingSaturated(record.bytes)
+        if record.outcome == .succeeded { resumedBytes = resumedBytes.addingSaturated(record.resumedBytes) }
+        attempts = attempts.addingSaturated(record.attemptCount)
         retries += record.retryCount
         redirects += record.redirectCount
         guard let queued = record.queued, let ended = record.ended else { return }
         first = min(first ?? queued, queued)
         last = max(last ?? ended, ended)
+    }
+}
+
+extension FixedWidthInteger {
+    /// The sum of two positive numbers, or the maximum on overflow.
+    fileprivate func addingSaturated(_ other: Self) -> Self {
+        let (sum, overflows) = addingReportingOverflow(other)
+        return overflows ? .max : sum
     }
 }

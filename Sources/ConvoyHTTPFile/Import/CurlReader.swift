@@ -29,7 +29,10 @@ struct CurlReader {
             index = reader.readCommand(lines, from: index)
         }
         if reader.otherCount > 0 {
-            reader.file.notes.append("omitted: \(reader.otherCount) lines that are not curl commands")
+            let count = reader.otherCount
+            reader.file.notes.append(
+                "omitted: "
+                    + (count == 1 ? "1 line that is not a curl command" : "\(count) lines that are not curl commands"))
         }
         return reader.file
     }

@@ -62,8 +62,8 @@ extension QueueError {
     init(moved path: String, of database: String) {
         let rest =
             path == database
-            ? "is in the original file: move it back, or close the queue and open it again"
-            : "goes into \(database) when every process closes it: close it, and open it again"
+            ? "are in the original file: move it back, or close the queue and open it again"
+            : "go into \(database) when every process closes it: close it, and open it again"
         self.init(
             .unavailable,
             "\(path) was moved, replaced or removed while the queue used it. This change was not stored; earlier changes "

@@ -36,6 +36,15 @@ import Testing
         #expect(report.remarks == [])
     }
 
+    @Test func sumsOfHugeNumbersAreTheMaximum() {
+        let huge = line("finished", 0, "a", bytes: .max) + line("finished", 1, "b", bytes: .max)
+        let one = report(huge).sums
+        #expect(one.bytes == .max && one.requests == 2)
+        var both = one
+        both.add(one)
+        #expect(both.bytes == .max && both.requests == 4)
+    }
+
     /// The run was killed during a write.
     @Test func anIncompleteLineIsSkippedAndReported() {
         let whole = line("started", 0, "a") + line("finished", 0, "a", bytes: 10) + line("started", 1, "b")

@@ -28,7 +28,7 @@ import Testing
         #expect(requests[5].value(of: "content-type") == "application/x-www-form-urlencoded")
         #expect(imported.file.requests[0].notes == ["omitted: curl's option -k is not supported"])
         #expect(imported.file.requests[2].request.timeout == .milliseconds(2_500))
-        #expect(imported.file.notes == ["omitted: 1 lines that are not curl commands"])
+        #expect(imported.file.notes == ["omitted: 1 line that is not a curl command"])
         #expect(!imported.text.contains("secret"))
     }
 

@@ -28,7 +28,7 @@ import Testing
         if isReplaced { try Data().write(to: place.file) }
         let error = await failure { try await store.add(.test("b") { $0.request.body = .data(large) }) }
         #expect(error?.code == .unavailable && error?.message.contains(place.file.path) == true)
-        #expect(error?.message.contains("move it back") == true)
+        #expect(error?.message.contains("earlier changes are in the original file: move it back") == true)
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.file.path + "-convoy/bodies") == [])
         // After the file is restored, the queue continues.
         try? FileManager.default.removeItem(at: place.file)
