@@ -83,10 +83,20 @@ import Testing
         #expect(throws: UsageError(message)) { try QueueOptions(parsing: arguments) }
     }
 
-    @Test(arguments: ["soon", "0", "-3", "2027-31-01"])
+    /// Foundation parses impossible dates: it takes 30 February as 2 March.
+    @Test(arguments: [
+        "soon", "0", "-3", "2027-31-01", "2027-02-30T00:00:00Z", "2027-04-31T25:00:00Z", "2027-01-31T08:00:60Z",
+        "300000-01-01T00:00:00Z", "2027-01-31T08:00:00+25:00", "2027-01-31T08:00:00Zulu",
+    ])
     func anInvalidDateIsRefused(text: String) {
         #expect(throws: UsageError.self) {
             try QueueOptions(parsing: ["add", "--db", "a", "--not-before", text, "x.de"])
         }
+    }
+
+    @Test(arguments: ["2028-02-29T08:00:00Z", "2028-02-29T10:00:00+02:00", "2028-02-28T20:00:00-1200"])
+    func aDateHasAZone(text: String) throws {
+        let options = try QueueOptions(parsing: ["add", "--db", "a", "--expires", text, "x.de"])
+        #expect(options?.wishes.expires == Date(timeIntervalSince1970: 1_835_424_000))
     }
 }

@@ -20,11 +20,24 @@ enum OptionValues {
 
     /// A date, or seconds from now.
     static func date(_ text: String) throws(UsageError) -> Date {
-        if let date = try? Date(text, strategy: .iso8601) { return date }
+        if let date = calendarDate(text) { return date }
         guard let seconds = Figures.plainNumber(text), seconds > 0 else {
             throw refusal(text, "a date, such as 2027-01-31T08:00:00Z, or a number of seconds from now")
         }
         return Date(timeIntervalSinceNow: min(seconds, 1e9))
+    }
+
+    /// A date of the calendar with a time and a zone.
+    ///
+    /// Foundation takes 30 February as 2 March, so the date is formatted again and compared.
+    private static func calendarDate(_ text: String) -> Date? {
+        let local = "\(text.prefix(19))Z"
+        guard text.dropFirst(19).wholeMatch(of: #/Z|[+-]\d\d:?\d\d/#) != nil,
+            let date = try? Date(text, strategy: .iso8601),
+            let sameInUTC = try? Date(local, strategy: .iso8601), sameInUTC.formatted(.iso8601) == local,
+            abs(date.timeIntervalSince(sameInUTC)) <= 14 * 3_600
+        else { return nil }
+        return date
     }
 
     static func bytes(_ text: String, _ unit: String = "bytes per second") throws(UsageError) -> Int64 {
