@@ -42,6 +42,12 @@ final class SQLiteConnection {
     /// Opens a file, and creates it if it does not exist.
     init(at file: URL) throws(QueueError) {
         self.file = file
+        // The permissions of a device, such as `/dev/null`, must not change.
+        var status = stat()
+        if stat(file.path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+            throw QueueError(
+                .notPermitted, "\(file.path) is not a regular file: name another file; this one was not changed")
+        }
         Self.makePrivate(file.path)
         var opened: OpaquePointer?
         // READWRITE, CREATE, NOMUTEX: the store's queue replaces SQLite's mutex.

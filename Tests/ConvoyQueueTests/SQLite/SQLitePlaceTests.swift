@@ -75,6 +75,24 @@ import Testing
         await store.close()
     }
 
+    /// Removing the permissions of a device such as `/dev/null` would break the machine for other users.
+    @Test(arguments: ["device", "pipe", "directory"])
+    func aDatabaseThatIsNotARegularFileIsRefusedAndNotChanged(kind: String) async throws {
+        let path = place.file.path
+        switch kind {
+        case "device":
+            // A node of this test's own, with the numbers of `/dev/null`. Only root may make one.
+            guard mknod(path, S_IFCHR | 0o666, 0x103) == 0 else { return }
+        case "pipe": try #require(mkfifo(path, 0o666) == 0)
+        default: try #require(mkdir(path, 0o777) == 0)
+        }
+        chmod(path, 0o666)
+        let error = await failure { _ = try SQLiteStore(at: place.file) }
+        #expect(error?.code == .notPermitted && error?.message.contains("\(path) is not a regular file") == true)
+        #expect(try permissions() == 0o666)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.directory.path) == ["jobs.db"])
+    }
+
     private func permissions(_ suffix: String = "") throws -> Int? {
         let path = place.file.path + suffix
         return try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
