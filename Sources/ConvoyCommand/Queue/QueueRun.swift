@@ -34,13 +34,19 @@ struct QueueRun: QueueWork {
         configuration.ignoresBodies = true
         configuration.onOutcome = { report.tell($0, $1, $2) }
         let (stops, stop) = AsyncStream.makeStream(of: Void.self)
-        // An SQLite file that was removed, moved or replaced does not come back by itself, so the run stops. A
-        // PostgreSQL server may come back, so the queue tries again.
+        // No retry repairs a damaged database. Nor does an SQLite file that was removed, moved or replaced come back
+        // by itself. A PostgreSQL server may come back, or allow writing again, so the queue tries again.
         let isFile = store is SQLiteStore
         let loss = Locked(QueueError?.none)
         let failed: @Sendable (QueueError) -> Void = { error in
-            guard isFile, error.code == .unavailable else { return report.tell(error) }
-            loss.withLock { $0 = error }
+            let isLoss =
+                switch error.code {
+                case .damaged, .foreignFile, .newerSchema: true
+                case .unavailable, .notPermitted: isFile
+                default: false
+                }
+            guard isLoss else { return report.tell(error) }
+            loss.withLock { $0 = $0 ?? error }
             stop.finish()
         }
         configuration.onError = failed

@@ -201,6 +201,19 @@ import Testing
         #expect(ending.errors.contains("\(path("jobs.db")) was moved, replaced or removed"))
     }
 
+    @Test(arguments: [[], ["--watch"]])
+    func aRunWhoseDatabaseIsDamagedEndsWithAnError(arguments: [String]) async throws {
+        _ = try await queue("add", "--id", "a", url("/a"))
+        let file = try FileHandle(forWritingTo: directory.url.appending(path: "jobs.db"))
+        try file.seek(toOffset: 4_096)
+        try file.write(contentsOf: Data(repeating: 0xA5, count: 3 * 4_096))
+        try file.close()
+        let ending = try await ConvoyProcess(["queue", "run", "--db", path("jobs.db")] + arguments).ended()
+        #expect(ending.status == 1)
+        #expect(ending.errors.contains("\(path("jobs.db")) is damaged"), "\(ending.errors)")
+        #expect(!ending.errors.contains("trying again"))
+    }
+
     @Test(arguments: [
         "host=127.0.0.1 port=1 password=s3cret", "postgres:/me:s3cret@127.0.0.1:1/jobs", "me:s3cret@127.0.0.1/jobs",
         "postgres://me:s3@cret@127.0.0.1:1/jobs",
