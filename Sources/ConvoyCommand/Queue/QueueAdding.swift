@@ -12,17 +12,18 @@ struct QueueAdding: QueueWork {
 
     private let options: QueueOptions
     private let console: Console
+    private let interruption: Interruption
     private let items: FetchItems
     private let list: LineReader?
     private let hasFailed = Locked(false)
 
     init(_ options: QueueOptions, console: Console, interruption: Interruption) throws(UsageError) {
-        (self.options, self.console) = (options, console)
+        (self.options, self.console, self.interruption) = (options, console, interruption)
         if options.fetch.hasDirectory { try FetchCommand.check(directory: options.fetch.directory) }
         let list = try options.fetch.input.map { input throws(UsageError) in try LineReader.open(input) }
         let hasFailed = hasFailed
         let items = FetchItems(
-            urls: options.fetch.urls, list: list, base: options.fetch.base,
+            urls: options.fetch.urls, isFlat: false, list: list, base: options.fetch.base,
             naming: options.fetch.hasDirectory ? .byURL : .none,
             onEmpty: { console.printError("convoy: the list \($0) contains no URL") },
             onDefect: { defect in
@@ -37,14 +38,56 @@ struct QueueAdding: QueueWork {
     func work(on store: any Store) async throws(QueueError) -> ExitStatus {
         // The queue is never started, because `add` sends no job.
         let queue = DurableQueue(store: store, manager: RequestManager())
+        try await checkList()
         var jobs: [Job] = []
         while let item = await items.next() {
+            try Self.check(
+                digest: item.digest, mirrors: item.mirrors, at: "\(list?.name ?? ""): \(item.url.redactedString)")
             do throws(QueueError) { jobs.append(try job(for: item)) } catch { tell(error) }
             // Does not wait for more entries if the next line has not arrived, for example from a slow program.
             if jobs.count >= Self.portion || list?.hasLine == false { try await add(&jobs, to: queue) }
         }
         try await add(&jobs, to: queue)
         return hasFailed.withLock { $0 } ? .failure : .success
+    }
+
+    /// Checks a list before anything is added.
+    ///
+    /// Only a file can be read twice. The lines of a pipe are checked when they arrive.
+    private func checkList() async throws(QueueError) {
+        guard let input = options.fetch.input, input != "-", list?.hasLine == true,
+            let lines = try? LineReader.open(input)
+        else { return }
+        var parser = ListParser(base: options.fetch.base)
+        var first = 1
+        while interruption.reason == nil, case .line(let line)? = await lines.next() {
+            first = parser.firstUnfinishedLine(before: line.number)
+            for (index, outcome) in parser.parse(line).enumerated() {
+                try Self.check(outcome, at: "\(lines.name):\(index == 0 ? first : line.number)")
+            }
+            first = parser.firstUnfinishedLine(before: line.number + 1)
+        }
+        let place = parser.format == .metalink ? lines.name : "\(lines.name):\(first)"
+        for outcome in parser.finish() { try Self.check(outcome, at: place) }
+    }
+
+    private static func check(
+        _ outcome: ListParser.Outcome, at place: @autoclosure () -> String
+    ) throws(QueueError) {
+        guard case .entry(let entry) = outcome else { return }
+        try check(digest: entry.digest, mirrors: entry.mirrors, at: place())
+    }
+
+    /// Refuses an entry with a digest or mirrors, which a job does not have.
+    private static func check(
+        digest: FileDigest?, mirrors: [URL], at place: @autoclosure () -> String
+    ) throws(QueueError) {
+        guard digest != nil || !mirrors.isEmpty else { return }
+        let (action, advice) =
+            digest == nil ? ("use mirrors", "give each file one URL") : ("verify digests", "remove the digests")
+        throw QueueError(
+            .invalidJob,
+            "\(place()): the queue cannot \(action): \(advice), or use convoy fetch -i instead of the queue")
     }
 
     private func add(_ jobs: inout [Job], to queue: DurableQueue) async throws(QueueError) {
@@ -108,7 +151,8 @@ struct QueueAdding: QueueWork {
         // the marks are removed, and only the names decide.
         kept.headerFields = HeaderFields(kept.headerFields.map { ($0.name, $0.value) })
         if options.fetch.hasDirectory {
-            kept.destination = options.fetch.directoryURL.appending(path: item.fileName, directoryHint: .notDirectory)
+            options.fetch.makeDirectory(of: item)
+            kept.destination = options.fetch.file(of: item)
         } else if let output = options.fetch.paths.last {
             kept.destination = URL(filePath: output, directoryHint: .notDirectory).absoluteURL
         }
