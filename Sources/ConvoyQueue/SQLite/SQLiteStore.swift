@@ -139,7 +139,8 @@ public final class SQLiteStore: Store {
         try await perform { worker throws(QueueError) in try worker.status() }
     }
 
-    /// A stream with an element whenever an instance on this machine may have made a job claimable.
+    /// A stream with an element whenever an instance on this machine may have made a job claimable, or has cancelled a
+    /// job.
     public func changes() -> AsyncStream<Void> { bell.listen() }
 
     /// Releases all claims and closes the database.

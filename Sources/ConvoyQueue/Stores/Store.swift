@@ -114,7 +114,7 @@ public protocol Store: Sendable {
     /// - Complexity: independent of the number of jobs.
     func status() async throws(QueueError) -> QueueStatus
 
-    /// A stream with an element whenever any instance may have made a job claimable.
+    /// A stream with an element whenever any instance may have made a job claimable, or has cancelled a job.
     ///
     /// Unread elements are merged into one. If the store may miss changes, it sets ``pollInterval``. The stream ends
     /// when the store is closed.

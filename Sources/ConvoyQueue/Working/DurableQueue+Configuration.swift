@@ -53,9 +53,10 @@ extension DurableQueue {
         ///
         /// Use this function for logs and statistics.
         ///
-        /// The queue calls the function on the thread that decides the verdict, before the verdict is on the disk.
-        /// After a crash the call may be repeated. There is no call for cancelled or released jobs, and for expired
-        /// jobs without a handler.
+        /// The queue calls the function when the verdict is on the disk, one call at a time. The function must return
+        /// soon, because the queue claims no jobs and renews no leases during the call. After a crash or a failed
+        /// commit the call may be missing. There is no call for cancelled or released jobs, and for expired jobs
+        /// without a handler.
         public var onOutcome: (@Sendable (_ job: Job, _ verdict: JobVerdict, _ attempt: JobAttempt?) -> Void)?
         /// Called for failures of the store while the queue works.
         ///

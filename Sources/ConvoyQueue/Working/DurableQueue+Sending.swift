@@ -151,12 +151,13 @@ extension DurableQueue {
     private func end(_ claimed: ClaimedJob, _ verdict: JobVerdict, attempt: JobAttempt?) {
         let settlement = Settlement(claimed.claim, verdict, attempt: attempt)
         let limit = configuration.maxClaimedJobCount
+        let isReported = verdict != .release && configuration.onOutcome != nil
         let (telling, finishers) = state.withLock { state in
             let telling = state.end(settlement, limit: limit)
+            if telling != .never, isReported { state.unreported[claimed.claim] = (claimed.job, attempt) }
             return (telling, state.takeFinishers())
         }
         defer { for finisher in finishers { finisher.resume() } }
-        if telling != .never, verdict != .release { configuration.onOutcome?(claimed.job, verdict, attempt) }
         switch telling {
         case .now: wakeUp.yield()
         case .soon:

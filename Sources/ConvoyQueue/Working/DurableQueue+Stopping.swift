@@ -45,13 +45,14 @@ extension DurableQueue {
             return state.settlements
         }
         do throws(QueueError) {
-            if !rest.isEmpty { _ = try await store.exchange(rest, claiming: nil) }
+            if !rest.isEmpty { report(rest, try await store.exchange(rest, claiming: nil)) }
         } catch { configuration.onError?(error) }
         // The jobs are released even if outcomes could not be written. Jobs without a written outcome are sent again
         // with the same keys.
         do throws(QueueError) { try await store.release() } catch { configuration.onError?(error) }
         let waiters = state.withLock { state in
             state.phase = .idle
+            state.unreported = [:]
             defer { state.stopWaiters = [] }
             return state.takeDrainers() + state.stopWaiters + state.takeFinishers(isOver: true)
         }

@@ -23,7 +23,7 @@ extension DurableQueue {
         guard isFirst else { return }
         let (changes, wakeUps) = (store.changes(), wakeUps)
         let listener = Task { [weak self] in
-            for await _ in changes { self?.lookForWork() }
+            for await _ in changes { await self?.lookForChanges() }
         }
         let loop = Task { [weak self] in
             for await _ in wakeUps {
@@ -67,6 +67,13 @@ extension DurableQueue {
         wakeUp.yield()
     }
 
+    /// Handles a notification of the store: jobs may be ready, or running jobs may have been cancelled.
+    private func lookForChanges() async {
+        lookForWork()
+        guard !state.withLock({ $0.inFlight.isEmpty }), let status = try? await store.status() else { return }
+        if state.withLock({ $0.note(cancelledCount: status[.cancelled]) }) { wakeUp.yield() }
+    }
+
     // MARK: The loop, heartbeats and wake-ups
 
     /// Runs one exchange and starts the claimed jobs.
@@ -84,6 +91,7 @@ extension DurableQueue {
             guard request != nil || !turn.settlements.isEmpty else { return true }
             let exchange = try await store.exchange(turn.settlements, claiming: request)
             for claimed in exchange.jobs { send(claimed) }
+            report(turn.settlements, exchange)
             guard let request else { return true }
             if exchange.jobs.count < request.limit {
                 await becomeIdle(next: exchange.next)
@@ -99,6 +107,13 @@ extension DurableQueue {
             wake(after: .seconds(5))
             return false
         }
+    }
+
+    /// Reports the outcomes that the store has accepted.
+    func report(_ settlements: [Settlement], _ exchange: Exchange) {
+        guard let onOutcome = configuration.onOutcome else { return }
+        let reports = state.withLock { $0.takeReports(of: settlements, exchange.isSettled) }
+        for report in reports { onOutcome(report.job, report.verdict, report.attempt) }
     }
 
     private func claimRequest(for turn: DurableQueueState.Turn) async throws(QueueError) -> ClaimRequest {

@@ -55,6 +55,8 @@ struct DurableQueueState {
     var otherwise: DurableQueue.Handler?
     var inFlight: [String: InFlight] = [:]
     var settlements: [Settlement] = []
+    /// The outcomes to report when the store has accepted their settlements.
+    var unreported: [Claim: (job: Job, attempt: JobAttempt?)] = [:]
     /// Whether a turn must write the settlements now, without waiting for more of them.
     private(set) var mustSettle = false
     /// Whether the loop pauses, because the store has failed.
@@ -71,6 +73,8 @@ struct DurableQueueState {
     /// Whether the store may have claimable jobs.
     var mayHaveWork = true
     var needsHeartbeat = false
+    /// The number of cancelled jobs in the store at the last notification.
+    private var cancelledCount: Int?
     var workTimer: ClockTimer?
     var heartbeat: ClockTimer?
     var loop: Task<Void, Never>?
@@ -154,6 +158,26 @@ struct DurableQueueState {
         mustSettle = !settlements.isEmpty
         if turn.room > 0 { mayHaveWork = true }
         if turn.renewing != nil { needsHeartbeat = true }
+    }
+
+    /// Removes the outcomes of settlements, and returns those that the store has accepted.
+    mutating func takeReports(
+        of settlements: [Settlement], _ isSettled: [Bool]
+    ) -> [(job: Job, verdict: JobVerdict, attempt: JobAttempt?)] {
+        zip(settlements, isSettled).compactMap { settlement, isSettled in
+            guard let outcome = unreported.removeValue(forKey: settlement.claim), isSettled else { return nil }
+            return (outcome.job, settlement.verdict, outcome.attempt)
+        }
+    }
+
+    /// Makes the next turn renew the leases if the number of cancelled jobs has changed, because a running job may be
+    /// among them.
+    ///
+    /// Returns whether the number has changed. A renewal is a commit, so notifications of other changes need none.
+    mutating func note(cancelledCount count: Int) -> Bool {
+        guard count != cancelledCount else { return false }
+        (cancelledCount, needsHeartbeat) = (count, true)
+        return true
     }
 
     /// Ends the pause after an error of the store.
