@@ -83,6 +83,10 @@ extension DurableQueue {
         if error.code == .cancelled || error.code == .managerShutDown {
             return end(claimed, .release, attempt: nil)
         }
+        // Another download is writing the file, and nothing was sent. The job waits, however often, until it expires.
+        if error.code == .destinationInUse {
+            return end(claimed, .retry(after: heartbeatInterval), attempt: attempt, isCounted: false)
+        }
         let (number, policy) = (claimed.attemptCount + 1, configuration.retries)
         if isTransient(error) {
             guard number <= policy.maxRetries else {
@@ -148,8 +152,9 @@ extension DurableQueue {
         }
     }
 
-    private func end(_ claimed: ClaimedJob, _ verdict: JobVerdict, attempt: JobAttempt?) {
-        let settlement = Settlement(claimed.claim, verdict, attempt: attempt)
+    /// - Parameter isCounted: whether the store records the attempt; otherwise it is only reported.
+    private func end(_ claimed: ClaimedJob, _ verdict: JobVerdict, attempt: JobAttempt?, isCounted: Bool = true) {
+        let settlement = Settlement(claimed.claim, verdict, attempt: isCounted ? attempt : nil)
         let limit = configuration.maxClaimedJobCount
         let isReported = verdict != .release && configuration.onOutcome != nil
         let (telling, finishers) = state.withLock { state in

@@ -220,12 +220,15 @@ extension DurableQueue {
         earlier?.cancel()
     }
 
-    /// Sets the timer of the next heartbeat, at a third of the lease.
+    /// A third of the lease.
+    var heartbeatInterval: Duration { max(.seconds(1), configuration.lease) / 3 }
+
+    /// Sets the timer of the next heartbeat.
     ///
     /// The heartbeat renews the leases if jobs are running then.
     func setHeartbeat() {
         let clock = manager.configuration.clock
-        let timer = clock.wake(at: clock.now + max(.seconds(1), configuration.lease) / 3) { [weak self] in
+        let timer = clock.wake(at: clock.now + heartbeatInterval) { [weak self] in
             guard let self else { return }
             let isNeeded = state.withLock { state in
                 state.needsHeartbeat = !state.inFlight.isEmpty
