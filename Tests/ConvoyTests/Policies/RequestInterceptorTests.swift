@@ -272,7 +272,7 @@ final class Turnstile: Sendable {
         await gate.arrivals.wait()
         operation.suspend()
         gate.open()
-        await turns(within: .seconds(180)) { operation.state.withLock { $0.machine.isResting } }
+        await look { operation.state.withLock { $0.machine.isQueued } }
         let (caller, isDone) = (EventLog<pthread_t>(), DispatchSemaphore(value: 0))
         Thread.detachNewThread {
             operation.resume()
