@@ -66,7 +66,9 @@ extension SegmentedDownload {
                 if server == nil, !conditions.isEmpty, let head = error.response, head.statusCode == 304 {
                     return (head, index)
                 }
-                if error.code == .bodyTooLarge || error.response?.statusCode == 416 { return (nil, index) }
+                // A 206 with other bytes does not support this range either.
+                let isUnfit = error.code == .badResponse && error.response?.statusCode == 206
+                if isUnfit || error.code == .bodyTooLarge || error.response?.statusCode == 416 { return (nil, index) }
                 if error.code == .cancelled { throw error }
                 first = first ?? error
             }

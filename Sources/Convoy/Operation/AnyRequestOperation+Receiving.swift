@@ -15,7 +15,7 @@ extension AnyRequestOperation {
         let told: (TransferProgress, ProgressObservers?)? = state.withLock { state in
             let machine = state.machine
             guard machine.currentAttempt == number, number != nil || machine.phase == .pending else { return nil }
-            guard state.isWatched || state.observers != nil else {
+            guard state.isWatched || state.registry != nil else {
                 change(&state.progress)
                 return nil
             }

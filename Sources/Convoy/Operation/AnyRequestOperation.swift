@@ -203,7 +203,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         } else if hasAnswer {
             launch(1)
         } else {
-            send(1, at: beginning.isToBePrepared ? nil : beginning.started)
+            send(1, at: beginning.isToBePrepared || isLink ? nil : beginning.started)
         }
     }
     /// Stores an outcome to finish with it later; false if the operation finishes at once.

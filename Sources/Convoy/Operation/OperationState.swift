@@ -32,7 +32,7 @@ struct OperationState: ~Copyable {
 
     /// Redirects, retries, deadlines and interceptors; nil for one plain attempt.
     var followUp: FollowUpState?
-    /// The operations of Foundation that this one knows; nil for most.
+    /// The operations of Foundation that this operation refers to; nil for most.
     var relatives: FoundationRelatives?
     /// The observers; nil before the first one.
     var registry: CopyOnWrite<ObserverRegistry>?

@@ -29,6 +29,8 @@ final class ExecutorPool: Sendable {
         var isTicking = false
         /// The number of ticks in a row at which no member had been dequeued.
         var stillTicks = 0
+        /// The number of ticks in a row at which no member waited.
+        var quietTicks = 0
         var workers = 0
         var extraWorkers = 0
         /// The queues of idle workers.
@@ -95,7 +97,7 @@ final class ExecutorPool: Sendable {
     private let state: Locked<State>
     /// The number of still ticks after which the workers are assumed to block, if members wait.
     private static let blockedTicks = 2
-    /// The number of still ticks after which the pool ticks no more, if no member waits.
+    /// The number of ticks in a row without a waiting member after which the pool ticks no more.
     private static let idleTicks = 8
     private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
     /// Limits the extra workers of several pools.
@@ -142,7 +144,8 @@ final class ExecutorPool: Sendable {
             state.add(member, isFirst: isFirst)
             if state.workers == 0 { return (state.makeWorkers(1), false) }
             guard !state.isTicking else { return ([], false) }
-            (state.isTicking, state.stillTicks, state.dequeuedAtLastTick) = (true, 0, state.dequeuedCount)
+            (state.isTicking, state.quietTicks) = (true, 0)
+            (state.stillTicks, state.dequeuedAtLastTick) = (0, state.dequeuedCount)
             return ([], true)
         }
         for queue in queues { work(on: queue) }
@@ -183,7 +186,8 @@ final class ExecutorPool: Sendable {
         let (isTicking, wanted) = state.withLock { state -> (Bool, Int) in
             state.stillTicks = state.dequeuedCount == state.dequeuedAtLastTick ? state.stillTicks + 1 : 0
             state.dequeuedAtLastTick = state.dequeuedCount
-            state.isTicking = state.waitingCount > 0 || state.stillTicks < Self.idleTicks
+            state.quietTicks = state.waitingCount > 0 ? 0 : state.quietTicks + 1
+            state.isTicking = state.quietTicks < Self.idleTicks
             let isBlocked = state.stillTicks >= Self.blockedTicks
             let most = isBlocked ? max(1, state.workers) : state.workers < Self.coreCount ? 1 : 0
             return (state.isTicking, min(state.waitingCount, most))
@@ -219,11 +223,11 @@ private final class ExecutorClock: Sendable {
     }
 
     private func run() {
-        var goesOn = true
-        while goesOn {
+        var isNeeded = true
+        while isNeeded {
             usleep(2_000)
             let idle = pools.withLock { $0 }.filter { !$0.tick() }
-            goesOn = pools.withLock { pools in
+            isNeeded = pools.withLock { pools in
                 // A pool that has begun again since then is in the list twice.
                 for pool in idle {
                     if let index = pools.firstIndex(where: { $0 === pool }) { pools.remove(at: index) }

@@ -76,7 +76,7 @@ struct FetchRun {
             places?.give()
         }
         interruption.onStop {
-            // Cancelled downloads are reported on this thread, which may wait for a slow reader of the output.
+            // Requests that have not started are reported on this thread, which may wait for a slow reader of the output.
             items.stop()
             batch.cancel()
             // `cancelAll` also cancels the cache's background validations.
@@ -105,10 +105,11 @@ struct FetchRun {
             configuration.jitter = { 1 }
         }
         // The report needs no other thread. A download ends on an executor that may block. A success without a file ends
-        // on the transport's thread, so nothing may be printed then.
+        // on the transport's thread, so nothing may be printed then. A deadline ends a waiting request on the queue that
+        // also starts others.
         let isSilent = options.destination == .nowhere && options.isQuiet && !setup.records.isPrinted
         let isFile = options.destination == .files && !options.usesSegments
-        if isFile || isSilent { configuration.callbacks = .inPlace }
+        if options.deadline == nil, isFile || isSilent { configuration.callbacks = .inPlace }
         if options.usesSegments { configuration.cache = nil }
         return RequestManager(configuration: configuration)
     }

@@ -32,7 +32,9 @@ struct QueueRun: QueueWork {
         // 256.
         configuration.maxClaimedJobCount = max(16, min(256, options.fetch.jobs * 4))
         configuration.ignoresBodies = true
-        configuration.onOutcome = { report.tell($0, $1, $2) }
+        // A slow reader of the output must not delay the queue, which renews no leases during the call.
+        let lines = DispatchQueue(label: "convoy.queue-report")
+        configuration.onOutcome = { job, verdict, attempt in lines.async { report.tell(job, verdict, attempt) } }
         let (stops, stop) = AsyncStream.makeStream(of: Void.self)
         // No retry repairs a damaged database. Nor does an SQLite file that was removed, moved or replaced come back
         // by itself. A PostgreSQL server may come back, or allow writing again, so the queue tries again.
@@ -71,6 +73,7 @@ struct QueueRun: QueueWork {
         if interruption.reason == .terminated { await queue.stop(finishingWithin: Self.finishing) }
         await queue.stop()
         await draining.value
+        lines.sync {}
         console.endLive()
         if let error = loss.withLock({ $0 }) {
             // `finish` still writes the files of options such as `--har`.

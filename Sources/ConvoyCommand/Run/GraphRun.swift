@@ -65,7 +65,10 @@ struct GraphRun: Sendable {
             // An open row has a slot, so every row has ended when all slots are free.
             for _ in 0..<options.fetch.jobs { await places.take() }
         }
-        for line in lines { await line.finished(drains: setup.cache != nil || !setup.monitors.isEmpty) }
+        let drains = setup.cache != nil || !setup.monitors.isEmpty
+        await withTaskGroup(of: Void.self) { group in
+            for line in lines { group.addTask { await line.finished(drains: drains) } }
+        }
         return report.ended(after: .now - start, reason: interruption.reason)
     }
 

@@ -8,7 +8,8 @@ import Foundation
 /// ``RunGraph`` reports a dependency before it starts its dependents.
 ///
 /// ## Concurrency
-/// ``OpenRequests`` makes the calls one at a time.
+/// Safe to use from any thread. ``OpenRequests`` reports one request at a time; ``ended(after:reason:)`` follows the
+/// last of them.
 final class RunReport: Sendable {
     private struct State {
         var summary = FetchSummary()

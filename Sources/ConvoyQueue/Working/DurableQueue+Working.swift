@@ -70,7 +70,7 @@ extension DurableQueue {
     /// Handles a notification of the store: jobs may be ready, or running jobs may have been cancelled.
     private func lookForChanges() async {
         lookForWork()
-        guard !state.withLock({ $0.inFlight.isEmpty }), let status = try? await store.status() else { return }
+        guard let status = try? await store.status() else { return }
         if state.withLock({ $0.note(cancelledCount: status[.cancelled]) }) { wakeUp.yield() }
     }
 
@@ -85,7 +85,8 @@ extension DurableQueue {
         do throws(QueueError) {
             if let claims = turn.renewing {
                 for lost in try await store.renew(claims, for: max(.seconds(1), configuration.lease)) { lose(lost) }
-                setHeartbeat()
+                // A renewal after a cancellation does not delay the heartbeat, which also looks for stuck hosts.
+                if state.withLock({ !$0.awaitsHeartbeat }) { setHeartbeat() }
             }
             let request = turn.room > 0 ? try await claimRequest(for: turn) : nil
             guard request != nil || !turn.settlements.isEmpty else { return true }
@@ -227,6 +228,7 @@ extension DurableQueue {
     ///
     /// The heartbeat renews the leases if jobs are running then.
     func setHeartbeat() {
+        state.withLock { $0.awaitsHeartbeat = true }
         let clock = manager.configuration.clock
         let timer = clock.wake(at: clock.now + heartbeatInterval) { [weak self] in
             guard let self else { return }
@@ -235,6 +237,7 @@ extension DurableQueue {
                 // Ends a pause after a failure of the store, because the next heartbeat may be after the end of the
                 // lease.
                 state.resume()
+                state.awaitsHeartbeat = false
                 if state.inFlight.isEmpty { state.heartbeat = nil }
                 return state.needsHeartbeat
             }

@@ -77,6 +77,8 @@ struct DurableQueueState {
     private var cancelledCount: Int?
     var workTimer: ClockTimer?
     var heartbeat: ClockTimer?
+    /// Whether the timer of the next heartbeat has not fired yet.
+    var awaitsHeartbeat = false
     var loop: Task<Void, Never>?
     var listener: Task<Void, Never>?
     var drainers: [CheckedContinuation<Void, Never>] = []

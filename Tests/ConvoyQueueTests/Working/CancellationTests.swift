@@ -18,15 +18,17 @@ import Testing
         let manager = RequestManager(configuration: .init(clock: place.clock))
         let told = Told<String>()
         let queue = try place.makeQueue(manager) { $0.onOutcome = { job, _, _ in told.tell(job.id) } }
-        try await queue.add(server.job("a"))
+        for id in ["a", "b"] { try await queue.add(server.job(id)) }
         queue.start(otherwise: takesAll)
-        try await server.server.requestsReceived(count: 1, within: .seconds(60))
+        try await server.server.requestsReceived(count: 2, within: .seconds(60))
         let other = try SQLiteStore(at: place.file, clock: place.clock)
-        #expect(try await other.cancel(.all) == 1)
-        try await server.server.connectionsClosed(count: 1, within: .seconds(60))
+        for (count, id) in [(1, "a"), (2, "b")] {
+            #expect(try await other.cancel(JobSelection(ids: [id])) == 1)
+            try await server.server.connectionsClosed(count: count, within: .seconds(60))
+        }
         gate.open()
         await queue.drain()
-        #expect(try await other.states() == ["a": .cancelled])
+        #expect(try await other.states() == ["a": .cancelled, "b": .cancelled])
         #expect(told.all.isEmpty)
         await other.close()
         await queue.close()

@@ -57,13 +57,19 @@ import Testing
         try expectTarget()
     }
 
-    @Test(arguments: ["small", "no ranges", "weak", "decoded"])
+    @Test(arguments: ["small", "no ranges", "weak", "decoded", "no Content-Range", "other range"])
     func aFileThatCannotBeDividedIsFetchedAtOnce(kind: String) async throws {
         let content = kind == "small" ? Self.content.prefix(2_000_000) : Self.content
         let server = StubServer { exchange in
             switch kind {
             case "no ranges": FileVersion(content).send(exchange, 200, ["ETag": "\"v1\""], content)
             case "weak": FileVersion(content, etag: "W/\"v1\"").answer(exchange)
+            case "no Content-Range" where exchange.request.headerFields["Range"] != nil:
+                FileVersion(content).send(exchange, 206, ["ETag": "\"v1\""], content.prefix(1))
+            case "other range" where exchange.request.headerFields["Range"] != nil:
+                FileVersion(content).send(
+                    exchange, 206, ["ETag": "\"v1\"", "Content-Range": "bytes 0-99/\(content.count)"],
+                    content.prefix(100))
             default: FileVersion(content).answer(exchange)
             }
         }

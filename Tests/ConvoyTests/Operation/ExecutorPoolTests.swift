@@ -87,7 +87,13 @@ import Testing
         let (ran, gate) = (EventLog<Int>(), DispatchSemaphore(value: 0))
         for number in 0..<earlierCount { pool.submit(Member { ran.record(number) }) }
         await ran.wait(count: earlierCount)
-        pool.submit(Member { gate.wait() })
+        let entered = EventLog<Void>()
+        pool.submit(
+            Member {
+                entered.record(())
+                gate.wait()
+            })
+        await entered.wait()
         for number in 1...3 { pool.submit(Member { ran.record(1_000 + number) }) }
         pool.submit(Member { ran.record(2_001) }, isFirst: true)
         pool.submit(Member { ran.record(2_002) }, isFirst: true)

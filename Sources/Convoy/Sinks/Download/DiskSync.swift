@@ -81,11 +81,13 @@ final class DiskSync: ExecutorMember {
                 PartFile.synchronize(directory: file.directory)
             }
         }
-        let goesOn = state.withLock { state in
+        let hasMore = state.withLock { state in
             state.count -= files.count
             state.isWorking = !state.waiting.isEmpty
             return state.isWorking
         }
+        // A completion may block, and must not delay the next round.
+        if hasMore { DiskExecutor.executors.submit(self) }
         for (file, result) in zip(files, results) {
             let result = result.flatMap { url -> Result<URL, RequestError> in
                 let problem = failures[file.directory] ?? 0
@@ -93,7 +95,6 @@ final class DiskSync: ExecutorMember {
             }
             file.completion(result)
         }
-        if goesOn { DiskExecutor.executors.submit(self) }
     }
 
     /// - Returns: an error number for each file; 0 for files that are on the disk.

@@ -13,12 +13,13 @@
         private struct Slot {
             /// The digest of the last line that was noted here; a second line with this digest is stored.
             var candidate: UInt64 = 0
+            /// Which slot of the pair was noted last; used in the first slot of the pair.
+            var turn = 0
             var line: [UInt8] = []
             var field: HeaderFields.Field?
         }
 
         @exclusivity(unchecked) private var slots = [Slot](repeating: Slot(), count: 64)
-        @exclusivity(unchecked) private var notedCount = 0
 
         static let mostBytes = 160
 
@@ -41,8 +42,9 @@
             var slot = Int(digest % 64)
             if slots[slot].candidate != digest { slot ^= 1 }
             guard slots[slot].candidate == digest else {
-                notedCount &+= 1
-                slots[slot ^ (notedCount & 1)].candidate = digest
+                let first = slot & ~1
+                slots[first].turn ^= 1
+                slots[first | slots[first].turn].candidate = digest
                 return
             }
             guard !field.isSecret else { return }

@@ -56,7 +56,6 @@ enum Words {
         let lines = text.split(whereSeparator: \.isNewline).map(String.init)
         return lines.dropFirst(isPlain ? 1 : 0).prefix(5).map { $0.clipped(toColumns: 200) }
     }
-
 }
 
 extension RunningTransfer.Wait {

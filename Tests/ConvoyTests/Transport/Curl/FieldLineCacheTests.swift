@@ -30,7 +30,9 @@ import Testing
 
         /// Tests that two lines with the same slots are both kept.
         @Test func twoAlternatingLinesAreBothKept() {
-            let lines = (10..<60).map { (name: "Date: \($0)", field: HeaderFields.Field(name: "Date", value: "\($0)")) }
+            let lines = (10..<80).map { number in
+                (name: "\(number)X: some value", field: HeaderFields.Field(name: "\(number)X", value: "some value"))
+            }
             for (index, first) in lines.enumerated() {
                 for second in lines[(index + 1)...] {
                     let cache = FieldLineCache()
