@@ -202,11 +202,7 @@ import Testing
                 var options = ConnectionOptions()
                 options.engineCount = 1
                 let transport = try CurlTransport(options)
-                // The wait for a timer makes libdispatch open its descriptors now. The library waits for its own first
-                // timer for 100 ms at most, so on a busy machine libdispatch could open them later.
-                await withCheckedContinuation { continuation in
-                    DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { continuation.resume() }
-                }
+                await openDescriptorsOfDispatch()
                 #expect(try await Sending(request, over: transport).error().code == .connectionFailed)
                 let openCount = openDescriptorCount()
                 var limit = rlimit(rlim_cur: UInt(openCount + 8), rlim_max: UInt(openCount + 8))

@@ -18,6 +18,16 @@ func endProcessIfStuck(after seconds: Int = 150) {
     /// fail while another thread closes a descriptor.
     func openDescriptorCount() -> Int { 1 + (Int32(0)..<4096).count { fcntl($0, F_GETFD) >= 0 } }
 
+    /// Waits for a timer, so that libdispatch opens the descriptors of its timers now.
+    ///
+    /// The library waits for its own first timer for 100 ms at most, so on a busy machine libdispatch could open them
+    /// later.
+    func openDescriptorsOfDispatch() async {
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { continuation.resume() }
+        }
+    }
+
     /// The open descriptors of this process, for a message.
     ///
     /// The function itself opens no descriptor.
