@@ -18,7 +18,7 @@ struct DescriptorLimit {
     /// The time after which one more operation may try, even if no operation has finished.
     private var wait = Duration.seconds(1)
     private var isTimed = false
-    /// How often an operation may have released descriptors, by finishing or before it waited for one.
+    /// How many times an operation may have released descriptors, by finishing or before it began to wait for one.
     private(set) var releases: UInt32 = 0
 
     /// Whether operations wait for a descriptor, or fewer may run than there are slots.

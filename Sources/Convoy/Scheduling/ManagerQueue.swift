@@ -31,7 +31,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     private let holdsBack = Atomic(false)
     private let hasBarriers = Atomic(false)
 
-    /// Called once, before the first request.
+    /// Sets the scheduler of the manager; called once, before the first request.
     func follow(_ scheduler: Scheduler) { state.withLock { $0.scheduler = scheduler } }
 
     private var scheduler: Scheduler? { state.withLock { $0.scheduler } }
@@ -46,7 +46,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
             && operation.startInline(at: moment)
     }
 
-    /// Adds a request of the manager, which has waited for its barriers; false if it has begun.
+    /// Adds a request that has already waited for its barriers; false if the request has begun.
     func add(_ operation: AnyRequestOperation) -> Bool { operation.handOver { super.addOperation($0) } }
 
     override func addOperation(_ operation: Operation) {

@@ -41,7 +41,7 @@ extension Scheduler {
         for producer in producers.withLock({ Array($0.values) }) { producer.limitHasChanged() }
     }
 
-    /// The number of unfinished operations at which a producer pauses: usually, and while slots are free.
+    /// The numbers of unfinished operations at which a producer pauses: usually, and while slots are free.
     var readAhead: (usual: Int, whileSlotsAreFree: Int) { state.withLock { $0.readAhead } }
 
     /// Whether a producer that has `count` unfinished operations makes another.
@@ -56,9 +56,10 @@ extension Scheduler {
 extension SchedulerState {
     static let minReadAhead = 128
 
-    /// The usual number is low, so that the memory of the operations stays in the processor's cache.
+    /// The numbers of unfinished operations at which a producer pauses.
     ///
-    /// The number is higher while slots are free. Otherwise operations of a slow host would keep later operations from
+    /// The usual number is low, so that the memory of the operations stays in the processor's cache. The number is
+    /// higher while slots are free. Otherwise operations of a slow host would keep later operations from
     /// free slots.
     var readAhead: (usual: Int, whileSlotsAreFree: Int) {
         let slots = 4 * min(1 << 20, limit)

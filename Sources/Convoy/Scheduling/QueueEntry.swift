@@ -136,7 +136,7 @@ final class QueueEntry {
         set { makeExtras(for: newValue)?.pass = newValue }
     }
 
-    /// The object for a new value; nil needs no object.
+    /// The object for the rarely used properties, made when the first value is set; nil before.
     private func makeExtras<Value>(for value: Value?) -> Extras? {
         if extras == nil, value != nil { extras = Extras() }
         return extras

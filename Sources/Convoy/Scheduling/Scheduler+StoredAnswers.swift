@@ -54,8 +54,8 @@ extension Scheduler {
 
     /// Whether a new request may get its response at once.
     ///
-    /// False during a suspension, a cancellation of many operations or a barrier, after a shutdown, with a limit of the
-    /// manager's own queue, or with a caller's queue.
+    /// False during a suspension, a barrier or a cancellation of many operations, and after a shutdown. Also false with
+    /// a limit of the manager's own queue, and with a caller's queue.
     private var servesAtOnce: Bool {
         guard let ownQueue, ownQueue.lastBarrier == nil else { return false }
         return state.withLock { !$0.isHoldingBack && !$0.isShutDown && !$0.isQueueLimited }

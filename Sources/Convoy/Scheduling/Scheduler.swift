@@ -173,9 +173,9 @@ final class Scheduler: OperationScheduler {
             let (operation, isNew) = (dispatch.operation, !dispatch.hasBegun)
             count += 1
             if isNew, ownQueue?.start(operation, at: dispatch.moment) == true {
-                // The manager's own queue has started it inline.
+                // The manager's own queue has started the operation inline.
             } else if isNew, dispatch.startsBeside {
-                // No queue has a member of a group or a shared transfer.
+                // The operation is in no queue: it is a shared transfer, or a member of a group in a caller's queue.
                 if !context.transport.isReentrant || !operation.startInline(at: dispatch.moment) {
                     context.taskControl.async { operation.start() }
                 }

@@ -102,11 +102,13 @@ struct SchedulerState {
 
     // MARK: Arrival and end
 
-    /// Adds an operation that was enqueued or started; its queue entry has the changes since the entry was made.
+    /// Adds an operation that was enqueued or started.
+    ///
+    /// Its queue entry already has the changes that were reported since the entry was made.
     mutating func arrived(_ queueEntry: QueueEntry, _ arrival: OperationState.Arrival) -> Effects {
         lastSequence += 1
         queueEntry.sequence = lastSequence
-        // It is over if the operation was cancelled, finished and settled before this call.
+        // The entry is over if the operation was cancelled, finished and settled before this call.
         if !queueEntry.isOver {
             let index = freeIndices.popLast() ?? queueEntries.count
             if index == queueEntries.count { queueEntries.append(nil) }
@@ -208,7 +210,7 @@ struct SchedulerState {
 
     private mutating func removeIfOver(_ queueEntry: QueueEntry) -> [@Sendable () -> Void] {
         guard queueEntry.isOver else { return [] }
-        // The caller has a reference to the operation, so this one is not the last.
+        // The caller has a reference to the operation, so this line does not release the operation under the lock.
         queueEntry.operation = nil
         let index = Int(queueEntry.index)
         guard queueEntries.indices.contains(index) else { return [] }
