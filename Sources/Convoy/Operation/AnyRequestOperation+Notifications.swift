@@ -77,13 +77,13 @@ extension AnyRequestOperation {
 }
 
 extension OperationState {
-    /// Who is notified of a change of state.
+    /// The code that is notified of a change of state.
     enum NotificationTargets {
         /// None: no code outside Convoy refers to the operation, and on Linux notifying Foundation takes five locks.
         case none
         /// Foundation: a queue, a dependent that is not a request, or a thread may wait for the operation.
         case foundation
-        /// Foundation, and observers of the library's own observation.
+        /// Foundation, and the observers that `observeState` has added.
         case observers
     }
 

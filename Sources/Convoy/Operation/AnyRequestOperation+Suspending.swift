@@ -141,7 +141,7 @@ struct SuspensionReasons: OptionSet, Sendable {
     let rawValue: UInt8
 
     static let owner = SuspensionReasons(rawValue: 1)
-    /// The group of which it is a member.
+    /// The group that has the operation as a member.
     static let group = SuspensionReasons(rawValue: 2)
 }
 

@@ -71,7 +71,9 @@ extension AnyRequestOperation {
         return true
     }
 
-    /// Builds the request if necessary, which is user code for a serial executor, and checks it.
+    /// Builds the request if necessary, and checks it.
+    ///
+    /// Building runs user code, so the caller then uses the serial executor.
     func prepare() -> OperationState.Readiness? {
         let (given, readiness) = state.withLock { ($0.requestPlan, $0.readiness) }
         guard var requestPlan = given, readiness == nil else { return readiness }

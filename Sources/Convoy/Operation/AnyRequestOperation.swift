@@ -140,7 +140,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         } else {
             return true
         }
-        // Another thread may have made it ready since. Foundation would store the old value after the new one.
+        // Another thread may have made the operation ready since, so the value is read again. Otherwise Foundation
+        // would store the old value after the new one.
         return super.isReady && !isBlocked
     }
 

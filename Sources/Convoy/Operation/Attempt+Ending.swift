@@ -104,7 +104,9 @@ extension Attempt {
         sink.finish { self.moveToDestination($0, head, received) }
     }
 
-    /// Moves a body to its destination that was kept in memory because another attempt might have followed.
+    /// Writes a body to its destination, after the decision that no other attempt follows.
+    ///
+    /// Until that decision, the attempt has kept the body in memory.
     private func moveToDestination(
         _ kept: Result<ReceivedBody, RequestError>, _ head: ResponseHead, _ received: Receiving
     ) {

@@ -86,9 +86,9 @@ final class Attempt: TransportClient {
 
     /// Ends the attempt: later data is dropped, and the sink discards its data.
     ///
-    /// - Parameter afterwards: called when the sink has finished this, or at once without a sink. If the transport's
-    ///   thread is writing, the sink and this call wait for that write. So nothing is written to the file after a
-    ///   cancelled download has reported its outcome.
+    /// - Parameter afterwards: called when the sink has discarded its data, or at once without a sink. If the
+    ///   transport's thread is writing, the sink discards its data after that write. So nothing is written to the file
+    ///   after a cancelled download has reported its outcome.
     func close(_ afterwards: (@Sendable () -> Void)? = nil) {
         let (sink, isBusy) = receiving.withLock { receiving -> ((any BodySink)?, Bool) in
             receiving.isOver = true

@@ -111,8 +111,9 @@ struct OperationState: ~Copyable {
     /// Nil if the operation has been assigned to a manager before. Also nil if it has been started, or with `isStarted`
     /// if it is not executing.
     ///
-    /// - Parameter defaults: those for a plain request, which is prepared here if it has no dependencies. With a cache,
-    ///   only a request that was prepared for the lookup is.
+    /// - Parameter defaults: the defaults for a plain request, which this method prepares if it has no dependencies;
+    ///   nil for any other request. With a cache, the method prepares nothing, and uses the request that was prepared
+    ///   for the lookup, if there is one.
     mutating func arrive(
         at scheduler: any OperationScheduler, _ queueEntry: QueueEntryReference, _ now: ContinuousClock.Instant,
         preparing defaults: RequestDefaults? = nil, isStarted: Bool = false
@@ -167,7 +168,7 @@ struct OperationState: ~Copyable {
     /// Whether a monitor or a reader of `events` observes the operation; progress alone needs no order among events.
     var isWatched: Bool { isMonitored || registry?.value.events != nil }
 
-    /// Makes the operation notify the graph when it finishes; false if it has finished without that.
+    /// Makes the operation notify the graph when it finishes; false if it has finished without notifying the graph.
     mutating func joinGraph() -> Bool {
         if !machine.delivery.hasNotifiedEnd { hasEdges = true }
         return hasEdges

@@ -47,7 +47,9 @@ extension OperationStateMachine {
         case delivery(HandlerDelivery.Event)
     }
 
-    /// A slot of the manager, of which the operation may hear after it was used or released.
+    /// A slot of the manager.
+    ///
+    /// The operation may be notified of a slot that it has already used or released.
     struct Slot: Hashable, Sendable {
         /// The slot's number among the slots of the operation, from 1.
         let number: UInt32

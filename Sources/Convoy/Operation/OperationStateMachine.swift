@@ -70,7 +70,7 @@ struct OperationStateMachine: Hashable, Sendable {
     private(set) var isQueued = false
     /// A slot that arrived before `queued`: a slot that was released, or the requested one.
     private(set) var offeredSlot: Slot?
-    /// Whether a suspension has made the operation idle: its slot may be released, and bytes need another.
+    /// Whether a suspension has made the operation idle: its slot may be released, and it needs another to move bytes.
     private(set) var awaitsSlot = false
     /// Whether the running attempt was suspended before its task was made.
     private(set) var isResting = false

@@ -37,7 +37,9 @@ package protocol CacheEngine: AnyObject, Sendable {
     /// - Thread: any. The method reads no file, but a store on disk reads the inode number of its index.
     func answer(_ query: CacheQuery) -> CacheAnswer
     func countHit(_ answer: StoredAnswer, bytes: Int64)
-    /// The lookup of a request for which the cache certainly has no response, as cheap as ``answer(_:)``; else nil.
+    /// The exchange for a request for which the cache certainly has no response; nil if the cache may have one.
+    ///
+    /// The call is as cheap as ``answer(_:)``.
     func recall(_ query: CacheQuery) -> (any CacheExchange)?
 }
 
@@ -101,7 +103,7 @@ package struct CacheQuery: Sendable {
 package protocol CacheExchange: AnyObject, Sendable {
     /// Whether a stored response satisfies the request without the network, and so without a slot.
     var answers: Bool { get }
-    /// Whether the stored response still satisfies the request, or has become stale since the lookup.
+    /// Whether the stored response still satisfies the request; false if it has become stale since the lookup.
     var stillAnswers: Bool { get }
     /// Whether to refresh the response in the background; true for one exchange of a key at a time.
     var wantsRefresh: Bool { get }
