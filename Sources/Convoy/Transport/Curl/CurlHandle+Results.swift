@@ -47,7 +47,7 @@
         func measure(_ metrics: inout TransferMetrics, _ session: TLSSession?) {
             var found = convoy_measurements()
             convoy_measure(easy, &found)
-            // libcurl counts no connection either if it could not connect.
+            // libcurl also counts no connection if it could not connect.
             metrics.isReusedConnection = found.connections == 0 && (found.request_bytes > 0 || found.first_byte > 0)
             if !metrics.isReusedConnection {
                 metrics.nameLookup = .microseconds(found.name_lookup)

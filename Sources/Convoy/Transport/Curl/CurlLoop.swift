@@ -82,7 +82,8 @@
             self.multi = multi
             self.options = options
             trustFile = options.trustFile
-            // An eighth of the free descriptors, because libcurl closes an idle connection only for a new request.
+            // The limit is an eighth of the free descriptors, because libcurl closes an idle connection only for a new
+            // request.
             keptLimit = max(2, min(Self.mostKept, FileDescriptors.freeCount / 8))
         }
 
@@ -149,13 +150,14 @@
             }
             let start = ContinuousClock.now
             let wanted = isIdle ? options.idleConnectionTime : nextTimeCheck.map { $0 - start } ?? .seconds(60)
-            // Limited to a day, because the idle time may have any length.
+            // The wait is limited to a day, because the idle time may have any length.
             let time = max(.zero, min(wanted, .seconds(86_400)))
             var sleep = time
             if hasWatched {
                 var due = -1
                 curl_multi_timeout(multi, &due)
-                // Two milliseconds longer, because libcurl checks the timeout only once and with another clock.
+                // The sleep exceeds libcurl's timeout by two milliseconds, because libcurl checks the timeout only
+                // once and with another clock.
                 if due >= 0 { sleep = min(sleep, .milliseconds(due > 0 ? due + 2 : 0)) }
                 if !isIdle { sleep = min(sleep, max(.zero, nextPlainLook - start)) }
             } else if shareableCount > 0 {
@@ -195,7 +197,7 @@
                 guard let time = transfer.checkTime(now) else { continue }
                 next = next.map { min($0, time) } ?? time
             }
-            // At most every two milliseconds, because each check visits all transfers.
+            // Checks are at least two milliseconds apart, because each check visits all transfers.
             nextTimeCheck = next.map { max($0, now + .milliseconds(2)) }
         }
 

@@ -9,7 +9,8 @@
         enum Veto {
             /// Another transfer is opening a connection to the same server.
             case isOpening
-            /// This handle has already sent the request. Another handle, whose count of tries is zero, repeats it.
+            /// This handle has already sent the request. Another handle repeats it, because libcurl counts the
+            /// repetitions of each handle.
             case wasSent
         }
 
