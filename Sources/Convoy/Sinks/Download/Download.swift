@@ -18,7 +18,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         var asksForChange = false
     }
 
-    /// A loss of fewer bytes does not justify a record file.
+    /// Fewer bytes than this do not justify a record, a checkpoint or a segment of their own.
     static let smallBytes: Int64 = 1 << 20
     /// The number of bytes between two checkpoints, at which everything is synchronised.
     static let checkpointBytes: Int64 = 64 << 20
@@ -104,7 +104,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         _ request: PreparedRequest, asksForWhole: Bool,
         _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void
     ) {
-        // Begins before received bodies are written, so that the network has work meanwhile.
+        // This code runs before the waiting writes of other downloads, so that the network has work meanwhile.
         executor.async(isFirst: true) {
             let result: Result<DownloadBeginning, RequestError>
             do throws(RequestError) {

@@ -60,8 +60,8 @@ enum DownloadAnswer: Hashable, Sendable {
         case (206, let point?):
             self = isRefused ? .refused : Self.partial(head, continuing: point)
         case (200, let point?) where !isRefused && Self.isRange(head):
-            // `Content-Range` has no meaning with status 200 (RFC 9110, section 14.4). But the body is the named range,
-            // not the complete file.
+            // `Content-Range` has no meaning with status 200 (RFC 9110, section 14.4). But the body is the range that
+            // the field names, not the complete file.
             self = Self.partial(head, continuing: point)
         case (416, let point?):
             self = Self.unsatisfied(head, continuing: point)

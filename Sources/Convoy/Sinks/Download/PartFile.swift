@@ -23,7 +23,7 @@ final class PartFile {
     private(set) var descriptor: Int32
     /// Whether a rename has given the file its final name.
     ///
-    /// No download locks a final name.
+    /// ``close()`` does not unlock such a file, because no download locks a file by its final name.
     var isRenamed = false
     /// The file system and the inode of the part, which identify the file while it is open.
     private let (device, inode): (dev_t, ino_t)

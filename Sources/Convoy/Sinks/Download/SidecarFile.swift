@@ -60,7 +60,7 @@ struct SidecarFile<Record: SidecarRecord> {
             throw .file("could not be read", path, errno)
         }
         defer { close(descriptor) }
-        // One byte more than the limit, to detect a longer file.
+        // The buffer is one byte larger than the limit, to detect a longer file.
         var bytes = [UInt8](repeating: 0, count: limitBytes + 1)
         var count = 0
         while count < bytes.count {
