@@ -47,7 +47,7 @@ final class BatchRun: Producer {
 
     /// Continues to read the source if the batch has room now.
     ///
-    /// Otherwise sets the numbers of unfinished members at which the source continues.
+    /// Otherwise the method sets the numbers of unfinished members at which the source continues.
     func limitHasChanged() {
         let (window, wideWindow) = scheduler.readAhead
         let (room, looksForSlots) = state.withLock { state -> (CheckedContinuation<Bool, Never>?, Bool) in
@@ -222,7 +222,7 @@ final class BatchRun: Producer {
 
     private func watch(_ member: BatchMember, _ operation: AnyRequestOperation) {
         operation.observeProgress { self.moved(member, $0) }
-        // Counts the bytes that moved before.
+        // Counts the bytes that the member moved before it was observed.
         moved(member, operation.progress)
     }
 
