@@ -4,7 +4,7 @@ import Foundation
 
 /// The columns of new jobs, as arrays for `unnest`.
 enum PostgresJobs {
-    /// The columns of the job's row.
+    /// The columns for the table `convoy_jobs`.
     static func columns(_ jobs: [Job]) -> [PostgresValue] {
         [
             .texts(jobs.map(\.id)), .texts(jobs.map(\.kind)), .ints(jobs.map { Int64($0.priority.rawValue) }),
@@ -15,7 +15,7 @@ enum PostgresJobs {
         ]
     }
 
-    /// The columns of the job's request.
+    /// The columns for the table `convoy_contents`.
     static func contents(_ jobs: [Job]) throws -> [PostgresValue] {
         [
             .texts(jobs.map(\.request.method.rawValue)), .texts(jobs.map(\.request.url.absoluteString)),

@@ -118,8 +118,7 @@ struct PostgresRules {
 
     /// Computes all holds of added or moved jobs.
     ///
-    /// For other jobs of the given groups and keys, computes only the hold
-    /// by group or by key.
+    /// For other jobs of the given groups and keys, the method computes only the hold by group or by key.
     ///
     /// - Parameters:
     ///   - positions: the added or moved jobs. Their groups and keys are locked.

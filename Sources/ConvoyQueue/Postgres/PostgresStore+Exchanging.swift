@@ -191,7 +191,7 @@ extension PostgresRules {
     }
 
     static func microseconds(_ duration: Duration) -> Int64 {
-        // Limited to a thousand years.
+        // The duration is limited to a thousand years, because an overflowing product would trap.
         let (seconds, rest) = min(max(duration, .zero), .seconds(31_556_952_000)).components
         return seconds * 1_000_000 + rest / 1_000_000_000_000
     }

@@ -103,7 +103,7 @@ extension SQLiteWorker {
         var status = QueueStatus()
         for row in rows {
             status.counts[row.kind, default: [:]][row.state, default: 0] += row.count
-            // The tally also counts claimed jobs as waiting.
+            // The table `tally` counts claimed jobs as waiting, so they are subtracted here.
             if row.state == .claimed { status.counts[row.kind, default: [:]][.waiting, default: 0] -= row.count }
         }
         return QueueStatus(counts: status.counts.mapValues { $0.filter { $0.value != 0 } })

@@ -70,7 +70,7 @@ final class SQLiteWorker: @unchecked Sendable {
 
     /// Runs a transaction.
     ///
-    /// After the commit, removes the files in `removals`.
+    /// After the commit, the method removes the files in `removals`.
     func transaction<Value>(_ body: () throws(QueueError) -> Value) throws(QueueError) -> Value {
         removals = []
         let value: Value

@@ -137,8 +137,8 @@ extension DurableQueue {
 
     /// The maximum number of claimed jobs of one host.
     ///
-    /// It is four times the number that the manager sends at once, or an eighth of all claims if that is more, so that
-    /// sending continues during an exchange. It is at most three quarters of all claims.
+    /// It is four times the number that the manager sends at once, so that sending continues during an exchange. It is
+    /// an eighth of all claims if that is more, and at most three quarters of all claims.
     var maxPerHost: Int {
         let all = configuration.maxClaimedJobCount
         // Both limits may be `Int.max`, so the products are computed without overflow.

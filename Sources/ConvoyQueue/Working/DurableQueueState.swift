@@ -202,8 +202,8 @@ struct DurableQueueState {
             mustSettle = true
             return .withOthers
         }
-        // The outcomes are written at once when they are a quarter of the limit. They are also written at once when at
-        // most as many jobs are running as have ended, because the manager would soon have nothing to send.
+        // The outcomes are written at once when they are a quarter of the limit. They are also written at once when no
+        // more jobs are running than have ended, because the manager would soon have nothing to send.
         if settlements.count >= min(limit / 4, inFlight.count) { mustSettle = true }
         return mustSettle ? .now : settlements.count == 1 ? .soon : .withOthers
     }
