@@ -1,4 +1,4 @@
-// Requests without an output, and requests for calls that name no output type.
+// Requests without an output, and factories for code that does not name an output type.
 import Foundation
 
 extension Request where Output == Void {

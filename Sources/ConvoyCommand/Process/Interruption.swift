@@ -60,7 +60,7 @@ final class Interruption: Sendable {
 
     /// Sets how long a cancelled run may take before the process exits.
     ///
-    /// Has no effect after the first reason.
+    /// The call has no effect once the run has been stopped for a reason.
     func allow(seconds: UInt32) { state.withLock { $0.patience = seconds } }
 
     /// Stops the run for a reason.
