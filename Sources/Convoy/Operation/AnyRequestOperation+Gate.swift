@@ -106,7 +106,8 @@ extension AnyRequestOperation {
 
 /// The operations of swift-corelibs-foundation that a request refers to.
 ///
-/// Used only under the operation's lock. The class is not `Sendable`, so the compiler prevents its use outside the lock.
+/// Used only under the operation's lock. The class is not `Sendable`, so the compiler prevents its use outside the
+/// lock.
 final class FoundationRelatives {
     /// The closed gate and the last opened gate; see ``AnyRequestOperation/notifyByGate()``.
     var (gate, openedGate): (Operation?, Operation?)

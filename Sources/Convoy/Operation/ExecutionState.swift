@@ -7,7 +7,8 @@ import Foundation
 
 /// The part of an operation's state that is made at its start, or at its outcome if that is earlier.
 ///
-/// Used only under the operation's lock. The class is not `Sendable`, so the compiler prevents its use outside the lock.
+/// Used only under the operation's lock. The class is not `Sendable`, so the compiler prevents its use outside the
+/// lock.
 final class ExecutionState {
     // Unchecked: the operation's lock excludes other accesses.
     @exclusivity(unchecked) var timings: Timings
