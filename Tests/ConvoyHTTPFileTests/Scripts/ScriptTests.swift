@@ -199,7 +199,7 @@ import Testing
         }
         try read(1_000)
         #expect(throws: Problem.self) { try read(1_001) }
-        #expect(throws: Problem.self) { try read(100_000) }
+        #expect(throws: Problem.self) { try read(10_000) }
     }
 
     @Test func everyBeginningOfAScriptIsReadOrRefused() throws {
