@@ -136,8 +136,11 @@ extension AnyRequestOperation {
         let spent = "\((timings.executed ?? .zero).shortText)\(waited)\(count)"
         // The message of an error says what failed, so the line adds only the code and the times.
         if let error { return "\(error.code): \(error.message) (\(spent))" }
-        let source = attempts.last?.isFromCache == true ? " from the cache" : ""
-        return "\(attempts.last?.statusCode ?? 0), \(progress.download.completedBytes) bytes\(source) in \(spent)"
+        // A group sends nothing, and a download whose file exists may send nothing.
+        guard let last = attempts.last, let statusCode = last.statusCode else { return "nothing was sent, in \(spent)" }
+        let (source, progress) = (last.isFromCache ? " from the cache" : "", progress)
+        let resumed = progress.resumedBytes > 0 ? ", \(progress.resumedBytes) of them resumed," : ""
+        return "\(statusCode), \(progress.download.completedBytes) bytes\(resumed)\(source) in \(spent)"
     }
 }
 

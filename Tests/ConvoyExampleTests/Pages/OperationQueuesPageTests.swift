@@ -29,4 +29,21 @@ import Testing
         }
         #expect(cleanUp.isFinished)
     }
+
+    @Test func theStateIsObserved() async throws {
+        let stub = StubTransport()
+        stub.route("/page", replies: .status(200))
+        let manager = RequestManager(
+            queue: OperationQueue(),
+            configuration: .init(baseURL: URL(string: "http://example.com"), transport: .custom(stub)))
+        let finished = AsyncStream<Bool>.makeStream()
+        let request = manager.operation(Request<Data>.get("page"))
+        let observation = request.observeState(\.isFinished, options: .new) { [weak request] _, change in
+            print(change.newValue ?? false, request?.error?.message ?? "no error")
+            finished.continuation.yield(change.newValue ?? false)
+        }
+        manager.enqueue(request)
+        #expect(await finished.stream.first { _ in true } == true)
+        observation.invalidate()
+    }
 }

@@ -69,6 +69,29 @@ import Testing
         }
     }
 
+    @Test func aResumedFileAndAnExistingFileSayWhatWasReceived() async throws {
+        let (log, directory) = (EventLog<Line>(), try TemporaryDirectory())
+        let version = FileVersion(FileVersion.seeded(1, byteCount: 300_000))
+        let attempts = Locked(0)
+        let server = StubServer { exchange in
+            let isFirst = attempts.withLock { attempts in
+                attempts += 1
+                return attempts == 1
+            }
+            version.answer(exchange, sending: isFirst ? 100_000 : .max, thenFailing: isFirst ? .cut : nil)
+        }
+        let clock = VirtualClock()
+        let manager = server.manager(monitors: [monitor(log, .info)], clock: clock) { configuration in
+            configuration.retries = RetryPolicy(maxRetries: 1, baseDelay: .zero)
+        }
+        let request = Request.stub("file").saved(to: directory.file("target"), existing: .skip)
+        _ = try await manager.send(request)
+        _ = try await manager.send(request)
+        let lines = await log.wait(count: 3).map(\.text)
+        #expect(lines[1].contains(": 206, 300000 bytes, 100000 of them resumed, in 0 ms"), "\(lines)")
+        #expect(lines[2].contains(": nothing was sent, in 0 ms"), "\(lines)")
+    }
+
     @Test func failuresAreErrorsAndCancellationsAreNot() async {
         let (server, log) = (StubServer.held(), EventLog<Line>())
         let manager = server.manager(monitors: [monitor(log, .info)])
