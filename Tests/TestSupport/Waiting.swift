@@ -86,32 +86,31 @@ package final class LeakCheck: @unchecked Sendable {
     }
 }
 
-/// Yields until a condition is true that no event announces, or the time is over.
-///
-/// After 1,000 turns the function checks only once each millisecond, because spinning would slow down the awaited
-/// code.
-package func turns(within bound: Duration, until isTrue: () -> Bool) async {
-    let deadline = ContinuousClock.now + bound
-    var count = 0
-    while !isTrue(), ContinuousClock.now < deadline {
-        count += 1
-        if count < 1_000 { await Task.yield() } else { await nextLook() }
-    }
-}
-
-/// Checks a condition once each millisecond until it is true, and records an issue after `bound`.
+/// Checks a condition, which no event announces, until it is true; records an issue after `bound`.
 package func look(
     within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation,
     until isTrue: () async throws -> Bool
 ) async rethrows {
-    let end = ContinuousClock.now + bound
+    guard try await !turns(within: bound, until: isTrue) else { return }
+    Issue.record("the condition was not true within \(bound)", sourceLocation: sourceLocation)
+}
+
+/// Checks a condition until it is true or the time is over.
+///
+/// After 1,000 turns the function checks only once each millisecond, because spinning would slow down the awaited
+/// code.
+///
+/// - Returns: whether the condition was true.
+@discardableResult
+package func turns(within bound: Duration, until isTrue: () async throws -> Bool) async rethrows -> Bool {
+    let deadline = ContinuousClock.now + bound
+    var count = 0
     while try await !isTrue() {
-        guard .now < end else {
-            Issue.record("it did not come to pass within \(bound)", sourceLocation: sourceLocation)
-            return
-        }
-        await nextLook()
+        guard .now < deadline else { return false }
+        count += 1
+        if count < 1_000 { await Task.yield() } else { await nextLook() }
     }
+    return true
 }
 
 private func nextLook() async {

@@ -169,7 +169,7 @@ import Testing
         box.withLock { $0 = manager }
         let operations = (0..<400).map { manager.enqueue(Request.stub("\($0)")) }
         await gate.arrivals.wait()
-        await turns(within: .seconds(180)) { manager.why(operations[399]).contains("fewer requests") }
+        await look { manager.why(operations[399]).contains("fewer requests") }
         gate.open()
         for operation in operations { _ = try await operation.response() }
         box.withLock { $0 = nil }

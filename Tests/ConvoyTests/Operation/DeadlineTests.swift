@@ -52,8 +52,7 @@ import Testing
             "\(error?.message ?? "")")
         #expect(error?.attempts.map(\.failure) == [.deadlineExceeded])
         await manager.drain()
-        await turns(within: .seconds(180)) { exchange.isCancelled }
-        #expect(exchange.isCancelled)
+        await look { exchange.isCancelled }
     }
 
     @Test func aRetryThatWouldComeTooLateIsNotWaitedFor() async {
@@ -95,7 +94,7 @@ import Testing
                 "2: GET http://stub/b (503 after 1.0 s), then a retry after 2.0 s",
             ])
         await manager.drain()
-        await turns(within: .seconds(180)) { third.isCancelled }
+        await look { third.isCancelled }
     }
 
     @Test func aHostOnHoldUntilAfterItIsNotWaitedFor() async {

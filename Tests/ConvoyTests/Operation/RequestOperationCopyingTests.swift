@@ -103,6 +103,6 @@ import Testing
         await server.exchanges.wait(count: 3)[2].answer(200)
         await manager.drain()
         #expect(server.paths == ["/a", "/b", "/c"])
-        await turns(within: .seconds(60)) { lines.events.contains { $0.contains("cannot run twice") } }
+        await look { lines.events.contains { $0.contains("cannot run twice") } }
     }
 }

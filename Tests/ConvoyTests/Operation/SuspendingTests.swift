@@ -26,7 +26,7 @@ import Testing
         other.answer(200)
         _ = try await second.response()
         if pausesInPlace {
-            await turns(within: .seconds(30)) { !exchange.isSuspended }
+            await look { !exchange.isSuspended }
             exchange.answer(200)
         } else {
             await server.exchanges.wait(count: 3)[2].answer(200)
@@ -112,7 +112,7 @@ import Testing
         #expect(manager.why(first) == "waits for http://stub:80: 1 running there, its limit")
         server.exchanges.events[1].answer(200)
         _ = try await second.response()
-        await turns(within: .seconds(30)) { !server.exchanges.events[0].isSuspended }
+        await look { !server.exchanges.events[0].isSuspended }
         server.exchanges.events[0].answer(200)
         await server.exchanges.wait(count: 3)[2].answer(200)
         _ = (try await first.response(), try await third.response())

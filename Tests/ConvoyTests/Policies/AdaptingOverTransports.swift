@@ -35,7 +35,7 @@ extension RequestManager {
             let why = self.why(operation)
             return why.hasSuffix("waits for an interceptor") || why.hasPrefix("is deciding what follows")
         }
-        await turns(within: .seconds(180)) { operations.allSatisfy(isIntercepted) }
+        await look { operations.allSatisfy(isIntercepted) }
         let others = operations.filter { !isIntercepted($0) }.prefix(3).map(why)
         #expect(others.isEmpty, sourceLocation: sourceLocation)
     }

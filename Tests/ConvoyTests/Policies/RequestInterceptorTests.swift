@@ -246,7 +246,7 @@ final class Turnstile: Sendable {
         let other = manager.enqueue(Request.stub("b"))
         let exchange = await server.exchanges.wait()[0]
         gate.open()
-        await turns(within: .seconds(180)) { manager.why(adapted).contains("slot:") }
+        await look { manager.why(adapted).contains("slot:") }
         version.withLock { $0 = 2 }
         exchange.answer(200)
         await server.exchanges.wait(count: 2)[1].answer(200)

@@ -142,7 +142,7 @@ import Testing
             if schedule.hasKey { request = request.idempotencyKey("key") }
             let operation = manager.enqueue(request)
             // Time advances only when the operation waits for another attempt.
-            await turns(within: .seconds(180)) {
+            await look {
                 if manager.why(operation).contains(" in ") || manager.why(operation).contains("on hold") {
                     clock.advanceToNext()
                 }

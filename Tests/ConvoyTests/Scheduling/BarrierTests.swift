@@ -212,8 +212,7 @@ import Testing
                 if round % 2 == 0 { queue.cancelAllOperations() }
                 queue.isSuspended = false
             }
-            await turns(within: .seconds(20)) { queue.operationCount == 0 }
-            #expect(queue.operationCount == 0)
+            await look { queue.operationCount == 0 }
         }
         await check.expectAllGone()
     }

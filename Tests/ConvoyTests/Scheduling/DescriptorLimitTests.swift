@@ -122,7 +122,7 @@ import Testing
         server.capacity.withLock { $0 = 8 }
         let third = manager.operation(Request<Data>.stub("third"))
         manager.enqueue(third)
-        await turns(within: .seconds(30)) {
+        await look {
             clock.advanceToNext()
             return server.admitted.count >= 3
         }
@@ -135,7 +135,7 @@ import Testing
         let (server, clock) = (ScarceServer(1), VirtualClock())
         let manager = manager(server, clock: clock)
         let (endless, short) = await shortage(in: manager, server)
-        await turns(within: .seconds(30)) {
+        await look {
             clock.advanceToNext()
             return short.result != nil
         }
@@ -164,7 +164,7 @@ import Testing
         _ = await server.admitted.wait(count: 1)
         let others = (0..<3).map { manager.operation(Request<Data>.stub("\($0)")) }
         for other in others { manager.enqueue(other) }
-        await turns(within: .seconds(120)) { manager.why(others[0]).contains("waits for a file descriptor") }
+        await look { manager.why(others[0]).contains("waits for a file descriptor") }
         #expect(manager.why(others[0]) == "is executing, attempt 2 waits for a file descriptor")
         others[0].cancel()
         server.answerOne()

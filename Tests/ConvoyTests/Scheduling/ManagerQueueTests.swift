@@ -70,7 +70,7 @@ import Testing
         for exchange in exchanges.prefix(2) { exchange.answer(200) }
         await server.exchanges.wait(count: 3)[2].answer(200)
         await manager.drain()
-        await turns(within: .seconds(60)) { manager.queue.operationCount == 0 }
+        await look { manager.queue.operationCount == 0 }
         #expect(manager.queue.operations == [])
     }
 
@@ -110,8 +110,7 @@ import Testing
         let seen = await counts.wait(count: 6)
         #expect(seen.allSatisfy { (1...(isOwn ? 3 : 6)).contains($0) }, "\(seen)")
         #expect(await log.wait() == ["6"])
-        await turns(within: .seconds(60)) { manager.queue.operationCount == 0 }
-        #expect(manager.queue.operationCount == 0)
+        await look { manager.queue.operationCount == 0 }
         server.shutDown()
     }
 
@@ -144,7 +143,7 @@ import Testing
         let held = await server.exchanges.wait()[0]
         manager.queue.addBarrierBlock { log.record("barrier") }
         async let second = manager.send(.stub("b"))
-        await turns(within: .seconds(60)) { manager.operations.count == 2 }
+        await look { manager.operations.count == 2 }
         #expect(server.exchanges.count == 1)
         held.answer(200)
         await server.exchanges.wait(count: 2)[1].answer(200)

@@ -148,8 +148,7 @@ final class QueueWorld: Sendable {
         _ what: String, within bound: Duration = QueueWorld.bound,
         sourceLocation: SourceLocation = #_sourceLocation, _ isTrue: () -> Bool
     ) async throws {
-        await turns(within: bound, until: isTrue)
-        guard !isTrue() else { return }
+        guard await !turns(within: bound, until: isTrue) else { return }
         let events = board.events
         let told = events.count > 60 ? "\(events.count) events" : "\(events)"
         Issue.record("\(promise), \(subject): not \(what): \(told)", sourceLocation: sourceLocation)
@@ -209,8 +208,8 @@ final class QueueWorld: Sendable {
             manager?.isSuspended = false
         }.start()
         if operations.allSatisfy(\.isFinished) { return }
-        await turns(within: .seconds(1)) { operations.allSatisfy(\.isFinished) }
-        if !operations.allSatisfy(\.isFinished) { Self.remains.withLock { $0 += operations } }
+        let isClear = await turns(within: .seconds(1)) { operations.allSatisfy(\.isFinished) }
+        if !isClear { Self.remains.withLock { $0 += operations } }
     }
 }
 

@@ -55,7 +55,7 @@ import Testing
             await manager.drain()
             isOver.withLock { $0 = true }
         }()
-        await turns(within: .seconds(30)) {
+        await look {
             clock.advanceToNext()
             return isOver.withLock { $0 }
         }
@@ -102,7 +102,7 @@ import Testing
         second.dependenciesChanged()
         queue.isSuspended = false
         manager.enqueue(first)
-        await turns(within: .seconds(20)) { second.isFinished }
+        await look { second.isFinished }
         #expect(server.paths == ["/first", "/second"])
         manager.cancelAll()
     }

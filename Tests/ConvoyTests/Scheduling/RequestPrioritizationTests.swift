@@ -33,7 +33,7 @@ import Testing
         await server.exchanges.wait(count: 2)
         clock.advanceToNext()
         // The scheduler gives this reason after it has received the retry.
-        await turns(within: .seconds(60)) { manager.why(first).hasPrefix("waits for a slot: 1 running") }
+        await look { manager.why(first).hasPrefix("waits for a slot: 1 running") }
         for count in 2...5 { await server.exchanges.wait(count: count)[count - 1].answer(200) }
         #expect(server.paths == ["/first", "/a", "/first", "/c", "/b"])
         await manager.drain()

@@ -21,7 +21,7 @@
                 let before = Resources.now
                 for _ in 0..<10 { await Self.round(server, directory) }
                 // Dispatch ends idle threads with a delay, so the test waits for up to 180 seconds.
-                await turns(within: .seconds(180)) { Resources.now.threads <= before.threads + 16 }
+                await look { Resources.now.threads <= before.threads + 16 }
                 let after = Resources.now
                 // The transport may keep up to twelve connections open. Each has two descriptors in this process, one
                 // of the client and one of the server. A leak would be thousands.

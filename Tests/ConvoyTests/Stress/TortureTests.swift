@@ -116,7 +116,7 @@ import Testing
     }
 
     private func expectNothingLeft(_ check: LeakCheck, _ plan: TorturePlan) async {
-        await turns(within: .seconds(120)) { check.aliveCount == 0 }
+        await look { check.aliveCount == 0 }
         #expect(check.aliveCount == 0, "of \(check.watchedCount), \(plan.label)")
     }
 }

@@ -47,7 +47,7 @@ import Testing
         Task {
             await world.manager.drain()
             await offPool { for queue in world.queues { queue.waitUntilAllOperationsAreFinished() } }
-            await turns(within: .seconds(20)) { world.hasEnded }
+            await look { world.hasEnded }
             ends.record(())
         }
         await ends.wait(within: .seconds(30))
@@ -60,7 +60,7 @@ import Testing
         world.expectAllTold()
         let check = world.check
         world.forget()
-        await turns(within: .seconds(60)) { check.aliveCount == 0 }
+        await look { check.aliveCount == 0 }
         #expect(check.aliveCount == 0, "of \(check.watchedCount), \(world.label)")
         return true
     }

@@ -40,7 +40,7 @@ import Testing
                 ) { reader.append($0) }
                 reader.write = { [weak process] in process?.write($0) }
                 var isListening = false
-                await turns(within: .seconds(60)) {
+                await look {
                     isListening = LoopbackConnection(port: UInt16(clamping: port)) != nil
                     return isListening
                 }

@@ -54,9 +54,9 @@ import Testing
             let task = try Self.transport.get().makeTask(for: prepared, client: client)
             task.resume()
             func received() -> [RecordingClient.Call] { client.calls.events.filter { $0.isReceived } }
-            await turns(within: .seconds(30)) { received().count >= 2 }
+            await look { received().count >= 2 }
             server.write(HTTP2Server.resetWithoutError(1))
-            await turns(within: .seconds(30)) { received().count >= 3 }
+            await look { received().count >= 3 }
             #expect(received() == [.head(200), .data(Data("ok".utf8)), .end(nil)])
         }
     }

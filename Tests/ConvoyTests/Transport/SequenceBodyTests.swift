@@ -195,7 +195,7 @@
                     return ScriptedInput(Data(count: 2_000_000), calls: calls)
                 }
                 _ = try await Sending(request).result()
-                await turns(within: .seconds(180)) { calls.events.count { $0.hasPrefix("close") } > before }
+                await look { calls.events.count { $0.hasPrefix("close") } > before }
                 #expect(calls.events.count { $0.hasPrefix("close") } == before + 1)
             }
             #expect(calls.events.contains { $0.hasPrefix("make") && !$0.isEmpty })

@@ -133,7 +133,7 @@ import Testing
         stub.route("/a", replies: .never)
         let manager = RequestManager(configuration: .init(transport: .custom(stub)))
         let operation = manager.enqueue(Request<Data>.get("http://stub/a"))
-        await turns(within: .seconds(60)) { !stub.calls.isEmpty }
+        await look { !stub.calls.isEmpty }
         #expect(operation.result == nil)
         operation.cancel()
         let error = await #expect(throws: RequestError.self) { try await operation.response() }

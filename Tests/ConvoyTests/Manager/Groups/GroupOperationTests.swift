@@ -220,7 +220,7 @@ import Testing
         }
         group.suspend()
         manager.enqueue(group)
-        await turns(within: .seconds(60)) { manager.why(group) == "waits for its owner: it is suspended" }
+        await look { manager.why(group) == "waits for its owner: it is suspended" }
         #expect(!group.isExecuting)
         group.resume()
         let exchange = await server.exchanges.wait()[0]

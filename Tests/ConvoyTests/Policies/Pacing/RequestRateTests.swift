@@ -133,7 +133,7 @@ import Testing
         }
         try await manager.send(.stub("first"))
         let late = manager.enqueue(Request.stub("late").deadline(.seconds(59)))
-        await turns(within: .seconds(60)) { late.result != nil }
+        await look { late.result != nil }
         #expect(late.error?.code == .deadlineExceeded)
         let words = "at most 1 request in \(Duration.seconds(60).words)"
         #expect(
@@ -161,7 +161,7 @@ import Testing
         let last = manager.enqueue(.stub("last"))
         gate.signal()
         for operation in sent { _ = try await operation.response() }
-        await turns(within: .seconds(60)) { early.allSatisfy(\.isFinished) }
+        await look { early.allSatisfy(\.isFinished) }
         #expect(manager.why(last).contains("1 request in") && server.exchanges.count == 5)
         clock.advance(by: .seconds(1))
         _ = try await last.response()

@@ -29,7 +29,7 @@ import Testing
         exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: 300_000))
         let first = isAtTheEnd ? 300_000 : 100_000
         exchange.send(content.prefix(first))
-        await turns(within: .seconds(180)) { partBytes() == first }
+        await look { partBytes() == first }
         try setLength(count)
         if !isAtTheEnd { exchange.send(content.dropFirst(first)) }
         exchange.finish()
@@ -51,7 +51,7 @@ import Testing
         }
         let download = server.manager(4).downloadInSegments(.stub("file"), to: target, segments: 2)
         let last = await gate.wait()[0]
-        await turns(within: .seconds(180)) { download.progress.download.completedBytes == 1_100_000 }
+        await look { download.progress.download.completedBytes == 1_100_000 }
         try setLength(count)
         FileVersion(content).answer(last)
         do throws(RequestError) {

@@ -84,7 +84,7 @@ import Testing
             exchange.send(Self.old.prefix(100_000))
         }
         let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)
-        await turns(within: .seconds(180)) { sending.operation.progress.download.completedBytes == 100_000 }
+        await look { sending.operation.progress.download.completedBytes == 100_000 }
         sending.operation.cancel()
         #expect(try await sending.error().code == .cancelled)
         try expectPart()
@@ -341,7 +341,7 @@ import Testing
         first.send(Self.old.prefix(100_000))
         // The head was recorded before the bytes after it were written.
         let part = directory.file(Self.part).path
-        await turns(within: .seconds(180)) { FileManager.default.contents(atPath: part)?.count == 100_000 }
+        await look { FileManager.default.contents(atPath: part)?.count == 100_000 }
         sending.operation.suspend()
         sending.operation.resume()
         let exchanges = await server.exchanges.wait(count: 2)
@@ -366,7 +366,7 @@ import Testing
         let gate = DispatchSemaphore(value: 0)
         download.executor.async { gate.wait() }
         Thread { first.send(Self.old.prefix(100_000)) }.start()
-        await turns(within: .seconds(180)) {
+        await look {
             operation.state.withLock { $0.transfer }?.attempt.receiving.withLock { $0.isBusy } == true
         }
         let begun = operation.state.withLock { $0.timings.attemptStarted }
@@ -424,7 +424,7 @@ import Testing
         exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: 300_000))
         exchange.send(Self.old.prefix(100_000))
         let part = directory.file(Self.part)
-        await turns(within: .seconds(180)) { FileManager.default.contents(atPath: part.path)?.count == 100_000 }
+        await look { FileManager.default.contents(atPath: part.path)?.count == 100_000 }
         try FileManager.default.removeItem(at: part)
         try Data("another's".utf8).write(to: part)
         exchange.send(Self.old.dropFirst(100_000))
