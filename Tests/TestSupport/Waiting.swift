@@ -91,29 +91,35 @@ package func look(
     within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation,
     until isTrue: () async throws -> Bool
 ) async rethrows {
-    guard try await !turns(within: bound, until: isTrue) else { return }
-    Issue.record("the condition was not true within \(bound)", sourceLocation: sourceLocation)
+    let deadline = ContinuousClock.now + bound
+    var count = 0
+    while try await !isTrue() {
+        guard .now < deadline else {
+            Issue.record("the condition was not true within \(bound)", sourceLocation: sourceLocation)
+            return
+        }
+        await nextLook(&count)
+    }
 }
 
 /// Checks a condition until it is true or the time is over.
 ///
-/// After 1,000 turns the function checks only once each millisecond, because spinning would slow down the awaited
-/// code.
-///
 /// - Returns: whether the condition was true.
 @discardableResult
-package func turns(within bound: Duration, until isTrue: () async throws -> Bool) async rethrows -> Bool {
+package func turns(within bound: Duration, until isTrue: () -> Bool) async -> Bool {
     let deadline = ContinuousClock.now + bound
     var count = 0
-    while try await !isTrue() {
+    while !isTrue() {
         guard .now < deadline else { return false }
-        count += 1
-        if count < 1_000 { await Task.yield() } else { await nextLook() }
+        await nextLook(&count)
     }
     return true
 }
 
-private func nextLook() async {
+/// Waits a moment: after 1,000 turns a millisecond, because spinning would slow down the awaited code.
+private func nextLook(_ count: inout Int) async {
+    count += 1
+    if count < 1_000 { return await Task.yield() }
     await withCheckedContinuation { continuation in
         DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { continuation.resume() }
     }

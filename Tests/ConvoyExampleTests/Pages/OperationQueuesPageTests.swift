@@ -43,7 +43,10 @@ import Testing
             finished.continuation.yield(change.newValue ?? false)
         }
         manager.enqueue(request)
-        #expect(await finished.stream.first { _ in true } == true)
+        for await isFinished in finished.stream {
+            #expect(isFinished)
+            break
+        }
         observation.invalidate()
     }
 }
