@@ -63,7 +63,7 @@ enum BashCompletions {
     private static func values(_ value: Option.Value) -> String {
         let action: String? =
             switch value {
-            case .none, .text: nil
+            case .none, .text, .textOrFile: nil
             case .file: "-f"
             case .directory: "-d"
             case .choice(let choices): "-W \(words(choices))"

@@ -35,7 +35,7 @@ enum FishCompletions {
             switch option.value {
             case .none: ""
             case .directory where option.isValueOptional: ""
-            case .text: "-x "
+            case .text, .textOrFile: "-x "
             case .file: "-r -F "
             case .directory: "-x -a '(__fish_complete_directories)' "
             case .choice(let choices): "-x -a '\(choices.joined(separator: " "))' "

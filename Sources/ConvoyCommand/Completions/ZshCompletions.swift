@@ -72,7 +72,7 @@ enum ZshCompletions {
         let label = ":" + option.valueWord.filter { $0.isLetter || $0 == " " }
         switch option.value {
         case .none: return ""
-        case .text: return label + ": "
+        case .text, .textOrFile: return label + ": "
         case .file: return label + ":_files"
         case .directory: return (option.isValueOptional ? ":" : "") + label + ":_files -/"
         case .choice(let choices): return label + ":(\(choices.joined(separator: " ")))"

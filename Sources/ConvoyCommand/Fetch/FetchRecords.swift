@@ -16,6 +16,8 @@ final class FetchRecords: Sendable {
         ///
         /// A comment line with the reason precedes each of them.
         var broken: [String] = []
+        /// Whether the list of failures is not written, because it is the input and has unread lines.
+        var keepsInput = false
         /// The error message of the last failed write; nil if none failed.
         var outputProblem: String?
     }
@@ -105,10 +107,13 @@ final class FetchRecords: Sendable {
     ///   written.
     func isLeft(_ rest: FetchItems.Rest) -> String? {
         guard let failedList = options.failedList else { return nil }
+        let isInput = rest.list != nil && NamedFile.isSame(options.input ?? "-", failedList)
         let remark = rest.list.map { list in
-            "\(list.name) was not read from line \(list.line) on; \(failedList) does not contain those lines"
+            "\(list.name) was not read from line \(list.line) on; "
+                + (isInput ? "it is left unchanged" : "\(failedList) does not contain those lines")
         }
         state.withLock { state in
+            state.keepsInput = isInput
             state.rest = rest.entries.map(\.listLine)
             if let remark { state.broken.append("# \(remark.visible())") }
         }
@@ -123,7 +128,7 @@ final class FetchRecords: Sendable {
     }
 
     private func writeFailedList() -> [String] {
-        guard let failedList = options.failedList else { return [] }
+        guard let failedList = options.failedList, !state.withLock({ $0.keepsInput }) else { return [] }
         let lines = state.withLock { state in
             // The first line decides the format of a list, so invalid lines are last.
             return state.failed.sorted { $0.key < $1.key }.map(\.value) + state.rest + state.broken

@@ -110,6 +110,6 @@ extension HelpText {
         --save-failed writes such a list: the URLs that failed, were cancelled or were
         not reached, and then the invalid lines, each after a comment with its error.
         It does not contain lines that an interrupted run has not read, and convoy
-        reports it.
+        reports it. If it is the list that is read, such a run leaves it unchanged.
         """
 }

@@ -77,12 +77,13 @@ struct CredentialOptions: Sendable {
 
 extension FetchOptions {
     /// Parses `FILE` or `FILE:PASSWORD`.
+    static func certificate(_ value: String) -> (path: String, password: String?) {
+        guard access(value, F_OK) != 0, let colon = value.firstIndex(of: ":") else { return (value, nil) }
+        return (String(value[..<colon]), String(value[value.index(after: colon)...]))
+    }
+
     mutating func setCertificate(_ value: String) throws(UsageError) {
-        var (path, password) = (value, String?.none)
-        if access(value, F_OK) != 0, let colon = value.firstIndex(of: ":") {
-            path = String(value[..<colon])
-            password = String(value[value.index(after: colon)...])
-        }
+        let (path, password) = Self.certificate(value)
         let file = URL(filePath: try OptionValues.readableFile(path), directoryHint: .notDirectory)
         let isArchive = ["p12", "pfx"].contains(file.pathExtension.lowercased())
         connection.clientCertificate =

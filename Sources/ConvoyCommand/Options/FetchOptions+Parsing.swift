@@ -20,6 +20,7 @@ extension FetchOptions {
         }
         try checkSources()
         try place(matches)
+        try parsed.checkFiles(outputs: outputFiles)
         try sending.moveToQuery(&urls, hasList: input != nil)
         try sending.nameUploads(&urls, hasList: input != nil)
         try checkTogether()

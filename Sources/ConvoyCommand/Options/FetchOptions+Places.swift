@@ -60,7 +60,7 @@ extension FetchOptions {
     private mutating func placeOne(_ output: String, isOnlyURL: Bool) throws(UsageError) {
         let path = output.hasPrefix("/") || directory == "." ? output : directory + "/" + output
         guard isOnlyURL, !Self.isDirectory(path), !path.hasSuffix("/") else { return setDirectory(path) }
-        let target = Self.target(ofLink: path)
+        let target = FileType.target(ofLink: path)
         let slash = target.lastIndex(of: "/")
         let name = slash.map { String(target[target.index(after: $0)...]) } ?? target
         try Self.check(name)
@@ -94,10 +94,16 @@ extension FetchOptions {
             for name in names {
                 try Self.check(name.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? "")
                 let place = name.hasPrefix("/") || directory == "." ? "" : directory + "/"
-                let target = Self.target(ofLink: place + name)
+                let target = FileType.target(ofLink: place + name)
                 outputNames.append(target.hasPrefix(place) ? String(target.dropFirst(place.count)) : target)
             }
         }
+    }
+
+    /// The files that `-o` names; nil if it names a directory, a device or no file.
+    var outputFiles: [String]? {
+        guard !outputNames.isEmpty else { return nil }
+        return outputNames.compactMap(\.self).map { $0.hasPrefix("/") ? $0 : directory + "/" + $0 }
     }
 
     private static func check(_ name: String) throws(UsageError) {
@@ -113,18 +119,5 @@ extension FetchOptions {
         // These paths name open descriptors of the process.
         if path == "/dev/stderr" || path.hasPrefix("/dev/fd/") { return true }
         return FileType.of(path).map([S_IFCHR, S_IFBLK, S_IFIFO].contains) ?? false
-    }
-
-    /// The target of a symbolic link, so that the file behind the link is written, as in curl.
-    ///
-    /// The path itself if it is not a link.
-    private static func target(ofLink path: String) -> String {
-        var path = path
-        for _ in 0..<40 where FileType.of(path, followsLinks: false) == S_IFLNK {
-            guard let next = try? FileManager.default.destinationOfSymbolicLink(atPath: path) else { break }
-            let slash = path.lastIndex(of: "/").map { path[...$0] } ?? ""
-            path = next.hasPrefix("/") ? next : slash + next
-        }
-        return path
     }
 }

@@ -22,5 +22,6 @@ extension ImportOptions {
             throw UsageError("import takes one document, not \(parsed.operands.count)")
         }
         self.file = file
+        try parsed.checkFiles([NamedFile(name: "the document", path: file, use: .input)])
     }
 }

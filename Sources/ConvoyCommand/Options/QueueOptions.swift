@@ -51,6 +51,7 @@ extension QueueOptions {
             throw UsageError(
                 "the queue is missing; name its file with --db FILE, or --db postgres://user@host/database")
         }
+        try parsed.checkFiles()
         try take(parsed.operands)
         try checkTogether()
     }

@@ -26,6 +26,7 @@ extension ReportOptions {
         guard files.count(where: { $0 == "-" }) < 2 else {
             throw UsageError("standard input can be read only once; write - once")
         }
+        try parsed.checkFiles(files.map { NamedFile(name: "the file of events", path: $0, use: .input) })
         if compares, files.count != 2 {
             throw UsageError("--compare takes two files, the earlier first, not \(files.count)")
         }

@@ -70,6 +70,7 @@ extension RunOptions {
             throw UsageError("a file is missing; write convoy run FILE.http")
         }
         self.file = file
+        try parsed.checkFiles([NamedFile(name: "the .http file", path: file, use: .input)])
         wishes.names = Array(parsed.operands.dropFirst())
         if wishes.isSerial, wishes.mixesUnsafe { throw .exclusion("--serial", "--parallel-unsafe") }
         try checkRows()

@@ -3,12 +3,17 @@ import Convoy
 import Foundation
 
 extension SendingOptions {
-    /// Parses `VALUE`, `=VALUE`, `NAME=VALUE`, `@FILE` or `NAME@FILE`, and encodes the value.
+    /// Parses `VALUE`, `=VALUE`, `NAME=VALUE`, `@FILE` or `NAME@FILE`.
+    static func encodedParts(_ text: String) -> (name: Substring, value: Substring, file: String?) {
+        guard let mark = text.firstIndex(where: { "=@".contains($0) }) else { return ("", text[...], nil) }
+        let value = text[text.index(after: mark)...]
+        return (text[..<mark], value, text[mark] == "@" ? String(value) : nil)
+    }
+
+    /// Adds a field whose value is encoded.
     mutating func addEncoded(_ text: String) throws(UsageError) {
-        let mark = text.firstIndex { "=@".contains($0) }
-        let name = mark.map { text[..<$0] } ?? ""
-        var value = Data(mark.map { text[text.index(after: $0)...].utf8 } ?? text[...].utf8)
-        if let mark, text[mark] == "@" { value = try content(of: String(decoding: value, as: UTF8.self)) }
+        let (name, text, file) = Self.encodedParts(text)
+        let value = try file.map { file throws(UsageError) in try content(of: file) } ?? Data(text.utf8)
         let encoded = value.map { byte in
             switch byte {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: String(Unicode.Scalar(byte))

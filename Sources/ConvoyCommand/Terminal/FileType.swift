@@ -13,6 +13,19 @@ enum FileType {
         return fstat(descriptor, &status) == 0 ? status.st_mode & S_IFMT : nil
     }
 
+    /// The target of a symbolic link, so that the file behind the link is written, as in curl.
+    ///
+    /// The path itself if it is not a link.
+    static func target(ofLink path: String) -> String {
+        var path = path
+        for _ in 0..<40 where of(path, followsLinks: false) == S_IFLNK {
+            guard let next = try? FileManager.default.destinationOfSymbolicLink(atPath: path) else { break }
+            let slash = path.lastIndex(of: "/").map { path[...$0] } ?? ""
+            path = next.hasPrefix("/") ? next : slash + next
+        }
+        return path
+    }
+
     /// Why a file cannot be read, or why no file can be created in a directory: 0, or an `errno`.
     static func problem(with path: String, isDirectory: Bool) -> Int32 {
         guard let type = of(path) else { return errno }

@@ -417,6 +417,24 @@ import Testing
         try pipe.fileHandleForWriting.close()
     }
 
+    /// The run stops before it has read its list, so the list of failures would lack the unread lines.
+    @Test func anInterruptedRunKeepsTheListThatItReads() async throws {
+        let list = directory.url.path + "/list"
+        let text = (1...4_000).map { url("/\($0)") + "\n" }.joined()
+        try Data(text.utf8).write(to: URL(filePath: list))
+        let gate = Gate()
+        server.respond { _ in .status(200, body: "0123456789").stalling(afterBodyBytes: 5, until: gate) }
+        let child = try ConvoyProcess(
+            ["--no-config", "-P", directory.url.path, "-j", "1", "-i", list, "--save-failed", list])
+        try await server.requestsReceived(count: 1)
+        child.send(SIGINT)
+        let ending = try await child.ended()
+        #expect(ending.status == 130)
+        #expect(ending.errors.contains("convoy: \(list) was not read from line "), "\(ending.errors)")
+        #expect(ending.errors.contains(" on; it is left unchanged\n"))
+        #expect(try String(contentsOfFile: list, encoding: .utf8) == text)
+    }
+
     @Test func anArchiveHoldsTheRequests() async throws {
         let archive = directory.url.path + "/run.har"
         _ = try await convoy("--no-config", "-P", directory.url.path, "--har", archive, "-u", "me:secret", url("/a"))

@@ -10,6 +10,8 @@ struct ParsedOptions: Sendable {
     var `import` = ImportOptions()
     var queue = QueueOptions()
     private(set) var operands: [String] = []
+    /// The files that the options name; an option that may not be repeated has only its last file.
+    private(set) var files: [NamedFile] = []
 
     /// Parses a command line; nil for `--help`.
     ///
@@ -34,6 +36,11 @@ struct ParsedOptions: Sendable {
         } catch {
             let message = (error as? UsageError)?.message ?? "\(error)"
             throw UsageError("--\(option.name)\(message.hasPrefix(":") ? "" : " ")\(message)")
+        }
+        if let use = option.use {
+            let name = "--\(option.name)"
+            if !option.isRepeatable { files.removeAll { $0.name == name } }
+            if let path = option.path.find(value) { files.append(NamedFile(name: name, path: path, use: use)) }
         }
         if option.printsAnswers { fetch.printsAnswers = true }
     }

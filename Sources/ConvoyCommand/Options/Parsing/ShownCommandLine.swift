@@ -29,7 +29,7 @@ enum ShownCommandLine {
         case .none, .directory, .choice: true
         // The value of --cert may contain a password after the file name.
         case .file: option.group != .connections
-        case .text: [.files, .lists, .cache, .limits].contains(option.group)
+        case .text, .textOrFile: [.files, .lists, .cache, .limits].contains(option.group)
         }
     }
 

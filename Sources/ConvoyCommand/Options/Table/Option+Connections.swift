@@ -11,7 +11,7 @@ extension Option {
             mayBeEmpty: true
         ) { $0.fetch.connection.proxy = try ProxyValue.read($1) },
         Option(
-            "--cacert FILE", takes: .file, .connections, for: .sending, "trust these authorities only",
+            "--cacert FILE", takes: .input, .connections, for: .sending, "trust these authorities only",
             detail: "trust the authorities of FILE (PEM) only (default: CURL_CA_BUNDLE, SSL_CERT_FILE, the system's)",
             aliases: ["ca-certificate"]
         ) { $0.fetch.connection.trust = .certificates(in: URL(filePath: try OptionValues.readableFile($1))) },
@@ -20,11 +20,12 @@ extension Option {
             more: ": anyone on the network path can read and change all data"
         ) { $0.fetch.connection.trust = .unverified },
         Option(
-            "-E, --cert FILE[:PASSWORD]", takes: .file, .connections, for: .sending, "the client certificate",
-            more: ", as PEM, or with its key as .p12", aliases: ["certificate"]
+            "-E, --cert FILE[:PASSWORD]", takes: .input, .connections, for: .sending, "the client certificate",
+            more: ", as PEM, or with its key as .p12", aliases: ["certificate"],
+            path: ValuePath { FetchOptions.certificate($0).path }
         ) { try $0.fetch.setCertificate($1) },
         Option(
-            "--key FILE", takes: .file, .connections, for: .sending, "the private key of the client certificate",
+            "--key FILE", takes: .input, .connections, for: .sending, "the private key of the client certificate",
             more: " (PEM; default: in the file of --cert)", aliases: ["private-key"]
         ) { $0.fetch.credentials.key = try OptionValues.readableFile($1) },
         Option(

@@ -24,7 +24,7 @@ extension Option {
             detail: "print the header fields of every response before the body, on standard output", printsAnswers: true
         ) { $0.fetch.includesHeads = true },
         Option(
-            "-D, --dump-header FILE", takes: .file, .output, "write header fields to a file",
+            "-D, --dump-header FILE", takes: .output, .output, "write header fields to a file",
             detail: "write the header fields of every response to FILE; - is standard output", printsAnswers: true
         ) { $0.fetch.headFile = $1 },
         .flag("-#, --progress-bar", .output, "no effect, terminals always show bars"),
@@ -63,11 +63,12 @@ extension Option {
             detail: "append the data of --data and similar options to the URL, and send a GET", printsAnswers: true
         ) { $0.fetch.sending.isQuery = true },
         Option(
-            "--data-urlencode TEXT", .requests, "the same as --data, encoded",
-            detail: "send a field of a form, encoded: VALUE, =VALUE, NAME=VALUE, @FILE or NAME@FILE", isRepeatable: true
+            "--data-urlencode TEXT", takes: .textOrFile, .requests, "the same as --data, encoded",
+            detail: "send a field of a form, encoded: VALUE, =VALUE, NAME=VALUE, @FILE or NAME@FILE",
+            isRepeatable: true, path: ValuePath { SendingOptions.encodedParts($0).file }
         ) { try $0.fetch.sending.addEncoded($1) },
         Option(
-            "-T, --upload-file FILE", takes: .file, .requests, "send a file by PUT",
+            "-T, --upload-file FILE", takes: .input, .requests, "send a file by PUT",
             detail: "send FILE by PUT, - for standard input; its name follows a URL that ends with /",
             printsAnswers: true
         ) { try $0.fetch.sending.setUpload($1) },

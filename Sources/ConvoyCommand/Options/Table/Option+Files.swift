@@ -5,7 +5,7 @@ import Foundation
 extension Option {
     static let fileOptions: [Option] = [
         Option(
-            "-o, --output NAME", takes: .file, .files, for: [.fetch, .queue(.add)],
+            "-o, --output NAME", takes: .output, .files, for: [.fetch, .queue(.add)],
             "the file of one URL, a directory, or -",
             detail: "the file of one URL; - is standard output. A device or a pipe receives the bodies, an existing "
                 + "directory the files. Several -o name the URLs in their order; #1 is the value of the first {} or [] "
@@ -32,7 +32,7 @@ extension Option {
                 + "convoy help names"
         ) { $0.fetch.existing = ExistingFile(rawValue: $1) },
         Option(
-            "-z, --newer DATE|FILE", takes: .file, .files, "fetch only files newer than a date or a file",
+            "-z, --newer DATE|FILE", takes: .input, .files, "fetch only files newer than a date or a file",
             detail: "fetch only files that have changed since DATE, or since FILE was fetched, and skip others; a new "
                 + "file gets the modification time of the server",
             aliases: ["time-cond"]
@@ -69,21 +69,26 @@ extension Option {
         }
     }
 
-    static let listOptions: [Option] = [
+    private static func listOption(for verb: Verb, _ formats: String) -> Option {
         Option(
-            "-i, --input FILE", takes: .file, .lists, for: [.fetch, .queue(.add)], "read URLs from a file, one a line",
-            detail: "read URLs from FILE, - for standard input; one a line, or SHA256SUMS, Metalink, JSON lines or "
-                + "aria2's format; see convoy help lists",
-            aliases: ["input-file"]
+            "-i, --input FILE", takes: .input, .lists, for: [verb], "read URLs from a file, one a line",
+            detail: "read URLs from FILE, - for standard input; one a line, or \(formats)", aliases: ["input-file"]
         ) {
             guard !$1.contains("://"), $1 == "-" || !$1.hasPrefix("-") else {
                 throw UsageError("takes a file with URLs; curl's -i is --include")
             }
             $0.fetch.input = $1
-        },
+        }
+    }
+
+    static let listOptions: [Option] = [
+        listOption(for: .fetch, "SHA256SUMS, Metalink, JSON lines or aria2's format; see convoy help lists"),
+        listOption(
+            for: .queue(.add),
+            "Metalink, JSON lines or aria2's format, without digests and mirrors; see convoy help lists"),
         Option(
             "--base URL", .lists, for: [.fetch, .queue(.add)], "the URL of the directory of the listed files",
-            detail: "the URL of the directory that contains the files of a list, such as SHA256SUMS"
+            detail: "the URL of the directory that contains the files of a list of names"
         ) { $0.fetch.base = try InputLine.url($1) },
         Option(
             "--shard I/N", .lists, for: [.fetch, .run], "fetch one of N parts of a list",
@@ -92,7 +97,7 @@ extension Option {
                 + "Kubernetes (JOB_COMPLETION_INDEX) or GNU parallel (PARALLEL_SEQ)"
         ) { $0.fetch.shard = try Shard($1, environment: ProcessInfo.processInfo.environment) },
         Option(
-            "--save-failed FILE", takes: .file, .lists, "write a list of the failed URLs",
+            "--save-failed FILE", takes: .output, .lists, "write a list of the failed URLs",
             detail: "write failed and cancelled URLs and invalid lines to FILE, a list for -i"
         ) { $0.fetch.failedList = $1 },
     ]

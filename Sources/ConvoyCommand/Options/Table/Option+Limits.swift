@@ -81,16 +81,17 @@ extension Option {
             more: " on standard error, without passwords"
         ) { $0.fetch.isVerbose = true },
         Option(
-            "-w, --write-out FORMAT", .output, "print this after each URL",
+            "-w, --write-out FORMAT", takes: .textOrFile, .output, "print this after each URL",
             detail: "print FORMAT after each URL, with curl's variables, such as %{http_code} and %{time_total}. URLs "
-                + "and %{errormsg} are printed without secrets; header fields are printed as received"
+                + "and %{errormsg} are printed without secrets; header fields are printed as received",
+            path: .afterAt
         ) { $0.fetch.writeOut = try WriteOut($1) },
         Option(
-            "--har FILE", takes: .file, .output, for: .sending, "write an archive of the requests",
+            "--har FILE", takes: .output, .output, for: .sending, "write an archive of the requests",
             detail: "write all requests and the header fields of their responses to FILE, as browsers do (HAR 1.2)"
         ) { $0.fetch.archive = $1 },
         Option(
-            "--report FILE", takes: .file, .output, for: [.fetch, .run], "write a page that shows every request",
+            "--report FILE", takes: .output, .output, for: [.fetch, .run], "write a page that shows every request",
             detail: "write a page to FILE, for browsers: a waterfall and a table of all requests, without passwords"
         ) { $0.fetch.report = $1 },
         .flag(

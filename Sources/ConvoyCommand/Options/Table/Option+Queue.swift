@@ -13,10 +13,11 @@ extension Option {
 
     private static let placeOptions: [Option] = [
         Option(
-            "--db FILE|postgres://…", takes: .file, .files, for: Set(Subcommand.queue.verbs),
+            "--db FILE|postgres://…", takes: .file(.update), .files, for: Set(Subcommand.queue.verbs),
             "the database of the queue",
             detail: "the database of the jobs: an SQLite file, which add creates, or postgres://user@host/database; "
-                + "put a password into ~/.pgpass or PGPASSWORD"
+                + "put a password into ~/.pgpass or PGPASSWORD",
+            path: ValuePath { $0.contains("://") || DatabaseAddress.mayHoldPassword($0) ? nil : $0 }
         ) { $0.queue.database = $1 },
         .flag(
             "--watch", .limits, for: [.queue(.run)], "keep running, and send jobs that are added later",

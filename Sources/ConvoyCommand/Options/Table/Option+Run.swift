@@ -14,7 +14,7 @@ extension Option {
             more: ", which overrides the file and the environments", isRepeatable: true
         ) { try $0.run.setVariable($1) },
         Option(
-            "--each FILE", takes: .file, .requests, for: [.run], "send the requests for each row of a file",
+            "--each FILE", takes: .input, .requests, for: [.run], "send the requests for each row of a file",
             detail: "send the requests once for each row of FILE, a CSV file with the names of its columns in the "
                 + "first line or a file with a JSON object on each line (- is standard input); {{column}} is the value "
                 + "of a column. Rows are read as they are needed; they share no cookies, and run independently"
@@ -24,7 +24,7 @@ extension Option {
             more: ", concurrently up to --jobs; the repetitions share no cookies"
         ) { $0.run.repeats = try OptionValues.number($1, in: 1...1_000_000_000) },
         Option(
-            "--done FILE", takes: .file, .requests, for: [.run], "skip rows that an earlier run has finished",
+            "--done FILE", takes: .file(.update), .requests, for: [.run], "skip rows that an earlier run has finished",
             detail: "record in FILE each row whose requests all succeeded, and skip the rows recorded there, so that "
                 + "an interrupted run can continue; several runs may share FILE"
         ) { $0.run.done = $1 },
@@ -63,7 +63,7 @@ extension Option {
             detail: "print the requests and their dependencies without sending them"
         ) { $0.run.isDryRun = true },
         Option(
-            "--junit FILE", takes: .file, .output, for: [.run], "write the outcomes as JUnit XML",
+            "--junit FILE", takes: .output, .output, for: [.run], "write the outcomes as JUnit XML",
             detail: "write the outcomes to FILE as JUnit XML, for CI systems"
         ) { $0.run.junit = $1 },
     ]

@@ -9,7 +9,7 @@ extension Option {
 
     static let url = Option("--url URL", .general, "a URL, the same as an operand", isRepeatable: true)
     static let config = Option(
-        "-K, --config FILE", takes: .file, .general, "read options from a file",
+        "-K, --config FILE", takes: .input, .general, "read options from a file",
         detail: "read options from FILE, one a line: a name without dashes and its value (default: convoy/config in "
             + "$XDG_CONFIG_HOME or ~/.config)",
         isRepeatable: true)
@@ -19,7 +19,7 @@ extension Option {
     /// The options of `convoy report`, `convoy import` and `convoy cache` alone.
     private static let otherOptions: [Option] = [
         Option(
-            "--html FILE", takes: .file, .output, for: [.report], "write a page that shows every request",
+            "--html FILE", takes: .output, .output, for: [.report], "write a page that shows every request",
             detail: "write a page to FILE, for browsers: a waterfall and a table of the requests of all runs"
         ) { $0.report.page = $1 },
         .flag(
@@ -27,7 +27,7 @@ extension Option {
             more: ": statistics, groups, new failures and slower requests"
         ) { $0.report.compares = true },
         Option(
-            "-o, --output FILE", takes: .file, .output, for: [.import], "write the requests to a file",
+            "-o, --output FILE", takes: .output, .output, for: [.import], "write the requests to a file",
             detail: "write to FILE, and binary bodies beside it (default: standard output)"
         ) { $0.import.output = $1 },
         Option(

@@ -4,8 +4,13 @@
 struct Option: Sendable {
     /// The kind of an option's value.
     enum Value: Hashable, Sendable {
-        case none, text, file, directory
+        case none, text, directory
+        /// A text that may name a file to read, for example `@FILE`.
+        case textOrFile
+        case file(FileUse)
         case choice([String])
+
+        static let (input, output) = (Value.file(.input), Value.file(.output))
     }
 
     /// The headings of the help, in order.
@@ -32,6 +37,8 @@ struct Option: Sendable {
     let value: Value
     /// The value in the syntax of the help, as it follows the option's name: ` FILE`, or `[=DIR]` if it is optional.
     let valueUsage: String
+    /// Finds the file that a value names.
+    let path: ValuePath
     let group: Group
     let verbs: Set<Verb>
     /// A short text for a list of completions, without quotes and brackets.
@@ -60,13 +67,13 @@ struct Option: Sendable {
         _ usage: String, takes value: Value = .text, _ group: Group, for verbs: Set<Verb> = [.fetch],
         _ summary: String, detail: String? = nil, more: String = "", aliases: [String] = [],
         isRepeatable: Bool = false, mayBeEmpty: Bool = false, printsAnswers: Bool = false, isHidden: Bool = false,
-        store: @escaping Store = { _, _ in }
+        path: ValuePath = .value, store: @escaping Store = { _, _ in }
     ) {
         short = usage.hasPrefix("--") ? nil : usage.dropFirst().first
         let long = usage.dropFirst(short == nil ? 2 : "-x, --".count)
         name = String(long.prefix { !" [".contains($0) })
         valueUsage = String(long.dropFirst(name.count))
-        (self.value, self.group, self.verbs) = (value, group, verbs)
+        (self.value, self.path, self.group, self.verbs) = (value, path, group, verbs)
         (self.summary, self.detail, self.aliases, self.store) = (summary, detail ?? summary + more, aliases, store)
         (self.isRepeatable, self.mayBeEmpty) = (isRepeatable, mayBeEmpty)
         (self.printsAnswers, self.isHidden) = (printsAnswers, isHidden)
@@ -85,6 +92,15 @@ struct Option: Sendable {
     }
 
     var takesValue: Bool { value != .none }
+    /// How the command uses the file that a value names; nil if no value names a file.
+    var use: FileUse? {
+        switch value {
+        case .file(let use): use
+        case .textOrFile: .input
+        case .none, .text, .directory, .choice: nil
+        }
+    }
+
     /// Whether the value may be omitted; then it follows an equals sign.
     var isValueOptional: Bool { valueUsage.hasPrefix("[=") }
     /// The word for the value in the help.

@@ -49,6 +49,14 @@ struct FormPart: Equatable {
         }
     }
 
+    /// The file of the part; nil if the part is a text.
+    var path: String? {
+        switch source {
+        case .text: nil
+        case .file(let path), .content(let path): path
+        }
+    }
+
     /// Adds the part to a form.
     ///
     /// A file of `@` is read when the request is sent.

@@ -1,0 +1,101 @@
+// The files that a command line names, and a check that no output replaces another of them.
+import Foundation
+
+/// How an option or an operand uses the file that it names.
+enum FileUse: Hashable, Sendable {
+    /// The file is read.
+    case input
+    /// The file is replaced.
+    case output
+    /// The file is read and written, for example a database.
+    case update
+}
+
+/// Finds the file that the value of an option names.
+struct ValuePath: Sendable {
+    /// The file; nil if the value names none.
+    let find: @Sendable (_ value: String) -> String?
+
+    /// The value is the file.
+    static let value = ValuePath { $0 }
+    /// The value is `@FILE` or a text.
+    static let afterAt = ValuePath { $0.hasPrefix("@") ? String($0.dropFirst()) : nil }
+}
+
+/// A file that an option or an operand names.
+struct NamedFile: Sendable {
+    /// The long name of the option, or what the operand is.
+    let name: String
+    let path: String
+    let use: FileUse
+
+    /// Pairs of options that may name one file.
+    ///
+    /// The cookies of a jar are read before they are written. The time of a file decides whether the file is fetched
+    /// again. A list may shrink to its failed lines.
+    private static let partners: Set<Set<String>> = [
+        ["--cookie", "--cookie-jar"], ["--newer", "--output"], ["--input", "--save-failed"],
+    ]
+
+    /// Throws if a file that is written is also named by another option or operand.
+    static func check(_ files: [NamedFile]) throws(UsageError) {
+        var known: [String: [NamedFile]] = [:]
+        for file in files {
+            guard let identity = identity(of: file.path) else { continue }
+            for other in known[identity, default: []] where conflicts(file, other) {
+                let (kept, writer) = file.use == .output || other.use == .input ? (other, file) : (file, other)
+                let path = writer.path.visible()
+                throw UsageError(
+                    "\(kept.name) and \(writer.name) name the same file, \(path): name another file with \(writer.name)"
+                )
+            }
+            known[identity, default: []].append(file)
+        }
+    }
+
+    private static func conflicts(_ left: NamedFile, _ right: NamedFile) -> Bool {
+        let isWritten = left.use != .input || right.use != .input
+        return isWritten && left.name != right.name && !partners.contains([left.name, right.name])
+    }
+
+    /// Whether two paths name the same regular file.
+    static func isSame(_ left: String, _ right: String) -> Bool {
+        guard let identity = identity(of: left) else { return false }
+        return identity == self.identity(of: right)
+    }
+
+    /// The device and inode of a regular file, or the resolved path of a file that does not exist.
+    ///
+    /// Nil for standard streams, devices, pipes and directories.
+    private static func identity(of path: String) -> String? {
+        let isStream = ["-", "/dev/stdin", "/dev/stdout", "/dev/stderr"].contains(path) || path.hasPrefix("/dev/fd/")
+        guard !isStream else { return nil }
+        var status = stat()
+        if stat(path, &status) == 0 {
+            return status.st_mode & S_IFMT == S_IFREG ? "\(status.st_dev):\(status.st_ino)" : nil
+        }
+        let target = FileType.target(ofLink: path)
+        let slash = target.lastIndex(of: "/")
+        let directory = slash.map { String(target[...$0]) } ?? "."
+        let name = slash.map { target[target.index(after: $0)...] } ?? target[...]
+        guard !name.isEmpty else { return nil }
+        guard let resolved = realpath(directory, nil) else {
+            return URL(filePath: directory).standardizedFileURL.path + "/" + name
+        }
+        defer { free(resolved) }
+        return String(cString: resolved) + "/" + name
+    }
+}
+
+extension ParsedOptions {
+    /// Throws if an option writes a file that another option or an operand names.
+    ///
+    /// - Parameters:
+    ///   - operands: the files that operands name.
+    ///   - outputs: the files of `--output`; nil if they are the values of the option.
+    func checkFiles(_ operands: [NamedFile] = [], outputs: [String]? = nil) throws(UsageError) {
+        let others = outputs == nil ? files : files.filter { $0.name != "--output" }
+        let outputs = outputs ?? []
+        try NamedFile.check(operands + others + outputs.map { NamedFile(name: "--output", path: $0, use: .output) })
+    }
+}
