@@ -16,12 +16,13 @@ enum Tool {
 
     /// Runs commands that only print a text, and prepares the others: checks their options and the resources.
     ///
-    /// - Parameter arguments: without the name of the program.
+    /// - Parameter arguments: without the name of the program; nil for an argument that is not UTF-8.
     /// - Thread: the main thread, before other threads exist.
-    static func prepare(_ arguments: [String], within limits: ProcessLimits) -> Invocation {
+    static func prepare(_ arguments: [String?], within limits: ProcessLimits) -> Invocation {
         StandardStreams.secure()
         var command: Subcommand?
         do throws(UsageError) {
+            let arguments = try decoded(arguments)
             switch arguments.first {
             case "--help", "-h": return printed(HelpText.tool)
             case "--version", "-V": return printed("convoy \(Version.current)")
@@ -32,6 +33,24 @@ enum Tool {
             return try invocation(
                 of: meant, Array(arguments.dropFirst(arguments.first == meant.rawValue ? 1 : 0)), limits)
         } catch { return .ended(tell(error, command)) }
+    }
+
+    /// The arguments without the name of the program; nil for an argument that is not UTF-8.
+    ///
+    /// `CommandLine.arguments` replaces other bytes, and would so change the names of files.
+    static func arguments(
+        of vector: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, _ count: Int32
+    ) -> [String?] {
+        (1..<max(1, Int(count))).map { index in vector[index].flatMap { String(validatingCString: $0) } }
+    }
+
+    private static func decoded(_ arguments: [String?]) throws(UsageError) -> [String] {
+        if let index = arguments.firstIndex(of: nil) {
+            throw UsageError(
+                "argument \(index + 1) is not UTF-8: write names of files in UTF-8, and read other bytes from a file, "
+                    + "for example with --data-binary @FILE")
+        }
+        return arguments.compactMap(\.self)
     }
 
     /// Runs the prepared invocation.

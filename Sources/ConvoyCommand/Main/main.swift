@@ -2,7 +2,7 @@
 import Foundation
 
 // `hide` and `prepare` run while the process has only one thread.
-let arguments = Array(CommandLine.arguments.dropFirst())
+let arguments = Tool.arguments(of: CommandLine.unsafeArgv, CommandLine.argc)
 DatabaseAddress.hide(in: CommandLine.unsafeArgv, CommandLine.argc)
 let invocation = Tool.prepare(arguments, within: ProcessLimits.prepare())
 // Exits before `await` starts the concurrency runtime, which fails without threads and descriptors.

@@ -435,6 +435,15 @@ import Testing
         #expect(try String(contentsOfFile: list, encoding: .utf8) == text)
     }
 
+    /// Swift replaces such bytes, so the file would get another name.
+    @Test func argumentsThatAreNotUTF8AreRefused() async throws {
+        let script = #"exec "$0" --no-config -P "$1" -o "$(printf 'f\377')" "$2""#
+        let ending = try await ConvoyProcess(shell: script, [directory.url.path, url("/a")]).ended()
+        #expect(ending.status == 2)
+        #expect(ending.errors.hasPrefix("convoy: argument 5 is not UTF-8: "))
+        #expect(server.requestCount == 0)
+    }
+
     @Test func anArchiveHoldsTheRequests() async throws {
         let archive = directory.url.path + "/run.har"
         _ = try await convoy("--no-config", "-P", directory.url.path, "--har", archive, "-u", "me:secret", url("/a"))
