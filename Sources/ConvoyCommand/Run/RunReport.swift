@@ -93,9 +93,14 @@ final class RunReport: Sendable {
     }
 
     /// Records a row whose requests have all succeeded.
+    ///
+    /// If the row cannot be recorded, no other row is started, because the next run would send its requests again.
     func note(_ row: Row) {
         guard let problem = run.journal?.note(row) else { return }
-        run.console.printError("convoy: \(problem)")
+        run.rows.stop()
+        let place = "\(run.rows.name ?? ""):\(row.line)"
+        run.console.printError(
+            "convoy: \(place) has succeeded, but is not recorded, and no other row is sent: \(problem)")
         state.withLock { $0.summary.countFailure(RequestError.Code.destinationUnwritable.rawValue) }
     }
 

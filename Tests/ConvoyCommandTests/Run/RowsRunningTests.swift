@@ -141,6 +141,25 @@ import Testing
         #expect(paths.count == 6)
     }
 
+    /// The limit of the shell is 4,096 bytes, so that the file takes one more row and a part of the next.
+    @Test func noOtherRowIsSentWhenTheFileCannotBeWritten() async throws {
+        let rows = try write("id\n" + (1...9).map { "\($0)\n" }.joined(), to: "d.csv")
+        let earlier = String(repeating: "0123456789abcdef\n", count: 239) + String(repeating: "\n", count: 11)
+        let journal = try write(earlier, to: "done")
+        let arguments = ["-j", "1", "--each", rows, "--done", journal]
+        let file = try write("GET BASE/{{id}}", to: "a.http")
+        let ending = try await ConvoyProcess(
+            shell: "ulimit -f 8; exec \"$0\" run \"$@\"", [file] + arguments
+        ).ended()
+        #expect(ending.status == 1)
+        #expect(paths == ["/1", "/2"])
+        #expect(ending.errors.contains("\(rows):3 has succeeded, but is not recorded, and no other row is sent: "))
+        #expect(ending.errors.contains("\(journal) cannot be written: "))
+        // The next run sends the row again that was not recorded.
+        #expect(try await ConvoyProcess(["run", file] + arguments).ended().status == 0)
+        #expect(paths == (["/2"] + (1...9).map { "/\($0)" }).sorted())
+    }
+
     @Test(arguments: ["id\n1\n", "1", "0123456789abcdef\nnotes\n"])
     func aFileWithOtherLinesIsNoJournal(_ content: String) async throws {
         let rows = try write("id\n1\n", to: "d.csv")

@@ -1,4 +1,5 @@
 // `--done`: the rows that need not be run again.
+import Convoy
 import ConvoyHTTPFile
 import Foundation
 
@@ -13,6 +14,10 @@ final class RowJournal: Sendable {
     private let descriptor: Int32
     /// The hashes of the rows that earlier runs completed.
     private let known: Set<UInt64>
+    /// The `errno` of the first failed write; nil if none failed.
+    ///
+    /// Nothing is written after it, because the file may end in the middle of a line.
+    private let failure = Locked<Int32?>(nil)
 
     /// Opens or creates the file.
     init(_ path: String) throws(UsageError) {
@@ -63,14 +68,19 @@ final class RowJournal: Sendable {
         return text.utf8.count < 32 && text.allSatisfy(\.isHexDigit)
     }
 
+    /// Whether a row could not be recorded.
+    var hasFailed: Bool { failure.withLock { $0 != nil } }
+
     func has(_ row: Row) -> Bool { known.contains(Self.key(of: row)) }
 
     /// Records a successful row.
     ///
     /// Returns an error message if the line cannot be written.
     func note(_ row: Row) -> String? {
-        let problem = write(String(format: "%016llx\n", Self.key(of: row)))
-        return problem.map { "\(path) cannot be written: \(String(cString: strerror($0)))" }
+        let earlier = failure.withLock { $0 }
+        guard let code = earlier ?? write(String(format: "%016llx\n", Self.key(of: row))) else { return nil }
+        failure.withLock { $0 = code }
+        return "\(path) cannot be written: \(String(cString: strerror(code)))"
     }
 
     /// Writes a line with one call, so that lines of several processes do not mix.

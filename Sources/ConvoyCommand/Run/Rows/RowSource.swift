@@ -41,14 +41,14 @@ struct RowSource: Sendable {
 
     var columns: [String] { reader?.columns ?? [] }
 
-    /// The next row; nil at the end, and after ``stop()`` when no line is left.
+    /// The next row; nil at the end, after ``stop()`` when no line is left, and when the journal cannot be written.
     mutating func next() async -> RowReader.Outcome? {
         guard list != nil else {
             guard rest > 0 else { return nil }
             (rest, number) = (rest - 1, number + 1)
             return .row(Row(line: number))
         }
-        while true {
+        while journal?.hasFailed != true {
             while !ready.isEmpty {
                 let outcome = ready.removeFirst()
                 if isOurs(outcome) { return outcome }
@@ -56,6 +56,7 @@ struct RowSource: Sendable {
             if hasEnded { return nil }
             await readLine()
         }
+        return nil
     }
 
     /// Stops reading the file, and ends a waiting call of ``next()``.
