@@ -141,11 +141,15 @@ import Testing
         #expect(paths.count == 6)
     }
 
-    /// The limit of the shell is 4,096 bytes, so that the file takes one more row and a part of the next.
+    /// Lines for a file of `--done`.
+    ///
+    /// With a limit of 4,096 bytes, the file takes one more row and a part of the next.
+    private static let earlierRows =
+        String(repeating: "0123456789abcdef\n", count: 239) + String(repeating: "\n", count: 11)
+
     @Test func noOtherRowIsSentWhenTheFileCannotBeWritten() async throws {
         let rows = try write("id\n" + (1...9).map { "\($0)\n" }.joined(), to: "d.csv")
-        let earlier = String(repeating: "0123456789abcdef\n", count: 239) + String(repeating: "\n", count: 11)
-        let journal = try write(earlier, to: "done")
+        let journal = try write(Self.earlierRows, to: "done")
         let arguments = ["-j", "1", "--each", rows, "--done", journal]
         let file = try write("GET BASE/{{id}}", to: "a.http")
         let ending = try await ConvoyProcess(
@@ -158,6 +162,27 @@ import Testing
         // The next run sends the row again that was not recorded.
         #expect(try await ConvoyProcess(["run", file] + arguments).ended().status == 0)
         #expect(paths == (["/2"] + (1...9).map { "/\($0)" }).sorted())
+    }
+
+    /// The run ends although the program that writes the rows does not, and ignores the incomplete row.
+    @Test func aRunThatCannotRecordRowsWaitsForNoOtherRow() async throws {
+        let gate = Gate()
+        server.respond { $0.path == "/2" ? .status(200).stalling(until: gate) : .status(200) }
+        let journal = try write(Self.earlierRows, to: "done")
+        let file = try write("GET BASE/{{id}}", to: "a.http")
+        let pipe = Pipe()
+        let process = try ConvoyProcess(
+            shell: "ulimit -f 8; exec \"$0\" run \"$@\"", [file, "-j", "2", "--each", "-", "--done", journal],
+            input: pipe)
+        try pipe.fileHandleForWriting.write(contentsOf: Data("id\n1\n2\n\"3".utf8))
+        try await server.requestsReceived(count: 2)
+        gate.open()
+        let ending = try await process.ended()
+        #expect(ending.status == 1)
+        #expect(ending.errors.contains("is not recorded, and no other row is sent"))
+        #expect(!ending.errors.contains("standard input:4"), "\(ending.errors)")
+        #expect(paths == ["/1", "/2"])
+        try pipe.fileHandleForWriting.close()
     }
 
     @Test(arguments: ["id\n1\n", "1", "0123456789abcdef\nnotes\n"])
