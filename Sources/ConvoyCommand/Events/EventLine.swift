@@ -69,7 +69,7 @@ struct EventLine: Encodable, Equatable, Sendable {
 
 extension Console {
     /// Prints a warning on standard error, or as an event with `--json`.
-    func warn(_ message: String, list: String? = nil, isJSON: Bool) {
+    func warn(_ message: String, list: String? = nil) {
         guard isJSON else { return printError("convoy: \(message)") }
         printLine(EventLine(event: "warning", list: list, message: message.visible()).jsonLine)
     }

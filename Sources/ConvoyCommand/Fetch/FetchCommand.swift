@@ -17,7 +17,8 @@ struct FetchCommand {
             try Self.check(directory: options.directory)
         }
         let list = try options.input.map { input throws(UsageError) in try LineReader.open(input) }
-        let console = Console(allowsLive: !options.isQuiet && !options.isJSON && !options.ownsOutput)
+        let console = Console(
+            allowsLive: !options.isQuiet && !options.isJSON && !options.ownsOutput, isJSON: options.isJSON)
         interruption.watch(console)
         let setup = try FetchSetup(options, console: console) { interruption.interrupt(.outputClosed) }
         let report: any FetchReport =

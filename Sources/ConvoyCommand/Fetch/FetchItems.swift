@@ -41,6 +41,8 @@ final class FetchItems: Sendable {
         /// The unchanged lines; nil when they are not text.
         var text: String?
 
+        /// The list, and the line if it is known, for messages.
+        var place: String { line.map { "line \($0) of \(list)" } ?? list }
         /// The error code in events and statistics.
         var code: String { line == nil ? "unreadableList" : "invalidRequest" }
     }
@@ -62,7 +64,6 @@ final class FetchItems: Sendable {
         /// The digest of the first URL's file.
         var digest: FileDigest?
         var outputNames: ArraySlice<String?>
-        var isFlat: Bool
         var names = FileNameRegister()
         var count = 0
         var isStopped = false
@@ -103,26 +104,23 @@ final class FetchItems: Sendable {
     private let state: Locked<State>
     private let list: LineReader?
     private let naming: FileNaming
+    private let isFlat: Bool
     private let shard: Shard?
     private let onDefect: @Sendable (Defect) -> Void
     private let onEmpty: @Sendable (String) -> Void
 
     /// - Parameters:
-    ///   - outputNames: the file names of the URLs, in place of the names from the URLs.
-    ///   - isFlat: whether to remove directories from names in the list.
-    ///   - base: the base URL of names in the list.
+    ///   - options: the URLs and their names, and how the list is read.
     ///   - onEmpty: called with the name of an empty list.
     init(
-        urls: [URL], digest: FileDigest? = nil, outputNames: [String?] = [], isFlat: Bool = true, list: LineReader?,
-        base: URL? = nil,
-        naming: FileNaming, shard: Shard? = nil, onEmpty: @escaping @Sendable (String) -> Void = { _ in },
-        onDefect: @escaping @Sendable (Defect) -> Void
+        _ options: FetchOptions, list: LineReader?, naming: FileNaming,
+        onEmpty: @escaping @Sendable (String) -> Void = { _ in }, onDefect: @escaping @Sendable (Defect) -> Void
     ) {
         state = Locked(
             State(
-                urls: urls[...], digest: digest, outputNames: outputNames[...], isFlat: isFlat,
-                parser: ListParser(base: base)))
-        (self.list, self.naming, self.shard) = (list, naming, shard)
+                urls: options.urls[...], digest: options.digest, outputNames: options.outputNames[...],
+                parser: ListParser(base: options.base)))
+        (self.list, self.naming, isFlat, shard) = (list, naming, options.isFlat, options.shard)
         (self.onEmpty, self.onDefect) = (onEmpty, onDefect)
     }
 
@@ -197,8 +195,7 @@ final class FetchItems: Sendable {
     /// - Parameter isListed: whether the entry is from the list; a name from the command line is used unchanged.
     /// - Returns: nil for an entry of another shard.
     private func makeItem(_ entry: ListEntry, isListed: Bool = true) -> FetchItem? {
-        let isFlat = state.withLock { $0.isFlat }
-        let safe = { (name: String) in isFlat ? FileName.safe(name) : FileName.safePath(name) }
+        let safe = { [isFlat] (name: String) in isFlat ? FileName.safe(name) : FileName.safePath(name) }
         let given = naming == .none ? nil : isListed ? entry.name.map(safe) : entry.name
         let proposed = given ?? FileName.proposed(by: entry.url)
         let isClaimed = naming == .byURL || given != nil

@@ -87,18 +87,14 @@ final class FetchRecords: Sendable {
     private func keep(_ body: Data, of item: FetchItem, isRefusal: Bool) {
         guard isRefusal, options.destination == .files else { return note(bodies.write(body: body)) }
         let file = options.file(of: item).path
-        do { try body.write(to: URL(filePath: file), options: .atomic) } catch {
-            let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
-            note(cause.map { Int32(clamping: $0.code) } ?? EIO, of: file.visible())
-        }
+        note(OutputFile.replace(body, at: file), of: file.visible())
     }
 
     /// Records an entry of a list that did not become a request.
     func isDefective(_ defect: FetchItems.Defect) {
         guard options.failedList != nil else { return }
-        let place = defect.line.map { "line \($0) of \(defect.list)" } ?? defect.list
         let text = defect.text.map { "\n" + $0 } ?? ""
-        state.withLock { $0.broken.append("# \(place.visible()): \(defect.reason.visible())\(text)") }
+        state.withLock { $0.broken.append("# \(defect.place.visible()): \(defect.reason.visible())\(text)") }
     }
 
     /// Records the entries that the run did not reach.
@@ -124,16 +120,16 @@ final class FetchRecords: Sendable {
     ///
     /// - Returns: error messages.
     func finish() -> [String] {
-        (state.withLock { $0.outputProblem }.map { [$0] } ?? []) + writeFailedList()
+        [state.withLock { $0.outputProblem }, writeFailedList()].compactMap(\.self)
     }
 
-    private func writeFailedList() -> [String] {
-        guard let failedList = options.failedList, !state.withLock({ $0.keepsInput }) else { return [] }
+    private func writeFailedList() -> String? {
+        guard let failedList = options.failedList, !state.withLock({ $0.keepsInput }) else { return nil }
         let lines = state.withLock { state in
             // The first line decides the format of a list, so invalid lines are last.
             return state.failed.sorted { $0.key < $1.key }.map(\.value) + state.rest + state.broken
         }
-        return OutputFile.write(lines.map { $0 + "\n" }.joined(), to: failedList, mode: 0o600)
+        return OutputFile.write(Data(lines.map { $0 + "\n" }.joined().utf8), to: failedList, mode: 0o600)
     }
 }
 

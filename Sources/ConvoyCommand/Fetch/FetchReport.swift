@@ -234,8 +234,6 @@ protocol FetchReport: Sendable {
     var tickInterval: DispatchTimeInterval? { get }
     /// Whether ``happened(_:to:)`` is called.
     var wantsSteps: Bool { get }
-    /// Whether the end of a request says that its file has replaced a link.
-    var showsLinks: Bool { get }
     /// Whether requests are reported that ended only because the run was stopped.
     var wantsCancelled: Bool { get }
 

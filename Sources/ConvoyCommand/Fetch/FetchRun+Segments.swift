@@ -73,7 +73,7 @@ extension FetchRun {
                     if count >= options.jobs { await group.next() }
                     count += 1
                     var item = item
-                    item.isLink = report.showsLinks && options.hasLink(item)
+                    item.isLink = options.hasLink(item)
                     reporter.opened(item)
                     group.addTask { [item] in
                         let result = await fetch(item, downloads)

@@ -25,9 +25,8 @@ struct FetchRun {
         knownCount = list == nil ? options.urls.count : nil
         reporter = FetchReporter(report: report, options, setup)
         items = FetchItems(
-            urls: options.urls, digest: options.digest, outputNames: options.outputNames, isFlat: options.isFlat,
-            list: list, base: options.base,
-            naming: options.discards ? .none : options.takesProposedNames ? .byServer : .byURL, shard: options.shard,
+            options, list: list,
+            naming: options.discards ? .none : options.takesProposedNames ? .byServer : .byURL,
             onEmpty: setup.reportEmpty, onDefect: reporter.isDefective)
         manager = Self.makeManager(options, setup, monitors: report.wantsSteps ? [reporter.requests] : [])
     }
@@ -56,13 +55,13 @@ struct FetchRun {
         _ complete: @escaping @Sendable (Request<Data>, FetchItem) -> Request<Output>
     ) async {
         let (options, setup, interruption, knownCount) = (options, setup, interruption, knownCount)
-        let (reporter, items, manager, report) = (reporter, items, manager, report)
+        let (reporter, items, manager) = (reporter, items, manager)
         // Limits the number of open requests. Without a deadline, the limit of the batch is enough.
         let places = options.deadline.map { _ in FetchPlaces(count: options.jobs) }
         let requests = AsyncStream<Request<Output>>(unfolding: {
             await places?.take()
             guard var item = await items.next() else { return nil }
-            item.isLink = report.showsLinks && !options.discards && options.hasLink(item)
+            item.isLink = !options.discards && options.hasLink(item)
             reporter.opened(item)
             return complete(setup.request(for: item, options), item)
         })

@@ -37,7 +37,7 @@ struct FetchSetup: Sendable {
         let secrets = options.connection.proxy.secrets
         self.secrets = secrets
         transport = try options.chosenTransport()
-        cache = options.makeCache { console.warn("--cache: \($0)", isJSON: options.isJSON) }
+        cache = options.makeCache { console.warn("--cache: \($0)") }
         cookies = try options.credentials.makeJar()
         netrc = try options.credentials.readNetrc()
         recorder = options.archive.map { _ in HARRecorder(requestLimit: 100_000, hiding: secrets) }
@@ -62,7 +62,7 @@ struct FetchSetup: Sendable {
         if options.connection.trust == .unverified {
             console.warn(
                 "WARNING: --insecure: certificates are not checked; anyone on the network path can read and change "
-                    + "all data", isJSON: options.isJSON)
+                    + "all data")
         }
     }
 
@@ -108,12 +108,12 @@ struct FetchSetup: Sendable {
 
     /// Warns about an empty list.
     func reportEmpty(_ list: String) {
-        console.warn("the list \(list) contains no URL", list: list, isJSON: options.isJSON)
+        console.warn("the list \(list) contains no URL", list: list)
     }
 
     /// Warns about entries that the list of failures does not contain.
     func reportRest(_ rest: FetchItems.Rest) {
-        if let remark = records.isLeft(rest) { console.warn(remark, list: rest.list?.name, isJSON: options.isJSON) }
+        if let remark = records.isLeft(rest) { console.warn(remark, list: rest.list?.name) }
     }
 
     /// The request for an item, with the response body in memory.
@@ -167,18 +167,22 @@ struct FetchSetup: Sendable {
     /// - Returns: the exit status. A success becomes a failure if a file cannot be written.
     func finish(_ status: ExitStatus) -> ExitStatus {
         cache?.finishStoring()
-        var problems = records.finish()
+        var isComplete = true
+        for problem in records.finish() {
+            console.printError("convoy: \(problem)")
+            isComplete = false
+        }
+        func write(_ data: Data, _ path: String, mode: mode_t = 0o666) {
+            if !console.write(data, to: path, mode: mode) { isComplete = false }
+        }
         if let path = options.credentials.cookieJar, let cookies {
-            problems += OutputFile.write(CookieFile.text(of: cookies.cookies), to: path, mode: 0o600)
+            write(Data(CookieFile.text(of: cookies.cookies).utf8), path, mode: 0o600)
         }
-        if let path = options.archive, let recorder {
-            problems += OutputFile.write(String(decoding: recorder.har(), as: UTF8.self), to: path)
-        }
+        if let path = options.archive, let recorder { write(recorder.har(), path) }
         if let path = options.report, let report {
-            problems += OutputFile.write(ReportPage.text(report.withLock { $0.closed() }), to: path)
+            write(Data(ReportPage.text(report.withLock { $0.closed() }).utf8), path)
         }
-        for problem in problems { console.printError("convoy: \(problem)") }
-        return problems.isEmpty || status != .success ? status : .failure
+        return isComplete || status != .success ? status : .failure
     }
 }
 

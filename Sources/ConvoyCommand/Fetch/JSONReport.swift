@@ -16,7 +16,6 @@ final class JSONReport: FetchReport {
 
     var tickInterval: DispatchTimeInterval? { .milliseconds(500) }
     var wantsSteps: Bool { true }
-    var showsLinks: Bool { false }
     var wantsCancelled: Bool { true }
 
     func happened(_ step: FetchStep, to item: FetchItem) {

@@ -6,7 +6,12 @@ struct OpenRequest {
     let item: FetchItem
     /// When the request was queued.
     let opened = ContinuousClock.now
-    private var steps: ReportedSteps
+    /// The numbers of the last attempt that started and of the last that ended, including redirects.
+    private var (begun, ended) = (0, 0)
+    /// The number of attempts that were followed by a retry.
+    private var failedCount = 0
+    /// The secrets of the run, and those that the ended attempts have sent.
+    private var secrets: Set<String>
     /// The bytes of an earlier run, according to the attempts that have ended.
     private(set) var resumed = ResumedBytes()
     /// The progress of the file at the end of the last attempt with a successful response.
@@ -18,13 +23,13 @@ struct OpenRequest {
     /// - Parameter secrets: secrets that no step may show, besides those of the attempts.
     init(item: FetchItem, hiding secrets: Set<String>) {
         self.item = item
-        steps = ReportedSteps(hiding: secrets)
+        self.secrets = secrets
     }
 
     /// Whether an attempt has started.
-    var hasBegun: Bool { steps.begun > 0 }
+    var hasBegun: Bool { begun > 0 }
     /// Whether an attempt is running, as far as reported.
-    private var isUnderWay: Bool { steps.begun > steps.ended }
+    private var isUnderWay: Bool { begun > ended }
 
     /// The progress of the file; nil before the first attempt.
     ///
@@ -44,19 +49,33 @@ struct OpenRequest {
             expectedBytes: progress.download.totalBytes)
     }
 
+    /// Notes the start of an attempt; a late or repeated start has no effect.
+    ///
+    /// - Returns: the step, the first time.
     mutating func begin(_ attempt: Int) -> FetchStep? {
-        if attempt > steps.ended { retry = nil }
-        return steps.begin(attempt)
+        if attempt > ended { retry = nil }
+        defer { begun = max(begun, attempt) }
+        return begun == 0 ? .started : nil
     }
 
+    /// Notes the end of an attempt; a late or repeated end has no effect.
     mutating func end(_ record: AttemptRecord) -> FetchStep? {
-        guard record.number > steps.ended else { return nil }
+        guard record.number > ended else { return nil }
+        ended = record.number
         resumed.note(record.transfer, statusCode: record.statusCode)
         if let statusCode = record.statusCode, (200..<300).contains(statusCode) { heldBytes = record.transfer.download }
-        let step = steps.end(record)
-        if case .retrying(let attempt, _, _, let cause, let delay)? = step {
-            retry = .retry(attempt: attempt, cause: cause, due: record.ended + delay)
+        secrets.formUnion(record.request.repeatedSecrets)
+        switch record.next {
+        case .redirect(let target):
+            return .redirected(statusCode: record.statusCode, to: SentSecrets(secrets).shown(target))
+        case .retry(let delay):
+            failedCount += 1
+            let cause = SentSecrets(secrets).hidden(in: Words.cause(record))
+            retry = .retry(attempt: failedCount, cause: cause, due: record.ended + delay)
+            return .retrying(
+                attempt: failedCount, failure: record.failure, statusCode: record.statusCode, cause: cause,
+                delay: delay)
+        case .outcome, .intercepted, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: return nil
         }
-        return step
     }
 }

@@ -29,8 +29,8 @@ struct ImportCommand {
         if let output = options.output {
             // Files with secrets are readable only by their owner.
             let mode: mode_t = options.wishes.keepsSecrets ? 0o600 : 0o666
-            let problems = OutputFile.write(text, to: output, mode: mode)
-            for problem in problems + write(file.attachments, beside: output, mode) {
+            if !console.write(Data(text.utf8), to: output, mode: mode) { status = .failure }
+            for problem in write(file.attachments, beside: output, mode) {
                 console.printError("convoy: \(problem)")
                 status = .failure
             }

@@ -23,8 +23,7 @@ struct QueueAdding: QueueWork {
         let list = try options.fetch.input.map { input throws(UsageError) in try LineReader.open(input) }
         let hasFailed = hasFailed
         let items = FetchItems(
-            urls: options.fetch.urls, isFlat: false, list: list, base: options.fetch.base,
-            naming: options.fetch.hasDirectory ? .byURL : .none,
+            options.fetch, list: list, naming: options.fetch.hasDirectory ? .byURL : .none,
             onEmpty: { console.printError("convoy: the list \($0) contains no URL") },
             onDefect: { defect in
                 hasFailed.withLock { $0 = true }

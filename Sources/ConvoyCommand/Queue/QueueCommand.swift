@@ -10,7 +10,7 @@ struct QueueCommand: Sendable {
     /// - Throws: the reason, if the command cannot start. The database was not opened then.
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         let allowsLive = options.verb == .run && !options.fetch.isQuiet && !options.fetch.isJSON
-        let console = Console(allowsLive: allowsLive)
+        let console = Console(allowsLive: allowsLive, isJSON: options.fetch.isJSON)
         interruption.watch(console)
         let work: any QueueWork
         switch options.verb {

@@ -16,11 +16,9 @@ struct ReportCommand {
         }
         for remark in reports.flatMap(\.remarks) { console.printError("convoy: \(remark)") }
         var status = ExitStatus.success
-        if let page = options.page {
-            for problem in OutputFile.write(ReportPage.text(reports), to: page) {
-                console.printError("convoy: \(problem)")
-                status = .failure
-            }
+        if let page = options.page, let problem = OutputFile.write(Data(ReportPage.text(reports).utf8), to: page) {
+            console.printError("convoy: \(problem)")
+            status = .failure
         }
         for line in lines(reports) { console.printLine(line) }
         return console.status(after: status)

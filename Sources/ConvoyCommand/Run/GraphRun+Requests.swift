@@ -122,7 +122,13 @@ extension GraphRun {
                 }
                 guard let file, let output = built.output else { return answer }
                 let written = output.replaces ? file : file.withFreeName
-                try written.write(body, replaces: output.replaces)
+                let code =
+                    output.replaces
+                    ? OutputFile.replace(body, at: written.path) : OutputFile.create(body, at: written.path)
+                guard code == 0 else {
+                    let reason = String(cString: strerror(code))
+                    throw CheckFailure(description: "\(written.lastPathComponent) cannot be written: \(reason)")
+                }
                 answer.body = .file(written)
                 return answer
             } catch let failure as CheckFailure {
@@ -166,30 +172,8 @@ extension [Check] {
 extension URL {
     /// Whether the file is in or equal to a directory, after resolving symbolic links.
     fileprivate func isInside(_ directory: URL) -> Bool {
-        guard let inner = realPath, let outer = directory.realPath else { return false }
+        guard let inner = FileType.resolved(path), let outer = FileType.resolved(directory.path) else { return false }
         return inner == outer || inner.hasPrefix(outer == "/" ? "/" : outer + "/")
-    }
-
-    /// The path after resolving symbolic links; nil if the file does not exist.
-    fileprivate var realPath: String? {
-        guard let resolved = realpath(path, nil) else { return nil }
-        defer { free(resolved) }
-        return String(cString: resolved)
-    }
-
-    /// Writes the file.
-    ///
-    /// With `replaces`, the file is replaced atomically, and a symbolic link of the same name is replaced, not
-    /// followed. Otherwise an existing file is an error.
-    fileprivate func write(_ data: Data, replaces: Bool) throws {
-        guard replaces else { return try data.write(to: self, options: .withoutOverwriting) }
-        let name = ".\(lastPathComponent.prefix(100)).\(UUID().uuidString).tmp"
-        let temporary = deletingLastPathComponent().appending(path: name, directoryHint: .notDirectory)
-        try data.write(to: temporary, options: .withoutOverwriting)
-        guard rename(temporary.path, path) != 0 else { return }
-        let reason = String(cString: strerror(errno))
-        unlink(temporary.path)
-        throw CheckFailure(description: "\(lastPathComponent) cannot be written: \(reason)")
     }
 
     /// The same URL, or `name-1.ext` and so on if a file exists.

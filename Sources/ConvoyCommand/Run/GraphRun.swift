@@ -11,7 +11,6 @@ struct GraphRun: Sendable {
     let plan: RunPlan
     let surroundings: Surroundings
     let rows: RowSource
-    let journal: RowJournal?
     /// The base of relative paths in the `.http` file.
     let sourceDirectory: URL
     let outputDirectory: URL

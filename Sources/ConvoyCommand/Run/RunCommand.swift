@@ -10,7 +10,7 @@ struct RunCommand {
     /// - Throws: the reason, if the run cannot start. No request was sent then.
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         let input = try RunInput(options)
-        let console = Console(allowsLive: options.allowsLive)
+        let console = Console(allowsLive: options.allowsLive, isJSON: options.fetch.isJSON)
         interruption.watch(console)
         let journal =
             options.isDryRun ? nil : try options.done.map { (path) throws(UsageError) in try RowJournal(path) }
@@ -25,7 +25,7 @@ struct RunCommand {
         let remarks =
             plan.hints.map { "\(options.file):\($0)" }
             + plan.leftOut.map { "\(options.file): \($0.label) is skipped: \($0.reason)" }
-        for remark in remarks { console.warn(remark, isJSON: options.fetch.isJSON) }
+        for remark in remarks { console.warn(remark) }
         guard !plan.requests.isEmpty else {
             throw UsageError("\(options.file) contains no request that can be sent; write GET https://example.com")
         }
@@ -45,7 +45,7 @@ struct RunCommand {
             interruption.interrupt(.outputClosed)
         }
         let run = GraphRun(
-            options: options, plan: plan, surroundings: surroundings, rows: rows, journal: journal,
+            options: options, plan: plan, surroundings: surroundings, rows: rows,
             sourceDirectory: input.directory, outputDirectory: directory ?? input.directory, setup: setup,
             console: console, interruption: interruption)
         return console.status(after: setup.finish(await run.run()))

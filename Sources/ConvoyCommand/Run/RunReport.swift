@@ -48,7 +48,7 @@ final class RunReport: Sendable {
         state = Locked(State(junit: junit))
     }
 
-    private var isJSON: Bool { run.options.fetch.isJSON }
+    private var isJSON: Bool { run.console.isJSON }
     private var printsLines: Bool { !isJSON && !run.options.fetch.isQuiet }
     /// Whether the starts and the further attempts of requests are reported.
     var wantsSteps: Bool { isJSON || run.console.isLive }
@@ -96,7 +96,7 @@ final class RunReport: Sendable {
     ///
     /// If the row cannot be recorded, no other row is started, because the next run would send its requests again.
     func note(_ row: Row) {
-        guard let problem = run.journal?.note(row) else { return }
+        guard let problem = run.rows.journal?.note(row) else { return }
         run.rows.stop()
         let place = "\(run.rows.name ?? ""):\(row.line)"
         run.console.printError(
@@ -160,9 +160,8 @@ final class RunReport: Sendable {
         // Requests that were skipped because of scripts also prevent a success.
         if status == .success, brokenCount + leftOutCount > 0 { status = .failure }
         if let file = run.options.junit, let junit {
-            let problems = OutputFile.write(junit.text(after: time), to: file)
-            for problem in problems { console.printError("convoy: \(problem)") }
-            if !problems.isEmpty, status == .success { status = .failure }
+            let isWritten = console.write(Data(junit.text(after: time).utf8), to: file)
+            if !isWritten, status == .success { status = .failure }
         }
         let unsent = summary.failures[RequestError.Code.dependencyFailed.rawValue] ?? 0
         let failed = summary.failedCount - unsent

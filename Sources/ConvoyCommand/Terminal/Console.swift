@@ -26,10 +26,13 @@ final class Console: Sendable {
     let isOutputTerminal: Bool
     /// Whether standard output is a pipe to another program.
     let isOutputPipe: Bool
+    /// Whether standard output is for events.
+    let isJSON: Bool
     private let hasColour: Bool
     private let state = Locked(State())
 
-    init(allowsLive: Bool) {
+    init(allowsLive: Bool, isJSON: Bool = false) {
+        self.isJSON = isJSON
         isOutputPipe = Terminal.output.isPipe
         // The reader of a pipe, for example tee, may write to this terminal in the middle of the region.
         isLive = allowsLive && Terminal.errors.canRedraw && !isOutputPipe

@@ -26,6 +26,13 @@ enum FileType {
         return path
     }
 
+    /// The absolute path after resolving symbolic links; nil if the file does not exist.
+    static func resolved(_ path: String) -> String? {
+        guard let resolved = realpath(path, nil) else { return nil }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
     /// Why a file cannot be read, or why no file can be created in a directory: 0, or an `errno`.
     static func problem(with path: String, isDirectory: Bool) -> Int32 {
         guard let type = of(path) else { return errno }

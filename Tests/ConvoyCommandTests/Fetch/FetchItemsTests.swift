@@ -10,14 +10,19 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
+    /// Two URLs, and the digest of the first.
+    private func options() throws -> FetchOptions {
+        var options = FetchOptions()
+        options.urls = try ["http://h/a", "http://h/b"].map { try #require(URL(string: $0)) }
+        (options.digest, options.isFlat) = (digest, true)
+        return options
+    }
+
     private func items(_ naming: FileNaming) async throws -> [FetchItem] {
         let list = directory.url.appending(path: "list")
         let lines = ["http://h/x/a", "http://h/c\ta", "http://h/d\t\t\(digest)", "http://h/e\tb\t\(digest)"]
         try Data(lines.joined(separator: "\n").utf8).write(to: list)
-        let items = FetchItems(
-            urls: try ["http://h/a", "http://h/b"].map { try #require(URL(string: $0)) }, digest: digest,
-            list: try LineReader.open(list.path), naming: naming
-        ) { defect in
+        let items = FetchItems(try options(), list: try LineReader.open(list.path), naming: naming) { defect in
             Issue.record("\(defect)")
         }
         var all: [FetchItem] = []
@@ -34,11 +39,10 @@ import Testing
 
     /// The list of failures contains the items that were not reached, so the next run can download them.
     @Test func itemsThatWereNotReachedKeepTheirNamesAndTheDigest() async throws {
-        let urls = try ["http://h/a", "http://h/b"].map { try #require(URL(string: $0)) }
-        let items = FetchItems(
-            urls: urls, digest: digest, outputNames: ["x", "y"], list: nil, naming: .byURL
-        ) { _ in
-        }
+        var options = try options()
+        options.outputNames = ["x", "y"]
+        let urls = options.urls
+        let items = FetchItems(options, list: nil, naming: .byURL) { _ in }
         #expect(
             items.rest.entries == [
                 ListEntry(url: urls[0], name: "x", digest: digest), ListEntry(url: urls[1], name: "y"),

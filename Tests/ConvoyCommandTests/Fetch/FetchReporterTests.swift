@@ -7,7 +7,6 @@ import Testing
 /// Records the reported events as words.
 private final class WordReport: FetchReport {
     let wantsSteps: Bool
-    var showsLinks: Bool { true }
     let wantsCancelled: Bool
     let words = Locked<[String]>([])
     let ticks = Locked<[(progress: RunProgress, running: [RunningTransfer])]>([])

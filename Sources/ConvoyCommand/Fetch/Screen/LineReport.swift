@@ -18,7 +18,6 @@ final class LineReport: FetchReport {
     private var isQuiet: Bool { options.isQuiet || options.ownsOutput }
     var tickInterval: DispatchTimeInterval? { console.isLive ? .milliseconds(100) : nil }
     var wantsSteps: Bool { !isQuiet }
-    var showsLinks: Bool { !isQuiet }
     var wantsCancelled: Bool { false }
 
     func happened(_ step: FetchStep, to item: FetchItem) {
@@ -45,8 +44,7 @@ final class LineReport: FetchReport {
     }
 
     func isDefective(_ defect: FetchItems.Defect) {
-        let place = defect.line.map { "line \($0) of \(defect.list)" } ?? defect.list
-        console.printError("convoy: \(place): \(defect.reason)")
+        console.printError("convoy: \(defect.place): \(defect.reason)")
     }
 
     func ended(_ summary: FetchSummary) {

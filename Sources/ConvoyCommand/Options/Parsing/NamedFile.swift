@@ -79,11 +79,7 @@ struct NamedFile: Sendable {
         let directory = slash.map { String(target[...$0]) } ?? "."
         let name = slash.map { target[target.index(after: $0)...] } ?? target[...]
         guard !name.isEmpty else { return nil }
-        guard let resolved = realpath(directory, nil) else {
-            return URL(filePath: directory).standardizedFileURL.path + "/" + name
-        }
-        defer { free(resolved) }
-        return String(cString: resolved) + "/" + name
+        return (FileType.resolved(directory) ?? URL(filePath: directory).standardizedFileURL.path) + "/" + name
     }
 }
 

@@ -8,7 +8,7 @@ struct RowSource: Sendable {
     let name: String?
     private let list: LineReader?
     private let shard: Shard?
-    private let journal: RowJournal?
+    let journal: RowJournal?
     private var reader: RowReader?
     private var ready: [RowReader.Outcome] = []
     private var rest = 0

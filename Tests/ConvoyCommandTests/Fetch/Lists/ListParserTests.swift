@@ -191,7 +191,7 @@ import Testing
             try Data(text.utf8).write(to: list)
             let told = Locked(0)
             let items = FetchItems(
-                urls: [], list: try LineReader.open(list.path), naming: .byURL,
+                FetchOptions(), list: try LineReader.open(list.path), naming: .byURL,
                 onEmpty: { _ in told.withLock { $0 += 1 } }, onDefect: { _ in })
             while await items.next() != nil {}
             #expect(await items.next() == nil)
