@@ -45,8 +45,8 @@ struct JSONLine: Decodable {
         switch InputLine(url: line.url) {
         case .blank: return broken("its URL is empty")
         case .broken(let reason): return broken(reason)
-        case .request(let url, _, _, _):
-            var entry = ListEntry(url: url, name: line.name.flatMap { $0.isEmpty ? nil : $0 })
+        case .request(var entry):
+            entry.name = line.name.flatMap { $0.isEmpty ? nil : $0 }
             entry.digest = line.sha256.map(FileDigest.sha256) ?? line.sha512.map(FileDigest.sha512)
             if let defect = entry.digest?.defect { return broken(defect) }
             var sending = SendingOptions()

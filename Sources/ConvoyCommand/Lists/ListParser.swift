@@ -2,16 +2,6 @@
 import Convoy
 import Foundation
 
-/// An entry of a list.
-struct ListEntry: Equatable, Sendable {
-    var url: URL
-    var name: String?
-    var digest: FileDigest?
-    var headerFields = HeaderFields()
-    /// Further URLs of the same file.
-    var mirrors: [URL] = []
-}
-
 /// Parses a list line by line.
 ///
 /// The first line that is neither blank nor a comment decides the format.
@@ -154,8 +144,7 @@ struct ListParser {
         case .broken(let reason):
             isAfterBroken = true
             return closed + [.broken(line: number, reason: reason, text: text)]
-        case .request(let url, let name, let digest, let mirrors):
-            let entry = ListEntry(url: url, name: name, digest: digest, mirrors: mirrors)
+        case .request(let entry):
             open = Open(entry: entry, line: number, text: text)
             return closed
         }

@@ -14,12 +14,13 @@ enum Metalink {
             let sorted = urls.enumerated().sorted {
                 ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset)
             }
-            guard case .request(let url, _, _, let mirrors) = InputLine(urls: sorted.map(\.element.text)) else {
+            guard case .request(var entry) = InputLine(urls: sorted.map(\.element.text)) else {
                 return .broken(line: nil, reason: "\(shown) has no http or https URL")
             }
             let digest = digests["sha-256"].map(FileDigest.sha256) ?? digests["sha-512"].map(FileDigest.sha512)
             if let defect = digest?.defect { return .broken(line: nil, reason: "\(shown): \(defect)") }
-            return .entry(ListEntry(url: url, name: name.isEmpty ? nil : name, digest: digest, mirrors: mirrors))
+            (entry.name, entry.digest) = (name.isEmpty ? nil : name, digest)
+            return .entry(entry)
         }
     }
 

@@ -39,7 +39,7 @@ extension FetchOptions {
         } catch { throw UsageError(": \(error.message)") }
         for match in matches {
             switch InputLine(url: match.url) {
-            case .request(let url, _, _, _): urls.append(url)
+            case .request(let entry): urls.append(entry.url)
             case .broken(let reason): throw UsageError(": \(reason)\(hint(for: operand))")
             case .blank where operand.isEmpty: throw UsageError(" is empty; perhaps a shell variable is not set")
             case .blank: throw UsageError(": it is not a URL\(hint(for: operand))")

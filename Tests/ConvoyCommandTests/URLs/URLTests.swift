@@ -202,8 +202,8 @@ import Testing
         for one in Self.sent + Self.refused + Self.differing where !one.input.contains("{{") {
             let url = one.input.requestURL.flatMap { (try? $0.origin.get()) == nil ? nil : $0 }
             guard one.input.contains("://") else { continue }
-            if case .request(let listed, _, _, _) = InputLine(url: one.input) {
-                #expect(listed == url, "\(one.input.debugDescription)")
+            if case .request(let listed) = InputLine(url: one.input) {
+                #expect(listed.url == url, "\(one.input.debugDescription)")
             } else {
                 #expect(url == nil, "\(one.input.debugDescription)")
             }

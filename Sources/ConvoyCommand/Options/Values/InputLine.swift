@@ -2,11 +2,21 @@
 import Convoy
 import Foundation
 
+/// An entry of a list.
+struct ListEntry: Equatable, Sendable {
+    var url: URL
+    var name: String?
+    var digest: FileDigest?
+    var headerFields = HeaderFields()
+    /// Further URLs of the same file.
+    var mirrors: [URL] = []
+}
+
 /// A parsed line of a list: `URL`, `URL<TAB>NAME`, `URL<TAB>NAME<TAB>DIGEST`, `URL<TAB>URL...`, an empty line, or an
 /// invalid one.
 enum InputLine: Equatable {
     case blank
-    case request(URL, name: String?, digest: FileDigest? = nil, mirrors: [URL] = [])
+    case request(ListEntry)
     case broken(reason: String)
 
     /// Parses a line of a list.
@@ -33,7 +43,8 @@ enum InputLine: Equatable {
         }
         // With a base, a text without a scheme is a file name, although report.zip looks like a host.
         if let base, !columns[0].containsScheme {
-            self = .request(base.appending(path: columns[0]), name: name.isEmpty ? nil : name, digest: digest)
+            let url = base.appending(path: columns[0])
+            self = .request(ListEntry(url: url, name: name.isEmpty ? nil : name, digest: digest))
         } else if columns[0].utf8.contains(UInt8(ascii: " ")) {
             self = .broken(reason: Self.blank(in: columns[0]))
         } else {
@@ -55,11 +66,11 @@ enum InputLine: Equatable {
     }
 
     /// Parses several URLs of one file: the first valid URL, and the other valid URLs as its mirrors.
-    init(urls: [String], name: String? = nil, digest: FileDigest? = nil) {
+    init(urls: [String], digest: FileDigest? = nil) {
         var (usable, defect): ([URL], InputLine?) = ([], nil)
         for text in urls {
             switch InputLine(url: text) {
-            case .request(let url, _, _, _): usable.append(url)
+            case .request(let entry): usable.append(entry.url)
             case .broken(let reason): defect = defect ?? .broken(reason: reason)
             case .blank: break
             }
@@ -68,7 +79,7 @@ enum InputLine: Equatable {
             self = defect ?? .blank
             return
         }
-        self = .request(first, name: name, digest: digest, mirrors: Array(usable.dropFirst()))
+        self = .request(ListEntry(url: first, digest: digest, mirrors: Array(usable.dropFirst())))
     }
 
     private static func blank(in text: String) -> String {
@@ -103,7 +114,7 @@ enum InputLine: Equatable {
         if let defect = Request<Data>.get(url).defect {
             self = .broken(reason: Self.defect(of: url) ?? defect)
         } else {
-            self = .request(url, name: name, digest: digest)
+            self = .request(ListEntry(url: url, name: name, digest: digest))
         }
     }
 
@@ -125,7 +136,7 @@ extension InputLine {
     /// - Parameter name: what the message calls the URL.
     static func url(_ text: String, called name: String = "takes a URL") throws(UsageError) -> URL {
         switch InputLine(url: text) {
-        case .request(let url, _, _, _): return url
+        case .request(let entry): return entry.url
         case .broken(let reason): throw UsageError("\(name): \(reason)")
         case .blank: throw UsageError("\(name) is empty; perhaps a shell variable is not set")
         }

@@ -20,18 +20,19 @@ import Testing
 
     @Test func aNameFollowsATab() throws {
         let url = try #require(URL(string: "http://a/b"))
-        #expect(InputLine("http://a/b") == .request(url, name: nil))
-        #expect(InputLine("  http://a/b\tname of it.txt ") == .request(url, name: "name of it.txt"))
-        #expect(InputLine("http://a/b\t") == .request(url, name: nil))
+        #expect(InputLine("http://a/b") == .request(ListEntry(url: url)))
+        #expect(InputLine("  http://a/b\tname of it.txt ") == .request(ListEntry(url: url, name: "name of it.txt")))
+        #expect(InputLine("http://a/b\t") == .request(ListEntry(url: url)))
     }
 
     @Test func aDigestIsInTheThirdColumn() throws {
         let url = try #require(URL(string: "http://a/b"))
         let digits = String(repeating: "0F", count: 32)
         let digest = FileDigest.sha256(digits)
-        #expect(InputLine("http://a/b\tc\tsha256:\(digits)") == .request(url, name: "c", digest: digest))
-        #expect(InputLine("http://a/b\t\tSHA-256=\(digits) ") == .request(url, name: nil, digest: digest))
-        #expect(InputLine("http://a/b\tc\t") == .request(url, name: "c", digest: nil))
+        let named = ListEntry(url: url, name: "c", digest: digest)
+        #expect(InputLine("http://a/b\tc\tsha256:\(digits)") == .request(named))
+        #expect(InputLine("http://a/b\t\tSHA-256=\(digits) ") == .request(ListEntry(url: url, digest: digest)))
+        #expect(InputLine("http://a/b\tc\t") == .request(ListEntry(url: url, name: "c")))
         for broken in ["sha256:00", "md5:\(digits)", "sha512:\(digits)", "sha256:\(digits)\tmore"] {
             guard case .broken(let reason) = InputLine("http://a/b\t\t\(broken)") else {
                 Issue.record("\(broken) is a digest")
@@ -46,10 +47,10 @@ import Testing
         let digits = String(repeating: "0F", count: 32)
         #expect(
             InputLine("http://a/b\thttps://c/d\thttp://e/")
-                == .request(urls[0], name: nil, mirrors: [urls[1], urls[2]]))
+                == .request(ListEntry(url: urls[0], mirrors: [urls[1], urls[2]])))
         #expect(
             InputLine("http://a/b\thttps://c/d\tsha256:\(digits)")
-                == .request(urls[0], name: nil, digest: .sha256(digits), mirrors: [urls[1]]))
+                == .request(ListEntry(url: urls[0], digest: .sha256(digits), mirrors: [urls[1]])))
         for broken in ["name", "sha256:00", "sha256:\(digits)\tname"] {
             guard case .broken(let reason) = InputLine("http://a/b\thttps://c/d\t\(broken)") else {
                 Issue.record("\(broken) is understood")
