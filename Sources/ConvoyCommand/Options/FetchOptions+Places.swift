@@ -1,4 +1,5 @@
 // The destination of bodies: the meaning of `-o` and `-O`.
+import Convoy
 import Foundation
 
 extension FetchOptions {
@@ -100,10 +101,20 @@ extension FetchOptions {
         }
     }
 
-    /// The files that `-o` names; nil if it names a directory, a device or no file.
-    var outputFiles: [String]? {
-        guard !outputNames.isEmpty else { return nil }
-        return outputNames.compactMap(\.self).map { $0.hasPrefix("/") ? $0 : directory + "/" + $0 }
+    /// The files of the URLs of a command line, as far as their names are known; nil if no files are written.
+    ///
+    /// A file that is named by its URL is one of them only if it replaces an existing file.
+    var outputFiles: [NamedFile]? {
+        guard destination == .files else { return nil }
+        let isNamedByURL = !takesProposedNames && ![.fail, .rename, .skip].contains(existing)
+        return urls.enumerated().compactMap { index, url in
+            let given = outputNames.indices.contains(index) ? outputNames[index] : nil
+            guard given != nil || isNamedByURL else { return nil }
+            let name = given ?? FileName.proposed(by: url)
+            return NamedFile(
+                name: "--output", path: name.hasPrefix("/") ? name : directory + "/" + name, use: .output,
+                origin: given == nil ? "the file of URL \(index + 1)" : nil)
+        }
     }
 
     private static func check(_ name: String) throws(UsageError) {

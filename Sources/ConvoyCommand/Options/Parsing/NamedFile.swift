@@ -28,6 +28,8 @@ struct NamedFile: Sendable {
     let name: String
     let path: String
     let use: FileUse
+    /// What names the file if it is not the option, for messages.
+    var origin: String?
 
     /// Pairs of options that may name one file.
     ///
@@ -46,12 +48,14 @@ struct NamedFile: Sendable {
                 let (kept, writer) = file.use == .output || other.use == .input ? (other, file) : (file, other)
                 let path = writer.path.visible()
                 throw UsageError(
-                    "\(kept.name) and \(writer.name) name the same file, \(path): name another file with \(writer.name)"
+                    "\(kept.shownName) and \(writer.shownName) name the same file, \(path): name another file with \(writer.name)"
                 )
             }
             known[identity, default: []].append(file)
         }
     }
+
+    private var shownName: String { origin ?? name }
 
     private static func conflicts(_ left: NamedFile, _ right: NamedFile) -> Bool {
         let isWritten = left.use != .input || right.use != .input
@@ -89,9 +93,9 @@ extension ParsedOptions {
     /// - Parameters:
     ///   - operands: the files that operands name.
     ///   - outputs: the files of `--output`; nil if they are the values of the option.
-    func checkFiles(_ operands: [NamedFile] = [], outputs: [String]? = nil) throws(UsageError) {
+    func checkFiles(_ operands: [NamedFile] = [], outputs: [NamedFile]? = nil) throws(UsageError) {
         let others = outputs == nil ? files : files.filter { $0.name != "--output" }
-        let outputs = outputs ?? []
-        try NamedFile.check(operands + others + outputs.map { NamedFile(name: "--output", path: $0, use: .output) })
+        guard !others.isEmpty else { return }
+        try NamedFile.check(operands + (outputs ?? []) + others)
     }
 }
