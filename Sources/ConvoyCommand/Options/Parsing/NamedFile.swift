@@ -51,7 +51,10 @@ struct NamedFile: Sendable {
                     "\(kept.shownName) and \(writer.shownName) name the same file, \(path): name another file with \(writer.name)"
                 )
             }
-            known[identity, default: []].append(file)
+            // A million URLs may have the same file name.
+            if known[identity]?.contains(where: { $0.name == file.name }) != true {
+                known[identity, default: []].append(file)
+            }
         }
     }
 
