@@ -38,6 +38,9 @@ public final class RequestManager: Sendable {
     /// The queue's methods to wait for or cancel all operations, its suspension and its barriers also include requests
     /// that wait for a slot. They include the requests of ``send(_:)`` and of batches too, which callers cannot
     /// reference and which may start outside that queue.
+    ///
+    /// If this queue is suspended when the manager is released, its operations wait until the queue is resumed. The
+    /// operations of a manager that is itself suspended are cancelled.
     public let queue: OperationQueue
     /// The configuration, as given.
     public let configuration: Configuration

@@ -108,6 +108,11 @@ extension AnyRequestOperation {
         notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
             let notificationTargets = state.withLock { state -> OperationState.NotificationTargets in
                 if isAbandoned, !state.machine.handle(.start(mayBeBlocked: false)).finishes { return .none }
+                if wasExecuting, state.registry?.value.startNotification == .isRunning {
+                    // The thread that notifies observers of the start calls this method afterwards.
+                    state.registry?.value.startNotification = .endFollows
+                    return .none
+                }
                 delivery = state.beginDelivery(isEnd: true)
                 return state.notificationTargets
             }

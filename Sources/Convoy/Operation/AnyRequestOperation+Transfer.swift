@@ -39,15 +39,28 @@ extension AnyRequestOperation {
     /// Lets exactly one of several threads start the operation.
     func claimStart(mayBeBlocked: Bool) -> (OperationStateMachine.Effects, OperationState.Beginning) {
         let now = context.clock.now
-        return notifying([.isExecuting]) {
+        var isObserved = false
+        let result = notifying([.isExecuting]) {
             state.withLock { state in
                 let event = OperationStateMachine.Event.start(mayBeBlocked: mayBeBlocked && state.hasEdges)
                 let effects = state.machine.handle(event)
-                if effects.begins { state.timings.startedMoment = CompactInstant(now) }
+                if effects.begins {
+                    state.timings.startedMoment = CompactInstant(now)
+                    isObserved = state.isObserved
+                    if isObserved { state.registry?.value.startNotification = .isRunning }
+                }
                 // The state has changed only if the operation begins.
                 return ((effects, state.beginning), effects.begins ? state.notificationTargets : .none)
             }
         }
+        let endFollows =
+            isObserved
+            && state.withLock { state in
+                defer { state.registry?.value.startNotification = .none }
+                return state.registry?.value.startNotification == .endFollows
+            }
+        if endFollows { finish(wasExecuting: true) }
+        return result
     }
 
     /// Adds the operation to a queue; false if it has begun.

@@ -4,8 +4,9 @@ import Foundation
 extension Attempt {
     func didFinish(_ error: RequestError?) { end(error, taskHasEnded: true) }
 
-    /// Ends the attempt.
-    func end(_ error: RequestError?, taskHasEnded: Bool) {
+    /// Ends the attempt; false if it has ended or was closed before.
+    @discardableResult
+    func end(_ error: RequestError?, taskHasEnded: Bool) -> Bool {
         let isPlain = error == nil && !operation.asksInterceptors
         var isOver = false
         let whole = receiving.withLock { receiving -> (MemorySink, ResponseHead, CopyOnWrite<TransferMetrics>?)? in
@@ -21,14 +22,21 @@ extension Attempt {
             }
             return nil
         }
-        if isOver { return }
+        if isOver { return false }
         if isRateControlled { stopPacing() }
         if let (sink, head, metrics) = whole {
             if operation.context.samplesHosts { sample(statusCode: head.statusCode, nil) }
-            guard let completion = operation.attempt(number, hasWholeBodyOf: head, to: request, metrics) else { return }
-            return operation.complete(completion, with: sink.body, decodesAtOnce: rules.decodesAtOnce)
+            if let completion = operation.attempt(number, hasWholeBodyOf: head, to: request, metrics) {
+                operation.complete(completion, with: sink.body, decodesAtOnce: rules.decodesAtOnce)
+            }
+        } else {
+            end(with: receiving.withLock { $0 }, error)
         }
-        let received = receiving.withLock { $0 }
+        return true
+    }
+
+    /// Ends the attempt with what was received, unless a body in memory is the whole response.
+    private func end(with received: Receiving, _ error: RequestError?) {
         guard error == nil, let head = received.head, let sink = received.sink else {
             var error = error ?? RequestError(.badResponse, "the transfer ended without a response")
             if error.code == .invalidRequest { error = error.blamed(on: operation.lastRecord, for: request) }
@@ -59,7 +67,7 @@ extension Attempt {
     }
 
     /// Decides what follows the attempt, on the operation's serial executor.
-    private func decide(
+    func decide(
         _ received: Receiving, _ error: RequestError?, isAnswer: Bool, lacksNetwork: Bool? = nil
     ) {
         if lacksNetwork == nil, error?.code == .connectionFailed {

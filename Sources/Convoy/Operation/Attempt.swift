@@ -126,8 +126,13 @@ final class Attempt: TransportClient {
 
     /// Ends the transfer because the sink or the check of the head failed.
     func fail(_ error: RequestError) {
-        // Another attempt may follow once a file descriptor is free.
-        if error.lacksDescriptors { return end(error, taskHasEnded: false) }
+        // Another attempt may follow once a file descriptor is free, also if the transport has ended this one.
+        if error.lacksDescriptors {
+            guard !end(error, taskHasEnded: false), let received = receiving.withLock({ $0.isOver ? nil : $0 }) else {
+                return
+            }
+            return decide(received, error.with(response: received.head), isAnswer: false)
+        }
         let head = receiving.withLock { $0.head }
         close { self.conclude(with: error.with(response: head)) }
     }

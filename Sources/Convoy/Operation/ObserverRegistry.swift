@@ -9,7 +9,11 @@ struct ObserverRegistry: Sendable {
         let tell: @Sendable (AnyRequestOperation) -> Void
     }
 
+    /// Who notifies the observers of the end, which must follow the notification of the start.
+    enum StartNotification { case none, isRunning, endFollows }
+
     var state: [StateObserver] = []
+    var startNotification = StartNotification.none
     var lastIdentity = 0
     var progress = ProgressObservers()
     var events: BroadcastSource<RequestEvent>?

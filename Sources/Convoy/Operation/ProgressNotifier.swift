@@ -59,7 +59,7 @@ final class ProgressNotifier: Sendable {
     private func call(_ operation: AnyRequestOperation) {
         operation.run(at: place) { [weak operation] in
             self.state.withLock { ($0.isWaiting, $0.timer) = (false, nil) }
-            if let progress = operation?.progress(at: self.place) { self.tell(progress) }
+            if let progress = operation?.progressBeforeOutcome { self.tell(progress) }
         }
     }
 
@@ -124,13 +124,10 @@ extension AnyRequestOperation {
         }
     }
 
-    /// The progress for a handler at that place; nil if the outcome may have been handled.
-    fileprivate func progress(at place: CallbackPlace) -> TransferProgress? {
-        state.withLock { state in
-            let delivery = state.machine.delivery
-            // On the serial executor the finish handlers run after this call. Elsewhere the finish handlers may already
-            // have run.
-            return (place.isExecutor ? delivery.isSettled : delivery.hasBegun) ? nil : state.progress
-        }
+    /// The progress for a handler; nil if the outcome may have been handled.
+    ///
+    /// The last counts of a success are reported by `lastCall`.
+    fileprivate var progressBeforeOutcome: TransferProgress? {
+        state.withLock { $0.machine.delivery.hasBegun ? nil : $0.progress }
     }
 }

@@ -5,10 +5,10 @@ import Foundation
 final class StreamSink: BodySink {
     /// The stream, used on the queue only.
     private final class Writer: @unchecked Sendable {
-        // @unchecked: a stream is not Sendable. Only the serial queue uses the stream and `hasFailed`.
+        // @unchecked: a stream is not Sendable. Only the serial queue uses the stream and `failure`.
         let makeStream: @Sendable () -> OutputStream
         var stream: OutputStream?
-        var hasFailed = false
+        var failure: RequestError?
 
         init(_ makeStream: @escaping @Sendable () -> OutputStream) { self.makeStream = makeStream }
     }
@@ -60,7 +60,9 @@ final class StreamSink: BodySink {
 
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
         queue.async { [writer] in
-            guard let stream = writer.stream, !writer.hasFailed else { return }
+            // The transfer may have ended before the failure, which the attempt then ignored.
+            if let failure = writer.failure { return completion(.failure(failure)) }
+            guard let stream = writer.stream else { return }
             let memory = stream.property(forKey: .dataWrittenToMemoryStreamKey) as? Data
             stream.close()
             writer.stream = nil
@@ -88,7 +90,7 @@ final class StreamSink: BodySink {
 
     private func writeAll(_ data: Data) {
         defer { if state.withLock({ $0.backlog.remove(data.count) }) { calls.caughtUp() } }
-        guard let stream = writer.stream, !writer.hasFailed, !state.withLock({ $0.isDiscarded }) else { return }
+        guard let stream = writer.stream, !state.withLock({ $0.isDiscarded }) else { return }
         var (offset, result) = (0, 1)
         data.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
             guard let base = bytes.bindMemory(to: UInt8.self).baseAddress else { return }
@@ -106,13 +108,14 @@ final class StreamSink: BodySink {
 
     /// Closes the stream; reports the reason unless the body was discarded.
     private func end(_ stream: OutputStream?, _ what: String) {
-        writer.hasFailed = true
         // Foundation's `streamError` traps on some streams that have no error.
         let error = stream?.streamStatus == .error ? stream?.streamError : nil
         stream?.close()
         writer.stream = nil
         guard !state.withLock({ $0.isDiscarded }) else { return }
         let cause = error.map { ": \($0.localizedDescription)" } ?? ""
-        calls.fail(RequestError(.destinationUnwritable, what + cause, underlying: error))
+        let failure = RequestError(.destinationUnwritable, what + cause, underlying: error)
+        writer.failure = failure
+        calls.fail(failure)
     }
 }

@@ -277,6 +277,13 @@ nonisolated private final class SeenLinks: Sendable {
         configuration.monitors.append(monitor)
     }
 
+    @Test func findOutWhy() {
+        let manager = makeManager()
+        let operation = manager.operation(Request<Data>.get("tiles/1"))
+        print(manager.why(operation))
+        #expect(!manager.why(operation).isEmpty)
+    }
+
     @Test func followLinks() async throws {
         let manager = makeManager()
         stub.route("/links", replies: .json(#"["links/a", "links/b"]"#))
@@ -301,22 +308,6 @@ nonisolated private final class SeenLinks: Sendable {
         #expect(stub.calls.count == 4)
     }
 
-    /// This code is only compiled, because it changes how the process of all tests handles SIGINT.
-    private func stopOnInterrupt(_ manager: RequestManager) async {
-        signal(SIGINT, SIG_IGN)
-        let interrupt = DispatchSource.makeSignalSource(signal: SIGINT)
-        interrupt.setEventHandler { manager.cancelAll() }
-        interrupt.resume()
-        await manager.drain()
-    }
-
-    @Test func findOutWhy() {
-        let manager = makeManager()
-        let operation = manager.operation(Request<Data>.get("tiles/1"))
-        print(manager.why(operation))
-        #expect(!manager.why(operation).isEmpty)
-    }
-
     /// This code is only compiled, because the authority's file does not exist.
     private func connectDifferently(
         _ proxyURL: URL, _ authorityFile: URL, _ configuration: inout RequestManager.Configuration
@@ -325,6 +316,15 @@ nonisolated private final class SeenLinks: Sendable {
         options.proxy = .server(proxyURL)
         options.trust = .certificates(in: authorityFile)
         configuration.transport = try .connecting(with: options)
+    }
+
+    /// This code is only compiled, because it changes how the process of all tests handles SIGINT.
+    private func stopOnInterrupt(_ manager: RequestManager) async {
+        signal(SIGINT, SIG_IGN)
+        let interrupt = DispatchSource.makeSignalSource(signal: SIGINT)
+        interrupt.setEventHandler { manager.cancelAll() }
+        interrupt.resume()
+        await manager.drain()
     }
 
     @Test func drain() async throws {

@@ -33,20 +33,26 @@ import Testing
     @Test func theStateIsObserved() async throws {
         let stub = StubTransport()
         stub.route("/page", replies: .status(200))
+        let queue = OperationQueue()
         let manager = RequestManager(
-            queue: OperationQueue(),
+            queue: queue,
             configuration: .init(baseURL: URL(string: "http://example.com"), transport: .custom(stub)))
-        let finished = AsyncStream<Bool>.makeStream()
         let request = manager.operation(Request<Data>.get("page"))
-        let observation = request.observeState(\.isFinished, options: .new) { [weak request] _, change in
-            print(change.newValue ?? false, request?.error?.message ?? "no error")
+        let observation = request.observeState(\.isFinished) { _, _ in
+            print(request.error?.message ?? "it succeeded")
+        }
+        let finished = AsyncStream<Bool>.makeStream()
+        let second = request.observeState(\.isFinished, options: .new) { _, change in
             finished.continuation.yield(change.newValue ?? false)
         }
         manager.enqueue(request)
+        await withCheckedContinuation { continuation in
+            queue.addBarrierBlock { continuation.resume() }
+        }
         for await isFinished in finished.stream {
             #expect(isFinished)
             break
         }
-        observation.invalidate()
+        for observation in [observation, second] { observation.invalidate() }
     }
 }

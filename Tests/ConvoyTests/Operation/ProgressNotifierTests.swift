@@ -41,6 +41,45 @@ import Testing
         exchange.finish(RequestError(.connectionLost, "cut"))
     }
 
+    /// A transport's thread has collected the handlers before a cancellation, and calls them after the outcome.
+    @Test func noProgressFollowsAFailure() async throws {
+        let server = StubServer.held()
+        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let (log, entered, finished) = (EventLog<String>(), EventLog<Void>(), EventLog<Void>())
+        let (gate, handlers) = (DispatchSemaphore(value: 0), DispatchQueue(label: "suspended"))
+        operation.onProgress(on: .inPlace) { _ in
+            entered.record(())
+            gate.wait()
+        }
+        operation.onProgress { _ in log.record("progress") }
+        operation.onFinish { _ in
+            log.record("outcome")
+            finished.record(())
+        }
+        // The operation is not settled before this handler has run.
+        handlers.suspend()
+        operation.onFinish(on: .queue(handlers)) { _ in }
+        operation.start()
+        let exchange = await server.exchanges.wait()[0]
+        let sent = Task {
+            await offPool {
+                exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 100))
+                exchange.send(Data(count: 10))
+            }
+        }
+        await entered.wait()
+        operation.cancel()
+        await finished.wait()
+        gate.signal()
+        await sent.value
+        // Runs after a call of the handler on the same serial executor.
+        let last = EventLog<Void>()
+        operation.onExecutor { last.record(()) }
+        await last.wait()
+        #expect(log.events == ["outcome"])
+        handlers.resume()
+    }
+
     @Test func unchangedProgressIsReportedOnce() async throws {
         let server = StubServer.held()
         let monitor = ProgressMonitor()

@@ -140,7 +140,7 @@ import Testing
             ]
             operation.start()
             await log.wait(count: 4)
-            #expect(log.events == ["cancelled true", "executing false", "finished true", "executing true"])
+            #expect(log.events == ["cancelled true", "executing true", "executing false", "finished true"])
             for observation in observations { observation.invalidate() }
         }
 

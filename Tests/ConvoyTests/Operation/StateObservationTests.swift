@@ -52,4 +52,31 @@ import Testing
         _ = try await operation.response()
         #expect(log.count == 0)
     }
+
+    /// A cancellation ends the operation while its observers are being notified of the start.
+    @Test func theStartIsNotifiedBeforeTheEnd() async {
+        let operation = RequestOperation(.stub("a"), transport: StubServer.held().transport)
+        let log = EventLog<String>()
+        let observations = [
+            operation.observeState(\.isExecuting, options: .new) { [weak operation] _, change in
+                guard change.newValue == true, let operation else { return }
+                let cancelled = DispatchSemaphore(value: 0)
+                Thread.detachNewThread {
+                    operation.cancel()
+                    cancelled.signal()
+                }
+                cancelled.wait()
+            },
+            operation.observeState(\.isExecuting, options: .new) { _, change in
+                log.record("executing \(change.newValue.map(String.init) ?? "")")
+            },
+            operation.observeState(\.isFinished, options: .new) { _, change in
+                log.record("finished \(change.newValue.map(String.init) ?? "")")
+            },
+        ]
+        await offPool { operation.start() }
+        #expect(await log.wait(count: 3) == ["executing true", "executing false", "finished true"])
+        #expect(operation.error?.code == .cancelled)
+        for observation in observations { observation.invalidate() }
+    }
 }

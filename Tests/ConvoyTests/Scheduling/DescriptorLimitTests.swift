@@ -213,7 +213,8 @@ import Testing
                 let error = try await Sending(request, over: transport).error()
                 #expect((error.underlying as? POSIXError)?.code == .ECONNREFUSED, "\(error)")
                 #expect(RequestError.shortage(needing: 2) == nil)
-                #expect((RequestError.shortage(needing: 3)?.underlying as? POSIXError)?.code == .EMFILE)
+                // More than two may be free now, because libcurl may have closed the first connection later.
+                #expect((RequestError.shortage(needing: 16)?.underlying as? POSIXError)?.code == .EMFILE)
             }
         }
 

@@ -53,6 +53,17 @@ private final class ScriptedStream: OutputStream {
     }
 }
 
+/// A stream that cannot be opened, because no file descriptor is free.
+private final class UnopenedStream: OutputStream {
+    private var status = Stream.Status.notOpen
+    override func open() { status = .error }
+    override func close() {}
+    override var streamStatus: Stream.Status { status }
+    override var streamError: (any Error)? { POSIXError(.EMFILE) }
+    override func property(forKey _: Stream.PropertyKey) -> AnyObject? { nil }
+    override func write(_: UnsafePointer<UInt8>, maxLength _: Int) -> Int { -1 }
+}
+
 /// A stream that one thread creates and another thread reads afterwards.
 private final class StreamBox: @unchecked Sendable {
     // @unchecked: the stream is created before the request starts, and then only its logs are read.
@@ -277,6 +288,28 @@ private final class StreamBox: @unchecked Sendable {
         let bodies = streams.map { $0.stream.body }
         #expect(bodies.contains(Data("second".utf8)))
         for box in streams { #expect(await box.stream.calls.wait(count: 2).last == "close") }
+    }
+
+    /// The transport has ended when the stream reports that it lacks a descriptor.
+    @Test func aStreamThatLacksADescriptorAtTheEndFailsTheRequest() async throws {
+        let server = StubServer.held()
+        let gate = DispatchSemaphore(value: 0)
+        let makes = EventLog<Void>()
+        let request = Request.stub("a").written(to: {
+            makes.record(())
+            gate.wait()
+            return UnopenedStream(toMemory: ())
+        })
+        let sending = Sending(request, over: server.transport)
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200))
+        await makes.wait()
+        exchange.send(Data("hello".utf8))
+        exchange.finish()
+        gate.signal()
+        let error = try await sending.error()
+        #expect(error.code == .destinationUnwritable)
+        #expect((error.underlying as? POSIXError)?.code == .EMFILE)
     }
 
     // MARK: A stream that blocks

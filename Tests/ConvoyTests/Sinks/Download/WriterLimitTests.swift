@@ -51,5 +51,23 @@
                 #expect(openDescriptorCount() <= before)
             }
         }
+
+        /// The record of a large file cannot be created, and the transport may have ended by then.
+        @Test func aRecordThatLacksADescriptorFailsTheDownload() async {
+            await #expect(processExitsWith: .success) {
+                endProcessIfStuck()
+                let directory = try TemporaryDirectory()
+                let server = StubServer.held()
+                let request = Request.stub("file").saved(to: directory.file("target"))
+                let sending = Sending(request, over: server.transport)
+                let exchange = await server.exchanges.wait()[0]
+                await openDescriptorsOfDispatch()
+                Self.limit(RLIMIT_NOFILE, to: 0)
+                exchange.answer(200, headerFields: ["ETag": "\"1\""], body: Data(count: 1_500_000))
+                let error = try await sending.error()
+                #expect(error.code == .destinationUnwritable)
+                #expect((error.underlying as? POSIXError)?.code == .EMFILE)
+            }
+        }
     }
 #endif
