@@ -81,8 +81,8 @@ package final class LeakCheck: @unchecked Sendable {
     package func expectAllGone(
         within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation
     ) async {
-        await turns(within: bound) { aliveCount == 0 }
-        #expect(aliveCount == 0, "of \(watchedCount) objects", sourceLocation: sourceLocation)
+        let areGone = await turns(within: bound) { aliveCount == 0 }
+        #expect(areGone, "of \(watchedCount) objects", sourceLocation: sourceLocation)
     }
 }
 
@@ -91,35 +91,27 @@ package func look(
     within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation,
     until isTrue: () async throws -> Bool
 ) async rethrows {
-    let deadline = ContinuousClock.now + bound
-    var count = 0
-    while try await !isTrue() {
-        guard .now < deadline else {
-            Issue.record("the condition was not true within \(bound)", sourceLocation: sourceLocation)
-            return
-        }
-        await nextLook(&count)
-    }
+    guard try await !turns(within: bound, until: isTrue) else { return }
+    Issue.record("the condition was not true within \(bound)", sourceLocation: sourceLocation)
 }
 
 /// Checks a condition until it is true or the time is over.
 ///
 /// - Returns: whether the condition was true.
-@discardableResult
-package func turns(within bound: Duration, until isTrue: () -> Bool) async -> Bool {
+package func turns(within bound: Duration, until isTrue: () async throws -> Bool) async rethrows -> Bool {
     let deadline = ContinuousClock.now + bound
     var count = 0
-    while !isTrue() {
+    while try await !isTrue() {
         guard .now < deadline else { return false }
         await nextLook(&count)
     }
     return true
 }
 
-/// Waits a moment: after 1,000 turns a millisecond, because spinning would slow down the awaited code.
+/// Waits a moment: after 100 turns a millisecond, because spinning would slow down the awaited code.
 private func nextLook(_ count: inout Int) async {
     count += 1
-    if count < 1_000 { return await Task.yield() }
+    if count < 100 { return await Task.yield() }
     await withCheckedContinuation { continuation in
         DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { continuation.resume() }
     }

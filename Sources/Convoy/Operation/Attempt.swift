@@ -126,12 +126,14 @@ final class Attempt: TransportClient {
 
     /// Ends the transfer because the sink or the check of the head failed.
     func fail(_ error: RequestError) {
-        // Another attempt may follow once a file descriptor is free, also if the transport has ended this one.
+        // Another attempt may follow once a file descriptor is free.
         if error.lacksDescriptors {
-            guard !end(error, taskHasEnded: false), let received = receiving.withLock({ $0.isOver ? nil : $0 }) else {
-                return
-            }
-            return decide(received, error.with(response: received.head), isAnswer: false)
+            if end(error, taskHasEnded: false) { return }
+            // The transport has ended. The decision has no effect if the sink is already finishing, because it then
+            // reports the error to `complete`.
+            let received = receiving.withLock { $0.isOver ? nil : $0 }
+            if let received { decide(received, error.with(response: received.head), isAnswer: false) }
+            return
         }
         let head = receiving.withLock { $0.head }
         close { self.conclude(with: error.with(response: head)) }

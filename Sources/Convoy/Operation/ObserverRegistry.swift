@@ -10,7 +10,14 @@ struct ObserverRegistry: Sendable {
     }
 
     /// Who notifies the observers of the end, which must follow the notification of the start.
-    enum StartNotification { case none, isRunning, endFollows }
+    enum StartNotification {
+        /// The thread that ends the operation.
+        case none
+        /// A thread notifies observers of the start, and will notify them of the end if there is one by then.
+        case isRunning
+        /// That thread has to notify of the end.
+        case endFollows
+    }
 
     var state: [StateObserver] = []
     var startNotification = StartNotification.none

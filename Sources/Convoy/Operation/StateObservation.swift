@@ -55,7 +55,8 @@ extension AnyRequestOperation {
     ///   - keyPath: what to observe. Other keys are never reported.
     ///   - options: `.new` reports the value, `.old` the previous value, and `.initial` calls the handler once now.
     ///   - changeHandler: called on the thread that makes the change, with no lock held, as with KVO. The handler must
-    ///     be fast.
+    ///     be fast. It must not wait for the end of the operation, which is notified after the handlers for its start
+    ///     have returned.
     /// - Returns: the observation, which ends when it is released.
     public final func observeState(
         _ keyPath: KeyPath<Operation, Bool> & Sendable, options: StateObservingOptions = [],

@@ -31,7 +31,9 @@ protocol BodySink: AnyObject, Sendable {
     /// Calls `completion` with the error or nil, on any thread. The call is omitted if the sink has failed before, or
     /// if the body is discarded before the verification ends.
     func verify(_ completion: @escaping @Sendable (RequestError?) -> Void)
-    /// Moves a verified body to its destination, and calls `completion` on any thread, unless the sink has failed.
+    /// Moves a verified body to its destination, and calls `completion` on any thread.
+    ///
+    /// A sink that has failed before reports its error again, or omits the call.
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void)
     /// Discards the body, except bytes that a later attempt can resume.
     ///

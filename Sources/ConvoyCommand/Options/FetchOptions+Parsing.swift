@@ -20,9 +20,9 @@ extension FetchOptions {
         }
         try checkSources()
         try place(matches)
-        try parsed.checkFiles(outputs: outputFiles)
         try sending.moveToQuery(&urls, hasList: input != nil)
         try sending.nameUploads(&urls, hasList: input != nil)
+        try parsed.checkFiles(outputs: outputFiles)
         try checkTogether()
     }
 
@@ -79,6 +79,11 @@ extension FetchOptions {
             let other =
                 destination == .head ? "--head" : writeOut != nil ? "--write-out" : headFile == "-" ? "-D -" : "-o -"
             throw UsageError("--json and \(other) both write to standard output; remove one of them")
+        }
+        if shard != nil, let input, let failedList, NamedFile.isSame(input, failedList) {
+            throw UsageError(
+                "--input and --save-failed name the same file, \(input), which the other shards need: name another file "
+                    + "with --save-failed")
         }
         if let digest { try check(digest) }
         if needsHTTPS, input != nil {

@@ -103,16 +103,18 @@ extension FetchOptions {
 
     /// The files of the URLs of a command line, as far as their names are known; nil if no files are written.
     ///
-    /// A file that is named by its URL is one of them only if it replaces an existing file.
+    /// A file that is named by its URL and does not replace an existing file counts as an input: no other output may
+    /// replace it.
     var outputFiles: [NamedFile]? {
         guard destination == .files else { return nil }
-        let isNamedByURL = !takesProposedNames && ![.fail, .rename, .skip].contains(existing)
+        let replaces = ![.fail, .rename, .skip].contains(existing)
         return urls.enumerated().compactMap { index, url in
             let given = outputNames.indices.contains(index) ? outputNames[index] : nil
-            guard given != nil || isNamedByURL else { return nil }
+            guard given != nil || !takesProposedNames else { return nil }
             let name = given ?? FileName.proposed(by: url)
             return NamedFile(
-                name: "--output", path: name.hasPrefix("/") ? name : directory + "/" + name, use: .output,
+                name: "--output", path: name.hasPrefix("/") ? name : directory + "/" + name,
+                use: given != nil || replaces ? .output : .input,
                 origin: given == nil ? "the file of URL \(index + 1)" : nil)
         }
     }

@@ -100,7 +100,7 @@ final class RunReport: Sendable {
         run.rows.stop()
         let place = "\(run.rows.name ?? ""):\(row.line)"
         run.console.printError(
-            "convoy: \(place) has succeeded, but is not recorded, and no other row is sent: \(problem)")
+            "convoy: \(place) has succeeded, but is not recorded, so no further row is started: \(problem)")
         state.withLock { $0.summary.countFailure(RequestError.Code.destinationUnwritable.rawValue) }
     }
 

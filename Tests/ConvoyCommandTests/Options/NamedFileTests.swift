@@ -23,6 +23,9 @@ import Testing
         (["fetch", "-o", "%f", "-D", "%f", url], ["--output and --dump-header"]),
         (["fetch", "-I", "-o", "%f", "--har", "%f", url], ["--output and --har"]),
         (["fetch", "-P", "%", "-O", "--har", "%x", url], ["the file of URL 1 and --har", "another file with --har"]),
+        (["fetch", "-P", "%", "--existing", "skip", "--har", "%x", url], ["the file of URL 1 and --har"]),
+        (["fetch", "-P", "%", "-T", "%a", "http://127.0.0.1/"], ["--upload-file and the file of URL 1"]),
+        (["fetch", "-i", "%a", "--save-failed", "%a", "--shard", "1/3"], ["which the other shards need"]),
         (
             ["fetch", "-P", "%", "-i", "%a", "http://127.0.0.1/a"],
             ["--input and the file of URL 1 name", "with --output"]

@@ -157,7 +157,7 @@ import Testing
         ).ended()
         #expect(ending.status == 1)
         #expect(paths == ["/1", "/2"])
-        #expect(ending.errors.contains("\(rows):3 has succeeded, but is not recorded, and no other row is sent: "))
+        #expect(ending.errors.contains("\(rows):3 has succeeded, but is not recorded, so no further row is started: "))
         #expect(ending.errors.contains("\(journal) cannot be written: "))
         // The next run sends the row again that was not recorded.
         #expect(try await ConvoyProcess(["run", file] + arguments).ended().status == 0)
@@ -179,7 +179,7 @@ import Testing
         gate.open()
         let ending = try await process.ended()
         #expect(ending.status == 1)
-        #expect(ending.errors.contains("is not recorded, and no other row is sent"))
+        #expect(ending.errors.contains("is not recorded, so no further row is started"))
         #expect(!ending.errors.contains("standard input:4"), "\(ending.errors)")
         #expect(paths == ["/1", "/2"])
         try pipe.fileHandleForWriting.close()

@@ -229,7 +229,7 @@ import Testing
         clock.advanceToNext()
         await server.exchanges.wait(count: 2)[1].answer(200, body: Data("whole".utf8))
         // If the second stream were created at once, it would be recorded here.
-        await turns(within: .milliseconds(100)) { events.count > 1 }
+        _ = await turns(within: .milliseconds(100)) { events.count > 1 }
         gate.signal()
         #expect(try await operation.response().value == Data("whole".utf8))
         #expect(events.events == ["making the first", "made the first", "making the second"])

@@ -20,7 +20,7 @@
                 for _ in 0..<3 { await Self.round(server, directory) }
                 let before = Resources.now
                 for _ in 0..<10 { await Self.round(server, directory) }
-                // Dispatch ends idle threads with a delay, so the test waits for up to 180 seconds.
+                // Dispatch ends idle threads with a delay, so the test waits.
                 await look { Resources.now.threads <= before.threads + 16 }
                 let after = Resources.now
                 // The transport may keep up to twelve connections open. Each has two descriptors in this process, one

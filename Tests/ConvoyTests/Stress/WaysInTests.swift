@@ -47,7 +47,7 @@ import Testing
         Task {
             await world.manager.drain()
             await offPool { for queue in world.queues { queue.waitUntilAllOperationsAreFinished() } }
-            await look { world.hasEnded }
+            _ = await turns(within: .seconds(20)) { world.hasEnded }
             ends.record(())
         }
         await ends.wait(within: .seconds(30))

@@ -65,7 +65,7 @@ struct NamedFile: Sendable {
         return isWritten && left.name != right.name && !partners.contains([left.name, right.name])
     }
 
-    /// Whether two paths name the same regular file.
+    /// Whether two paths name the same regular file, or the same file that does not exist.
     static func isSame(_ left: String, _ right: String) -> Bool {
         guard let identity = identity(of: left) else { return false }
         return identity == self.identity(of: right)
@@ -96,9 +96,13 @@ extension ParsedOptions {
     /// - Parameters:
     ///   - operands: the files that operands name.
     ///   - outputs: the files of `--output`; nil if they are the values of the option.
-    func checkFiles(_ operands: [NamedFile] = [], outputs: [NamedFile]? = nil) throws(UsageError) {
-        let others = outputs == nil ? files : files.filter { $0.name != "--output" }
-        guard !others.isEmpty else { return }
-        try NamedFile.check(operands + (outputs ?? []) + others)
+    func checkFiles(
+        _ operands: [NamedFile] = [], outputs: @autoclosure () -> [NamedFile]? = nil
+    ) throws(UsageError) {
+        let others = files.filter { $0.name != "--output" }
+        // Most command lines name no other file, and may have a million URLs.
+        guard !operands.isEmpty || !others.isEmpty else { return }
+        guard let outputs = outputs() else { return try NamedFile.check(operands + files) }
+        try NamedFile.check(operands + outputs + others)
     }
 }

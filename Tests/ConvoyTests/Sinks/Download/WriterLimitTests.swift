@@ -52,7 +52,7 @@
             }
         }
 
-        /// The record of a large file cannot be created, and the transport may have ended by then.
+        /// The record of a large file cannot be created, and the transport has ended by then.
         @Test func aRecordThatLacksADescriptorFailsTheDownload() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
@@ -63,7 +63,11 @@
                 let exchange = await server.exchanges.wait()[0]
                 await openDescriptorsOfDispatch()
                 Self.limit(RLIMIT_NOFILE, to: 0)
+                let gate = DispatchSemaphore(value: 0)
+                let download = try #require(sending.operation.state.withLock { $0.followUp?.download })
+                download.executor.async { gate.wait() }
                 exchange.answer(200, headerFields: ["ETag": "\"1\""], body: Data(count: 1_500_000))
+                gate.signal()
                 let error = try await sending.error()
                 #expect(error.code == .destinationUnwritable)
                 #expect((error.underlying as? POSIXError)?.code == .EMFILE)
