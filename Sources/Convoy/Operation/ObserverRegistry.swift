@@ -9,7 +9,7 @@ struct ObserverRegistry: Sendable {
         let tell: @Sendable (AnyRequestOperation) -> Void
     }
 
-    /// Who notifies the observers of the end, which must follow the notification of the start.
+    /// The thread that notifies observers of the end, because the notification of the start comes first.
     enum StartNotification {
         /// The thread that ends the operation.
         case none

@@ -28,7 +28,7 @@ struct NamedFile: Sendable {
     let name: String
     let path: String
     let use: FileUse
-    /// What names the file if it is not the option, for messages.
+    /// The source of the file's name, for messages; nil for the option itself.
     var origin: String?
 
     /// Pairs of options that may name one file.
