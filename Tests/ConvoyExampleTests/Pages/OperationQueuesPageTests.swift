@@ -4,6 +4,14 @@ import Foundation
 import Testing
 
 @Suite struct OperationQueuesPageTests {
+    private func makeManager(_ queue: OperationQueue) -> RequestManager {
+        let stub = StubTransport()
+        stub.route("/page", replies: .status(200))
+        return RequestManager(
+            queue: queue,
+            configuration: .init(baseURL: URL(string: "http://example.com"), transport: .custom(stub)))
+    }
+
     @Test func aQueue() {
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = 4
@@ -12,12 +20,8 @@ import Testing
     }
 
     @Test func otherOperations() async throws {
-        let stub = StubTransport()
-        stub.route("/page", replies: .status(200))
         let queue = OperationQueue()
-        let manager = RequestManager(
-            queue: queue,
-            configuration: .init(baseURL: URL(string: "http://example.com"), transport: .custom(stub)))
+        let manager = makeManager(queue)
         let page = manager.operation(Request<Data>.get("page"))
         let cleanUp = BlockOperation { print("the page is here") }
         cleanUp.addDependency(page)
@@ -31,12 +35,8 @@ import Testing
     }
 
     @Test func theStateIsObserved() async throws {
-        let stub = StubTransport()
-        stub.route("/page", replies: .status(200))
         let queue = OperationQueue()
-        let manager = RequestManager(
-            queue: queue,
-            configuration: .init(baseURL: URL(string: "http://example.com"), transport: .custom(stub)))
+        let manager = makeManager(queue)
         let request = manager.operation(Request<Data>.get("page"))
         let observation = request.observeState(\.isFinished) { _, _ in
             print(request.error?.message ?? "it succeeded")

@@ -26,8 +26,8 @@ extension Option {
         Option(
             "--done FILE", takes: .file(.update), .requests, for: [.run], "skip rows that an earlier run has finished",
             detail: "record in FILE each row whose requests all succeeded, and skip the rows recorded there, so that "
-                + "an interrupted run can continue; several runs may share FILE. No other row is sent if FILE cannot be "
-                + "written"
+                + "an interrupted run can continue; several runs may share FILE. No further row is started if FILE "
+                + "cannot be written"
         ) { $0.run.done = $1 },
         .flag(
             "--skip-scripts", .requests, for: [.run], "skip scripts that convoy cannot run",
