@@ -233,7 +233,8 @@ extension AnyRequestOperation {
         } catch {
             noTaskMade()
             let error = error.blamed(on: lastRecord, for: request)
-            return conclude(error.with(request.summary), attempt: number)
+            // This thread may be a transport's, which must not notify observers.
+            return onExecutor { self.conclude(error.with(request.summary), attempt: number) }
         }
 
         let (effects, isWatched) = state.withLock { state in

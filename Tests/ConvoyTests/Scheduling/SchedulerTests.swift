@@ -3,6 +3,10 @@ import Testing
 
 @testable import Convoy
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
 @Suite struct SchedulerTests {
     /// Only the host's limit delays the requests; the manager has free slots.
     @Test func aQueuedOperationYieldsItsSlotToItsNewDependency() async throws {
@@ -47,5 +51,48 @@ import Testing
         #expect(await started.wait().first != notifier)
         observed.cancel()
         withExtendedLifetime(observation) {}
+    }
+
+    /// The transport's thread gives the slot to the second operation, and the transport refuses its request.
+    @Test func aRefusedTaskNotifiesNoObserverOnATransportsThread() async {
+        let server = StubServer.held()
+        let transport = RefusingTransport(server.transport)
+        let manager = RequestManager(
+            queue: OperationQueue(),
+            configuration: .init(maxConcurrentOperationCount: 1, transport: .custom(transport)))
+        manager.enqueue(Request.stub("a"))
+        let exchange = await server.exchanges.wait()[0]
+        let refused = manager.operation(.stub("refused"))
+        let finished = EventLog<UInt>()
+        let observation = refused.observe(\.isFinished) { _, _ in
+            finished.record(UInt(bitPattern: ObjectIdentifier(Thread.current).hashValue))
+        }
+        manager.enqueue(refused)
+        await look { refused.isExecuting }
+        let notifier = await offPool {
+            let thread = UInt(bitPattern: ObjectIdentifier(Thread.current).hashValue)
+            exchange.answer(200)
+            return thread
+        }
+        #expect(await finished.wait().first != notifier)
+        #expect(await refused.resultCode() == .invalidRequest)
+        withExtendedLifetime(observation) {}
+    }
+}
+
+/// A transport that makes no task for the path `/refused`.
+private final class RefusingTransport: Transport {
+    let transport: any Transport
+
+    init(_ transport: any Transport) { self.transport = transport }
+
+    var pausesInPlace: Bool { transport.pausesInPlace }
+    var isReentrant: Bool { transport.isReentrant }
+
+    func makeTask(
+        for request: PreparedRequest, client: any TransportClient
+    ) throws(RequestError) -> URLSessionTask {
+        if request.url.path == "/refused" { throw RequestError(.invalidRequest, "the test refuses it") }
+        return try transport.makeTask(for: request, client: client)
     }
 }
