@@ -21,6 +21,12 @@ struct RequestSummary: Sendable, CustomStringConvertible {
         self.url = url
     }
 
+    /// The same summary, with a relative URL resolved against a base.
+    func resolved(against base: URL?) -> RequestSummary {
+        guard let base, let method, let url, url.scheme == nil else { return self }
+        return RequestSummary(method: method, url: URL(string: url.relativeString, relativeTo: base)?.absoluteURL ?? url)
+    }
+
     var isEmpty: Bool { text == "" }
 
     var description: String {

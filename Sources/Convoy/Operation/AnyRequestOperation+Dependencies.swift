@@ -87,8 +87,8 @@ extension AnyRequestOperation {
     var label: String {
         let (caption, error) = state.withLock { ($0.caption, $0.outcome?.error) }
         // An operation that was not sent has released its plan at its end. Its error still names the request.
-        return name?.oneLine ?? caption.summary?.description ?? caption.link?.description
-            ?? error?.request ?? "a request not built yet"
+        return name?.oneLine ?? caption.summary?.resolved(against: context.defaults.baseURL).description
+            ?? caption.link?.description ?? error?.request ?? "a request not built yet"
     }
 
     func linkLabel(others: Int) -> LinkLabel {

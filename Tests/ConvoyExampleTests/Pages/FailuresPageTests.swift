@@ -112,6 +112,16 @@ import Testing
             }
         ]
         #expect(try await makeManager(configuration).send(Request<Data>.get("report")).statusCode == 200)
+        configuration.interceptors = [
+            try BearerAuthenticator(
+                origins: [apiURL], refreshesBefore: .seconds(60)
+            ) { _ in
+                let new = try await tokens.send(Request<Token>.post(tokenURL))
+                return BearerAuthenticator.Token(
+                    new.value.accessToken, lifetime: .seconds(3_600))
+            }
+        ]
+        #expect(try await makeManager(configuration).send(Request<Data>.get("report")).statusCode == 200)
     }
 
     @Test func passwordsAndCookies() async throws {

@@ -48,6 +48,15 @@ import Testing
             ])
     }
 
+    /// A line may be written before the URL of the request is resolved.
+    @Test(arguments: [
+        ("a?b", "GET http://stub/base/a?b"), ("/a", "GET http://stub/a"), ("http://other/a", "GET http://other/a"),
+    ])
+    func aRelativeURLIsShownAbsolute(url: String, label: String) {
+        let manager = StubServer().manager { $0.baseURL = URL(string: "http://stub/base") }
+        #expect(manager.operation(Request<Data>.get(url)).label == label)
+    }
+
     /// The second redirect repeats a secret of the first request, and is refused.
     @Test func aRedirectThatRepeatsASecretIsShownWithoutIt() async {
         let log = EventLog<Line>()
