@@ -121,6 +121,24 @@ package struct SecretWords: Sendable {
         }.joined(separator: "&")
     }
 
+    /// The values in a query or form whose names suggest a secret.
+    func valuesOfSecrets(form: String) -> [String] {
+        form.split(separator: "&").compactMap { item in
+            let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            return pair.count > 1 && isSecret(pair[0].formDecoded) ? pair[1].formDecoded : nil
+        }
+    }
+
+    /// The values in a `multipart/form-data` body whose names suggest a secret.
+    func valuesOfSecrets(multipart: String) -> [String] {
+        multipart.components(separatedBy: "Content-Disposition: form-data; name=\"").dropFirst().compactMap { part in
+            guard isSecret(String(part.prefix { $0 != "\"" })), let start = part.range(of: "\r\n\r\n"),
+                let end = part.range(of: "\r\n--", range: start.upperBound..<part.endIndex)
+            else { return nil }
+            return String(part[start.upperBound..<end.lowerBound])
+        }
+    }
+
     /// The value of a `Link` field with the secrets in its references replaced.
     ///
     /// A reference is between `<` and `>` (RFC 8288).

@@ -149,7 +149,10 @@ extension AnyRequestOperation {
         await withTaskCancellationHandler {
             // An unsafe continuation suffices, because a handler is called exactly once.
             await withUnsafeContinuation { continuation in
-                whenFinished(FinishHandler(place: .inTurn) { continuation.resume(returning: $0) })
+                whenFinished(
+                    FinishHandler(place: .inTurn) { outcome in
+                        WakeUps.perform { continuation.resume(returning: outcome) }
+                    })
             }
         } onCancel: {
             // This closure runs under the task's own lock, and `cancel()` must not. So another queue calls it.

@@ -148,7 +148,7 @@ final class ExecutorPool: Sendable {
             (state.stillTicks, state.dequeuedAtLastTick) = (0, state.dequeuedCount)
             return ([], true)
         }
-        for queue in queues { work(on: queue) }
+        for queue in queues { WakeUps.perform { self.work(on: queue) } }
         if ticks { ExecutorClock.shared.begin(self) }
     }
 

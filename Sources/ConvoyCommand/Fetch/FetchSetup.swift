@@ -14,7 +14,7 @@ struct FetchSetup: Sendable {
     let records: FetchRecords
     /// The data for `--report`; nil without it.
     let report: Locked<Report>?
-    /// The secrets of the proxy, which no log and no report may show.
+    /// The passwords of the proxy and of `--user`, which no log and no report may show.
     let secrets: Set<String>
     private let verbose: VerboseLog?
     private let netrc: Netrc?
@@ -34,7 +34,9 @@ struct FetchSetup: Sendable {
         onOutputClosed: @escaping @Sendable () -> Void
     ) throws(UsageError) {
         (self.options, self.console, credentials) = (options, console, options.credentials)
-        let secrets = options.connection.proxy.secrets
+        var secrets = options.connection.proxy.secrets
+        // A shorter password could be an ordinary word.
+        if let password = options.credentials.user?.password, password.utf8.count > 5 { secrets.insert(password) }
         self.secrets = secrets
         transport = try options.chosenTransport()
         cache = options.makeCache { console.warn("--cache: \($0)") }

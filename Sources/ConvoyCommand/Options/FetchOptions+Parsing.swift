@@ -148,7 +148,7 @@ extension FetchOptions {
         }
         guard !discards else {
             let other = destination == .nowhere ? "--discard" : destination == .head ? "--head" : "-o -"
-            throw UsageError("--\(name) and \(other) exclude each other: a discarded body cannot be verified")
+            throw UsageError("--\(name) and \(other) exclude each other: only a file can be verified")
         }
     }
 }

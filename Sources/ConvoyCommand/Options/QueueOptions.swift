@@ -93,9 +93,15 @@ extension QueueOptions {
         guard output != "-" else {
             throw UsageError("-o - is for convoy fetch: the response to a job is written to a file")
         }
-        let isDirectory = FetchOptions.isDirectory(output) || output.hasSuffix("/")
-        guard fetch.urls.count == 1, fetch.input == nil, !isDirectory else {
+        guard !FetchOptions.isDirectory(output), !output.hasSuffix("/") else {
+            throw UsageError("-o \(output): a job needs the name of a file; for a directory, write -P \(output)")
+        }
+        guard fetch.urls.count == 1, fetch.input == nil else {
             throw UsageError("-o names the file of a single URL; for several, write -P DIR")
+        }
+        var status = stat()
+        guard stat(output, &status) != 0 || status.st_mode & S_IFMT == S_IFREG else {
+            throw UsageError("-o \(output): the response to a job needs a regular file")
         }
     }
 }

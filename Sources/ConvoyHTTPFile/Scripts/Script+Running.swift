@@ -48,6 +48,8 @@ struct ScriptRun {
     /// The number of iterations so far.
     private var steps = 0
     private static let mostSteps = 1_000_000
+    /// The size that the texts and lists of the scripts may still have.
+    private var bytesLeft = 512 << 20
 
     init(answer: CheckedAnswer, globals: [String: JSONValue]) {
         (self.answer, self.globals) = (answer, globals)
@@ -156,6 +158,16 @@ struct ScriptRun {
     // MARK: Expressions
 
     private mutating func value(_ expression: Script.Expression) throws(Defect) -> JSONValue? {
+        let value = try computed(expression)
+        guard let value, expression.makes(value) else { return value }
+        value.subtractSize(from: &bytesLeft)
+        guard bytesLeft >= 0 else {
+            throw Defect(what: "its texts and lists have more than 512 MiB in all, or 500 levels")
+        }
+        return value
+    }
+
+    private mutating func computed(_ expression: Script.Expression) throws(Defect) -> JSONValue? {
         switch expression {
         case .literal(let value): return value
         case .undefined: return nil

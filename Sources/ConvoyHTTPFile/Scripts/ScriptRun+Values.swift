@@ -2,6 +2,35 @@
 import Convoy
 import Foundation
 
+extension Script.Expression {
+    /// Whether the expression has made a text or a list, which needs memory of its own.
+    func makes(_ value: JSONValue) -> Bool {
+        switch (self, value) {
+        case (.list, _), (.text, _), (.each, .array): true
+        case (.call, .string), (.convert, .string), (.binary(.plus, _, _), .string): true
+        default: false
+        }
+    }
+}
+
+extension JSONValue {
+    /// Subtracts the size of the value, until nothing is left.
+    ///
+    /// Lists share their elements in memory, but their text repeats them. Of a value with more than 500 levels, nothing
+    /// is left.
+    func subtractSize(from bytesLeft: inout Int, level: Int = 1) {
+        bytesLeft -= level > 500 ? .max / 2 : 16
+        switch self {
+        case .null, .bool: break
+        case .number(let text), .string(let text): bytesLeft -= text.utf8.count
+        case .array(let elements):
+            for element in elements where bytesLeft >= 0 { element.subtractSize(from: &bytesLeft, level: level + 1) }
+        case .object(let members):
+            for member in members where bytesLeft >= 0 { member.value.subtractSize(from: &bytesLeft, level: level + 1) }
+        }
+    }
+}
+
 extension ScriptRun {
     /// Whether a value is truthy.
     func isTrue(_ value: JSONValue?) -> Bool {

@@ -32,9 +32,7 @@ final class SQLiteBell: Sendable {
         Self.makeFile(path)
         #if os(Linux)
             watch = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
-            isHeard =
-                watch >= 0
-                && inotify_add_watch(watch, directory.path, UInt32(IN_ATTRIB | IN_CLOSE_WRITE)) >= 0
+            isHeard = watch >= 0 && Self.follows(directory.path, watch)
         #else
             watch = open(path, O_EVTONLY | O_CLOEXEC)
             isHeard = watch >= 0
@@ -50,6 +48,24 @@ final class SQLiteBell: Sendable {
         if !isTouched { Self.makeFile(path) }
         if !isHeard || !isTouched { tell() }
     }
+
+    #if os(Linux)
+        /// Watches a directory; no change if it is watched already.
+        private static func follows(_ directory: String, _ watch: Int32) -> Bool {
+            inotify_add_watch(watch, directory, UInt32(IN_ATTRIB | IN_CLOSE_WRITE | IN_DELETE)) >= 0
+        }
+
+        /// Makes a removed directory again and watches it, because other processes touch a file in it.
+        ///
+        /// Without the database, nothing is made.
+        private func followAgain() {
+            let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
+            let file = directory.deletingLastPathComponent().path.dropLast("-convoy".count)
+            guard access(String(file), F_OK) == 0 else { return }
+            for place in [directory.deletingLastPathComponent(), directory] { mkdir(place.path, 0o700) }
+            _ = Self.follows(directory.path, watch)
+        }
+    #endif
 
     private static func makeFile(_ path: String) {
         let made = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
@@ -82,11 +98,17 @@ final class SQLiteBell: Sendable {
             #if os(Linux)
                 var buffer = [UInt8](repeating: 0, count: 4_096)
                 while read(watch, &buffer, buffer.count) > 0 {}
+                self?.followAgain()
             #endif
             self?.tell()
-            // The kernel reports a file as closed just before it releases the file's lock, so listeners are notified
-            // again after 100 ms.
-            queue.asyncAfter(deadline: .now() + .milliseconds(100)) { [weak self] in self?.tell() }
+            // The kernel reports a file as closed just before it releases the file's lock, and the removal of a
+            // directory's files before that of the directory. So all is done again after 100 ms.
+            queue.asyncAfter(deadline: .now() + .milliseconds(100)) { [weak self] in
+                #if os(Linux)
+                    self?.followAgain()
+                #endif
+                self?.tell()
+            }
         }
         source.setCancelHandler { close(watch) }
         let isClosed = state.withLock { state in

@@ -56,7 +56,11 @@ final class SQLiteConnection {
             throw QueueError(.failed, "\(file.path) could not be opened: memory allocation failed")
         }
         guard code == 0 else {
-            let error = QueueError(file: file, code: code, system: sqlite3_system_errno(opened), doing: "opened")
+            // After a refused creation SQLite tries to open the file for reading, which fails with another error.
+            let directory = file.deletingLastPathComponent().path
+            let isRefused = access(directory, F_OK) == 0 && access(directory, W_OK | X_OK) != 0
+            let system = isRefused ? errno : sqlite3_system_errno(opened)
+            let error = QueueError(file: file, code: code, system: system, doing: "opened")
             sqlite3_close_v2(opened)
             throw error
         }

@@ -29,19 +29,39 @@ final class SQLiteOwners {
         throw QueueError(.busy, "no lock file could be created and locked in \(directory.path)")
     }
 
-    deinit { close() }
+    /// Leaves the file of a store that was not closed, so that others find it unlocked and end its leases.
+    deinit { if descriptor >= 0 { Self.closeFile(descriptor) } }
 
     private func path(of owner: String) -> String { directory.appending(path: "owner-\(owner)").path }
+
+    /// Creates the lock file again if another program has removed it.
+    ///
+    /// The new file is locked before it gets its name, so no process finds it unlocked. Without a directory, a new one
+    /// is made.
+    func restore() {
+        let path = path(of: name)
+        guard descriptor >= 0, !Self.isSame(descriptor, path) else { return }
+        for directory in [directory.deletingLastPathComponent(), directory] { mkdir(directory.path, 0o700) }
+        let unnamed = directory.appending(path: "new-\(name)").path
+        let made = open(unnamed, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard made >= 0 else { return }
+        guard flock(made, LOCK_EX | LOCK_NB) == 0, rename(unnamed, path) == 0 else { return Self.closeFile(made) }
+        Self.closeFile(descriptor)
+        descriptor = made
+    }
 
     /// Whether an instance was closed or its process ended.
     ///
     /// The file of a dead instance is removed. The file is opened only for reading, so that watchers do not mistake its
     /// closing for the end of its owner.
-    func isGone(_ owner: String) -> Bool {
+    ///
+    /// - Parameter isMissingGone: the result without a file. Another program may have removed the file of an instance
+    ///   that is alive.
+    func isGone(_ owner: String, isMissingGone: Bool = false) -> Bool {
         guard owner != name else { return false }
         let path = path(of: owner)
         let file = open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return errno == ENOENT }
+        guard file >= 0 else { return isMissingGone && errno == ENOENT }
         defer { Self.closeFile(file) }
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else { return false }
         unlink(path)

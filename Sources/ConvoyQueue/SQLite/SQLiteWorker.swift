@@ -113,6 +113,7 @@ final class SQLiteWorker: @unchecked Sendable {
     }
 
     func takeLease(_ lease: Duration) throws(QueueError) {
+        owners.restore()
         try connection().run(
             "INSERT OR REPLACE INTO owner VALUES(?, ?)", .text(owners.name),
             .integer(time.now + Int64(clamping: lease)))
@@ -135,7 +136,7 @@ final class SQLiteWorker: @unchecked Sendable {
     func releaseGone() throws(QueueError) -> Bool {
         lastLook = .now
         let names = try connection().rows("SELECT name FROM owner") { row throws(QueueError) in row.text(0) ?? "" }
-        let gone = names.filter(owners.isGone)
+        let gone = names.filter { owners.isGone($0) }
         for name in gone { try endLeases("name = ?", .text(name)) }
         return !gone.isEmpty
     }
@@ -160,7 +161,7 @@ final class SQLiteWorker: @unchecked Sendable {
     /// Removes leftovers of crashes: files without a row, and unused lock files.
     private func removeOrphans() throws(QueueError) {
         var orphans: [String] = []
-        for name in bodies.abandoned(owners.isGone) {
+        for name in bodies.abandoned({ owners.isGone($0, isMissingGone: true) }) {
             let row = try connection().number("SELECT 1 FROM body WHERE file = ? LIMIT 1", .text(name))
             if row == nil { orphans.append(name) }
         }

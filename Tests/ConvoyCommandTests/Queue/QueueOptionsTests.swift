@@ -68,6 +68,11 @@ import Testing
             ["add", "--db", "a", "-o", "-", "x.de"],
             "-o - is for convoy fetch: the response to a job is written to a file"
         ),
+        (
+            ["add", "--db", "a", "-o", "/tmp", "x.de"],
+            "-o /tmp: a job needs the name of a file; for a directory, write -P /tmp"
+        ),
+        (["add", "--db", "a", "-o", "/dev/null", "x.de"], "-o /dev/null: the response to a job needs a regular file"),
         (["list", "--db", "a", "--tag", "x", "--tag", "y"], "--tag is given twice; use one tag to select jobs"),
         (["retry", "--db", "a", "--state", "done"], "only dead letters are sent again; remove --state"),
         (

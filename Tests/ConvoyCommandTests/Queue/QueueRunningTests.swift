@@ -96,7 +96,7 @@ import Testing
         let unknown = try await queue("list", "nosuch")
         #expect(unknown.status == 1 && unknown.errors == "convoy: no job has such an id\n")
         let directory = try await queue("add", "-o", directory.url.path, url("/c"))
-        #expect(directory.status == 2 && directory.errors.contains("for several, write -P DIR"))
+        #expect(directory.status == 2 && directory.errors.contains("for a directory, write -P "))
     }
 
     @Test func anExpiredJobIsADeadLetter() async throws {

@@ -55,6 +55,27 @@ import Testing
         #expect(ending.output == "s3cret1")
     }
 
+    @Test(arguments: [
+        ["-d", "name=ada&password=s3cret+1"], ["-F", "name=ada", "-F", "password=s3cret 1"],
+        ["--json-body", #"{"name": "ada", "login": {"password": "s3cret 1"}}"#],
+    ])
+    func secretsOfTheBodyAreHidden(options: [String]) async throws {
+        server.respond { _ in .status(401, headerFields: [("X-Seen", "s3cret 1")], body: "no login for ada, s3cret 1") }
+        let (text, ending) = try await shown(options + ["--json", server.url("/a").absoluteString])
+        #expect(ending.status == 1)
+        #expect(text.contains("no login for ada, <redacted>"), "\(text)")
+        #expect(!text.contains("s3cret 1"), "\(text)")
+    }
+
+    /// The request that receives the text has not sent the password yet.
+    @Test(arguments: [["--json"], ["-v"]]) func aPasswordThatIsNotSentYetIsHidden(options: [String]) async throws {
+        server.respond { _ in .status(403, headerFields: [("X-Seen", "s3cret7")], body: "no s3cret7") }
+        let (text, _) = try await shown(options + ["--anyauth", "-u", "ada:s3cret7", server.url("/a").absoluteString])
+        #expect(try await server.takeRequest().value(of: "Authorization") == nil)
+        #expect(text.contains("X-Seen"))
+        #expect(!text.contains("s3cret7"), "\(text)")
+    }
+
     /// The server receives the request in place of a proxy.
     @Test(arguments: [[], ["--json"], ["-v"]]) func credentialsOfAProxyAreHidden(options: [String]) async throws {
         server.respond { request in

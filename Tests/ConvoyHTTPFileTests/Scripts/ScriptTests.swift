@@ -133,6 +133,22 @@ import Testing
         #expect(outcome.defects == ["line 1: its loops have more than 1000000 steps"] && outcome.logs == [])
     }
 
+    /// A few lines could otherwise use up the memory of the machine.
+    @Test(arguments: [
+        (first: "'a'", next: "A + A"), ("[0]", "[A, A]"), ("[0, 0, 0]", "A.map(x => A)"), ("'a'", "`${A}${A}`"),
+        ("'a'", "[A, A].join('')"), ("'a'", "JSON.stringify([A, A])"), ("0", "[A]"),
+    ])
+    func whatDoublesComesToAnEnd(first: String, next: String) throws {
+        var lines = ["const s0 = \(first);"]
+        for index in 1...600 {
+            lines.append("const s\(index) = \(next.replacingOccurrences(of: "A", with: "s\(index - 1)"));")
+        }
+        lines.append("client.log(typeof s600)")
+        let outcome = try outcome(lines.joined(separator: "\n"))
+        #expect(outcome.defects.count == 1 && outcome.logs == [])
+        #expect(outcome.defects.first?.contains("its texts and lists have more than 512 MiB") == true)
+    }
+
     @Test func aMissingValueIsNotSet() throws {
         let outcome = try outcome("client.global.set('a', response.body.x.y)\nclient.global.set('b', 1)")
         #expect(outcome.globals == [:])

@@ -162,6 +162,20 @@ import Testing
         await store.close()
     }
 
+    /// The removal of the directory is a change; the addition after it is another.
+    @Test(.timeLimit(.minutes(1))) func aRemovedDirectoryIsWatchedAgain() async throws {
+        let store = try SQLiteStore(at: place.file)
+        var changes = store.changes().makeAsyncIterator()
+        let directory = place.file.path + "-convoy/owners"
+        try FileManager.default.removeItem(atPath: directory)
+        while !FileManager.default.fileExists(atPath: directory) { try #require(await changes.next() != nil) }
+        let other = try SQLiteStore(at: place.file)
+        try await other.add(.test("a"))
+        while try await store.status()[.waiting] == 0 { try #require(await changes.next() != nil) }
+        await other.close()
+        await store.close()
+    }
+
     // MARK: After a crash
 
     @Test func bodiesWithoutARowAreRemovedOnceTheirOwnerHasGone() async throws {
@@ -189,6 +203,22 @@ import Testing
         }
         #expect(try await other.claim().ids == ["a"])
         await other.close()
+    }
+
+    /// Another program may remove the file whose lock shows that its owner is alive.
+    @Test(arguments: ["-convoy/owners", "-convoy"]) func anOwnerWithoutItsFileKeepsItsJobs(removed: String) throws {
+        let first = try SQLiteWorker(file: place.file, clock: place.clock, boot: "one")
+        _ = try first.add([.test("a")])
+        let claimed = try first.exchange([], ClaimRequest(limit: 1, lease: .seconds(9))).jobs
+        try FileManager.default.removeItem(atPath: place.file.path + removed)
+        let second = try SQLiteWorker(file: place.file, clock: place.clock, boot: "one")
+        #expect(try second.exchange([], ClaimRequest(limit: 1, lease: .seconds(9))).jobs.isEmpty)
+        // The first owner is found by its file again.
+        #expect(try first.renew(claimed.map(\.claim), .seconds(1_000)).isEmpty)
+        #expect(second.owners.all.contains(first.owners.name) && !second.owners.isGone(first.owners.name))
+        try first.close()
+        #expect(try second.exchange([], ClaimRequest(limit: 1, lease: .seconds(9))).jobs.count == 1)
+        try second.close()
     }
 
     // MARK: Restarts of the system, and order

@@ -61,6 +61,9 @@
         /// The limit that was last passed to libcurl.
         private var connectionLimit = -mostKept
 
+        /// The number of ends in one turn after which other threads are woken.
+        private static let endsPerWakeUp = 16
+
         /// The maximum number of handles stored for later requests.
         private static let idleHandleLimit = 64
 
@@ -177,17 +180,30 @@
             quietLooks = ready > 0 ? 0 : quietLooks + 1
         }
 
+        /// Ends the transfers that libcurl has finished.
         private func takeMessages() {
             var remaining: Int32 = 0
-            while let message = curl_multi_info_read(multi, &remaining) {
-                // CURLMSG_DONE (1) is the only kind. The result is read first, because `end(_:)` may free the message.
-                guard message.pointee.msg == 1, let easy = message.pointee.easy_handle else { continue }
-                let code = message.pointee.data.result
-                var context: UnsafeMutableRawPointer?
-                convoy_get_pointer(easy, CurlInfo.privatePointer, &context)
-                quietLooks = 0
-                CurlHandle.transfer(of: context)?.end(code)
+            guard var message = curl_multi_info_read(multi, &remaining) else { return }
+            WakeUps.postponing { wakeUps in
+                var count = 0
+                while true {
+                    end(message)
+                    count += 1
+                    if count.isMultiple(of: Self.endsPerWakeUp) { wakeUps.performAll() }
+                    guard let next = curl_multi_info_read(multi, &remaining) else { return }
+                    message = next
+                }
             }
+        }
+
+        private func end(_ message: UnsafeMutablePointer<CURLMsg>) {
+            // CURLMSG_DONE (1) is the only kind. The result is read first, because `end(_:)` may free the message.
+            guard message.pointee.msg == 1, let easy = message.pointee.easy_handle else { return }
+            let code = message.pointee.data.result
+            var context: UnsafeMutableRawPointer?
+            convoy_get_pointer(easy, CurlInfo.privatePointer, &context)
+            quietLooks = 0
+            CurlHandle.transfer(of: context)?.end(code)
         }
 
         private func checkTimes() {

@@ -84,7 +84,7 @@ extension Option {
             "-w, --write-out FORMAT", takes: .textOrFile, .output, "print this after each URL",
             detail: "print FORMAT after each URL, with curl's variables, such as %{http_code} and %{time_total}. URLs "
                 + "and %{errormsg} are printed without secrets; header fields are printed as received",
-            path: .afterAt
+            mayBeEmpty: true, path: .afterAt
         ) { $0.fetch.writeOut = try WriteOut($1) },
         Option(
             "--har FILE", takes: .output, .output, for: .sending, "write an archive of the requests",

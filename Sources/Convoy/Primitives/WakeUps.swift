@@ -1,0 +1,33 @@
+// Wake-ups of other threads that a thread postpones while it has more work.
+
+/// Wake-ups that a thread has postponed.
+///
+/// A woken thread often takes the core of the thread that woke it, which then has to be scheduled again. A transport's
+/// thread may end many requests in one turn. It wakes the others once for many ends instead of once for each.
+final class WakeUps {
+    private static let current = ThreadSlot<WakeUps>()
+
+    private var postponed: [() -> Void] = []
+
+    /// Runs a function that may end many requests.
+    ///
+    /// Wake-ups on this thread are postponed until the function returns or calls ``performAll()``.
+    static func postponing(_ body: (WakeUps) -> Void) {
+        let wakeUps = WakeUps()
+        current.with(wakeUps) { body(wakeUps) }
+        wakeUps.performAll()
+    }
+
+    /// Performs a wake-up, later if this thread postpones them.
+    static func perform(_ wakeUp: @escaping () -> Void) {
+        guard let wakeUps = current.value else { return wakeUp() }
+        wakeUps.postponed.append(wakeUp)
+    }
+
+    /// Performs the postponed wake-ups in their order.
+    func performAll() {
+        let wakeUps = postponed
+        postponed = []
+        for wakeUp in wakeUps { wakeUp() }
+    }
+}
