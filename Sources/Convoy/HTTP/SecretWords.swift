@@ -61,6 +61,11 @@ package struct SecretWords: Sendable {
         }
     }
 
+    /// Whether a name suggests that its value is a secret, and not a property of one such as `token_type`.
+    func isSecretItself(_ name: String) -> Bool {
+        isSecret(name) && !(Self.words(of: name).last.map(Self.isDescribing) ?? false)
+    }
+
     /// Whether a text is one of the secret words, or contains one of the long secret words.
     ///
     /// For sentences, in which a short word such as `pass` or `key` has another meaning.
@@ -125,14 +130,16 @@ package struct SecretWords: Sendable {
     func valuesOfSecrets(form: String) -> [String] {
         form.split(separator: "&").compactMap { item in
             let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            return pair.count > 1 && isSecret(pair[0].formDecoded) ? pair[1].formDecoded : nil
+            return pair.count > 1 && isSecretItself(pair[0].formDecoded) ? pair[1].formDecoded : nil
         }
     }
 
-    /// The values in a `multipart/form-data` body whose names suggest a secret.
+    /// The values in a ``MultipartForm`` whose names suggest a secret.
+    ///
+    /// Forms with other spellings of the header field are not searched.
     func valuesOfSecrets(multipart: String) -> [String] {
         multipart.components(separatedBy: "Content-Disposition: form-data; name=\"").dropFirst().compactMap { part in
-            guard isSecret(String(part.prefix { $0 != "\"" })), let start = part.range(of: "\r\n\r\n"),
+            guard isSecretItself(String(part.prefix { $0 != "\"" })), let start = part.range(of: "\r\n\r\n"),
                 let end = part.range(of: "\r\n--", range: start.upperBound..<part.endIndex)
             else { return nil }
             return String(part[start.upperBound..<end.lowerBound])

@@ -24,7 +24,8 @@ struct RequestSummary: Sendable, CustomStringConvertible {
     /// The same summary, with a relative URL resolved against a base.
     func resolved(against base: URL?) -> RequestSummary {
         guard let base, let method, let url, url.scheme == nil else { return self }
-        return RequestSummary(method: method, url: URL(string: url.relativeString, relativeTo: base)?.absoluteURL ?? url)
+        let resolved = URL(string: url.relativeString, relativeTo: base)?.absoluteURL
+        return RequestSummary(method: method, url: resolved ?? url)
     }
 
     var isEmpty: Bool { text == "" }

@@ -58,7 +58,7 @@ extension PreparedRequest {
     /// The secrets that the request sends.
     ///
     /// These are the password of the URL, or its user name without one, and the values of parameters, header fields and
-    /// of a small body in memory whose names suggest a secret. The values of a digest are left out, because they serve
+    /// body members whose names suggest a secret. The values of a digest are left out, because they serve
     /// for one request.
     package func secrets(_ words: SecretWords = .standard) -> Set<String> {
         let parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
@@ -71,42 +71,13 @@ extension PreparedRequest {
         }
         return Set((values + formValues).compactMap(\.self)).union(parts?.userInfoSecrets ?? [])
             .union(fields.flatMap(\.secretWordsOfValue).map { $0.trimmingCharacters(in: ["\""]) })
-            .union(body?.secrets(words, contentType: headerFields["Content-Type"]?.lowercased() ?? "") ?? [])
+            .union(body?.secrets(words, contentType: headerFields["Content-Type"] ?? "") ?? [])
     }
 
     /// The secrets that a message must not quote when a server repeats them.
     ///
     /// Shorter values are mostly ordinary words, as in the cookie `theme=plain`.
     package var repeatedSecrets: Set<String> { secrets().filter { $0.utf8.count > 5 } }
-}
-
-extension RequestBody {
-    /// The size of the largest body that is searched for secrets.
-    private static let mostSearchedBytes = 64 << 10
-
-    /// The values of a form or of JSON whose names suggest a secret.
-    fileprivate func secrets(_ words: SecretWords, contentType: String) -> [String] {
-        guard let data, data.count <= Self.mostSearchedBytes else { return [] }
-        if contentType.contains("json") {
-            return (try? JSONReader.read(Array(data)))?.secrets(words, isSecret: false) ?? []
-        }
-        let text = String(decoding: data, as: UTF8.self)
-        if contentType.hasPrefix("multipart/form-data") { return words.valuesOfSecrets(multipart: text) }
-        return contentType.hasPrefix("application/x-www-form-urlencoded") ? words.valuesOfSecrets(form: text) : []
-    }
-}
-
-extension JSONValue {
-    /// The texts and numbers of members whose names suggest a secret.
-    fileprivate func secrets(_ words: SecretWords, isSecret: Bool) -> [String] {
-        switch self {
-        case .null, .bool: []
-        case .number(let text), .string(let text): isSecret ? [text] : []
-        case .array(let elements): elements.flatMap { $0.secrets(words, isSecret: isSecret) }
-        case .object(let members):
-            members.flatMap { $0.value.secrets(words, isSecret: isSecret || words.isSecret($0.name)) }
-        }
-    }
 }
 
 extension URLComponents {

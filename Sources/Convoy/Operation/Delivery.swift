@@ -179,7 +179,10 @@ enum CallbackInPlace {
 
     static var isRunning: Bool { current.value != nil }
 
-    static func run(_ callback: () -> Void) { current.with(mark, callback) }
+    static func run(_ callback: () -> Void) {
+        WakeUps.performPostponed()
+        current.with(mark, callback)
+    }
 }
 
 extension DispatchQoS {

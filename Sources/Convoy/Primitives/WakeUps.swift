@@ -24,6 +24,9 @@ final class WakeUps {
         wakeUps.postponed.append(wakeUp)
     }
 
+    /// Performs what this thread has postponed, because it may now wait.
+    static func performPostponed() { current.value?.performAll() }
+
     /// Performs the postponed wake-ups in their order.
     func performAll() {
         let wakeUps = postponed

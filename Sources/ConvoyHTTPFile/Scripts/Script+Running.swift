@@ -14,13 +14,14 @@ package struct HandlerOutcome: Sendable, Equatable {
 extension Script {
     /// Runs handlers in order.
     ///
-    /// - Parameter globals: the variables that these handlers read, with the values from `--variable` or from other
-    ///   handlers.
+    /// - Parameters:
+    ///   - globals: the variables that these handlers read, with the values from `--variable` or from other handlers.
+    ///   - mostBytes: the size of the texts and lists that the handlers may make in all.
     /// - Complexity: O(*n*) for a body of *n* bytes and each expression over it.
     package static func outcome(
-        of scripts: [Script], for answer: CheckedAnswer, globals: [String: JSONValue] = [:]
+        of scripts: [Script], for answer: CheckedAnswer, globals: [String: JSONValue] = [:], mostBytes: Int = 512 << 20
     ) -> HandlerOutcome {
-        var run = ScriptRun(answer: answer, globals: globals)
+        var run = ScriptRun(answer: answer, globals: globals, mostBytes: mostBytes)
         for script in scripts {
             run.constants = [:]
             do throws(ScriptRun.Defect) { try run.run(script.statements) } catch {
@@ -49,10 +50,12 @@ struct ScriptRun {
     private var steps = 0
     private static let mostSteps = 1_000_000
     /// The size that the texts and lists of the scripts may still have.
-    private var bytesLeft = 512 << 20
+    private var bytesLeft: Int
+    private let mostBytes: Int
 
-    init(answer: CheckedAnswer, globals: [String: JSONValue]) {
+    init(answer: CheckedAnswer, globals: [String: JSONValue], mostBytes: Int) {
         (self.answer, self.globals) = (answer, globals)
+        (self.mostBytes, bytesLeft) = (mostBytes, mostBytes)
         let type = Self.field("content-type", of: answer)
         let isJSON = type.map { $0.lowercased().contains("json") } ?? true
         if isJSON, let json = JSONValue(json: answer.body) {
@@ -89,7 +92,11 @@ struct ScriptRun {
         case .constant(let name, let expression): constants[name] = .some(try value(expression))
         case .log(let values):
             var texts: [String] = []
-            for value in values { texts.append(text(try self.value(value))) }
+            for value in values {
+                let value = try self.value(value)
+                try spend(value)
+                texts.append(text(value))
+            }
             outcome.logs.append(texts.joined(separator: " "))
         case .test(let name, let statements):
             let name = text(try value(name))
@@ -160,11 +167,19 @@ struct ScriptRun {
     private mutating func value(_ expression: Script.Expression) throws(Defect) -> JSONValue? {
         let value = try computed(expression)
         guard let value, expression.makes(value) else { return value }
-        value.subtractSize(from: &bytesLeft)
-        guard bytesLeft >= 0 else {
-            throw Defect(what: "its texts and lists have more than 512 MiB in all, or 500 levels")
-        }
+        try spend(value)
         return value
+    }
+
+    /// Counts the size of a value against the limit.
+    private mutating func spend(_ value: JSONValue?) throws(Defect) {
+        value?.subtractSize(from: &bytesLeft)
+        try checkBytesLeft()
+    }
+
+    private func checkBytesLeft() throws(Defect) {
+        guard bytesLeft < 0 else { return }
+        throw Defect(what: "its texts and lists have more than \(mostBytes >> 20) MiB in all, or 500 levels")
     }
 
     private mutating func computed(_ expression: Script.Expression) throws(Defect) -> JSONValue? {
@@ -177,7 +192,11 @@ struct ScriptRun {
             return .array(values)
         case .text(let parts):
             var text = ""
-            for part in parts { text += self.text(try value(part)) }
+            for part in parts {
+                let value = try value(part)
+                try spend(value)
+                text += self.text(value)
+            }
             return .string(text)
         case .constant(let name): return constants[name] ?? nil
         case .global(let name): return outcome.globals[name] ?? globals[name]
@@ -188,10 +207,23 @@ struct ScriptRun {
         case .call(let method, let base, let arguments):
             var values: [JSONValue?] = []
             for argument in arguments { values.append(try value(argument)) }
-            return try call(method, try value(base), values)
+            let base = try value(base)
+            if method == .join || method == .toString, case .array(let elements)? = base {
+                // The text is limited before it is made.
+                try spend(base)
+                if let separator = values.first {
+                    bytesLeft -= min(elements.count, 1 << 24) * text(separator).utf8.count
+                }
+                try checkBytesLeft()
+            }
+            return try call(method, base, values)
         case .each(let each, let base, let names, let body):
             return try self.each(each, try value(base), names, body)
-        case .convert(let conversion, let inner): return try convert(conversion, try value(inner))
+        case .convert(let conversion, let inner):
+            let value = try value(inner)
+            if case .array? = value { try spend(value) }
+            if case .object? = value { try spend(value) }
+            return try convert(conversion, value)
         case .binary(let operation, let left, let right): return try binary(operation, left, right)
         case .choice(let condition, let first, let second):
             return try value(isTrue(try value(condition)) ? first : second)

@@ -6,7 +6,7 @@ extension Script.Expression {
     /// Whether the expression has made a text or a list, which needs memory of its own.
     func makes(_ value: JSONValue) -> Bool {
         switch (self, value) {
-        case (.list, _), (.text, _), (.each, .array): true
+        case (.list, _), (.each(.map, _, _, _), .array), (.convert(.parsed, _), _), (.header, _): true
         case (.call, .string), (.convert, .string), (.binary(.plus, _, _), .string): true
         default: false
         }

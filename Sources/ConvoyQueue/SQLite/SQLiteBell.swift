@@ -59,6 +59,7 @@ final class SQLiteBell: Sendable {
         ///
         /// Without the database, nothing is made.
         private func followAgain() {
+            guard !state.withLock({ $0.isClosed }) else { return }
             let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
             let file = directory.deletingLastPathComponent().path.dropLast("-convoy".count)
             guard access(String(file), F_OK) == 0 else { return }
@@ -102,7 +103,7 @@ final class SQLiteBell: Sendable {
             #endif
             self?.tell()
             // The kernel reports a file as closed just before it releases the file's lock, and the removal of a
-            // directory's files before that of the directory. So all is done again after 100 ms.
+            // directory's files before that of the directory. So the handler repeats its steps after 100 ms.
             queue.asyncAfter(deadline: .now() + .milliseconds(100)) { [weak self] in
                 #if os(Linux)
                     self?.followAgain()

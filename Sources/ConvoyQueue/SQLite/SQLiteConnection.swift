@@ -58,7 +58,8 @@ final class SQLiteConnection {
         guard code == 0 else {
             // After a refused creation SQLite tries to open the file for reading, which fails with another error.
             let directory = file.deletingLastPathComponent().path
-            let isRefused = access(directory, F_OK) == 0 && access(directory, W_OK | X_OK) != 0
+            let isRefused =
+                access(directory, F_OK) == 0 && access(file.path, F_OK) != 0 && access(directory, W_OK | X_OK) != 0
             let system = isRefused ? errno : sqlite3_system_errno(opened)
             let error = QueueError(file: file, code: code, system: system, doing: "opened")
             sqlite3_close_v2(opened)

@@ -30,7 +30,7 @@ final class SQLiteOwners {
     }
 
     /// Leaves the file of a store that was not closed, so that others find it unlocked and end its leases.
-    deinit { if descriptor >= 0 { Self.closeFile(descriptor) } }
+    deinit { close(isReleased: false) }
 
     private func path(of owner: String) -> String { directory.appending(path: "owner-\(owner)").path }
 
@@ -42,18 +42,21 @@ final class SQLiteOwners {
         let path = path(of: name)
         guard descriptor >= 0, !Self.isSame(descriptor, path) else { return }
         for directory in [directory.deletingLastPathComponent(), directory] { mkdir(directory.path, 0o700) }
-        let unnamed = directory.appending(path: "new-\(name)").path
-        let made = open(unnamed, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        // The file of an owner without jobs, which the next opening of the database removes after a crash.
+        let other = self.path(of: UUID().uuidString)
+        let made = open(other, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard made >= 0 else { return }
-        guard flock(made, LOCK_EX | LOCK_NB) == 0, rename(unnamed, path) == 0 else { return Self.closeFile(made) }
+        guard flock(made, LOCK_EX | LOCK_NB) == 0, rename(other, path) == 0 else {
+            unlink(other)
+            return Self.closeFile(made)
+        }
         Self.closeFile(descriptor)
         descriptor = made
     }
 
     /// Whether an instance was closed or its process ended.
     ///
-    /// The file of a dead instance is removed. The file is opened only for reading, so that watchers do not mistake its
-    /// closing for the end of its owner.
+    /// The file is opened only for reading, so that watchers do not mistake its closing for the end of its owner.
     ///
     /// - Parameter isMissingGone: the result without a file. Another program may have removed the file of an instance
     ///   that is alive.
@@ -63,10 +66,11 @@ final class SQLiteOwners {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return isMissingGone && errno == ENOENT }
         defer { Self.closeFile(file) }
-        guard flock(file, LOCK_EX | LOCK_NB) == 0 else { return false }
-        unlink(path)
-        return true
+        return flock(file, LOCK_EX | LOCK_NB) == 0
     }
+
+    /// Removes the lock files of owners that are gone and have no row.
+    func remove(_ owners: [String]) { for owner in owners { unlink(path(of: owner)) } }
 
     /// The names of all instances with a file.
     var all: [String] {
@@ -74,9 +78,10 @@ final class SQLiteOwners {
         return names.filter { $0.hasPrefix("owner-") }.map { String($0.dropFirst("owner-".count)) }
     }
 
-    func close() {
+    /// - Parameter isReleased: whether no lease is left, so that the lock file is removed.
+    func close(isReleased: Bool = true) {
         guard descriptor >= 0 else { return }
-        unlink(path(of: name))
+        if isReleased { unlink(path(of: name)) }
         Self.closeFile(descriptor)
         descriptor = -1
     }

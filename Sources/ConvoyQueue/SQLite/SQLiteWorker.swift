@@ -11,6 +11,8 @@ final class SQLiteWorker: @unchecked Sendable {
     private var open: SQLiteConnection?
     /// Body files that are not needed after the commit.
     var removals: [String] = []
+    /// Owners whose leases this transaction has ended.
+    private var ended: [String] = []
     /// Whether to notify queues after the commit, for example because a job may have become claimable.
     var mustRing = false
     /// When `releaseGone` last searched for owners that no longer exist.
@@ -70,27 +72,30 @@ final class SQLiteWorker: @unchecked Sendable {
 
     /// Runs a transaction.
     ///
-    /// After the commit, the method removes the files in `removals`.
+    /// After the commit, the method removes the files in `removals` and the lock files of `ended`.
     func transaction<Value>(_ body: () throws(QueueError) -> Value) throws(QueueError) -> Value {
-        removals = []
+        (removals, ended) = ([], [])
         let value: Value
         do throws(QueueError) { value = try connection().transaction(body) } catch {
-            removals = []
+            (removals, ended) = ([], [])
             mustRing = false
             throw error
         }
         bodies.remove(removals)
-        removals = []
+        owners.remove(ended)
+        (removals, ended) = ([], [])
         return value
     }
 
     func close() throws(QueueError) {
         guard open != nil else { return }
+        var isReleased = false
         defer {
             open = nil
-            owners.close()
+            owners.close(isReleased: isReleased)
         }
         try release()
+        isReleased = true
         try transaction { () throws(QueueError) in try time.note(in: connection()) }
     }
 
@@ -113,6 +118,7 @@ final class SQLiteWorker: @unchecked Sendable {
     }
 
     func takeLease(_ lease: Duration) throws(QueueError) {
+        try connection().checkPlace()
         owners.restore()
         try connection().run(
             "INSERT OR REPLACE INTO owner VALUES(?, ?)", .text(owners.name),
@@ -138,6 +144,7 @@ final class SQLiteWorker: @unchecked Sendable {
         let names = try connection().rows("SELECT name FROM owner") { row throws(QueueError) in row.text(0) ?? "" }
         let gone = names.filter { owners.isGone($0) }
         for name in gone { try endLeases("name = ?", .text(name)) }
+        ended += gone
         return !gone.isEmpty
     }
 
@@ -166,7 +173,10 @@ final class SQLiteWorker: @unchecked Sendable {
             if row == nil { orphans.append(name) }
         }
         bodies.remove(orphans)
-        // `isGone` removes the lock file of a dead owner. `releaseGone` has already ended the owner's leases.
-        for name in owners.all { _ = owners.isGone(name) }
+        // The lock file of an owner with a row stays until its leases have ended.
+        for name in owners.all where owners.isGone(name) {
+            let row = try connection().number("SELECT 1 FROM owner WHERE name = ?", .text(name))
+            if row == nil { owners.remove([name]) }
+        }
     }
 }

@@ -12,12 +12,12 @@ import Testing
 
     private func outcome(
         _ script: String, body: String = body, status: Int = 200, type: String = "application/json; charset=utf-8",
-        globals: [String: JSONValue] = [:]
+        globals: [String: JSONValue] = [:], mostBytes: Int = 1 << 20
     ) throws -> HandlerOutcome {
         let script = try ScriptReader.read(script, at: Position(line: 1, column: 1))
         let answer = CheckedAnswer(
             statusCode: status, fields: [("Content-Type", type), ("X-Token", "abc")], body: Array(body.utf8))
-        return Script.outcome(of: [script], for: answer, globals: globals)
+        return Script.outcome(of: [script], for: answer, globals: globals, mostBytes: mostBytes)
     }
 
     @Test(
@@ -146,7 +146,21 @@ import Testing
         lines.append("client.log(typeof s600)")
         let outcome = try outcome(lines.joined(separator: "\n"))
         #expect(outcome.defects.count == 1 && outcome.logs == [])
-        #expect(outcome.defects.first?.contains("its texts and lists have more than 512 MiB") == true)
+        #expect(outcome.defects.first?.contains("its texts and lists have more than 1 MiB") == true)
+    }
+
+    /// A text is limited before it is made.
+    @Test(arguments: [
+        "client.log(response.body.a.join(s7))", "client.log(`${s7}${s7}${s7}${s7}`)",
+        "response.body.a.forEach(x => client.log(s7))",
+    ])
+    func aLargeTextIsNotMade(line: String) throws {
+        let lines = (1...7).map { "const s\($0) = s\($0 - 1) + s\($0 - 1)" }
+        let script = (["const s0 = response.body.s"] + lines + [line, "client.log('end')"]).joined(separator: "\n")
+        let body = #"{"a": [1, 2, 3, 4, 5], "s": "\#(String(repeating: "s", count: 1 << 11))"}"#
+        let outcome = try outcome(script, body: body)
+        #expect(outcome.defects == ["line 9: its texts and lists have more than 1 MiB in all, or 500 levels"])
+        #expect(!outcome.logs.contains("end"))
     }
 
     @Test func aMissingValueIsNotSet() throws {

@@ -89,4 +89,32 @@ import Testing
         #expect(proxy.secrets == expected)
         #expect(ConnectionOptions.Proxy.direct.secrets == [])
     }
+
+    @Test(arguments: [
+        (#"{"max_tokens": 131072, "token_type": "Bearer", "auth": {"type": "password"}}"#, []),
+        (#"{"key": "username", "session": {"page": "https://a/b"}, "password": "abc"}"#, []),
+        (
+            #"{"keys": ["id-000001", {"a": "id-000002"}], "a": [{"password": "id-000003"}]}"#,
+            ["id-000001", "id-000003"]
+        ),
+    ])
+    func onlySecretsOfJSONAreHidden(json: String, secrets: [String]) {
+        let found = RequestBody.data(Data(json.utf8)).secrets(.standard, contentType: "application/json")
+        #expect(found.sorted() == secrets)
+    }
+
+    @Test func theSecretsOfAFormWithAFileAreHidden() {
+        let part = "--b\r\nContent-Disposition: form-data; name=\"password\"\r\n\r\ns3cret1\r\n--b\r\n"
+        let file = RequestBody.file(URL(filePath: "/nowhere"), byteCount: 1)
+        let body = RequestBody.joined([.data(Data(part.utf8)), file, .data(Data("\r\n--b--\r\n".utf8))])
+        #expect(body.secrets(.standard, contentType: "multipart/form-data; boundary=b") == ["s3cret1"])
+        #expect(file.secrets(.standard, contentType: "multipart/form-data; boundary=b") == [])
+    }
+
+    @Test func oneHundredSecretsOfABodyAreHiddenTheLongestFirst() {
+        let form = (0..<1_000).map { "token=abcdef\($0)" }.joined(separator: "&")
+        let secrets = RequestBody.data(Data(form.utf8)).secrets(
+            .standard, contentType: "application/x-www-form-urlencoded")
+        #expect(secrets.count == 100 && secrets.allSatisfy { $0.count == 9 })
+    }
 }

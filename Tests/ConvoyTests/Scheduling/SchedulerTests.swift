@@ -8,6 +8,12 @@ import Testing
 #endif
 
 @Suite struct SchedulerTests {
+    private final class Mark: Sendable {}
+
+    /// Marks the thread that acts as the transport's.
+    private static let transportsThread = ThreadSlot<Mark>()
+    private static var isOnTransportsThread: Bool { transportsThread.value != nil }
+
     /// Only the host's limit delays the requests; the manager has free slots.
     @Test func aQueuedOperationYieldsItsSlotToItsNewDependency() async throws {
         let server = StubServer.held()
@@ -37,18 +43,14 @@ import Testing
         let server = StubServer.held()
         let manager = server.manager(1)
         let observed = manager.operation(.stub("b"))
-        let started = EventLog<UInt>()
+        let started = EventLog<Bool>()
         let observation = observed.observe(\.isExecuting) { operation, _ in
-            if operation.isExecuting { started.record(UInt(bitPattern: ObjectIdentifier(Thread.current).hashValue)) }
+            if operation.isExecuting { started.record(Self.isOnTransportsThread) }
         }
         manager.enqueue(manager.operation(.stub("a")), observed)
         let exchange = await server.exchanges.wait()[0]
-        let notifier = await offPool {
-            let thread = UInt(bitPattern: ObjectIdentifier(Thread.current).hashValue)
-            exchange.answer(200)
-            return thread
-        }
-        #expect(await started.wait().first != notifier)
+        await offPool { Self.transportsThread.with(Mark()) { exchange.answer(200) } }
+        #expect(await started.wait() == [false])
         observed.cancel()
         withExtendedLifetime(observation) {}
     }
@@ -63,18 +65,14 @@ import Testing
         manager.enqueue(Request.stub("a"))
         let exchange = await server.exchanges.wait()[0]
         let refused = manager.operation(.stub("refused"))
-        let finished = EventLog<UInt>()
+        let finished = EventLog<Bool>()
         let observation = refused.observe(\.isFinished) { _, _ in
-            finished.record(UInt(bitPattern: ObjectIdentifier(Thread.current).hashValue))
+            finished.record(Self.isOnTransportsThread)
         }
         manager.enqueue(refused)
         await look { refused.isExecuting }
-        let notifier = await offPool {
-            let thread = UInt(bitPattern: ObjectIdentifier(Thread.current).hashValue)
-            exchange.answer(200)
-            return thread
-        }
-        #expect(await finished.wait().first != notifier)
+        await offPool { Self.transportsThread.with(Mark()) { exchange.answer(200) } }
+        #expect(await finished.wait() == [false])
         #expect(await refused.resultCode() == .invalidRequest)
         withExtendedLifetime(observation) {}
     }

@@ -7,8 +7,8 @@ extension Option {
         Option(
             "-o, --output NAME", takes: .output, .files, for: [.fetch, .queue(.add)],
             "the file of one URL, a directory, or -",
-            detail: "the file of one URL. With fetch, - is standard output, a device or a pipe receives the bodies, and "
-                + "an existing directory the files; several -o name the URLs in their order, and #1 is the value of the "
+            detail: "the file of one URL. With fetch, - is standard output, a device or a pipe receives the bodies, "
+                + "and an existing directory the files; several -o name the URLs in their order, and #1 is the value of the "
                 + "first {} or [] pattern of a URL",
             isRepeatable: true
         ) { $0.fetch.outputs.append(.file($1)) },
