@@ -332,7 +332,11 @@ import Testing
         @Test func aServerThatAcceptsNoStreamIsAnError() async throws {
             let server = try await HTTP2Server { _ in [HTTP2Server.goAway(after: 0)] }
             defer { server.shutDown() }
-            let error = try await Sending(Request<Data>.post(server.url()).body("1"), over: transport()).error()
+            var options = try ConnectionOptions.trustingTestAuthority()
+            // Each new connection waits until the server has closed the one before, which takes long on a busy machine.
+            options.connectTimeout = .seconds(300)
+            let transport = try CurlTransport(options)
+            let error = try await Sending(Request<Data>.post(server.url()).body("1"), over: transport).error()
             #expect(error.code == .connectionLost, "\(error)")
             #expect(error.message.contains("repeatedly ended the connection"), "\(error)")
             #expect(error.isRetryable)
