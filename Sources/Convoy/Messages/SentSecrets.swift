@@ -58,8 +58,8 @@ extension PreparedRequest {
     /// The secrets that the request sends.
     ///
     /// These are the password of the URL, or its user name without one, and the values of parameters, header fields and
-    /// body members whose names suggest a secret. The values of a digest are left out, because they serve
-    /// for one request.
+    /// body members whose names suggest a secret. The values of a digest are left out, because they serve for one
+    /// request.
     package func secrets(_ words: SecretWords = .standard) -> Set<String> {
         let parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
         let items = (parts?.queryItems ?? []) + (parts?.percentEncodedQueryItems ?? [])

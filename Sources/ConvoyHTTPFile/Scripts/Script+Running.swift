@@ -221,8 +221,10 @@ struct ScriptRun {
             return try self.each(each, try value(base), names, body)
         case .convert(let conversion, let inner):
             let value = try value(inner)
-            if case .array? = value { try spend(value) }
-            if case .object? = value { try spend(value) }
+            switch value {
+            case .array?, .object?: try spend(value)
+            default: break
+            }
             return try convert(conversion, value)
         case .binary(let operation, let left, let right): return try binary(operation, left, right)
         case .choice(let condition, let first, let second):

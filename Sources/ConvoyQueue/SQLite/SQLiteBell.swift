@@ -63,7 +63,7 @@ final class SQLiteBell: Sendable {
             let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
             let file = directory.deletingLastPathComponent().path.dropLast("-convoy".count)
             guard access(String(file), F_OK) == 0 else { return }
-            for place in [directory.deletingLastPathComponent(), directory] { mkdir(place.path, 0o700) }
+            SQLiteOwners.makeAgain(directory)
             _ = Self.follows(directory.path, watch)
         }
     #endif

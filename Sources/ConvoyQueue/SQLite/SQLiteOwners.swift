@@ -41,7 +41,7 @@ final class SQLiteOwners {
     func restore() {
         let path = path(of: name)
         guard descriptor >= 0, !Self.isSame(descriptor, path) else { return }
-        for directory in [directory.deletingLastPathComponent(), directory] { mkdir(directory.path, 0o700) }
+        Self.makeAgain(directory)
         // The file of an owner without jobs, which the next opening of the database removes after a crash.
         let other = self.path(of: UUID().uuidString)
         let made = open(other, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -52,6 +52,11 @@ final class SQLiteOwners {
         }
         Self.closeFile(descriptor)
         descriptor = made
+    }
+
+    /// Makes the directory of lock files and the directory around it, if another program has removed them.
+    static func makeAgain(_ directory: URL) {
+        for place in [directory.deletingLastPathComponent(), directory] { mkdir(place.path, 0o700) }
     }
 
     /// Whether an instance was closed or its process ended.
