@@ -69,9 +69,10 @@ extension PreparedRequest {
         let fields = headerFields.filter {
             (HeaderFields.isSecret($0.name) || words.isSecret($0.name)) && !$0.isDigest
         }
-        return Set((values + formValues).compactMap(\.self)).union(parts?.userInfoSecrets ?? [])
-            .union(fields.flatMap(\.secretWordsOfValue).map { $0.trimmingCharacters(in: ["\""]) })
-            .union(body?.secrets(words, contentType: headerFields["Content-Type"] ?? "") ?? [])
+        var secrets = parts?.userInfoSecrets ?? []
+        for value in values + formValues { if let value { secrets.insert(value) } }
+        for word in fields.flatMap(\.secretWordsOfValue) { secrets.insert(word.trimmingCharacters(in: ["\""])) }
+        return secrets.union(body?.secrets(words, contentType: headerFields["Content-Type"] ?? "") ?? [])
     }
 
     /// The secrets that a message must not quote when a server repeats them.

@@ -54,8 +54,10 @@ extension CacheTransfer {
             cache.count { $0.validations += 1 }
             role = .serve(updated, form)
         case .mismatch:
+            // The 304 gives no answer. So the status reports the response to the next request.
             store.remove([entry.id], of: exchange.key)
-            role = .sendAgain
+            network.keepCookies(of: head, from: request.url)
+            return state.withLock { $0.role = .sendAgain }
         case .replaced, .failed: return forward(head, requestTime, now)
         case .staleOnError: role = .serve(entry, form)
         }

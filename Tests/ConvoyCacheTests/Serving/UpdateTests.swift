@@ -43,6 +43,20 @@ struct UpdateTests {
     }
 
     @Test(arguments: Place.allCases)
+    func confirmationOfAnotherVersionIsNotReported(_ place: Place) async throws {
+        let world = try CacheWorld(place) { request, number in
+            request.value(of: "If-None-Match") == nil
+                ? .status(200, headerFields: Self.short, body: "body \(number)")
+                : .status(304, headerFields: [("ETag", "\"another\"")])
+        }
+        _ = try await world.get()
+        world.clock.advance(by: .seconds(5))
+        let second = try await world.get()
+        #expect(String(decoding: second.value, as: UTF8.self) == "body 3")
+        #expect(second.metrics?.cache?.forward == .stale && second.metrics?.cache?.forwardStatus == nil)
+    }
+
+    @Test(arguments: Place.allCases)
     func confirmationOfARefreshThatForbidsStoringRemoves(_ place: Place) async throws {
         let world = try CacheWorld(place) { request, number in
             let fields = [Self.tag, ("Cache-Control", "max-age=1, stale-while-revalidate=60")]

@@ -92,6 +92,7 @@ import Testing
     @Test(arguments: [
         "soon", "0", "-3", "2027-31-01", "2027-02-30T00:00:00Z", "2027-04-31T25:00:00Z", "2027-01-31T08:00:60Z",
         "300000-01-01T00:00:00Z", "2027-01-31T08:00:00+25:00", "2027-01-31T08:00:00Zulu",
+        "1000000001",
     ])
     func anInvalidDateIsRefused(text: String) {
         #expect(throws: UsageError.self) {

@@ -21,10 +21,11 @@ enum OptionValues {
     /// A date, or seconds from now.
     static func date(_ text: String) throws(UsageError) -> Date {
         if let date = calendarDate(text) { return date }
-        guard let seconds = Figures.plainNumber(text), seconds > 0 else {
-            throw refusal(text, "a date, such as 2027-01-31T08:00:00Z, or a number of seconds from now")
+        guard let seconds = Figures.plainNumber(text), seconds > 0, seconds <= 1e9 else {
+            let wanted = "a date, such as 2027-01-31T08:00:00Z, or seconds from now, at most 1000000000"
+            throw refusal(text, wanted)
         }
-        return Date(timeIntervalSinceNow: min(seconds, 1e9))
+        return Date(timeIntervalSinceNow: seconds)
     }
 
     /// A date of the calendar with a time and a zone.
