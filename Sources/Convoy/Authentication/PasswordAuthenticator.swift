@@ -101,10 +101,11 @@ public final class PasswordAuthenticator: RequestInterceptor {
             if let sent { notePassed(sent, head, origin: origin) }
             return .proceed
         }
-        if let field = end.request.headerFields["Authorization"], sent == nil {
-            if field == credential.basicFieldValue {
-                spaces.withLock { $0.refusedBasic(origin: origin, path: path) }
-            }
+        let field = end.request.headerFields["Authorization"]
+        let isBasicRefused = field == credential.basicFieldValue
+        if isBasicRefused {
+            spaces.withLock { $0.refusedBasic(origin: origin, path: path) }
+        } else if field != nil, sent == nil {
             return .proceed
         }
         guard !schemes.contains(.preemptiveBasic) else { return .proceed }
@@ -118,7 +119,9 @@ public final class PasswordAuthenticator: RequestInterceptor {
             }
             return isAnswered ? .retry(after: .zero) : .proceed
         }
-        if schemes.contains(.basic), let challenge = challenges.first(where: { $0.scheme == "basic" }) {
+        // The same Basic credentials would be refused again. Digest, above, may succeed for them if they were a guess.
+        if schemes.contains(.basic), !isBasicRefused, let challenge = challenges.first(where: { $0.scheme == "basic" })
+        {
             let key = ProtectionSpaces.Key(origin: origin, realm: challenge.parameters["realm"] ?? "")
             let isAnswered = spaces.withLock { $0.challengedBasic(key, path: path, sent: sent, refusals: refusals) }
             return isAnswered ? .retry(after: .zero) : .proceed

@@ -100,10 +100,13 @@ struct ProtectionSpaces {
 
     /// Records a Basic challenge.
     ///
-    /// - Parameter refusals: how many 401 responses the operation received before.
+    /// - Parameters:
+    ///   - sent: the Digest credentials that were rejected; nil if the request carried none. Those of another realm were a
+    ///     guess.
+    ///   - refusals: how many 401 responses the operation received before.
     /// - Returns: whether the request is to be sent again.
     mutating func challengedBasic(_ key: Key, path: String, sent: Sent?, refusals: Int) -> Bool {
-        guard sent == nil, refusals == 0 else { return false }
+        guard sent?.realm != key.realm, refusals == 0 else { return false }
         note(key, path: path) { space in
             space.isBasic = true
             (space.current, space.fresh, space.answering) = (nil, [], [])

@@ -133,7 +133,8 @@ public final class RequestManager: Sendable {
 
     /// Cancels the operations that a predicate selects.
     ///
-    /// Batches continue with their next requests.
+    /// Batches continue with their next requests. An event stream that waits to reconnect is cancelled if the predicate
+    /// selects its last operation.
     ///
     /// - Parameter isMeant: called on this thread, with no lock held.
     public func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) {
@@ -142,7 +143,7 @@ public final class RequestManager: Sendable {
 
     /// Cancels the operations with a tag.
     ///
-    /// Batches continue with their next requests.
+    /// Batches continue with their next requests. An event stream that waits to reconnect is cancelled too.
     public func cancelAll(tagged tag: String) { scheduler.cancelAll { $0.tags.contains(tag) } }
 
     /// Waits until every operation has finished, every callback has returned, and monitors have received all events

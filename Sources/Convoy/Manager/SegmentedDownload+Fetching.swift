@@ -105,7 +105,7 @@ extension SegmentedDownload {
             core.destination = .segment(index == known ? segment : segment.withoutVersion)
             state.withLock { $0.servers[segment.index] = core.url }
             do throws(RequestError) {
-                try await send(Request<Void>(core: core) { _, _ in })
+                repeat { try await send(Request<Void>(core: core) { _, _ in }) } while await segment.isIncomplete
                 return nil
             } catch {
                 last = error

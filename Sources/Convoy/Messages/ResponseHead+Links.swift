@@ -15,9 +15,16 @@ extension ResponseHead {
 
     /// - Parameter base: the URL of the response, if the response does not contain it.
     func link(_ relation: String, from base: URL?) -> URL? {
+        guard let reference = linkReference(relation), reference.utf8.count <= Self.maxLinkBytes else { return nil }
+        let base = url ?? base
+        // An empty reference is the resource itself (RFC 3986, section 4.4).
+        if reference.isEmpty { return base }
+        return base.map { reference.requestURL(at: $0) } ?? reference.requestURL
+    }
+
+    /// The text of the first link with a relation, which need not be a URL; nil without such a link.
+    func linkReference(_ relation: String) -> String? {
         let relation = relation.lowercased()
-        let link = headerFields.links.first { $0.relations.contains(relation) && $0.parameters["anchor"] == nil }
-        guard let link, link.reference.utf8.count <= Self.maxLinkBytes else { return nil }
-        return (url ?? base).map { link.reference.requestURL(at: $0) } ?? link.reference.requestURL
+        return headerFields.links.first { $0.relations.contains(relation) && $0.parameters["anchor"] == nil }?.reference
     }
 }

@@ -5,6 +5,8 @@
 /// Cancelling only the existing operations would not stop a producer.
 protocol Producer: AnyObject, Sendable {
     func cancel()
+    /// Cancels the producer if a predicate selects the operation that stands for it.
+    func cancel(where isMeant: (AnyRequestOperation) -> Bool)
     /// Called once after ``Scheduler/whenSlotsAreFree(_:)``, on any thread.
     func slotsAreFree()
     /// Called when the number of slots was changed, on any thread.
@@ -12,6 +14,7 @@ protocol Producer: AnyObject, Sendable {
 }
 
 extension Producer {
+    func cancel(where _: (AnyRequestOperation) -> Bool) {}
     func slotsAreFree() {}
     func limitHasChanged() {}
 }

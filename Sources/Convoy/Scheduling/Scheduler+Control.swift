@@ -25,7 +25,10 @@ extension Scheduler {
 
     /// - Complexity: O(*n* log *n*) for *n* operations.
     func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) {
-        frozen { for operation in operations where isMeant(operation) { operation.cancel() } }
+        frozen {
+            for producer in producers.withLock({ Array($0.values) }) { producer.cancel(where: isMeant) }
+            for operation in operations where isMeant(operation) { operation.cancel() }
+        }
     }
 
     /// Runs work while no operation gets a slot.

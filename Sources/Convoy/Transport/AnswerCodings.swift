@@ -14,6 +14,25 @@ extension ResponseHead {
         return "the transfer coding of the response is \"\(names.printablePrefix)\", but only chunked is supported"
     }
 
+    /// Why the `Content-Length` of a response is invalid; nil if it is valid or missing.
+    ///
+    /// Several equal lengths count as one (RFC 9110, section 8.6).
+    var lengthDefect: String? {
+        guard headerFields.contains("Content-Length") else { return nil }
+        let texts = headerFields.values(of: "Content-Length").flatMap {
+            $0.split(separator: ",", omittingEmptySubsequences: false)
+        }
+        let lengths = texts.map { text -> Int64? in
+            let digits = String(text).trimmingBlanks
+            return digits.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int64(digits) : nil
+        }
+        guard let first = lengths.first, let first, !lengths.contains(nil) else {
+            return "the Content-Length is invalid"
+        }
+        let other = lengths.lazy.compactMap(\.self).first { $0 != first }
+        return other.map { "the response has two lengths, \(first) and \($0)" }
+    }
+
     /// The content codings except `identity` and `none`, in the order of application and in lower case.
     fileprivate var contentCodings: [String] {
         headerFields.listMembers(of: "Content-Encoding").map(\.lowercasedASCII)

@@ -134,6 +134,10 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         // corelibs does not report a redirect without a usable Location to the delegate, and drops the redirect's body.
         if error == nil, !entry.hasHead, let response = task.response as? HTTPURLResponse {
             let head = ResponseHead(response)
+            guard head.statusCode != 101 else {
+                return entry.client.didFinish(
+                    RequestError(.badResponse, "the server switches protocols, which was not requested"))
+            }
             entry.client.didReceive(head)
             if head.expectedBytes != 0, task.originalRequest?.httpMethod != "HEAD" {
                 return entry.client.didFinish(
@@ -155,9 +159,10 @@ extension SessionDelegate.Entry {
     /// Why a response cannot be used; nil if its head shows no defect.
     func defect(of head: ResponseHead) -> RequestError? {
         guard head.hasBody(for: request.method) else { return nil }
-        // Apple's loader changes the value of `Transfer-Encoding` after decoding the chunks.
+        // Apple's loader changes the value of `Transfer-Encoding` after decoding the chunks. The loader of corelibs accepts
+        // invalid lengths, such as `0x5`.
         #if canImport(FoundationNetworking)
-            if let defect = head.transferCodingDefect { return RequestError(.badResponse, defect) }
+            if let defect = head.transferCodingDefect ?? head.lengthDefect { return RequestError(.badResponse, defect) }
         #endif
         do throws(RequestError) { _ = try ContentCodings.toUndo(head, of: request) } catch { return error }
         guard request.asksForIdentity, head.coding != nil else { return nil }
@@ -183,6 +188,11 @@ extension SessionDelegate.Entry {
             underlying: shown == text ? error.withoutURL : URLError(code))
     }
 
+    /// The beginnings of libcurl's messages about chunks and content codings that it cannot decode.
+    private static let badBodyTexts = [
+        "Illegal or missing hexadecimal", "Too long hexadecimal", "Failed writing received data",
+    ]
+
     /// The kind of failure, which also depends on the start of libcurl's message, because corelibs uses one code for
     /// many failures.
     private func kind(of code: URLError.Code, _ text: String, isHTTPS: Bool) -> (RequestError.Code, String) {
@@ -206,6 +216,8 @@ extension SessionDelegate.Entry {
             (.connectionLost, "the connection was lost")
         case .unknown where text.hasPrefix("Error while processing content unencoding"):
             (.badResponse, "the body does not match its Content-Encoding")
+        case .unknown where Self.badBodyTexts.contains(where: text.hasPrefix):
+            (.badResponse, "the body is not valid")
         case .unknown where hasHead && receivedBytes < expectedBytes ?? .max:
             // corelibs has one code for truncated and malformed bodies.
             (

@@ -56,6 +56,35 @@ struct PasswordAuthenticatorTests {
         #expect(try await exchange(.made(), through: authenticator, with: server.answer).status == 200)
     }
 
+    /// Digest credentials for another realm of the origin are only a guess.
+    @Test func basicIsAnsweredAfterDigestOfAnotherRealm() async throws {
+        let authenticator = try authenticator()
+        let server = DigestServer()
+        #expect(
+            try await exchange(.made("http://example.org/d/x"), through: authenticator, with: server.answer).status
+                == 200)
+        let result = try await exchange(.made("http://example.org/b/y"), through: authenticator) { [basic] in
+            $0.authorization == basic ? .ok : .challenge("Basic realm=\"another\"")
+        }
+        #expect(result.status == 200 && result.sent.count == 2 && result.sent.last == basic)
+        // The realm is known now.
+        let next = try await exchange(.made("http://example.org/b/z"), through: authenticator) { [basic] in
+            $0.authorization == basic ? .ok : .challenge("Basic realm=\"another\"")
+        }
+        #expect(next.sent == [basic])
+    }
+
+    /// Basic credentials that were sent unasked may be meant for another scheme. The same ones are not sent twice.
+    @Test func digestIsAnsweredAfterBasicThatWasAGuess() async throws {
+        let authenticator = try authenticator()
+        _ = try await exchange(.made(), through: authenticator) {
+            $0.authorization == nil ? .challenge("Basic realm=r") : .ok
+        }
+        let server = DigestServer()
+        let result = try await exchange(.made(), through: authenticator, with: server.answer)
+        #expect(result.status == 200 && result.sent.first == basic && result.sent.count == 2)
+    }
+
     // MARK: Refusals
 
     /// Each 401 is delivered, after at most one attempt with the password.

@@ -67,6 +67,16 @@
             #expect(!FileManager.default.fileExists(atPath: file.path))
         }
 
+        /// The idle time of a request with a body ends before twice that time, which the attempt may take.
+        @Test func aSmallBodyDoesNotExtendTheIdleTimeout() async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            server.enqueue(Reply(steps: [.wait(Gate())]))
+            let post = Request<Data>.post(server.url()).body(Data("x".utf8)).idleTimeout(.seconds(4))
+            let error = try await Sending(post.attemptTimeout(.seconds(7.9))).error()
+            #expect(error.code == .timedOut && error.message.contains("idle timeout"), "\(error)")
+        }
+
         /// The server reads nothing of the request's body.
         @Test func uploadThatStallsTimesOut() async throws {
             let server = try TestServer()

@@ -102,6 +102,41 @@ import Testing
         try expectTarget()
     }
 
+    /// A server may send less than was requested (RFC 9110, section 15.3.7).
+    @Test func aServerThatLimitsRangesIsAskedForTheRest() async throws {
+        let server = StubServer { exchange in
+            let (start, end) = exchange.request.headerFields["Range"].flatMap(FileVersion.ends) ?? (0, nil)
+            let last = min(end ?? .max, start + 999_999, Self.content.count - 1)
+            var version = FileVersion(Self.content)
+            version.headerFields["Content-Range"] = "bytes \(start)-\(last)/\(Self.content.count)"
+            version.send(exchange, 206, version.headerFields, Self.content[start...last])
+        }
+        let download = server.manager().downloadInSegments(
+            .stub("file"), to: target, segments: 2, verifying: Self.digest)
+        #expect(try await download.file() == target)
+        #expect(
+            ranges(server).sorted() == [
+                "bytes=0-0", "bytes=0-2499999", "bytes=1000000-2499999", "bytes=2000000-2499999",
+                "bytes=2500000-4999999", "bytes=3500000-4999999", "bytes=4500000-4999999",
+            ])
+        try expectTarget()
+    }
+
+    /// A body without a new byte is a failure, because the next one could be the same.
+    @Test func aServerThatSendsNoNewByteFails() async throws {
+        let server = StubServer { exchange in
+            let (start, end) = exchange.request.headerFields["Range"].flatMap(FileVersion.ends) ?? (0, nil)
+            let first = start == 0 ? 0 : start - 1_000
+            let last = start == 0 ? min(end ?? .max, 999_999) : start - 1
+            var version = FileVersion(Self.content)
+            version.headerFields["Content-Range"] = "bytes \(first)-\(last)/\(Self.content.count)"
+            version.send(exchange, 206, version.headerFields, Self.content[first...last])
+        }
+        let download = server.manager().downloadInSegments(.stub("file"), to: target, segments: 1)
+        #expect(await error(of: download) != nil)
+        #expect(server.exchanges.count < 10)
+    }
+
     /// The download keeps the received bytes of each segment and requests only the missing ones.
     @Test func segmentsAreContinuedEachByItself() async throws {
         let failing = StubServer { exchange in

@@ -12,6 +12,16 @@ import Testing
             ResponseHead(statusCode: 200, headerFields: ["Content-Encoding": field]), of: request)
     }
 
+    @Test(arguments: [
+        ("5", nil), (" 05 ", nil), ("5, 5", nil), ("5, 8", "two lengths, 5 and 8"), ("0x5", "invalid"),
+        ("+5", "invalid"),
+        ("", "invalid"), ("5,", "invalid"), ("-1", "invalid"), ("99999999999999999999", "invalid"), ("٥", "invalid"),
+    ])
+    func anInvalidLengthIsADefect(field: String, words: String?) throws {
+        let defect = ResponseHead(statusCode: 200, headerFields: ["Content-Length": field]).lengthDefect
+        if let words { #expect(defect?.contains(words) == true) } else { #expect(defect == nil) }
+    }
+
     @Test(arguments: ["", " ", "identity", "None", " , ,", "identity,identity, ,none,,identity,identity"])
     func identityAndEmptyNamesAreNotCodings(field: String) throws {
         #expect(try toUndo(field) == [])

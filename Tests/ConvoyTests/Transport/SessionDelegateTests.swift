@@ -44,6 +44,12 @@ import Testing
             code: .unknown, text: "Error while processing content unencoding", status: 200, received: 10,
             means: .badResponse),
         Report(
+            code: .unknown, text: "Illegal or missing hexadecimal sequence in chunked-encoding", status: 200,
+            received: 5, means: .badResponse),
+        Report(
+            code: .unknown, text: "Failed writing received data to disk/application", status: 200, received: 5,
+            means: .badResponse),
+        Report(
             code: .unknown, text: "SSL certificate problem: self-signed certificate", url: "https://stub/",
             means: .tlsFailed),
         Report(code: .secureConnectionFailed, url: "https://stub/", means: .tlsFailed),

@@ -138,13 +138,19 @@ extension RequestManager {
     /// The next request is like the first, but a GET without a body, or a HEAD if the first was one. A link to
     /// another origin receives no secret: no secret header field of the request or the manager, and nothing from
     /// authenticators. A link from https to http ends the sequence with `.redirectRefused`, unless
-    /// ``RedirectPolicy/allowsInsecure`` says otherwise.
+    /// ``RedirectPolicy/allowsInsecure`` says otherwise. A link that is no URL ends it with `.badResponse`.
     ///
     /// - Parameter first: the request of the first page.
     public func pages<Output>(_ first: Request<Output>) -> ResponsePages<Output> {
         let context = scheduler.context
         return ResponsePages(manager: self, first: first) { page throws(RequestError) in
-            guard let link = page.response.head.link("next", from: page.response.request.url) else { return nil }
+            let head = page.response.head
+            guard let link = head.link("next", from: page.response.request.url) else {
+                guard let text = head.linkReference("next") else { return nil }
+                throw RequestError(
+                    .badResponse, "the link to the next page, \(text.printablePrefix), is not a URL of at most 16 KiB",
+                    summary: page.response.request.summary, response: head)
+            }
             let policy = page.request.core.policyBox?.policies.redirects ?? context.redirects
             if !policy.allowsInsecure, page.response.request.url.scheme?.lowercased() == "https",
                 link.scheme?.lowercased() == "http"

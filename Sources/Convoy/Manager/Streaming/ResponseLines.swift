@@ -6,7 +6,8 @@ import Foundation
 /// A line ends with LF, CR LF or CR. Empty lines and a last line without an end are included. The text is read as
 /// UTF-8, whatever the charset. A byte order mark at the beginning is removed, and invalid bytes become U+FFFD. A
 /// line longer than allowed fails the request with `.bodyTooLarge`. After a failure the complete lines are returned
-/// first, then the error is thrown. An incomplete line is dropped.
+/// first, then the error is thrown; `.cancelled` and `.deadlineExceeded` are thrown at once. An incomplete line is
+/// dropped.
 ///
 /// Memory is limited as for ``ResponseChunks``, plus one line. Leaving the loop early, or cancelling its task,
 /// cancels the request.
@@ -63,7 +64,8 @@ public struct ResponseLines: AsyncSequence, Sendable {
 
         /// The next line without its end; nil after the last.
         ///
-        /// - Throws: the operation's error, after the complete lines. Later calls throw the error again.
+        /// - Throws: the operation's error, after the complete lines. `.cancelled` and `.deadlineExceeded` are thrown at
+        ///   once. Later calls throw the error again.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(RequestError) -> String? {
             if let end {
                 try end.get()
@@ -91,10 +93,17 @@ public struct ResponseLines: AsyncSequence, Sendable {
 }
 
 extension AnyRequestOperation {
-    /// Reads received data.
+    /// Reads received data, unless the operation or the reading task was cancelled, or the deadline has passed.
     ///
     /// A parse error becomes the operation's outcome, unless it already has one.
     func ending<Value>(with read: () throws(RequestError) -> Value) throws(RequestError) -> Value {
+        let isCancelled = Task.isCancelled
+        if isCancelled { cancel() }
+        let outcome = state.withLock { $0.outcome?.error }
+        if let outcome, [.cancelled, .deadlineExceeded].contains(outcome.code) { throw outcome }
+        if isCancelled {
+            throw RequestError(.cancelled, "the task that reads it was cancelled").with(request?.summary)
+        }
         do throws(RequestError) { return try read() } catch {
             let error = error.with(request?.summary)
             conclude(AnyOutcome(error: error))

@@ -77,7 +77,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 
         /// The next event; nil after the last.
         ///
-        /// - Throws: the error that ended the stream, after the complete events. Later calls throw the error again.
+        /// - Throws: the error that ended the stream, after the complete events. `.cancelled` and `.deadlineExceeded`
+        ///   are thrown at once. Later calls throw the error again.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(RequestError)
             -> ServerSentEvent?
         {
@@ -121,7 +122,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                     }
                 } catch { failure = error }
                 guard let delay = try delay(after: connection.operation, failure) else { return nil }
-                try await events.manager.scheduler.pause(for: delay, isolation: actor)
+                try await events.manager.scheduler.pause(for: delay, after: connection.operation, isolation: actor)
                 connection = connect()
             }
         }
@@ -149,18 +150,23 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             }
             fruitlessCount += 1
             let unit = events.manager.configuration.jitter()
-            let asked = parser.reconnectionTime ?? .seconds(3)
-            return Swift.min(asked, policy.maxRetryAfter) + policy.delay(beforeRetry: fruitlessCount, unit: unit)
+            let now = events.manager.scheduler.context.clock.date
+            let asked = failure?.response.flatMap { policy.retryAfter(in: $0, now: now) } ?? .zero
+            let usual = Swift.min(parser.reconnectionTime ?? .seconds(3), policy.maxRetryAfter)
+            return Swift.max(usual, asked) + policy.delay(beforeRetry: fruitlessCount, unit: unit)
         }
     }
 }
 
 /// The wait for the next connection, during which there is no operation to cancel.
 private final class Pause: Producer {
+    private let last: AnyRequestOperation
     private let end: AsyncStream<Never>.Continuation
     private let cancelled = Locked(false)
 
-    init(_ end: AsyncStream<Never>.Continuation) { self.end = end }
+    init(after last: AnyRequestOperation, _ end: AsyncStream<Never>.Continuation) {
+        (self.last, self.end) = (last, end)
+    }
 
     var isCancelled: Bool { cancelled.withLock { $0 } }
 
@@ -168,15 +174,20 @@ private final class Pause: Producer {
         cancelled.withLock { $0 = true }
         end.finish()
     }
+
+    func cancel(where isMeant: (AnyRequestOperation) -> Bool) { if isMeant(last) { cancel() } }
 }
 
 extension Scheduler {
     /// Waits for a time.
     ///
-    /// - Throws: `.cancelled` as soon as the task, or everything in the manager, is cancelled.
-    fileprivate func pause(for delay: Duration, isolation _: isolated (any Actor)?) async throws(RequestError) {
+    /// - Throws: `.cancelled` as soon as the task, or everything in the manager, is cancelled. Also if a call that
+    ///   cancels selected operations selects the last one.
+    fileprivate func pause(
+        for delay: Duration, after last: AnyRequestOperation, isolation _: isolated (any Actor)?
+    ) async throws(RequestError) {
         let (stream, continuation) = AsyncStream<Never>.makeStream()
-        let pause = Pause(continuation)
+        let pause = Pause(after: last, continuation)
         begin(pause)
         defer { end(pause) }
         let timer = context.clock.wake(at: context.clock.now + delay) { continuation.finish() }

@@ -189,12 +189,19 @@ final class FileSegment: DownloadTarget, Sendable {
         guard case .body(let offset, _) = answer, let position, range.lowerBound + offset <= position else {
             throw RequestError(.badResponse, "the response begins after the bytes already received")
         }
+        let end = head.headerFields["Content-Range"].flatMap { ContentRange($0)?.range?.upperBound }
+        download.segments.segments[index].body = (start: position, end: end ?? range.upperBound)
         download.segments.segments[index].position = range.lowerBound + offset
     }
+
     func write(_ data: Data) throws(RequestError) { try download.write(data, toSegment: index) }
 
+    /// Checks that the announced bytes have arrived.
+    ///
+    /// A server may send fewer bytes than were requested (RFC 9110, section 15.3.7). The rest is then requested next.
     func verify() throws(RequestError) {
         guard let position, position < range.upperBound else { return }
+        if let body = download.segments.segments[index].body, position == body.end, position > body.start { return }
         throw RequestError(
             .connectionLost,
             "the segment ended after \(position - range.lowerBound) of \(range.count64) bytes")
@@ -204,6 +211,17 @@ final class FileSegment: DownloadTarget, Sendable {
         _ head: ResponseHead, of request: PreparedRequest,
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
     ) { completion(.success(download.plan.directory)) }
+
+    /// Whether bytes are missing.
+    var isIncomplete: Bool {
+        get async {
+            await withUnsafeContinuation { continuation in
+                executor.async {
+                    continuation.resume(returning: self.position.map { $0 < self.range.upperBound } == true)
+                }
+            }
+        }
+    }
 
     func stop() {}
     func close(_ completion: @escaping @Sendable () -> Void) { executor.async(completion) }

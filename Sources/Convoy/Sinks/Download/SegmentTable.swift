@@ -6,6 +6,8 @@ struct SegmentTable: Sendable {
         let range: Range<Int64>
         /// The offset of the segment's next byte.
         var position: Int64
+        /// The position before the current body, and the end that the server announced for the body.
+        var body: (start: Int64, end: Int64)?
 
         var isComplete: Bool { position == range.upperBound }
     }

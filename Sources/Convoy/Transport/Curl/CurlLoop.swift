@@ -233,7 +233,7 @@
             active.append(transfer)
             if transfer.isShareable { shareableCount += 1 }
             if transfer.isPolled { polledCount += 1 }
-            checkTimes(after: transfer.request.idleTimeout)
+            checkTimes(after: transfer.idleCheckInterval)
             if transfer.waitsForConnections, !sharing.mayBegin(transfer) { return park(transfer) }
             return curl_multi_add_handle(multi, handle.easy) == 0
         }

@@ -10,18 +10,15 @@
             guard case .running = phase, let handle else { return nil }
             if pauseReasons.isAny { return now + request.idleTimeout }
             if isAnswered { return endAnswered(handle, now) }
-            let end = lastActivity + request.idleTimeout
-            guard end <= now else { return end }
             // Bytes that libcurl has read from the body may still be in its own buffer or in the system's. Draining
             // these buffers counts as activity.
-            if !hasHead, sentBytes > 0 {
+            if sendsBody, !hasHead {
                 let mark = handle.sendingMark
-                defer { lastSendingMark = mark }
-                if mark != lastSendingMark {
-                    lastActivity = now
-                    return now + request.idleTimeout
-                }
+                if let lastSendingMark, mark != lastSendingMark { lastActivity = now }
+                lastSendingMark = mark
             }
+            let end = lastActivity + request.idleTimeout
+            guard end <= now else { return min(end, now + idleCheckInterval) }
             let what = hasHead ? "of the body" : "of a response"
             // No new request should follow an unanswered one on this connection.
             handle.forbidReuse()
@@ -30,6 +27,11 @@
                 RequestError(.timedOut, "nothing \(what) arrived for \(request.idleTimeout), the idle timeout"))
             return nil
         }
+
+        /// The time between two checks.
+        ///
+        /// No callback reports that the buffers of a body drain, so several checks within the idle timeout compare them.
+        var idleCheckInterval: Duration { sendsBody ? request.idleTimeout / 8 : request.idleTimeout }
 
         /// The time left for the transfer; nil without a limit.
         var timeLeft: Duration? { request.attemptTimeout.map { $0 - (ContinuousClock.now - sendingBegan) } }

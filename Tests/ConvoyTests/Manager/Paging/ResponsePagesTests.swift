@@ -70,6 +70,19 @@ import Testing
         #expect(requests.allSatisfy { $0.headerFields["X-Kept"] == "yes" && $0.headerFields["Authorization"] != nil })
     }
 
+    /// A sequence that ended without an error would seem complete.
+    @Test(arguments: [
+        ("http://[", RequestError.Code.badResponse), ("http://st\\ub/2", .badResponse),
+        ("http://stub/" + String(repeating: "a", count: 17_000), .badResponse), ("", .pageRepeated),
+        ("#1", .pageRepeated), ("ftp://stub/2", .invalidRequest),
+    ])
+    func aNextPageThatCannotBeFetchedIsAnError(link: String, code: RequestError.Code) async {
+        let server = Self.server(["http://stub/1": link])
+        let (pages, error) = await read(server.manager().pages(Request<String>.get("http://stub/1")))
+        #expect(pages == ["/1"] && error?.code == code, "\(error.map(String.init(describing:)) ?? "no error")")
+        #expect(server.exchanges.count == 1)
+    }
+
     @Test func aPageThatWasFetchedBeforeIsAnError() async {
         let server = Self.server(["http://stub/1": "http://stub/2", "http://stub/2": "http://stub/1"])
         let (pages, error) = await read(server.manager().pages(Request<String>.get("http://stub/1")))

@@ -57,6 +57,22 @@ import Testing
         }
     }
 
+    /// A cancellation is reported before the lines that have arrived.
+    @Test func cancellationStopsLinesThatHaveArrived() async throws {
+        let server = StubServer.held()
+        let lines = server.manager().lines(of: .stub("a"))
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200))
+        exchange.send(Data("1\n2\n3\n".utf8))
+        var iterator = lines.makeAsyncIterator()
+        #expect(try await iterator.next() == "1")
+        lines.operation.cancel()
+        for _ in 0..<2 {
+            let error = await #expect(throws: RequestError.self) { try await iterator.next() }
+            #expect(error?.code == .cancelled)
+        }
+    }
+
     @Test func lineOverTheLimitEndsTheRequest() async throws {
         let server = StubServer.held()
         let lines = server.manager().lines(of: .stub("a"), maxLineBytes: 4)

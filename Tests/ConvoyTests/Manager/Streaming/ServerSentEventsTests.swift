@@ -12,9 +12,12 @@ import Testing
         var text = ""
         var statusCode = 200
         var isLost = false
+        var retryAfter: String?
 
         func answer(_ exchange: StubExchange) {
-            exchange.respond(ResponseHead(statusCode: statusCode, headerFields: ServerSentEventsTests.fields))
+            var fields = ServerSentEventsTests.fields
+            fields["Retry-After"] = retryAfter
+            exchange.respond(ResponseHead(statusCode: statusCode, headerFields: fields))
             if !text.isEmpty { exchange.send(Data(text.utf8)) }
             exchange.finish(isLost ? RequestError(.connectionLost, "cut") : nil)
         }
@@ -201,6 +204,51 @@ import Testing
         await waits(clock, 3)
         #expect(await reader.value.0 == ["a", "b", "c"])
         #expect(clock.elapsed == .milliseconds(20_250 + 20_250 + 300_250))
+    }
+
+    /// The longer of the two times applies, and the policy limits both.
+    @Test func aRetryAfterDelaysTheNextConnection() async throws {
+        let clock = VirtualClock()
+        let server = Self.server([
+            Script(text: "data: a\n\n"), Script(statusCode: 503, retryAfter: "40"),
+            Script(statusCode: 503, retryAfter: "1"), Script(statusCode: 503, retryAfter: "86400"),
+            Script(statusCode: 204),
+        ])
+        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
+        await waits(clock, 3)
+        #expect(await reader.value == (["a"], .unacceptableStatus))
+        #expect(clock.elapsed == .milliseconds(3_250 + 40_500 + 4_000))
+    }
+
+    @Test(arguments: [true, false])
+    func cancellingATagEndsTheWaitOfItsStream(isMeant: Bool) async throws {
+        let clock = VirtualClock()
+        let server = Self.server([Script(text: "data: a\n\n"), Script(statusCode: 204)])
+        let manager = manager(server, clock)
+        let reader = read(manager.events(of: .stub("a").tagged("feed"), reconnecting: .standard))
+        await clock.armed.wait()
+        manager.cancelAll(tagged: isMeant ? "feed" : "other")
+        if !isMeant { clock.advanceToNext() }
+        #expect(await reader.value == (["a"], isMeant ? .cancelled : nil))
+        #expect(server.exchanges.count == (isMeant ? 1 : 2))
+    }
+
+    /// Events that have arrived are not delivered to a cancelled task.
+    @Test func cancellingTheTaskStopsEventsThatHaveArrived() async throws {
+        let server = Self.server([Script(text: "data: a\n\ndata: b\n\n")])
+        let events = server.manager().events(of: .stub("a"), reconnecting: .never)
+        let read = EventLog<String>()
+        let reader = Task {
+            do throws(RequestError) {
+                for try await event in events {
+                    read.record(event.data)
+                    withUnsafeCurrentTask { $0?.cancel() }
+                }
+                return RequestError.Code?.none
+            } catch { return error.code }
+        }
+        #expect(await reader.value == .cancelled)
+        #expect(read.events == ["a"])
     }
 
     @Test func consecutiveConnectionsWithoutEventsUseUpTheRetries() async throws {
