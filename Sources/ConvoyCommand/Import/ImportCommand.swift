@@ -80,7 +80,8 @@ struct ImportCommand {
         }
         let files = file.bodyFiles
         if !files.isEmpty {
-            lines.append("bodies come from files: \(files.joined(separator: ", ")); put them beside the .http file")
+            let names = files.joined(separator: ", ")
+            lines.append("bodies come from files, by paths relative to the .http file or absolute ones: \(names)")
         }
         let secrets = file.variables.filter(\.isSecret).map(\.name)
         if !secrets.isEmpty {

@@ -1,5 +1,6 @@
 // The content that the requests of a run send.
 import Convoy
+import ConvoyHTTPFile
 import Foundation
 
 /// Method, body and header fields of every request of a run.
@@ -156,7 +157,9 @@ struct SendingOptions: Sendable {
         case .form(let before): form = before
         case .fields, .json, .file, .bytes: throw Self.otherBody
         }
-        let part = try FormPart(text, isLiteral: isLiteral)
+        guard let part = FormPart(text, isLiteral: isLiteral) else {
+            throw UsageError("takes NAME=VALUE or NAME=@FILE; the name or the equals sign is missing")
+        }
         if part.source == .content(of: "-") { readsStandardInput = true }
         try part.add(to: &form)
         body = .form(form)

@@ -88,32 +88,45 @@ extension Check {
         return Double(text)
     }
 
-    /// Compares numbers by value, and other texts in alphabetical order.
+    /// Compares numbers by value, and two other texts in alphabetical order.
+    ///
+    /// A number is neither less nor more than another text.
     private func compare(_ found: String, _ comparison: Comparison, _ expected: String) -> Bool {
-        if found == expected { return [.equal, .atMost, .atLeast].contains(comparison) }
-        let expectedNumber = subject == .time ? Check.milliseconds(expected) : Self.number(expected)
-        // Integers beyond the precision of `Double` are compared exactly.
-        if let left = Int64(found), let right = Int64(expected), left.magnitude > 1 << 53 || right.magnitude > 1 << 53 {
-            return compare(left < right ? "0" : "1", comparison, left < right ? "1" : left == right ? "1" : "0")
-        }
-        if let left = Self.number(found), let right = expectedNumber {
-            switch comparison {
-            case .equal: return left == right
-            case .unequal: return left != right
-            case .atMost: return left <= right
-            case .atLeast: return left >= right
-            case .less: return left < right
-            case .more: return left > right
-            }
-        }
+        guard let order = order(found, expected) else { return comparison == .unequal }
         switch comparison {
-        case .equal: return found == expected
-        case .unequal: return found != expected
-        case .atMost: return found <= expected
-        case .atLeast: return found >= expected
-        case .less: return found < expected
-        case .more: return found > expected
+        case .equal: return order == 0
+        case .unequal: return order != 0
+        case .atMost: return order <= 0
+        case .atLeast: return order >= 0
+        case .less: return order < 0
+        case .more: return order > 0
         }
+    }
+
+    /// -1, 0 or 1; nil if only one of the texts is a number.
+    private func order(_ found: String, _ expected: String) -> Int? {
+        if found == expected { return 0 }
+        let expectedNumber = subject == .time ? Check.milliseconds(expected) : Self.number(expected)
+        guard let left = Self.number(found), let right = expectedNumber else {
+            return (Self.number(found) == nil) == (expectedNumber == nil) ? found < expected ? -1 : 1 : nil
+        }
+        // `Double` is not exact for integers of more than 15 digits.
+        if max(found.utf8.count, expected.utf8.count) > 15, found.isInteger, expected.isInteger {
+            return found.integerOrder(expected)
+        }
+        return left < right ? -1 : left == right ? 0 : 1
+    }
+}
+
+extension String {
+    fileprivate var isInteger: Bool { utf8.allSatisfy { $0 == 0x2D || (0x30...0x39).contains($0) } }
+
+    /// Compares two different integers in JSON syntax, which has no leading zeros.
+    fileprivate func integerOrder(_ other: String) -> Int {
+        let (isNegative, otherIsNegative) = (hasPrefix("-"), other.hasPrefix("-"))
+        guard isNegative == otherIsNegative else { return isNegative ? -1 : 1 }
+        let isLess = utf8.count == other.utf8.count ? self < other : utf8.count < other.utf8.count
+        return isLess != isNegative ? -1 : 1
     }
 }
 

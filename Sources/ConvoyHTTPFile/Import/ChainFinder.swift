@@ -22,20 +22,16 @@ extension ImportedFile {
 
 /// The values of the responses read so far.
 struct ChainFinder {
-    private struct Value {
-        let text: [UInt8]
-        let source: String
-    }
-
-    /// The values, indexed by their first bytes.
-    private var values: [UInt64: [Value]] = [:]
+    /// The source of each value.
+    private var sources: [[UInt8]: String] = [:]
+    /// The lengths of the values, by their first bytes.
+    private var lengths: [UInt64: Set<Int>] = [:]
     /// The values of cookies, by name.
     private var cookies: [String: (value: String, source: String)] = [:]
     /// The words of earlier requests.
     ///
     /// If an earlier request contains a value, the client did not learn the value from a response.
     private var known: Set<[UInt8]> = []
-    private var count = 0
     private static let mostValues = 100_000
     private static let leastBytes = 8
 
@@ -68,7 +64,7 @@ struct ChainFinder {
     }
 
     private mutating func add(_ json: JSONValue, _ path: String, depth: Int) {
-        guard count < Self.mostValues, path.utf8.count < 200 else { return }
+        guard sources.count < Self.mostValues, path.utf8.count < 200 else { return }
         switch json {
         case .string(let text): add(text, path)
         // A number with few digits could match by chance.
@@ -88,11 +84,9 @@ struct ChainFinder {
         guard isNumber || text.isDistinctive, !known.contains(Array(text.utf8)) else { return }
         for form in Set([text, text.percentEncoded]) {
             let bytes = Array(form.utf8)
-            guard let key = Self.key(bytes[...]), values[key]?.contains(where: { $0.text == bytes }) != true else {
-                continue
-            }
-            values[key, default: []].append(Value(text: bytes, source: source))
-            count += 1
+            guard let key = Self.key(bytes[...]), sources[bytes] == nil else { continue }
+            sources[bytes] = source
+            lengths[key, default: []].insert(bytes.count)
         }
     }
 
@@ -131,7 +125,7 @@ struct ChainFinder {
 
     /// Replaces values that are not part of a longer word.
     private func replaced(_ text: String) -> Template {
-        guard !values.isEmpty else { return Template(text) }
+        guard !sources.isEmpty else { return Template(text) }
         let bytes = Array(text.utf8)
         var (template, start, index) = (Template(), 0, 0)
         while index + Self.leastBytes <= bytes.count {
@@ -143,7 +137,7 @@ struct ChainFinder {
             }
             template.append(String(decoding: bytes[start..<index], as: UTF8.self))
             template.append(Template(placeholder: value.source))
-            index += value.text.count
+            index += value.count
             start = index
         }
         template.append(String(decoding: bytes[start...], as: UTF8.self))
@@ -151,12 +145,13 @@ struct ChainFinder {
     }
 
     /// The longest value at the start of the bytes that ends at the end of a word.
-    private func value(in bytes: ArraySlice<UInt8>) -> Value? {
-        guard let key = Self.key(bytes), let candidates = values[key] else { return nil }
-        return candidates.filter { value in
-            guard bytes.starts(with: value.text) else { return false }
-            return bytes.dropFirst(value.text.count).first.map { !$0.isPartOfWord } ?? true
-        }.max { $0.text.count < $1.text.count }
+    private func value(in bytes: ArraySlice<UInt8>) -> (count: Int, source: String)? {
+        guard let key = Self.key(bytes), let counts = lengths[key] else { return nil }
+        for count in counts.sorted(by: >) where count <= bytes.count {
+            let endsAtWord = bytes.dropFirst(count).first.map { !$0.isPartOfWord } ?? true
+            if endsAtWord, let source = sources[Array(bytes.prefix(count))] { return (count, source) }
+        }
+        return nil
     }
 
     private func replacedCookies(_ template: Template) -> Template {

@@ -46,7 +46,9 @@ struct CurlReader {
             file.notes.append("line \(first + 1) is omitted: \(problem.what)")
             return first + 1
         }
-        for part in words.dropFirst().prefix(while: { !Self.marks.contains($0.text) }).split(whereSeparator: \.isNext) {
+        for part in words.dropFirst().prefix(while: { $0.isQuoted || !Self.marks.contains($0.text) }).split(
+            whereSeparator: \.isNext)
+        {
             read([words[0]] + part, line: first + 1)
         }
         return max(first + 1, shell?.line ?? windows.line)
@@ -87,7 +89,7 @@ struct CurlReader {
 }
 
 extension Word {
-    fileprivate var isNext: Bool { text == "--next" || text == "-:" }
+    fileprivate var isNext: Bool { !isQuoted && (text == "--next" || text == "-:") }
 }
 
 extension StringProtocol {

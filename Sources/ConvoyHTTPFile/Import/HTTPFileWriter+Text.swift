@@ -82,16 +82,6 @@ extension String {
         return result.replacingBraces
     }
 
-    /// The text as one line without control characters, shortened for a comment.
-    var visibleLine: String {
-        let line = String(
-            String.UnicodeScalarView(
-                unicodeScalars.prefix(2_000).map { $0.properties.isWhitespace || $0.value < 0x20 ? " " : $0 }))
-        return line.split(separator: " ").joined(separator: " ").clippedCharacters(300)
-    }
-
-    private func clippedCharacters(_ limit: Int) -> String { count > limit ? prefix(limit - 3) + "..." : self }
-
     /// The text as a valid name of a variable.
     var variableName: String {
         let name = map { $0.isASCII && ($0.isLetter || $0.isNumber) || "-_.".contains($0) ? $0 : "_" }

@@ -102,16 +102,4 @@ extension Template {
                 }
             }
     }
-
-    /// The same template, with each text replaced.
-    func mappingText(_ change: (String) -> Template) -> Template {
-        var result = Template()
-        for part in parts {
-            switch part {
-            case .text(let text): result.append(change(text))
-            case .placeholder: result.parts.append(part)
-            }
-        }
-        return result
-    }
 }

@@ -1,58 +1,6 @@
 // Helpers with which all readers build requests.
 import Convoy
 
-/// Formats a multipart form as text with its boundary.
-enum FormParts {
-    struct Part {
-        var name: Template
-        var content: BodyPart
-        var fileName: String?
-        var type: String?
-    }
-
-    /// A boundary that no part contains.
-    static func boundary(of parts: [Part]) -> String {
-        let base = "convoy-parts-of-a-form"
-        var (isTaken, numbers) = (false, Set<Int>())
-        for part in parts {
-            let content = if case .text(let text) = part.content { text.source } else { "" }
-            for text in [part.name.source, content, part.fileName ?? "", part.type ?? ""] {
-                for rest in text.split(separator: base, omittingEmptySubsequences: false).dropFirst() {
-                    isTaken = true
-                    // A text with the base and -123 contains the boundaries with the numbers 1, 12 and 123.
-                    let digits = rest.dropFirst().prefix(9).prefix { $0.isASCIIDigit }
-                    numbers.formUnion((0..<digits.count).compactMap { Int(digits.prefix($0 + 1)) })
-                }
-            }
-        }
-        guard isTaken else { return base }
-        var number = 2
-        while numbers.contains(number) { number += 1 }
-        return "\(base)-\(number)"
-    }
-
-    static func body(_ parts: [Part], boundary: String) -> [BodyPart] {
-        var (body, text) = ([BodyPart](), Template())
-        for part in parts {
-            text.append("--\(boundary)\r\nContent-Disposition: form-data; name=\"")
-            text.append(part.name.mappingText { Template($0.inQuotes) })
-            text.append("\"")
-            if let name = part.fileName { text.append("; filename=\"\(name.inQuotes)\"") }
-            if let type = part.type, !type.isEmpty { text.append("\r\nContent-Type: \(type.visibleLine)") }
-            text.append("\r\n\r\n")
-            switch part.content {
-            case .text(let content): text.append(content)
-            case .file:
-                body += [.text(text), part.content]
-                text = Template()
-            }
-            text.append("\r\n")
-        }
-        text.append("--\(boundary)--\r\n")
-        return body + [.text(text)]
-    }
-}
-
 extension ImportedRequest {
     /// Adds a field, or a note if the name or the value is invalid.
     mutating func addField(_ name: String, _ value: Template) {
@@ -121,12 +69,5 @@ extension Template {
         }
         template.parts.removeAll { $0 == .text("") }
         return template
-    }
-}
-
-extension String {
-    /// The text for a quoted value in a part's head, escaped as browsers do.
-    fileprivate var inQuotes: String {
-        replacing("\"", with: "%22").replacing("\r", with: "%0D").replacing("\n", with: "%0A")
     }
 }

@@ -35,7 +35,8 @@ struct PostmanScript {
     private static func code(of event: JSONValue) -> String {
         let exec = event["script"]?["exec"]
         let text = exec?.string ?? exec?.elements.compactMap(\.string).joined(separator: "\n") ?? ""
-        return text.replacing("\r", with: "")
+        // By scalars, because CR and LF together are one character.
+        return String(String.UnicodeScalarView(text.unicodeScalars.filter { $0 != "\r" }))
     }
 
     /// Adds a statement to `kept` if the reader accepts it with the names that earlier statements define.

@@ -17,11 +17,13 @@ struct WindowsWords {
         let text = lines[first]
         let behind = text.trimmed.drop { !$0.isWhitespace }.trimmed
         // In cmd.exe, two quotation marks inside quotes mean one. In other shells they have no effect.
-        let doublesQuotes = text.contains("\"\"") && !text.contains("'") && text.last != "\\"
+        // A word of two quotation marks is an empty value in all of them.
+        let isPOSIX = text.contains(" '") || text.contains("\\$") || text.last == "\\"
+        let doublesQuotes = (text + " ").replacing(" \"\" ", with: " ").contains("\"\"")
         isWindows =
             !behind.hasPrefix("'")
-            && (text.trimmed.lowercased().hasPrefix("curl.exe") || text.contains("^\"") || text.last == "^"
-                || doublesQuotes)
+            && (text.trimmed.lowercased().hasPrefix("curl.exe") || behind.hasPrefix("^\"") || text.last == "^"
+                || !isPOSIX && (text.contains(" ^\"") || doublesQuotes))
         guard isWindows else { return }
         read(Self.withoutCarets(lines, &line), at: Position(line: first + 1, column: 1))
     }

@@ -22,6 +22,8 @@ package struct VariableDefinition: Hashable, Sendable {
 package struct Word: Hashable, Sendable {
     package var text: String
     package var position: Position
+    /// Whether a part of the word was quoted, so that a shell takes it literally.
+    package var isQuoted = false
 }
 
 /// One request of a file.

@@ -6,8 +6,12 @@ extension HTTPFileReader {
     private struct Command {
         var method: String?
         var data: [BodyPart] = []
-        var isForm = false
-        var parts: [(name: String, value: Word)] = []
+        /// Whether an option gave data, which may be empty.
+        var hasData = false
+        var parts: [FormParts.Part] = []
+        /// The names of fields that an empty value removes, in lower case.
+        var removedFields: Set<String> = []
+        var uploadedName: Substring = ""
         var isHead = false
         var isGet = false
         var isUpload = false
@@ -116,38 +120,50 @@ extension HTTPFileReader {
         switch option {
         case .method: command.method = value.text
         case .field:
-            guard let colon = value.text.firstIndex(of: ":"), value.text[..<colon].trimmed.isFieldName else {
+            let mark = value.text.firstIndex(of: ":") ?? (value.text.hasSuffix(";") ? value.text.indices.last : nil)
+            guard let mark, value.text[..<mark].trimmed.isFieldName else {
                 return report(value.position, "a header field has no name and colon", "write -H 'Name: value'")
             }
-            add(
-                value.text[..<colon].trimmed,
-                Word(text: value.text[value.text.index(after: colon)...].trimmed, position: value.position))
-        case .data(let isRaw): addData(value, isRaw: isRaw, &command)
+            let (name, text) = (value.text[..<mark].trimmed, value.text[value.text.index(after: mark)...].trimmed)
+            // Without a value, a colon removes curl's own field, and a semicolon sends an empty one.
+            guard !text.isEmpty || value.text[mark] == ";" else {
+                command.removedFields.insert(name.lowercased())
+                return
+            }
+            add(name, Word(text: text, position: value.position))
+        case .data(let isRaw): addData(value, isRaw: isRaw, after: "&", &command)
         case .json:
-            addData(value, isRaw: false, &command)
+            addData(value, isRaw: false, after: "", &command)
             for name in ["Content-Type", "Accept"] where request.field(name.lowercased()) == nil {
                 add(name, Word(text: "application/json", position: value.position))
             }
-        case .form:
-            guard let equals = value.text.firstIndex(of: "=") else {
+        case .form(let isLiteral):
+            guard let part = FormPart(value.text, isLiteral: isLiteral) else {
+                request.isDisabled = true
                 return report(value.position, "a part of the form has no value", "write -F name=value or -F name=@file")
             }
-            let content = Word(text: String(value.text[value.text.index(after: equals)...]), position: value.position)
-            command.parts.append((String(value.text[..<equals]), content))
+            command.parts.append(formPart(part, at: value.position))
         case .user:
             // `RequestBuilder` encodes `Basic user:password`, as REST Client does. A value with blanks is encoded here.
             let isOneWord = value.text.contains("{{") || !value.text.contains(where: \.isWhitespace)
-            let user = isOneWord ? value.text : Data(value.text.utf8).base64EncodedString()
+            let text = value.text.contains(":") || value.text.contains("{{") ? value.text : value.text + ":"
+            let user = isOneWord ? text : Data(text.utf8).base64EncodedString()
             add("Authorization", Word(text: "Basic " + user, position: value.position))
         case .cookie:
             guard value.text.contains("=") else {
                 return report(value.position, "cookie files are not supported", "write -b name=value")
             }
-            add("Cookie", value)
+            if let place = request.fields.firstIndex(where: { $0.name == "Cookie" }) {
+                request.fields[place].value.append("; ")
+                request.fields[place].value.append(template(value))
+            } else {
+                add("Cookie", value)
+            }
         case .urlEncoded: addEncoded(value, &command)
         case .upload:
-            command.isUpload = true
-            command.data = [fileBody(Word(text: "@" + value.text, position: value.position))]
+            (command.isUpload, command.hasData) = (true, true)
+            command.uploadedName = value.text.split(separator: "/").last ?? ""
+            command.data = [fileBody(value.text, at: value.position)]
         case .range: add("Range", Word(text: "bytes=" + value.text, position: value.position))
         case .bearer: add("Authorization", Word(text: "Bearer " + value.text, position: value.position))
         case .timeout:
@@ -155,7 +171,8 @@ extension HTTPFileReader {
                 return report(value.position, "\(value.text.shown) is not a time", "write seconds: --max-time 30")
             }
             request.timeout = .milliseconds(Int64(seconds * 1_000))
-        case .agent: add("User-Agent", value)
+        case .agent:
+            if value.text.isEmpty { command.removedFields.insert("user-agent") } else { add("User-Agent", value) }
         case .referer: add("Referer", value)
         case .url: setTarget(value)
         case .output:
@@ -169,35 +186,53 @@ extension HTTPFileReader {
         let name = value.text.prefix { $0 != "=" && $0 != "@" }
         let mark = value.text.dropFirst(name.count).first
         guard mark != "@" else {
+            request.isDisabled = true
             return report(value.position, "--data-urlencode with a file is not supported", "write name=value")
         }
         let content = mark == nil ? value.text : String(value.text.dropFirst(name.count + 1))
         let text = (mark == nil || name.isEmpty ? "" : name + "=") + content.percentEncoded
-        addData(Word(text: text, position: value.position), isRaw: true, &command)
+        addData(Word(text: text, position: value.position), isRaw: true, after: "&", &command)
     }
 
     private mutating func add(_ name: String, _ value: Word) {
         request.fields.append(FileRequest.Field(name: name, value: template(value), position: value.position))
     }
 
-    private mutating func addData(_ value: Word, isRaw: Bool, _ command: inout Command) {
-        if !command.data.isEmpty { command.data.append(.text(Template("&"))) }
+    private mutating func addData(_ value: Word, isRaw: Bool, after separator: String, _ command: inout Command) {
+        if command.hasData, !separator.isEmpty { command.data.append(.text(Template(separator))) }
+        command.hasData = true
         guard !isRaw, value.text.hasPrefix("@") else {
             let text = template(value)
             if !text.parts.isEmpty { command.data.append(.text(text)) }
             return
         }
-        command.data.append(fileBody(value))
+        command.data.append(fileBody(value.text.dropFirst(), at: value.position))
     }
 
-    /// The file whose path follows an at sign.
-    private mutating func fileBody(_ value: Word) -> BodyPart {
-        let path = Word(text: String(value.text.dropFirst()), position: value.position)
-        return .file(
-            FileReference(path: template(path), hasVariables: false, encoding: .utf8, position: value.position))
+    private mutating func fileBody(_ path: some StringProtocol, at position: Position) -> BodyPart {
+        let path = template(Word(text: String(path), position: position))
+        return .file(FileReference(path: path, hasVariables: false, encoding: .utf8, position: position))
+    }
+
+    private mutating func formPart(_ part: FormPart, at position: Position) -> FormParts.Part {
+        var made = FormParts.Part(
+            name: template(Word(text: part.name, position: position)), content: .text(Template()),
+            fileName: part.fileName, type: part.contentType)
+        switch part.source {
+        case .text(let text): made.content = .text(template(Word(text: text, position: position)))
+        case .content(let path): made.content = fileBody(path, at: position)
+        case .file(let path):
+            made.content = fileBody(path, at: position)
+            made.fileName = part.fileName ?? path.split(separator: "/").last.map(String.init) ?? "file"
+        }
+        return made
     }
 
     private mutating func complete(_ command: Command) {
+        request.fields.removeAll { command.removedFields.contains($0.name.lowercased()) }
+        if command.isUpload, request.target.source.hasSuffix("/") {
+            request.target.append(String(command.uploadedName).percentEncoded)
+        }
         request.method = command.method?.uppercased() ?? (command.isHead ? "HEAD" : command.isUpload ? "PUT" : "GET")
         if command.isDigest, let place = request.fields.firstIndex(where: { $0.value.prefixText.hasPrefix("Basic ") }) {
             let user = request.fields[place].value.source.dropFirst(6)
@@ -207,6 +242,7 @@ extension HTTPFileReader {
             let hasQuery = request.target.source.contains("?")
             for (number, part) in command.data.enumerated() {
                 guard case .text(let text) = part else {
+                    request.isDisabled = true
                     report(request.position, "-G with data from a file is not supported", "write the fields in the URL")
                     continue
                 }
@@ -216,41 +252,22 @@ extension HTTPFileReader {
             return
         }
         if !command.parts.isEmpty { return completeForm(command) }
-        guard !command.data.isEmpty else { return }
+        guard command.hasData else { return }
         request.body = command.data
         guard !command.isUpload else { return }
         if command.method == nil, !command.isHead { request.method = "POST" }
-        if request.field("content-type") == nil {
+        if request.field("content-type") == nil, !command.removedFields.contains("content-type") {
             add("Content-Type", Word(text: "application/x-www-form-urlencoded", position: request.position))
         }
     }
 
     private mutating func completeForm(_ command: Command) {
-        let boundary = "convoy-parts-of-a-form"
-        request.bodyKind = .multipart(boundary: boundary)
+        let boundary = FormParts.boundary(of: command.parts)
+        (request.bodyKind, request.body) = (
+            .multipart(boundary: boundary), FormParts.body(command.parts, boundary: boundary)
+        )
         if command.method == nil { request.method = "POST" }
         request.fields.removeAll { $0.name.lowercased() == "content-type" }
-        add(
-            "Content-Type",
-            Word(text: "multipart/form-data; boundary=\(boundary)", position: request.position))
-        var text = Template()
-        for (name, value) in command.parts {
-            let isFile = value.text.hasPrefix("@")
-            let quoted = name.replacing("\"", with: "%22")
-            text.append("--\(boundary)\r\nContent-Disposition: form-data; name=\"\(quoted)\"")
-            if isFile {
-                let fileName = value.text.dropFirst().split(separator: "/").last.map(String.init) ?? "file"
-                text.append("; filename=\"\(fileName.replacing("\"", with: "%22"))\"\r\n\r\n")
-                request.body.append(.text(text))
-                request.body.append(fileBody(value))
-                text = Template()
-            } else {
-                text.append("\r\n\r\n")
-                text.append(template(value))
-            }
-            text.append("\r\n")
-        }
-        text.append("--\(boundary)--\r\n")
-        request.body.append(.text(text))
+        add("Content-Type", Word(text: "multipart/form-data; boundary=\(boundary)", position: request.position))
     }
 }

@@ -7,7 +7,7 @@ extension HTTPFileReader {
         case field
         case data(isRaw: Bool)
         case json
-        case form
+        case form(isLiteral: Bool)
         case head
         case get
         case user
@@ -31,7 +31,9 @@ extension HTTPFileReader {
     static let curlOptions: [String: CurlOption] = {
         let table: [(names: String, option: CurlOption)] = [
             ("-X --request", .method), ("-H --header", .field), ("--data-raw", .data(isRaw: true)),
-            ("-d --data --data-ascii --data-binary", .data(isRaw: false)), ("--json", .json), ("-F --form", .form),
+            ("-d --data --data-ascii --data-binary", .data(isRaw: false)), ("--json", .json),
+            ("-F --form", .form(isLiteral: false)),
+            ("--form-string", .form(isLiteral: true)),
             ("-I --head", .head), ("-G --get", .get), ("-u --user", .user), ("-b --cookie", .cookie),
             ("-A --user-agent", .agent), ("-e --referer", .referer), ("--url", .url), ("-o --output", .output),
             ("--data-urlencode", .urlEncoded), ("-T --upload-file", .upload), ("-r --range", .range),

@@ -24,14 +24,15 @@ struct ShellWords {
     private mutating func read() {
         while skipBlanks() {
             let start = place
-            var text = ""
+            var (text, isQuoted) = ("", false)
             while column < characters.count, !characters[column].isWhitespace {
+                isQuoted = isQuoted || "'\"\\".contains(characters[column])
                 guard readPiece(into: &text, start) else {
                     line = end
                     return
                 }
             }
-            words.append(Word(text: text, position: start))
+            words.append(Word(text: text, position: start, isQuoted: isQuoted))
         }
         line = min(line + 1, end)
     }

@@ -75,3 +75,15 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 }
+
+extension String {
+    /// The text as one line without control characters, shortened for a comment.
+    var visibleLine: String {
+        let line = String(
+            String.UnicodeScalarView(
+                unicodeScalars.prefix(2_000).map { $0.properties.isWhitespace || $0.value < 0x20 ? " " : $0 }))
+        return line.split(separator: " ").joined(separator: " ").clippedCharacters(300)
+    }
+
+    private func clippedCharacters(_ limit: Int) -> String { count > limit ? prefix(limit - 3) + "..." : self }
+}

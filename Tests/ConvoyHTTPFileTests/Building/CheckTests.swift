@@ -74,6 +74,29 @@ import Testing
         #expect(defect == "expected \(source), but found \(found)")
     }
 
+    /// A typing error, or a value that is no number, must not pass.
+    @Test(arguments: ["> 5", ">= 1", "< 1O", "<= x1"], ["null", "\"e\"", "true", "{}", "[]", "7"])
+    func aNumberIsNotComparedWithAnotherText(condition: String, value: String) throws {
+        let answer = CheckedAnswer(statusCode: 200, fields: [], body: Array("{\"a\":\(value)}".utf8))
+        let isNumber = value == "7" && condition.hasPrefix(">")
+        let defect = try Check("body.$.a " + condition, at: Position(line: 1, column: 1)).defect(in: answer)
+        let comparesTexts = !condition.hasPrefix(">") && value != "7"
+        if !comparesTexts { #expect((defect == nil) == isNumber, "\(condition) \(value)") }
+    }
+
+    @Test(arguments: [
+        ("18446744073709551614", "==", "18446744073709551615", false),
+        ("18446744073709551614", "<", "18446744073709551615", true),
+        ("-18446744073709551614", ">", "-18446744073709551615", true), ("-1", "<", "18446744073709551615", true),
+        ("9", "<", "10000000000000000000", true), ("10000000000000000000.0", "==", "10000000000000000000", true),
+        ("123456789012345678", "!=", "123456789012345679", true),
+    ])
+    func longIntegersAreComparedExactly(value: String, comparison: String, other: String, passes: Bool) throws {
+        let answer = CheckedAnswer(statusCode: 200, fields: [], body: Array("{\"a\":\(value)}".utf8))
+        let check = try Check("body.$.a \(comparison) \(other)", at: Position(line: 1, column: 1))
+        #expect((check.defect(in: answer) == nil) == passes)
+    }
+
     @Test func timeIsCheckedWhenItIsKnown() throws {
         var early = answer
         early.milliseconds = nil

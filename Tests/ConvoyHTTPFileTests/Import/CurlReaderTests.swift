@@ -53,4 +53,56 @@ import Testing
         #expect(request.method == "PUT")
         #expect(request.bodyText == #"{"a":"b c"}"#)
     }
+
+    /// What curl 7.88 sends for the arguments after the URL: method, fields, body.
+    @Test(arguments: [
+        ("-d ''", "POST", "content-type=application/x-www-form-urlencoded", ""), ("-d '' -d x", "POST", "", "&x"),
+        ("--json '{' --json '}'", "POST", "content-type=application/json", "{}"),
+        ("-d '&' -X DELETE -H 'X: 1'", "DELETE", "x=1", "&"), ("-d '>'", "POST", "", ">"),
+        (#"-d '{"op":"^"}' -H 'X: a'"#, "POST", "x=a", #"{"op":"^"}"#), (#"-H 'X: ^"a"'"#, "GET", #"x=^"a""#, ""),
+        (#"-H "X: a\$b" -d """#, "POST", "x=a$b", ""), (#"-H "X: 1" -d """#, "POST", "x=1", ""),
+        ("-b a=1 -b b=2", "GET", "cookie=a=1; b=2", ""), ("-H 'X;'", "GET", "x=", ""),
+        ("-d a -H 'Content-Type:'", "POST", "content-type=nil", "a"), ("-A ''", "GET", "user-agent=nil", ""),
+    ])
+    func aCommandIsSentAsByCurl(arguments: String, method: String, field: String, body: String) throws {
+        let request = try #require(
+            Imported("curl https://a.com/x " + arguments) { $0.keepsSecrets = true }.built().first)
+        #expect(request.method == method && request.url == "https://a.com/x")
+        #expect(request.bodyText == body)
+        let pair = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        if pair.count == 2 { #expect(request.value(of: pair[0]) == (pair[1] == "nil" ? nil : pair[1])) }
+    }
+
+    @Test func anUploadToADirectoryHasTheNameOfItsFile() throws {
+        let imported = try Imported("curl -T a/f.bin https://a.com/up/")
+        #expect(try imported.built(files: ["a/f.bin": ""]).map(\.url) == ["https://a.com/up/f.bin"])
+    }
+
+    /// A part's name or value cannot begin another part.
+    @Test func partsOfAFormAreThoseOfCurl() throws {
+        let command = #"""
+            curl https://a.com/ -F 'a=v;type=text/html' -F 'f=@d/f.txt;type=text/csv;filename=g' -F 't=<t.txt' \
+                --form-string 'l=@x;type=y' -F $'n"\r\nX-I: 1=--convoy-parts-of-a-form'
+            """#
+        let request = try #require(try Imported(command).built(files: ["d/f.txt": "F", "t.txt": "T"]).first)
+        let boundary = "convoy-parts-of-a-form-2"
+        #expect(request.value(of: "content-type") == "multipart/form-data; boundary=\(boundary)")
+        let head = { (rest: String) in "--\(boundary)\r\nContent-Disposition: form-data; name=\(rest)" }
+        let texts = request.body.map {
+            if case .bytes(let bytes) = $0 { String(decoding: bytes, as: UTF8.self) } else { "|" }
+        }.joined()
+        #expect(
+            texts == head("\"a\"\r\nContent-Type: text/html\r\n\r\nv\r\n")
+                + head("\"f\"; filename=\"g\"\r\nContent-Type: text/csv\r\n\r\n|\r\n") + head("\"t\"\r\n\r\n|\r\n")
+                + head("\"l\"\r\n\r\n@x;type=y\r\n")
+                + head("\"n%22%0D%0AX-I: 1\"\r\n\r\n--convoy-parts-of-a-form\r\n") + "--\(boundary)--")
+    }
+
+    /// A command whose body is lost would be sent with another meaning.
+    @Test(arguments: ["--data-urlencode n@file", "-F name", "-G -d @file"])
+    func aCommandWhoseBodyIsLostIsDisabled(arguments: String) throws {
+        let imported = try Imported("curl https://a.com/pay -X POST " + arguments)
+        #expect(imported.file.requests.map(\.request.isDisabled) == [true])
+        #expect(imported.file.requests.first?.notes.isEmpty == false)
+    }
 }

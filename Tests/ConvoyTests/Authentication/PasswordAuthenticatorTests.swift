@@ -74,7 +74,9 @@ struct PasswordAuthenticatorTests {
         #expect(next.sent == [basic])
     }
 
-    /// Basic credentials that were sent unasked may be meant for another scheme. The same ones are not sent twice.
+    /// Basic credentials that were sent unasked may be meant for another scheme.
+    ///
+    /// The same ones are not sent twice.
     @Test func digestIsAnsweredAfterBasicThatWasAGuess() async throws {
         let authenticator = try authenticator()
         _ = try await exchange(.made(), through: authenticator) {

@@ -1,5 +1,6 @@
 // Options about requests and credentials.
 import Convoy
+import ConvoyHTTPFile
 import Foundation
 
 extension Option {
@@ -30,7 +31,7 @@ extension Option {
             "-F, --form NAME=VALUE", takes: .textOrFile, .requests, "send a part of a form",
             more: ": NAME=TEXT, NAME=@FILE, or NAME=<FILE for a file's content; ;type=TYPE and ;filename=NAME may "
                 + "follow",
-            isRepeatable: true, path: ValuePath { (try? FormPart($0))?.path }
+            isRepeatable: true, path: ValuePath { FormPart($0)?.path }
         ) { try $0.fetch.sending.addFormPart($1) },
         Option("--form-string NAME=TEXT", .requests, "the same, but @ and < have no meaning", isRepeatable: true) {
             try $0.fetch.sending.addFormPart($1, isLiteral: true)

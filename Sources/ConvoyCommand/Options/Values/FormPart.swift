@@ -1,54 +1,9 @@
-// One part of a form in the syntax of `-F`.
+// One part of a form in the syntax of `-F`: its file, and how a request sends it.
 import Convoy
+import ConvoyHTTPFile
 import Foundation
 
-/// `NAME=TEXT`, `NAME=@FILE` or `NAME=<FILE`, optionally followed by `;type=TYPE` and `;filename=NAME`.
-struct FormPart: Equatable {
-    enum Source: Equatable {
-        case text(String)
-        /// The path of a file, which is sent with its name.
-        case file(String)
-        /// The content of a file as text.
-        ///
-        /// A dash means standard input.
-        case content(of: String)
-    }
-
-    let name: String
-    let source: Source
-    private(set) var contentType: String?
-    private(set) var fileName: String?
-
-    /// - Parameter isLiteral: whether the value is text even if it begins with `@` or `<`.
-    init(_ text: String, isLiteral: Bool = false) throws(UsageError) {
-        guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
-            throw UsageError("takes NAME=VALUE or NAME=@FILE; the name or the equals sign is missing")
-        }
-        name = String(text[..<equals])
-        if isLiteral {
-            source = .text(String(text[text.index(after: equals)...]))
-            return
-        }
-        let pieces = Self.pieces(of: text[text.index(after: equals)...])
-        var value = pieces.first ?? ""
-        for piece in pieces.dropFirst() {
-            let word = piece.trimmingCharacters(in: .whitespaces)
-            if word.hasPrefix("type=") {
-                contentType = Self.unquoted(word.dropFirst(5))
-            } else if word.hasPrefix("filename=") {
-                fileName = Self.unquoted(word.dropFirst(9))
-            } else {
-                // The semicolon is part of the text.
-                value += ";" + piece
-            }
-        }
-        switch value.first {
-        case "@": source = .file(Self.unquoted(value.dropFirst()))
-        case "<": source = .content(of: Self.unquoted(value.dropFirst()))
-        default: source = .text(Self.unquoted(value))
-        }
-    }
-
+extension FormPart {
     /// The file of the part; nil if the part is a text.
     var path: String? {
         switch source {
@@ -72,20 +27,5 @@ struct FormPart: Equatable {
             form.append(
                 try OptionValues.content(of: path), name: name, fileName: fileName, contentType: contentType)
         }
-    }
-
-    /// Splits at semicolons outside of quotes.
-    private static func pieces(of text: Substring) -> [String] {
-        var (pieces, isQuoted) = ([""], false)
-        for character in text {
-            if character == "\"" { isQuoted.toggle() }
-            if character == ";", !isQuoted { pieces.append("") } else { pieces[pieces.count - 1].append(character) }
-        }
-        return pieces
-    }
-
-    private static func unquoted(_ text: some StringProtocol) -> String {
-        let isQuoted = text.count > 1 && text.hasPrefix("\"") && text.hasSuffix("\"")
-        return String(isQuoted ? String(text.dropFirst().dropLast()) : String(text))
     }
 }

@@ -1,0 +1,65 @@
+// One part of a form in the syntax of `-F`.
+import Foundation
+
+/// `NAME=TEXT`, `NAME=@FILE` or `NAME=<FILE`, optionally followed by `;type=TYPE` and `;filename=NAME`.
+package struct FormPart: Equatable {
+    package enum Source: Equatable {
+        case text(String)
+        /// The path of a file, which is sent with its name.
+        case file(String)
+        /// The content of a file as text.
+        ///
+        /// A dash means standard input.
+        case content(of: String)
+    }
+
+    package let name: String
+    package let source: Source
+    package private(set) var contentType: String?
+    package private(set) var fileName: String?
+
+    /// Reads a part; nil without a name or an equals sign.
+    ///
+    /// - Parameter isLiteral: whether the value is text even if it begins with `@` or `<`.
+    package init?(_ text: String, isLiteral: Bool = false) {
+        guard let equals = text.firstIndex(of: "="), equals != text.startIndex else { return nil }
+        name = String(text[..<equals])
+        if isLiteral {
+            source = .text(String(text[text.index(after: equals)...]))
+            return
+        }
+        let pieces = Self.pieces(of: text[text.index(after: equals)...])
+        var value = pieces.first ?? ""
+        for piece in pieces.dropFirst() {
+            let word = piece.trimmingCharacters(in: .whitespaces)
+            if word.hasPrefix("type=") {
+                contentType = Self.unquoted(word.dropFirst(5))
+            } else if word.hasPrefix("filename=") {
+                fileName = Self.unquoted(word.dropFirst(9))
+            } else {
+                // The semicolon is part of the text.
+                value += ";" + piece
+            }
+        }
+        switch value.first {
+        case "@": source = .file(Self.unquoted(value.dropFirst()))
+        case "<": source = .content(of: Self.unquoted(value.dropFirst()))
+        default: source = .text(Self.unquoted(value))
+        }
+    }
+
+    /// Splits at semicolons outside of quotes.
+    private static func pieces(of text: Substring) -> [String] {
+        var (pieces, isQuoted) = ([""], false)
+        for character in text {
+            if character == "\"" { isQuoted.toggle() }
+            if character == ";", !isQuoted { pieces.append("") } else { pieces[pieces.count - 1].append(character) }
+        }
+        return pieces
+    }
+
+    private static func unquoted(_ text: some StringProtocol) -> String {
+        let isQuoted = text.count > 1 && text.hasPrefix("\"") && text.hasSuffix("\"")
+        return String(isQuoted ? String(text.dropFirst().dropLast()) : String(text))
+    }
+}
