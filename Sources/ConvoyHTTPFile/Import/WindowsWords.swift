@@ -18,7 +18,7 @@ struct WindowsWords {
         let behind = text.trimmed.drop { !$0.isWhitespace }.trimmed
         // In cmd.exe, two quotation marks inside quotes mean one. In other shells they have no effect.
         // A word of two quotation marks is an empty value in all of them.
-        let isPOSIX = text.contains(" '") || text.contains("\\$") || text.last == "\\"
+        let isPOSIX = text.hasSingleQuoteOutsideDoubleQuotes || text.contains("\\$") || text.last == "\\"
         let doublesQuotes = (text + " ").replacing(" \"\" ", with: " ").contains("\"\"")
         isWindows =
             !behind.hasPrefix("'")
@@ -72,11 +72,23 @@ struct WindowsWords {
                 isQuoted.toggle()
                 isWord = true
             case _ where character.isWhitespace && !isQuoted:
-                if isWord || !word.isEmpty { words.append(Word(text: word, position: position)) }
+                if isWord || !word.isEmpty { words.append(Word(text: word, position: position, isQuoted: isWord)) }
                 (word, isWord) = ("", false)
             default: word.append(character)
             }
         }
-        if isWord || !word.isEmpty { words.append(Word(text: word, position: position)) }
+        if isWord || !word.isEmpty { words.append(Word(text: word, position: position, isQuoted: isWord)) }
+    }
+}
+
+extension String {
+    /// Whether the text has a `'` that is no part of a quoted text, as in other shells.
+    fileprivate var hasSingleQuoteOutsideDoubleQuotes: Bool {
+        var isQuoted = false
+        for character in self {
+            if character == "\"" { isQuoted.toggle() }
+            if character == "'", !isQuoted { return true }
+        }
+        return false
     }
 }

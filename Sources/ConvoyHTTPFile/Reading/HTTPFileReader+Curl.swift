@@ -11,6 +11,8 @@ extension HTTPFileReader {
         var parts: [FormParts.Part] = []
         /// The names of fields that an empty value removes, in lower case.
         var removedFields: Set<String> = []
+        /// The names of the fields of `-H`, in lower case.
+        var givenFields: Set<String> = []
         var uploadedName: Substring = ""
         var isHead = false
         var isGet = false
@@ -55,6 +57,9 @@ extension HTTPFileReader {
         }
         request.target = template(word)
     }
+
+    /// Disables an imported request that lost a part of its body; in other files, the problem is an error.
+    private mutating func disableImported() { if !readsVariables { request.isDisabled = true } }
 
     private mutating func template(_ word: Word) -> Template {
         var all = Template()
@@ -110,6 +115,7 @@ extension HTTPFileReader {
             refuse()
         default:
             guard let value = value() else {
+                disableImported()
                 return report(word.position, "the option \(name) has no value", "write the value after it")
             }
             apply(option, value, &command)
@@ -130,6 +136,7 @@ extension HTTPFileReader {
                 command.removedFields.insert(name.lowercased())
                 return
             }
+            command.givenFields.insert(name.lowercased())
             add(name, Word(text: text, position: value.position))
         case .data(let isRaw): addData(value, isRaw: isRaw, after: "&", &command)
         case .json:
@@ -139,8 +146,10 @@ extension HTTPFileReader {
             }
         case .form(let isLiteral):
             guard let part = FormPart(value.text, isLiteral: isLiteral) else {
-                request.isDisabled = true
-                return report(value.position, "a part of the form has no value", "write -F name=value or -F name=@file")
+                disableImported()
+                return report(
+                    value.position, "a part of the form has no name or no value", "write -F name=value or -F name=@file"
+                )
             }
             command.parts.append(formPart(part, at: value.position))
         case .user:
@@ -162,7 +171,7 @@ extension HTTPFileReader {
         case .urlEncoded: addEncoded(value, &command)
         case .upload:
             (command.isUpload, command.hasData) = (true, true)
-            command.uploadedName = value.text.split(separator: "/").last ?? ""
+            if value.text != "-" { command.uploadedName = value.text.split(separator: "/").last ?? "" }
             command.data = [fileBody(value.text, at: value.position)]
         case .range: add("Range", Word(text: "bytes=" + value.text, position: value.position))
         case .bearer: add("Authorization", Word(text: "Bearer " + value.text, position: value.position))
@@ -186,7 +195,7 @@ extension HTTPFileReader {
         let name = value.text.prefix { $0 != "=" && $0 != "@" }
         let mark = value.text.dropFirst(name.count).first
         guard mark != "@" else {
-            request.isDisabled = true
+            disableImported()
             return report(value.position, "--data-urlencode with a file is not supported", "write name=value")
         }
         let content = mark == nil ? value.text : String(value.text.dropFirst(name.count + 1))
@@ -229,9 +238,12 @@ extension HTTPFileReader {
     }
 
     private mutating func complete(_ command: Command) {
-        request.fields.removeAll { command.removedFields.contains($0.name.lowercased()) }
+        let removed = command.removedFields.subtracting(command.givenFields)
+        request.fields.removeAll { removed.contains($0.name.lowercased()) }
         if command.isUpload, request.target.source.hasSuffix("/") {
-            request.target.append(String(command.uploadedName).percentEncoded)
+            let name = Word(text: String(command.uploadedName), position: request.position)
+            let hasVariables = readsVariables && name.text.contains("{{")
+            request.target.append(hasVariables ? template(name) : Template(name.text.percentEncoded))
         }
         request.method = command.method?.uppercased() ?? (command.isHead ? "HEAD" : command.isUpload ? "PUT" : "GET")
         if command.isDigest, let place = request.fields.firstIndex(where: { $0.value.prefixText.hasPrefix("Basic ") }) {
@@ -242,7 +254,7 @@ extension HTTPFileReader {
             let hasQuery = request.target.source.contains("?")
             for (number, part) in command.data.enumerated() {
                 guard case .text(let text) = part else {
-                    request.isDisabled = true
+                    disableImported()
                     report(request.position, "-G with data from a file is not supported", "write the fields in the URL")
                     continue
                 }
@@ -256,7 +268,7 @@ extension HTTPFileReader {
         request.body = command.data
         guard !command.isUpload else { return }
         if command.method == nil, !command.isHead { request.method = "POST" }
-        if request.field("content-type") == nil, !command.removedFields.contains("content-type") {
+        if request.field("content-type") == nil, !removed.contains("content-type") {
             add("Content-Type", Word(text: "application/x-www-form-urlencoded", position: request.position))
         }
     }

@@ -74,14 +74,19 @@ import Testing
         #expect(defect == "expected \(source), but found \(found)")
     }
 
-    /// A typing error, or a value that is no number, must not pass.
-    @Test(arguments: ["> 5", ">= 1", "< 1O", "<= x1"], ["null", "\"e\"", "true", "{}", "[]", "7"])
-    func aNumberIsNotComparedWithAnotherText(condition: String, value: String) throws {
+    @Test(arguments: ["> 5", ">= 1"], ["null", "\"e\"", "true", "{}", "[]"])
+    func aNumberIsNotComparedWithAnotherValue(condition: String, value: String) throws {
         let answer = CheckedAnswer(statusCode: 200, fields: [], body: Array("{\"a\":\(value)}".utf8))
-        let isNumber = value == "7" && condition.hasPrefix(">")
-        let defect = try Check("body.$.a " + condition, at: Position(line: 1, column: 1)).defect(in: answer)
-        let comparesTexts = !condition.hasPrefix(">") && value != "7"
-        if !comparesTexts { #expect((defect == nil) == isNumber, "\(condition) \(value)") }
+        let check = try Check("body.$.a " + condition, at: Position(line: 1, column: 1))
+        #expect(check.defect(in: answer) != nil)
+    }
+
+    /// A typing error must not pass.
+    @Test(arguments: ["< 1O", "<= x1", "> -"])
+    func aNumberIsNotComparedWithAnotherText(condition: String) throws {
+        let answer = CheckedAnswer(statusCode: 200, fields: [], body: Array("{\"a\":7}".utf8))
+        let check = try Check("body.$.a " + condition, at: Position(line: 1, column: 1))
+        #expect(check.defect(in: answer) != nil)
     }
 
     @Test(arguments: [

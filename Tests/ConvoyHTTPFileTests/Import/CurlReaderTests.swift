@@ -62,6 +62,8 @@ import Testing
         (#"-d '{"op":"^"}' -H 'X: a'"#, "POST", "x=a", #"{"op":"^"}"#), (#"-H 'X: ^"a"'"#, "GET", #"x=^"a""#, ""),
         (#"-H "X: a\$b" -d """#, "POST", "x=a$b", ""), (#"-H "X: 1" -d """#, "POST", "x=1", ""),
         ("-b a=1 -b b=2", "GET", "cookie=a=1; b=2", ""), ("-H 'X;'", "GET", "x=", ""),
+        (#"-d'{"name":""}'"#, "POST", "", #"{"name":""}"#), (#"--data=$'{"a":""}'"#, "POST", "", #"{"a":""}"#),
+        ("-H 'X:' -H 'X: 1'", "GET", "x=1", ""), ("-A '' -H 'User-Agent: x'", "GET", "user-agent=x", ""),
         ("-d a -H 'Content-Type:'", "POST", "content-type=nil", "a"), ("-A ''", "GET", "user-agent=nil", ""),
     ])
     func aCommandIsSentAsByCurl(arguments: String, method: String, field: String, body: String) throws {
@@ -71,6 +73,14 @@ import Testing
         #expect(request.bodyText == body)
         let pair = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         if pair.count == 2 { #expect(request.value(of: pair[0]) == (pair[1] == "nil" ? nil : pair[1])) }
+    }
+
+    @Test(arguments: [
+        #"curl.exe https://a.com/x -d "&""#, #"curl -X POST ^"https://a.com/x^" -d ^"^&^""#,
+    ])
+    func aQuotedOperatorOfWindowsIsData(command: String) throws {
+        let request = try #require(try Imported(command).built().first)
+        #expect(request.method == "POST" && request.bodyText == "&")
     }
 
     @Test func anUploadToADirectoryHasTheNameOfItsFile() throws {

@@ -146,9 +146,9 @@ extension RequestManager {
         return ResponsePages(manager: self, first: first) { page throws(RequestError) in
             let head = page.response.head
             guard let link = head.link("next", from: page.response.request.url) else {
-                guard let text = head.linkReference("next") else { return nil }
+                guard head.linkReference("next") != nil else { return nil }
                 throw RequestError(
-                    .badResponse, "the link to the next page, \(text.printablePrefix), is not a URL of at most 16 KiB",
+                    .badResponse, "the link to the next page is not a URL of at most 16 KiB",
                     summary: page.response.request.summary, response: head)
             }
             let policy = page.request.core.policyBox?.policies.redirects ?? context.redirects

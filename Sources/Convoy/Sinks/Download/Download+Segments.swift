@@ -196,12 +196,21 @@ final class FileSegment: DownloadTarget, Sendable {
 
     func write(_ data: Data) throws(RequestError) { try download.write(data, toSegment: index) }
 
+    /// The bytes that a shorter body must add.
+    ///
+    /// Otherwise a server could cause a request for each byte.
+    private static let leastBytes: Int64 = 64 << 10
+
     /// Checks that the announced bytes have arrived.
     ///
     /// A server may send fewer bytes than were requested (RFC 9110, section 15.3.7). The rest is then requested next.
     func verify() throws(RequestError) {
         guard let position, position < range.upperBound else { return }
-        if let body = download.segments.segments[index].body, position == body.end, position > body.start { return }
+        if let body = download.segments.segments[index].body, position == body.end,
+            position - body.start >= Self.leastBytes
+        {
+            return
+        }
         throw RequestError(
             .connectionLost,
             "the segment ended after \(position - range.lowerBound) of \(range.count64) bytes")

@@ -8,13 +8,18 @@
         /// Returns the time of the next check; nil if the transfer has ended.
         func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
             guard case .running = phase, let handle else { return nil }
-            if pauseReasons.isAny { return now + request.idleTimeout }
+            if pauseReasons.isAny {
+                lastSendingMark = nil
+                return now + idleCheckInterval
+            }
             if isAnswered { return endAnswered(handle, now) }
             // Bytes that libcurl has read from the body may still be in its own buffer or in the system's. Draining
             // these buffers counts as activity.
-            if sendsBody, !hasHead {
-                let mark = handle.sendingMark
-                if let lastSendingMark, mark != lastSendingMark { lastActivity = now }
+            if sentBytes > 0, !hasHead {
+                var mark = handle.sendingMark
+                // The queue of a shared connection also has bytes of other requests.
+                if place.stream != nil { mark.queuedBytes = 0 }
+                if mark != lastSendingMark { lastActivity = now }
                 lastSendingMark = mark
             }
             let end = lastActivity + request.idleTimeout
