@@ -1,7 +1,10 @@
 // Ports of 127.0.0.1 at which no program answers.
 import Foundation
 
-/// A bound port of 127.0.0.1 that no other program can bind.
+/// A bound port of 127.0.0.1 that the system gives to no other socket.
+///
+/// A program that sets `SO_REUSEADDR`, such as `openssl` and `nginx`, can listen at a port that refuses. Keep this value
+/// while that program runs.
 package final class LoopbackPort: Sendable {
     private let descriptor: Int32
     package let port: Int
@@ -18,6 +21,8 @@ package final class LoopbackPort: Sendable {
         #else
             descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         #endif
+        var isReusable: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isReusable, socklen_t(MemoryLayout<Int32>.size))
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian

@@ -15,7 +15,8 @@ import Testing
 
         private let process: SpawnedProcess
         private let reader: Reader
-        let port: Int
+        private let held: LoopbackPort
+        var port: Int { held.port }
 
         /// The received requests, oldest first.
         var streams: EventLog<Stream> { reader.streams }
@@ -29,28 +30,15 @@ import Testing
         ///   - answer: called for each request in order. Its result is written.
         init(isEarly: Bool = false, answer: @escaping @Sendable (Stream) -> [Data]) async throws {
             let identity = try Certificates.shared.server
-            for _ in 1...4 {
-                // Retries silently, because the chosen port may not be free any more.
-                let port = try LoopbackPort.refusing().port
-                let reader = Reader(isEarly: isEarly, answer)
-                let files = ["-cert", identity.certificate.path, "-key", identity.privateKey.path]
-                let process = try SpawnedProcess(
-                    ["openssl", "s_server", "-quiet", "-alpn", "h2", "-accept", "127.0.0.1:\(port)"] + files,
-                    in: identity.certificate.deletingLastPathComponent()
-                ) { reader.append($0) }
-                reader.write = { [weak process] in process?.write($0) }
-                var isListening = false
-                await look {
-                    isListening = LoopbackConnection(port: UInt16(clamping: port)) != nil
-                    return isListening
-                }
-                if isListening {
-                    (self.process, self.reader, self.port) = (process, reader, port)
-                    return
-                }
-                process.kill()
-            }
-            throw POSIXError(.EADDRINUSE)
+            let (held, reader) = (try LoopbackPort.refusing(), Reader(isEarly: isEarly, answer))
+            let files = ["-cert", identity.certificate.path, "-key", identity.privateKey.path]
+            let process = try SpawnedProcess(
+                ["openssl", "s_server", "-quiet", "-alpn", "h2", "-accept", "127.0.0.1:\(held.port)"] + files,
+                in: identity.certificate.deletingLastPathComponent()
+            ) { reader.append($0) }
+            reader.write = { [weak process] in process?.write($0) }
+            (self.process, self.reader, self.held) = (process, reader, held)
+            await look { LoopbackConnection(port: UInt16(clamping: held.port)) != nil }
         }
 
         deinit { shutDown() }
@@ -150,8 +138,8 @@ import Testing
                     // An early response follows HEADERS. Any other response follows the end of the stream.
                     guard isEarly ? bytes[3] == 1 : bytes[3] <= 1 && bytes[4] & 1 == 1 else { continue }
                     let stream = Stream(connection: connection, number: bytes[5...].reduce(0) { $0 << 8 | Int($1) })
-                    for frame in answer(stream) { write(frame) }
                     streams.record(stream)
+                    for frame in answer(stream) { write(frame) }
                 }
             }
         }

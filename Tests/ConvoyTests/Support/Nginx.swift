@@ -34,29 +34,21 @@ import Testing
         private let process: SpawnedProcess
         private let directory: TemporaryDirectory
         private let log: Log
-        let port: Int
+        private let held: LoopbackPort
+        var port: Int { held.port }
 
         /// The responses in the order of the server's log.
         var answers: EventLog<Answer> { log.answers }
 
         /// Starts nginx and waits until it accepts.
         init(_ options: Options = Options()) async throws {
-            for _ in 1...4 {
-                // nginx needs a fixed port. If another program takes it first, another port is tried.
-                let port = try LoopbackPort.refusing().port
-                let directory = try TemporaryDirectory()
-                try Self.configuration(port, options, in: directory).write(
-                    to: directory.file("configuration"), atomically: true, encoding: .utf8)
-                let log = Log()
-                let command = [Self.program, "-p", directory.url.path, "-c", "configuration", "-e", "stderr"]
-                let process = try SpawnedProcess(command, in: directory.url) { log.append($0) }
-                if await log.starts.wait(within: .seconds(120)).first == true {
-                    (self.process, self.directory, self.log, self.port) = (process, directory, log, port)
-                    return
-                }
-                process.kill()
-            }
-            throw POSIXError(.EADDRINUSE)
+            (held, log) = (try LoopbackPort.refusing(), Log())
+            directory = try TemporaryDirectory()
+            try Self.configuration(held.port, options, in: directory).write(
+                to: directory.file("configuration"), atomically: true, encoding: .utf8)
+            let command = [Self.program, "-p", directory.url.path, "-c", "configuration", "-e", "stderr"]
+            process = try SpawnedProcess(command, in: directory.url) { [log] in log.append($0) }
+            try #require(await log.starts.wait(within: .seconds(120)).first == true)
         }
 
         deinit { shutDown() }
