@@ -21,7 +21,7 @@ struct RunInput {
         }
         file = HTTPFileReader.read(text)
         directory =
-            options.file == "-"
+            FileType.of(options.file) != S_IFREG
             ? URL(filePath: ".", directoryHint: .isDirectory).absoluteURL
             : URL(filePath: options.file, directoryHint: .notDirectory).absoluteURL.deletingLastPathComponent()
         surroundings = Self.surroundings(of: options, directory)

@@ -39,6 +39,15 @@ import Testing
         #expect(lines.login(for: "b") == Netrc.Login(user: "ub", password: "pb"))
     }
 
+    /// A shell passes `<(…)` as the path of a pipe.
+    @Test func aPipeIsReadLikeAFile() throws {
+        let pipe = Pipe()
+        try pipe.fileHandleForWriting.write(contentsOf: Data("GET http://a/\n".utf8))
+        try pipe.fileHandleForWriting.close()
+        let path = "/dev/fd/\(pipe.fileHandleForReading.fileDescriptor)"
+        #expect(try OptionValues.content(of: path) == Data("GET http://a/\n".utf8))
+    }
+
     @Test func cookieFilesAreReadAsTheyAreWritten() {
         let cookies = [
             Cookie(name: "a", value: "b=c", domain: "example.com", isHostOnly: false, isSecure: true, isHTTPOnly: true),

@@ -65,11 +65,16 @@ enum OptionValues {
         return path
     }
 
-    /// The content of a file, or of standard input for a dash.
+    /// The content of a file or pipe, or of standard input for a dash.
     static func content(of path: String) throws(UsageError) -> Data {
         do {
             if path == "-" { return try FileHandle.standardInput.readToEnd() ?? Data() }
-            return try Data(contentsOf: URL(filePath: readableFile(path)), options: .mappedIfSafe)
+            let file = URL(filePath: try readableFile(path))
+            // `Data` reads regular files only. A shell passes `<(…)` as a pipe.
+            guard FileType.of(path) == S_IFREG else {
+                return try FileHandle(forReadingFrom: file).readToEnd() ?? Data()
+            }
+            return try Data(contentsOf: file, options: .mappedIfSafe)
         } catch let error as UsageError {
             throw error
         } catch {
