@@ -236,13 +236,8 @@ extension Attempt: FileClient {
             return sink
         }
         guard let sink else { return nil }
-        var failure: RequestError?
-        do throws(RequestError) { try sink.write(source) } catch { failure = error }
+        sink.write(source)
         guard leave(sink) else { return false }
-        if let failure {
-            fail(failure)
-            return false
-        }
         operation.attempt(number) { $0.download.completedBytes += source.count }
         return !sink.isPaused
     }

@@ -6,14 +6,10 @@ import Foundation
 /// The download's serial executor writes to the disk, so that a slow disk delays no other transfer. The transfer pauses
 /// when 2 MiB wait. If the transport cannot pause, its thread waits for the write. The head, the bytes and the end of a
 /// small body are written together, because a killed process would lose little.
-final class DownloadSink: BodySink {
-    private typealias Work = @Sendable (any DownloadTarget) throws(RequestError) -> Void
+final class DownloadSink: BodySink, @unchecked Sendable {
+    // @unchecked: only the download's serial executor uses `hasFailed`.
 
-    private struct State {
-        var backlog = Backlog(highWaterBytes: 2 << 20)
-        /// Whether writing failed, after which nothing is written.
-        var hasFailed = false
-    }
+    private typealias Work = @Sendable (any DownloadTarget) throws(RequestError) -> Void
 
     /// The maximum size of a body that is written together with its end.
     private static let smallBytes: Int64 = 64 << 10
@@ -24,7 +20,9 @@ final class DownloadSink: BodySink {
     private let request: PreparedRequest
     private let calls: SinkCalls
     private let isSmall: Bool
-    private let state = Locked(State())
+    private let backlog = Locked(Backlog(highWaterBytes: 2 << 20))
+    /// Whether writing has failed or the body was discarded, after which nothing is written.
+    private var hasFailed = false
 
     init(
         _ download: any DownloadTarget, _ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest,
@@ -36,14 +34,12 @@ final class DownloadSink: BodySink {
         self.request = request
         self.calls = calls
         isSmall = head.expectedBytes.map { $0 <= Self.smallBytes } ?? false
-        perform(behindHead: true) {
-            do throws(RequestError) { try download.beginBody(answer, head, of: request) } catch {
-                if self.fails() { calls.fail(error) }
-            }
+        perform(behindHead: isSmall) {
+            self.run { target throws(RequestError) in try target.beginBody(answer, head, of: request) }
         }
     }
 
-    var isPaused: Bool { state.withLock { $0.backlog.isPaused } }
+    var isPaused: Bool { backlog.withLock { $0.isPaused } }
     /// The body of a 416 or a 304 does not count as received.
     var counts: Bool {
         switch answer {
@@ -52,30 +48,35 @@ final class DownloadSink: BodySink {
         }
     }
 
-    func write(_ data: Data) throws(RequestError) {
-        try write(data.count) { target throws(RequestError) in try target.write(data) }
+    func write(_ data: Data) {
+        write(data.count) { target throws(RequestError) in try target.write(data) }
     }
 
     /// Writes bytes of a file.
-    func write(_ source: FileBytes) throws(RequestError) {
-        try write(Int(source.count)) { target throws(RequestError) in try target.write(source) }
+    func write(_ source: FileBytes) {
+        write(Int(source.count)) { target throws(RequestError) in try target.write(source) }
     }
 
-    private func write(_ count: Int, _ work: @escaping Work) throws(RequestError) {
+    private func write(_ count: Int, _ work: @escaping Work) {
         guard counts else { return }
-        state.withLock { $0.backlog.add(count) }
-        guard !calls.canPause else {
-            return perform(behindHead: true) { self.write(count, work) { self.calls.fail($0) } }
+        let isPaused = backlog.withLock { backlog in
+            backlog.add(count)
+            return backlog.isPaused
         }
-        let problem = Locked<RequestError?>(nil)
-        download.executor.sync { self.write(count, work) { error in problem.withLock { $0 = error } } }
-        if let problem = problem.withLock({ $0 }) { throw problem }
+        let piece: @Sendable () -> Void = {
+            if self.run(work), self.backlog.withLock({ $0.remove(count) }) { self.calls.caughtUp() }
+        }
+        if calls.canPause {
+            perform(behindHead: isSmall && !isPaused, piece)
+        } else {
+            download.executor.sync(piece)
+        }
     }
 
     func verify(_ completion: @escaping @Sendable (RequestError?) -> Void) {
         perform {
             // The error was already reported.
-            guard !self.state.withLock({ $0.hasFailed }) else { return }
+            guard !self.hasFailed else { return }
             do throws(RequestError) { try self.download.verify() } catch { return completion(error) }
             completion(nil)
         }
@@ -93,7 +94,7 @@ final class DownloadSink: BodySink {
     func discard(_ completion: @escaping @Sendable () -> Void) {
         // The method never waits, because it may run on the download's serial executor.
         perform {
-            self.state.withLock { $0.hasFailed = true }
+            self.hasFailed = true
             completion()
         }
     }
@@ -102,27 +103,18 @@ final class DownloadSink: BodySink {
     ///
     /// - Parameter behindHead: whether the code may wait until more code is added.
     private func perform(behindHead: Bool = false, _ work: @escaping @Sendable () -> Void) {
-        if behindHead, isSmall, !isPaused { download.executor.beforeNext(work) } else { download.executor.async(work) }
+        if behindHead { download.executor.beforeNext(work) } else { download.executor.async(work) }
     }
 
-    // MARK: On the serial executor
-
-    private func write(_ count: Int, _ work: Work, _ tell: (RequestError) -> Void) {
-        guard !state.withLock({ $0.hasFailed }) else { return }
+    /// Runs work on the serial executor, and reports an error; false if the work or earlier work has failed.
+    @discardableResult
+    private func run(_ work: Work) -> Bool {
+        guard !hasFailed else { return false }
         do throws(RequestError) { try work(download) } catch {
-            if fails() { tell(error) }
-            return
+            hasFailed = true
+            calls.fail(error)
+            return false
         }
-        if state.withLock({ $0.backlog.remove(count) }) { calls.caughtUp() }
-    }
-
-    /// Records that writing failed.
-    ///
-    /// Returns whether this is the first failure.
-    private func fails() -> Bool {
-        state.withLock { state in
-            defer { state.hasFailed = true }
-            return !state.hasFailed
-        }
+        return true
     }
 }

@@ -115,8 +115,8 @@ import Testing
     @Test func aSmallBodyIsOneWorkWithItsEnd() async throws {
         let (target, verified) = (Target(), EventLog<Void>())
         let sink = try sink(target, expecting: 1_024)
-        try sink.write(Data(count: 1_000))
-        try sink.write(Data(count: 24))
+        sink.write(Data(count: 1_000))
+        sink.write(Data(count: 24))
         #expect(target.told.events == [])
         sink.verify { _ in verified.record(()) }
         await verified.wait()
@@ -128,7 +128,7 @@ import Testing
         let sink = try sink(target, expecting: expected)
         target.executor.sync {}
         #expect(target.told.events == ["begin"])
-        try sink.write(Data(count: 1_000))
+        sink.write(Data(count: 1_000))
         target.executor.sync {}
         #expect(target.told.events == ["begin", "1000"])
     }
@@ -139,14 +139,14 @@ import Testing
     @Test func aBodyLongerThanDeclaredIsWrittenAtOnce() async throws {
         let target = Target()
         let sink = try sink(target, expecting: 10)
-        for _ in 0..<2 { try sink.write(Data(count: 1 << 20)) }
+        for _ in 0..<2 { sink.write(Data(count: 1 << 20)) }
         await target.told.wait(count: 3, within: .seconds(30))
     }
 
     @Test func aSmallBodyThatIsGivenUpIsWrittenBefore() async throws {
         let (target, given) = (Target(), EventLog<Void>())
         let sink = try sink(target, expecting: 1_024)
-        try sink.write(Data(count: 1_000))
+        sink.write(Data(count: 1_000))
         sink.discard { given.record(()) }
         await given.wait()
         #expect(target.told.events == ["begin", "1000"])
