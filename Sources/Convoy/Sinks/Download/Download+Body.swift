@@ -166,7 +166,7 @@ extension Download {
         if isSegmented {
             (segments.there, segments.segments) = (segments.syncedRanges, [])
             // The saved record counts more bytes than those that were synchronised.
-            if isRecordSaved, part?.hasItsName == true { resumeFile?.remove() }
+            if isRecordSaved, part?.hasItsName == true { resumeFile.remove() }
             isRecordSaved = false
             return
         }
@@ -177,7 +177,7 @@ extension Download {
 
     func saveRecord(synchronized: Bool) throws(RequestError) {
         completeRecord()
-        guard var record, let resumeFile, let part else { return }
+        guard var record, let part else { return }
         // If another download has replaced the part, the record belongs to that download.
         try part.checkName()
         if isSegmented { (record.ranges, record.syncedRanges) = (segments.ranges, segments.syncedRanges) }
@@ -189,7 +189,7 @@ extension Download {
     func clear() throws(RequestError) {
         // The record is removed first, because a record must not exist beside bytes of another version.
         if part?.wasThere == true || isRecordSaved, part?.hasItsName == true {
-            resumeFile?.remove()
+            resumeFile.remove()
             // Syncs the directory, so that a crash cannot bring back the old record beside bytes of another version.
             let problem = PartFile.synchronize(directory: directory)
             guard problem == 0 else { throw .file("could not be written", directory, problem) }

@@ -101,7 +101,7 @@ extension Download {
             name = FileName.numbered(base, number)
         }
         // Without the version file, the next download fetches the file again.
-        if let version { try? versionFile?.write(version, synchronized: false) }
+        if let version { try? versionFile.write(version, synchronized: false) }
         return finishCommit(name)
     }
 
@@ -116,13 +116,13 @@ extension Download {
         if let isFree = try part.renameIfFree(to: path) { return isFree }
         // `linkIfFree` gives the file two names for a moment. If the process is killed then, the part's name stays.
         // With a record, a later download would resume the part even after the file was changed.
-        if isRecordSaved { resumeFile?.remove() }
+        if isRecordSaved { resumeFile.remove() }
         isRecordSaved = false
         return try part.linkIfFree(to: path)
     }
 
     private func finishCommit(_ name: String) -> URL {
-        if isRecordSaved { resumeFile?.remove() }
+        if isRecordSaved { resumeFile.remove() }
         part?.close()
         part = nil
         notePlaced()
@@ -169,7 +169,7 @@ extension Download {
         if record != nil, part.byteCount > 0, (try? saveRecord(synchronized: false)) != nil { return }
         // If the record cannot be saved, for example on a full disk, the previous one is still valid.
         if record != nil, isRecordSaved, part.byteCount > 0 { return }
-        if isRecordSaved { resumeFile?.remove() }
+        if isRecordSaved { resumeFile.remove() }
         part.remove()
     }
 }

@@ -36,8 +36,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var keepsPart: Bool { flags.withLock { $0.keepsPart } }
 
     var part: PartFile?
-    var resumeFile: SidecarFile<ResumeRecord>?
-    var versionFile: SidecarFile<KeptVersion>?
+    var resumeFile: SidecarFile<ResumeRecord> { SidecarFile(path: directory + "/" + PartName(stem).record) }
+    var versionFile: SidecarFile<KeptVersion> { SidecarFile(path: directory + "/" + PartName(stem).version) }
     /// The version of the existing file; nil when the file is fetched unconditionally.
     ///
     /// Set when the part is opened, before anything is sent.
@@ -175,14 +175,13 @@ final class Download: DownloadTarget, @unchecked Sendable {
             (stem, stemNumber) = (
                 number == 0 ? firstStem : FileName.numbered(firstStem, number), number
             )
-            let (name, directory) = (PartName(stem), self.directory + "/")
             do throws(RequestError) {
                 if plan.existing == .rename, case .file = plan.target, plan.exists(stem) {
                     sweep(stem)
                     throw .inUse(stem)
                 }
                 part = try PartFile.open(
-                    directory + name.part, permissions: plan.permissions, isFilledInPlace: isSegmented)
+                    directory + "/" + PartName(stem).part, permissions: plan.permissions, isFilledInPlace: isSegmented)
             } catch {
                 // The next numbered name may be free.
                 guard plan.existing == .rename, error.code == .destinationInUse else { throw error }
@@ -190,8 +189,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
                 number += 1
                 continue
             }
-            resumeFile = SidecarFile(path: directory + name.record)
-            versionFile = SidecarFile(path: directory + name.version)
             return try lookAtPart(request)
         }
     }
@@ -221,7 +218,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     /// Decides how much of the part can be resumed.
     private func lookAtPart(_ request: PreparedRequest) throws(RequestError) {
-        guard let part, let resumeFile else { return }
+        guard let part else { return }
         // A record without bytes belongs to another part.
         guard part.wasThere else { return part.isNew ? resumeFile.removeLeftover() : resumeFile.remove() }
         guard let found = try resumeFile.read(), found.key == key, found.needsDigest != true || plan.digest != nil
@@ -256,7 +253,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         kept.syncedBytes = min(lastCheckpoint.byteCount, byteCount)
         (kept.boot, kept.ranges, kept.syncedRanges) = (Boot.name, nil, nil)
         record = kept
-        try resumeFile?.write(kept, synchronized: false)
+        try resumeFile.write(kept, synchronized: false)
     }
 
     /// Truncates a part without ranges.
@@ -267,7 +264,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         if var kept = record, kept.syncedBytes > count {
             kept.syncedBytes = count
             record = kept
-            if isRecordSaved { try resumeFile?.write(kept, synchronized: false) }
+            if isRecordSaved { try resumeFile.write(kept, synchronized: false) }
         }
         lastCheckpoint.byteCount = min(lastCheckpoint.byteCount, count)
         try part?.truncate(to: count)

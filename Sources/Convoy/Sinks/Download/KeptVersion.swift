@@ -91,7 +91,7 @@ extension Download {
     /// Nil without `.updateIfChanged`, without a saved version, or if the file was changed since or has another digest.
     /// The file is then fetched unconditionally.
     func findVersion() throws(RequestError) -> KeptVersion? {
-        guard plan.existing == .updateIfChanged, let version = try versionFile?.read(), version.key == key,
+        guard plan.existing == .updateIfChanged, let version = try versionFile.read(), version.key == key,
             plan.mayBeNamed(version.name)
         else { return nil }
         var status = stat()
@@ -107,7 +107,7 @@ extension Download {
     func unchangedFile(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
         if let version, !version.isMeant(by: head) {
             // The version is removed, so that the next download does not send it.
-            versionFile?.remove()
+            versionFile.remove()
             throw RequestError(
                 .badResponse,
                 "the server answered that the file is unchanged (304), but named another version than that of the existing file; the next download fetches the file"
@@ -137,7 +137,7 @@ extension Download {
     /// Removes the previous version, which must not exist beside another file.
     func prepareVersion(_ head: ResponseHead, named name: String) throws(RequestError) -> KeptVersion? {
         guard plan.existing == .updateIfChanged, let part else { return nil }
-        versionFile?.remove()
+        versionFile.remove()
         let changed = head.headerFields.onlyValue(of: "Last-Modified").flatMap { HTTPDate($0, now: Date()) }
         let status = try part.status(changedAt: changed?.secondsSince1970)
         // No version is stored for a request with its own codings or conditions, because Convoy adds no condition to
