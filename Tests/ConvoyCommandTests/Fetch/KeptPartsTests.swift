@@ -20,7 +20,7 @@ import Testing
     private func writeRecord(
         _ name: String, totalBytes: Int64 = 100, change: (inout ResumeRecord) -> Void = { _ in }
     ) throws {
-        let key = try PreparedRequest(Request<Data>.get(url).core, baseURL: nil).downloadKey
+        let key = try PreparedRequest(Request<Data>.get(url).core, baseURL: nil).url.downloadKey
         var record = ResumeRecord(
             key: key, validator: .entityTag("\"v1\""), totalBytes: totalBytes, boot: Boot.name)
         change(&record)

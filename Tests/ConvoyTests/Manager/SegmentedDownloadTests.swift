@@ -84,7 +84,7 @@ import Testing
     /// segments.
     @Test func theLargestLengthIsFetchedAtOnce() async throws {
         let part = Self.content.prefix(1_000)
-        let key = try PreparedRequest(Request.stub("file").core, baseURL: nil).downloadKey
+        let key = try PreparedRequest(Request.stub("file").core, baseURL: nil).url.downloadKey
         let record = ResumeRecord(key: key, validator: .entityTag("\"v1\""), totalBytes: .max, boot: Boot.name)
         try part.write(to: directory.file(".target.convoy-part"))
         try SidecarFile(path: directory.file(".target.convoy-resume").path).write(record, synchronized: false)

@@ -65,7 +65,9 @@ extension Download {
         guard !part.isInMemory else { return completion(place(0)) }
         // A part with at most 1 MiB of unsynchronised bytes is synchronised together with others, any other part alone.
         guard part.byteCount - lastCheckpoint.byteCount > Self.smallBytes else {
-            return part.commit(in: directory, place, completion)
+            return DiskSync.of(part.device).commit(
+                DiskSync.File(
+                    descriptor: part.descriptor, directory: directory, place: place, completion: completion))
         }
         do throws(RequestError) { try synchronize() } catch { return completion(.failure(error)) }
         let result = place(0)

@@ -25,7 +25,8 @@ extension Download {
             let validator = Validator(of: head, now: Date())
         else { return nil }
         if record?.validator != validator || record?.totalBytes != total || part.byteCount > total + 1
-            || record?.coding != head.coding || plan.digest == nil && !isRecorded(of: head.url)
+            || record?.coding != head.coding
+            || plan.digest == nil && head.url.map({ record?.isOf($0) == true }) == false
         {
             try clear()
             record = ResumeRecord(key: key, validator: validator, totalBytes: total, boot: Boot.name)
@@ -50,14 +51,6 @@ extension Download {
             FileSegment(
                 self, index: $0, range: segments.segments[$0].range, validator, of: record?.source, total, head.coding)
         }
-    }
-
-    /// Whether the existing bytes belong to the resource at a URL.
-    ///
-    /// True for a nil URL, and if the record names no source.
-    private func isRecorded(of url: URL?) -> Bool {
-        guard let url else { return true }
-        return record?.isOf(url) == true
     }
 
     /// - Thread: the serial executor.

@@ -66,8 +66,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var hasBegunBody = false
     /// How many existing bytes can be resumed.
     var foundBytes: Int64 = 0
-    /// The request of the first attempt.
-    private var first: PreparedRequest?
+    /// The URL of the first attempt.
+    private var first: URL?
     /// Identifies the part: a hash of the first attempt's URL, regardless of redirects.
     private(set) lazy var key = first?.downloadKey ?? ""
     /// The URL whose hash the record still needs; nil once the record contains the hash.
@@ -167,8 +167,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var partStem: String { fileName ?? String(key.prefix(32)) }
 
     private func openPart(_ request: PreparedRequest) throws(RequestError) {
-        // After a redirect a released part is opened again. The first request still identifies the part.
-        first = first ?? request
+        // After a redirect a released part is opened again. The first URL still identifies the part.
+        first = first ?? request.url
         let firstStem = partStem
         var number = 0
         while true {
@@ -189,7 +189,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
                 number += 1
                 continue
             }
-            return try lookAtPart(request)
+            return try lookAtPart()
         }
     }
 
@@ -217,7 +217,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     }
 
     /// Decides how much of the part can be resumed.
-    private func lookAtPart(_ request: PreparedRequest) throws(RequestError) {
+    private func lookAtPart() throws(RequestError) {
         guard let part else { return }
         // A record without bytes belongs to another part.
         guard part.wasThere else { return part.isNew ? resumeFile.removeLeftover() : resumeFile.remove() }

@@ -141,7 +141,9 @@ extension URL {
         return String(text.dropFirst("file://".utf8.count))
     }
 
-    /// Identifies a download of this URL by its SHA-256, because the URL may contain a secret.
+    /// Identifies a download of this URL, regardless of method and fields.
+    ///
+    /// The result is the SHA-256 of the URL, because the URL may contain a secret.
     var downloadKey: String {
         var components = URLComponents(url: self, resolvingAgainstBaseURL: true)
         components?.user = nil
@@ -152,9 +154,6 @@ extension URL {
 }
 
 extension PreparedRequest {
-    /// Identifies a download, regardless of its method and fields.
-    var downloadKey: String { url.downloadKey }
-
     /// Whether the file is requested as stored, with or without a coding.
     ///
     /// False if the request accepts codings.

@@ -71,7 +71,7 @@ extension PartFile {
             let copied = convoy_disk_copy(
                 descriptor, byteCount, source.descriptor, offset, rest, source.kernelCopy)
             guard copied >= 0 else { throw .file("could not be written", path, Int32(clamping: -copied)) }
-            grow(by: copied)
+            byteCount += copied
             return copied
         #else
             return 0

@@ -10,7 +10,7 @@ import Foundation
 struct KeptVersion: SidecarRecord, Hashable {
     static let heading = "convoy-version 1\n"
 
-    /// See ``PreparedRequest/downloadKey``.
+    /// See `URL.downloadKey`.
     var key: String
     /// The name of the file.
     var name: String

@@ -14,7 +14,7 @@ import Foundation
 final class PartFile {
     let path: String
     /// The file's number of bytes.
-    private(set) var byteCount: Int64
+    var byteCount: Int64
     /// Whether the file existed before with bytes.
     let wasThere: Bool
     /// Whether this instance created the file.
@@ -26,7 +26,7 @@ final class PartFile {
     /// ``close()`` does not unlock such a file, because no download locks a file by its final name.
     var isRenamed = false
     /// The file system and the inode of the part, which identify the file while it is open.
-    private let (device, inode): (dev_t, ino_t)
+    let (device, inode): (dev_t, ino_t)
 
     /// The final mode of the file, if it differs from the part's mode.
     ///
@@ -169,9 +169,6 @@ final class PartFile {
         guard problem == 0 else { throw .file("could not be written", path, problem) }
     }
 
-    /// Counts bytes that the kernel has appended.
-    func grow(by count: Int64) { byteCount += count }
-
     /// Whether the length is the one that this instance wrote.
     ///
     /// False when another process has changed the length.
@@ -203,19 +200,6 @@ final class PartFile {
         #else
             false
         #endif
-    }
-
-    /// Synchronises the file together with other complete files, then renames it.
-    ///
-    /// - Parameters:
-    ///   - directory: the directory of the new name.
-    ///   - place: see ``DiskSync/File/place``.
-    func commit(
-        in directory: String, _ place: @escaping @Sendable (_ problem: Int32) -> Result<URL, RequestError>,
-        _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
-    ) {
-        DiskSync.of(device).commit(
-            DiskSync.File(descriptor: descriptor, directory: directory, place: place, completion: completion))
     }
 
     func setFinalPermissions() throws(RequestError) {

@@ -3,7 +3,7 @@ import Foundation
 
 /// Describes the bytes of a part, and how many of them are reliable.
 struct ResumeRecord: SidecarRecord, Hashable {
-    /// See ``PreparedRequest/downloadKey``.
+    /// See `URL.downloadKey`.
     ///
     /// The URL is not stored, because it may contain a secret.
     var key: String

@@ -8,8 +8,6 @@ struct SegmentTable: Sendable {
         var position: Int64
         /// The position before the current body, and the end that the server announced for the body.
         var body: (start: Int64, end: Int64)?
-
-        var isComplete: Bool { position == range.upperBound }
     }
 
     /// The ranges that were received before the division into segments, in order.
