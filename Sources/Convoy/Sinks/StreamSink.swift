@@ -2,16 +2,8 @@
 import Foundation
 
 /// Writes a body to an `OutputStream` on the operation's own queue, so that a blocking stream delays nothing else.
-final class StreamSink: BodySink {
-    /// The stream, used on the queue only.
-    private final class Writer: @unchecked Sendable {
-        // @unchecked: a stream is not Sendable. Only the serial queue uses the stream and `failure`.
-        let makeStream: @Sendable () -> OutputStream
-        var stream: OutputStream?
-        var failure: RequestError?
-
-        init(_ makeStream: @escaping @Sendable () -> OutputStream) { self.makeStream = makeStream }
-    }
+final class StreamSink: BodySink, @unchecked Sendable {
+    // @unchecked: a stream is not Sendable. Only the serial queue uses `stream` and `failure`.
 
     private struct State {
         var backlog: Backlog
@@ -19,13 +11,13 @@ final class StreamSink: BodySink {
     }
 
     private let queue: DispatchQueue
-    private let writer: Writer
+    private var stream: OutputStream?
+    private var failure: RequestError?
     private let state: Locked<State>
     private let limit: Int64
     private let calls: SinkCalls
 
     init(_ makeStream: @escaping @Sendable () -> OutputStream, limit: Int64, calls: SinkCalls) {
-        writer = Writer(makeStream)
         state = Locked(State(backlog: Backlog(highWaterBytes: min(1 << 20, limit / 2))))
         self.limit = limit
         self.calls = calls
@@ -37,7 +29,7 @@ final class StreamSink: BodySink {
                 return self.end(nil, "the output stream had been opened or closed before; create a new one each time")
             }
             stream.open()
-            self.writer.stream = stream
+            self.stream = stream
             if stream.streamStatus == .error || stream.streamStatus == .notOpen {
                 self.end(stream, "the output stream could not be opened")
             }
@@ -59,13 +51,13 @@ final class StreamSink: BodySink {
     }
 
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
-        queue.async { [writer] in
+        queue.async {
             // The transfer may have ended before the failure, which the attempt then ignored.
-            if let failure = writer.failure { return completion(.failure(failure)) }
-            guard let stream = writer.stream else { return }
+            if let failure = self.failure { return completion(.failure(failure)) }
+            guard let stream = self.stream else { return }
             let memory = stream.property(forKey: .dataWrittenToMemoryStreamKey) as? Data
             stream.close()
-            writer.stream = nil
+            self.stream = nil
             // Buffered bytes are written when a stream is closed.
             if stream.streamStatus == .error {
                 return completion(
@@ -80,9 +72,9 @@ final class StreamSink: BodySink {
 
     func discard(_ completion: @escaping @Sendable () -> Void) {
         state.withLock { $0.isDiscarded = true }
-        queue.async { [writer] in
-            writer.stream?.close()
-            writer.stream = nil
+        queue.async {
+            self.stream?.close()
+            self.stream = nil
         }
         // A stream that blocks must not delay the outcome.
         completion()
@@ -90,7 +82,7 @@ final class StreamSink: BodySink {
 
     private func writeAll(_ data: Data) {
         defer { if state.withLock({ $0.backlog.remove(data.count) }) { calls.caughtUp() } }
-        guard let stream = writer.stream, !state.withLock({ $0.isDiscarded }) else { return }
+        guard let stream, !state.withLock({ $0.isDiscarded }) else { return }
         var (offset, result) = (0, 1)
         data.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
             guard let base = bytes.bindMemory(to: UInt8.self).baseAddress else { return }
@@ -111,11 +103,11 @@ final class StreamSink: BodySink {
         // Foundation's `streamError` traps on some streams that have no error.
         let error = stream?.streamStatus == .error ? stream?.streamError : nil
         stream?.close()
-        writer.stream = nil
+        self.stream = nil
         guard !state.withLock({ $0.isDiscarded }) else { return }
         let cause = error.map { ": \($0.localizedDescription)" } ?? ""
         let failure = RequestError(.destinationUnwritable, what + cause, underlying: error)
-        writer.failure = failure
+        self.failure = failure
         calls.fail(failure)
     }
 }
