@@ -37,6 +37,7 @@ extension AnyRequestOperation {
         let failed = outcome.error == nil || onlyBeforeStart ? nil : state.withLock { $0.transfer?.attempt }
         let metrics = failed?.receiving.withLock { $0.metrics }
         var transfer: Transfer?
+        var download: (any DownloadTarget)?
         var dispatch: OperationState.Dispatch?
         var scheduler: (any OperationScheduler)?
         var queueEntry: QueueEntryReference?
@@ -49,10 +50,12 @@ extension AnyRequestOperation {
                 ? outcome : outcome.listing(state.attemptRecords(outcome.error, now.instant, metrics))
             state.timings.finishedMoment = now
             swap(&transfer, &state.transfer)
+            // A target that has taken the complete body owns no partial file.
+            if isDelivered, let followUp = state.followUp { swap(&download, &followUp.download) }
             (isSeen, hasEdges, notifiesReadiness) = (state.isSeen, state.hasEdges, state.notifiesReadiness)
             #if canImport(FoundationNetworking)
                 // Nothing is left to close, and no observer follows the state.
-                let isLast = isDelivered && effects.finishes && !state.isObserved && state.followUp?.download == nil
+                let isLast = isDelivered && effects.finishes && !state.isObserved
             #else
                 let isLast = false
             #endif

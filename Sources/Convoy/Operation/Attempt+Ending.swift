@@ -159,7 +159,8 @@ extension Attempt {
         guard let completion = operation.attempt(number, hasWholeBodyOf: head, to: request, metrics, commits: commits)
         else { return sink.discard {} }
         // A small file that waits for the disk needs no slot.
-        if download != nil, operation.progress.download.completedBytes <= Download.smallBytes, !DiskSync.isCrowded {
+        let byteCount = completion.exchange.transfer.download.completedBytes
+        if download != nil, byteCount <= Download.smallBytes, !DiskSync.isCrowded {
             let scheduler = operation.state.withLock { $0.scheduler }
             scheduler?.yieldSlot(operation, isIntercepted: false, isUnsent: false)
         }

@@ -46,10 +46,11 @@ extension Download {
     ) {
         guard let part else { return completion(.failure(.file("is closed", directory, EBADF))) }
         if isUnchanged {
-            do throws(RequestError) { completion(.success(try unchangedFile(head, of: request))) } catch {
-                completion(.failure(error))
-            }
-            return
+            do throws(RequestError) {
+                let file = try unchangedFile(head, of: request)
+                letGo()
+                return completion(.success(file))
+            } catch { return completion(.failure(error)) }
         }
         // Until the download has ended, nothing else uses its state, on whichever thread this code runs.
         let place: @Sendable (Int32) -> Result<URL, RequestError> = { [path = part.path] problem in
@@ -127,16 +128,14 @@ extension Download {
         if isRecordSaved { resumeFile.remove() }
         part?.close()
         part = nil
-        notePlaced()
         if case .file(let file) = plan.target, name == fileName { return file }
         return plan.directory.appending(path: name, directoryHint: .notDirectory)
     }
 
     /// Releases the part; after `completion`, another download may use it.
     ///
-    /// `completion` is called on the serial executor, or at once when the part is already renamed.
+    /// `completion` is called on the serial executor.
     func close(_ completion: @escaping @Sendable () -> Void) {
-        if isPlaced { return completion() }
         stop()
         executor.async {
             self.letGo()
@@ -146,7 +145,7 @@ extension Download {
 
     func release(_ completion: @escaping @Sendable () -> Void) {
         executor.async {
-            if !self.isClosed, !self.isPlaced {
+            if !self.isClosed {
                 self.letGo()
                 self.isClosed = false
                 // The next attempt opens the part again, as another process would.

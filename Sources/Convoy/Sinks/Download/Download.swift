@@ -12,8 +12,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
     private struct Flags {
         var isStopped = false
         var keepsPart = false
-        /// Whether the file has its final name, so nothing has to be released.
-        var isPlaced = false
         /// Whether the last request was conditional on a change of the file.
         var asksForChange = false
     }
@@ -88,10 +86,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
         (directory, fileName) = plan.place
         self.isSegmented = isSegmented
     }
-
-    /// Records that the part was renamed to the file.
-    func notePlaced() { flags.withLock { $0.isPlaced = true } }
-    var isPlaced: Bool { flags.withLock { $0.isPlaced } }
 
     var asksForChange: Bool { flags.withLock { $0.asksForChange } }
     func stop() { flags.withLock { $0.isStopped = true } }

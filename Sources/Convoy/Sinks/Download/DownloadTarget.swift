@@ -34,7 +34,8 @@ protocol DownloadTarget: AnyObject, Sendable {
     func verify() throws(RequestError)
     /// Completes the target: moves a new file to its destination.
     ///
-    /// A segment, or a file that did not change, is not moved. `completion` is called on any thread.
+    /// A segment, or a file that did not change, is not moved. After a success nothing is left to release. `completion`
+    /// is called on any thread.
     func commit(
         _ head: ResponseHead, of request: PreparedRequest,
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void)
@@ -48,7 +49,7 @@ protocol DownloadTarget: AnyObject, Sendable {
     /// Releases the target.
     ///
     /// Bytes that can be resumed stay stored, and all others are removed. Then `completion` is called on the serial
-    /// executor, or at once if nothing has to be released.
+    /// executor.
     func close(_ completion: @escaping @Sendable () -> Void)
 }
 
