@@ -23,7 +23,9 @@ extension Download {
                 let name = plan.fileName(head, of: request)
                 if plan.exists(name) { throw plan.existsAlready(name) }
             }
-            record = isContinuable ? makeRecord(head, of: request, totalBytes: total) : nil
+            origin = isContinuable ? (head, request) : nil
+            // A small body is written with its end, and nearly always complete. Its record is made if it is not.
+            if total ?? .max > DownloadSink.smallBytes { makeRecord() }
             try checkSpace(total)
             if total ?? .max > Self.smallBytes { try saveRecord(synchronized: false) }
         case .body(let offset, let total):
@@ -50,28 +52,28 @@ extension Download {
         expected = expected ?? record?.promised.flatMap { FileDigest($0) }
     }
 
-    private func makeRecord(
-        _ head: ResponseHead, of request: PreparedRequest, totalBytes: Int64?
-    ) -> ResumeRecord? {
-        guard head.statusCode == 200,
+    /// Makes the record of a new part, without hashes; none if the response allows no resumption.
+    func makeRecord() {
+        guard record == nil, let (head, request) = origin, head.statusCode == 200,
             head.headerFields["Accept-Ranges"]?.lowercased() != "none", let validator = Validator(of: head, now: Date())
-        else { return nil }
-        // Few parts are resumed, so the URL is hashed only when the record needs it.
-        source = request.url
+        else { return }
         var record = ResumeRecord(key: "", validator: validator, totalBytes: totalBytes, boot: Boot.name)
         record.coding = head.coding
         record.promised = head.headerFields.representationDigest?.description
         // The name is recorded, because a 416 for a complete part proposes no name.
         if case .directory = plan.target { record.name = plan.fileName(head, of: request) }
-        return record
+        self.record = record
     }
 
     /// Adds the hashes that identify the download and the source of its validator to the record.
+    ///
+    /// Few parts are resumed, so URLs are hashed only when the record is read or saved.
     func completeRecord() {
-        guard let source, let validator = record?.validator else { return }
-        self.source = nil
+        makeRecord()
+        guard let origin, let validator = record?.validator else { return }
+        self.origin = nil
         record?.key = key
-        record?.source = validator.source(source)
+        record?.source = validator.source(origin.request.url)
     }
 
     func checkSpace(_ missing: Int64?) throws(RequestError) {

@@ -166,6 +166,7 @@ extension Download {
         }
         // An existing part that this download has not changed belongs to another download.
         if !hasBegunBody && part.wasThere || !part.hasItsName { return }
+        makeRecord()
         if isSegmented, segments.byteCount == 0 { record = nil }
         if record != nil, part.byteCount > 0, (try? saveRecord(synchronized: false)) != nil { return }
         // If the record cannot be saved, for example on a full disk, the previous one is still valid.

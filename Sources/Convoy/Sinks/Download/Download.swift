@@ -51,7 +51,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     /// The description of the part's bytes; nil when they cannot be resumed.
     var record: ResumeRecord? {
         didSet {
-            if record == nil { source = nil }
+            if record == nil { origin = nil }
             if (record == nil) != (oldValue == nil) { flags.withLock { $0.keepsPart = record != nil } }
         }
     }
@@ -68,8 +68,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
     private var first: URL?
     /// Identifies the part: a hash of the first attempt's URL, regardless of redirects.
     private(set) lazy var key = first?.downloadKey ?? ""
-    /// The URL whose hash the record still needs; nil once the record contains the hash.
-    var source: URL?
+    /// The response that the record describes, and its request; nil once the record is complete.
+    var origin: (head: ResponseHead, request: PreparedRequest)?
     var totalBytes: Int64?
     var expected: FileDigest?
     var digest: RunningDigest?

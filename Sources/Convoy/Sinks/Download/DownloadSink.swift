@@ -12,7 +12,7 @@ final class DownloadSink: BodySink, @unchecked Sendable {
     private typealias Work = @Sendable (any DownloadTarget) throws(RequestError) -> Void
 
     /// The maximum size of a body that is written together with its end.
-    private static let smallBytes: Int64 = 64 << 10
+    static let smallBytes: Int64 = 64 << 10
 
     private let download: any DownloadTarget
     private let answer: DownloadAnswer
