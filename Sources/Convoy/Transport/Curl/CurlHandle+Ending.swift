@@ -3,23 +3,16 @@
     import CLibcurl
     import Foundation
 
-    /// How a connection ended.
-    enum ConnectionEnd {
-        case unknown
-        /// The peer has sent TLS's `close_notify`.
-        case announced
-        case unannounced
-    }
-
     extension CurlHandle {
         /// Makes libcurl call `noteEnd()` until the transfer ends, while the connection can still be queried.
         func watchEnd() {
-            connectionEnd = .unknown
+            endsUnannounced = false
             convoy_set_long(easy, CurlOption.noProgress, 0)
         }
 
         func stopWatchingEnd() {
-            connectionEnd = nil
+            guard endsUnannounced != nil else { return }
+            endsUnannounced = nil
             convoy_set_long(easy, CurlOption.noProgress, 1)
         }
 
@@ -27,12 +20,8 @@
         ///
         /// The record of the last call counts.
         func noteEnd() {
-            guard connectionEnd != nil else { return }
-            switch convoy_has_close_notify(easy) {
-            case 1: connectionEnd = .announced
-            case 0: connectionEnd = .unannounced
-            default: connectionEnd = .unknown
-            }
+            // The result is 1 after `close_notify`, 0 without, and another number if it is unknown.
+            if endsUnannounced != nil { endsUnannounced = convoy_has_close_notify(easy) == 0 }
         }
     }
 
@@ -43,8 +32,8 @@
         ///
         /// libcurl reports such an end as code 56 or as success. After success, the state of the TLS library decides.
         func unannouncedEnd(_ code: CURLcode, _ handle: CurlHandle) -> RequestError? {
-            guard !engine.options.acceptsMissingCloseNotify,
-                code == 0 ? handle.connectionEnd == .unannounced : isSilentEnd(code, handle)
+            guard let endsUnannounced = handle.endsUnannounced, !engine.options.acceptsMissingCloseNotify,
+                code == 0 ? endsUnannounced : isSilentEnd(code, handle)
             else { return nil }
             return RequestError(
                 .connectionLost,
@@ -54,7 +43,7 @@
 
         /// Whether the options accept this end of the connection, without `close_notify`, as the end of the body.
         func isAcceptedEnd(_ code: CURLcode, _ handle: CurlHandle) -> Bool {
-            watchesEnd && engine.options.acceptsMissingCloseNotify && isSilentEnd(code, handle)
+            handle.endsUnannounced != nil && engine.options.acceptsMissingCloseNotify && isSilentEnd(code, handle)
         }
 
         /// Whether receiving failed without a system error.

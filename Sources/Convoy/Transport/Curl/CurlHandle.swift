@@ -36,8 +36,8 @@
         private var isPlain = false
         /// The generation of connections that the handle's TLS options encode; see ``SharedConnections``.
         private var generation = 0
-        /// How this transfer's connection ended, as last observed; nil if the end is not watched.
-        var connectionEnd: ConnectionEnd?
+        /// Whether the peer has sent no `close_notify` so far; nil unless the body ends with its TLS connection.
+        var endsUnannounced: Bool?
 
         /// Makes a handle.
         ///
@@ -136,7 +136,7 @@
             let request = transfer.request
             self.transfer = transfer
             errorText.pointee = 0
-            if connectionEnd != nil { stopWatchingEnd() }
+            stopWatchingEnd()
             setVerbose(transfer.isHTTPS)
             // Unlike an implicit conversion, `withCString` copies nothing.
             var problem = request.url.absoluteString.withCString { convoy_set_string(easy, CurlOption.url, $0) }

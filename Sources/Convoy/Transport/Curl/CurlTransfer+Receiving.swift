@@ -59,8 +59,7 @@
                 // this call, the two requests would count as sharing the connection.
                 if isShareable { leaveConnection() }
             }
-            watchesEnd = head.hasBody(for: request.method) && parser.framing == .connection && isHTTPS
-            if watchesEnd { handle?.watchEnd() }
+            if isHTTPS, parser.framing == .connection, head.hasBody(for: request.method) { handle?.watchEnd() }
             do throws(RequestError) {
                 if parser.hasContentCoding { decoder = try makeDecoder(for: head) }
             } catch {

@@ -65,8 +65,6 @@
         @exclusivity(unchecked) var lengthToCheck = CurlTransfer.uncheckedLength
         /// The number of body bytes that were delivered or are in `chunk`.
         @exclusivity(unchecked) var keptBytes: Int64 = 0
-        /// Whether the body ends with its TLS connection, which must then send `close_notify`.
-        var watchesEnd = false
 
         // Sending.
         @exclusivity(unchecked) var source: (any UploadSource)?
@@ -219,7 +217,7 @@
             }
             client?.didCollect(metrics)
             var error = failure
-            if error == nil, watchesEnd { error = unannouncedEnd(code, handle) }
+            if error == nil { error = unannouncedEnd(code, handle) }
             if error == nil, code != 0, !isAnswered, !isAcceptedEnd(code, handle) {
                 error = self.error(of: code, handle)
             }
@@ -237,7 +235,7 @@
             parser = CurlHeaderParser(engine.options, request.method, mayBeHTTP2: isShareable)
             (hasHead, decoder, undecoded, expectedBytes) = (false, nil, Data(), nil)
             (missingBytes, keptBytes, lengthToCheck) = (nil, 0, Self.uncheckedLength)
-            watchesEnd = false
+            handle?.stopWatchingEnd()
             chunk = BodyChunk()
             rest = Data()
         }
