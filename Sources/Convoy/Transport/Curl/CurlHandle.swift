@@ -163,8 +163,7 @@
             convoy_set_long(easy, CurlOption.forbidReuse, asksBeforeSending ? 0 : 1)
             // 4 is CURL_HTTP_VERSION_2TLS, 2 is _1_1. Without TLS both mean HTTP/1.1. But with 4, older libcurl
             // versions accept an HTTP/2 status line without TLS, and send several requests at once on that connection.
-            let version = transfer.isHTTPS && options.httpVersion == .automatic ? 4 : 2
-            var problem = convoy_set_long(easy, CurlOption.httpVersion, version)
+            var problem = convoy_set_long(easy, CurlOption.httpVersion, transfer.isShareable ? 4 : 2)
             // Resets method, body and "no body" to a plain GET.
             problem |= convoy_set_long(easy, CurlOption.httpGet, 1)
             if method == .head {

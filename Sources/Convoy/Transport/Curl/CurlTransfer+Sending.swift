@@ -51,7 +51,7 @@
 
         func rewindBody(to offset: Int64) -> Bool {
             guard offset == 0, source?.rewind() != false else {
-                failure = wasUnprocessed || isUnprocessed ? .unprocessedBody : repetitionDefect ?? .bodyNotReplayable
+                failure = isUnprocessed ? .unprocessedBody : repetitionDefect ?? .bodyNotReplayable
                 return false
             }
             (sentBytes, hasSentAll) = (0, false)
@@ -76,7 +76,7 @@
                 failure = repetitionDefect
                 return false
             }
-            wasUnprocessed = wasUnprocessed || isUnprocessed
+            wasUnprocessed = isUnprocessed
             if waitsForConnections { arrive(on: connection) }
             guard timesSent > 1 else { return true }
             beginAgain()
@@ -89,7 +89,6 @@
 
         /// Why the request must not be sent a second time, or nil.
         var repetitionDefect: RequestError? {
-            let isUnprocessed = wasUnprocessed || isUnprocessed
             if timesSent >= Self.mostTimesSent { return isUnprocessed ? .unprocessed : .lostBeforeAnswer }
             if isUnprocessed { return nil }
             let wasRefused = parser.lastStatusCode == 417

@@ -140,9 +140,9 @@
             }
         }
 
-        /// Whether the server has said that it has not processed the request.
+        /// Whether the server has said that it has not processed the request, which has not been sent again since.
         var isUnprocessed: Bool {
-            if place.isRefused { return true }
+            if wasUnprocessed || place.isRefused { return true }
             guard let loop, let stream = place.stream, let connection = place.connection else { return false }
             return loop.sharing.isRefused(stream, on: connection)
         }
@@ -166,7 +166,7 @@
                     return false
                 }
             }
-            wasUnprocessed = wasUnprocessed || isUnprocessed
+            wasUnprocessed = isUnprocessed
             sendAgain()
             return true
         }

@@ -81,7 +81,7 @@
         /// Whether libcurl may buffer bytes above the socket, as with TLS or a proxy.
         let isPolled: Bool
         @exclusivity(unchecked) var place = ConnectionPlace()
-        /// Whether the server has said that it has not processed the request, which has not been sent again since.
+        /// The value of `isUnprocessed` on the connection that the request has left.
         var wasUnprocessed = false
         /// The sending progress at the last check for idleness.
         var lastSendingMark: CurlHandle.SendingMark?
