@@ -17,13 +17,11 @@
         @exclusivity(unchecked) private(set) var active: [CurlTransfer] = []
         @exclusivity(unchecked) private var flushes: [CurlTransfer] = []
         @exclusivity(unchecked) var kept = KeptConnections()
-        /// The transfers that continue decoding in the next turn.
-        @exclusivity(unchecked) private var shares: [CurlTransfer] = []
         @exclusivity(unchecked) private var nextTimeCheck: ContinuousClock.Instant?
         /// The connections that requests share.
         @exclusivity(unchecked) var sharing = SharedConnections()
-        /// The transfers that may try again to get a connection.
-        @exclusivity(unchecked) private var released: [CurlTransfer] = []
+        /// The transfers that continue in the next turn.
+        @exclusivity(unchecked) private var continuing: [CurlTransfer] = []
         /// How many active transfers need polling besides libcurl's events.
         @exclusivity(unchecked) private var polledCount = 0
         /// How many active transfers may share a connection.
@@ -33,7 +31,7 @@
         /// Whether the next turn begins without sleeping, and then checks all sockets.
         ///
         /// If set before this turn handles the sockets, this turn checks all of them too.
-        @exclusivity(unchecked) private(set) var looksAgain = false
+        @exclusivity(unchecked) var looksAgain = false
         /// Whether the next turn checks all sockets.
         @exclusivity(unchecked) private var looksAtAll = false
         /// Whether all sockets were watched just before this turn.
@@ -109,14 +107,11 @@
             now = .now
             turnCount += 1
             if now >= nextPlainLook { (looksAtAll, nextPlainLook) = (true, now + Self.plainLook) }
-            if !transfers.isEmpty || !released.isEmpty { quietLooks = 0 }
+            if !transfers.isEmpty || !continuing.isEmpty { quietLooks = 0 }
             for transfer in transfers { transfer.update(in: self) }
-            let released = released
-            self.released = []
-            for transfer in released { transfer.tryAgain() }
-            let shares = shares
-            self.shares = []
-            for transfer in shares { transfer.takeNextShare() }
+            let continuing = continuing
+            self.continuing = []
+            for transfer in continuing { transfer.continueInThisTurn() }
             // Above this number of connections, libcurl closes the oldest idle one after each request. If few
             // descriptors were free at the start, the limit does not grow with the active transfers.
             let limit = keptLimit + (keptLimit < Self.mostKept ? 0 : active.count)
@@ -276,10 +271,10 @@
             nextTimeCheck = due
         }
 
-        /// Makes transfers try again in the next turn.
-        func release(_ transfers: [CurlTransfer]) {
+        /// Makes transfers continue in the next turn: to decode, or to try again to get a connection.
+        func continueLater(_ transfers: [CurlTransfer]) {
             guard !transfers.isEmpty else { return }
-            released += transfers
+            continuing += transfers
             looksAgain = true
         }
 
@@ -287,14 +282,5 @@
         func isQuiet(_ socket: Int32) -> Bool { hasWatched && sockets.isQuiet(socket) }
 
         func flushLater(_ transfer: CurlTransfer) { flushes.append(transfer) }
-
-        /// Makes a transfer continue decoding in the next turn.
-        func giveNextShare(to transfer: CurlTransfer) {
-            shares.append(transfer)
-            looksAgain = true
-        }
-
-        /// Makes the next turn begin without sleeping.
-        func lookAgain() { looksAgain = true }
     }
 #endif

@@ -129,7 +129,7 @@
                 }
                 if share <= 0, used < bytes.count || decoder.hasPendingOutput {
                     pauseReasons.forATurn = true
-                    loop?.giveNextShare(to: self)
+                    loop?.continueLater([self])
                 }
                 return used
             } catch {

@@ -80,7 +80,7 @@
             place.stream = nil
             (place.isHeard, place.isClosed) = (true, false)
             place.timesSent += 1
-            loop.release(loop.sharing.arrive(self, on: connection))
+            loop.continueLater(loop.sharing.arrive(self, on: connection))
         }
 
         /// Makes new requests avoid this transfer's connection, unless another transfer was active on it more recently.
@@ -101,7 +101,7 @@
             guard let loop else { return }
             let connection = place.connection
             place.connection = nil
-            loop.release(loop.sharing.leave(self, connection, hasFailed: hasFailed))
+            loop.continueLater(loop.sharing.leave(self, connection, hasFailed: hasFailed))
         }
 
         /// Handles a log line of libcurl (kind 0), a header line (1), or a handshake message: received (5) or sent (6).
@@ -192,8 +192,5 @@
             // 28 is CURLE_OPERATION_TIMEDOUT, 42 CURLE_ABORTED_BY_CALLBACK, 16 CURLE_HTTP2, 55 CURLE_SEND_ERROR.
             isUnprocessed ? code != 28 && code != 42 : [16, 55].contains(code)
         }
-
-        /// Sends the request again, because there may be a connection now.
-        func tryAgain() { if handle != nil { sendAgain() } }
     }
 #endif

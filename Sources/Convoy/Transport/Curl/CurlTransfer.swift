@@ -156,11 +156,12 @@
             guard let loop, case .running = phase else { return }
             leaveLoop()
             send(in: loop)
-            loop.lookAgain()
+            loop.looksAgain = true
         }
 
-        /// Continues decoding in the turn after the transfer's share was used up.
-        func takeNextShare() {
+        /// Sends a parked request again, or continues decoding after the transfer's share was used up.
+        func continueInThisTurn() {
+            if place.isParked { return sendAgain() }
             guard pauseReasons.forATurn else { return }
             pauseReasons.forATurn = false
             if !pauseReasons.isAny { continueReceiving() }
@@ -183,7 +184,7 @@
             flush()
             if let failure { return finish(failure) }
             if code != 0 { finish(error(of: code, handle)) }
-            loop?.lookAgain()
+            loop?.looksAgain = true
         }
 
         // MARK: Ends and timeouts
