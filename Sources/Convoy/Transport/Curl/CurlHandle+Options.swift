@@ -38,8 +38,10 @@
                 try check("pinnedPublicKeys", convoy_set_string(easy, CurlOption.pinnedPublicKey, pins))
             }
             if let certificate = options.clientCertificate { try setUp(certificate) }
-            hostOverrides = options.hostOverrides.isEmpty ? nil : try options.hostOverrideList()
-            if let list = hostOverrides {
+            if !options.hostOverrides.isEmpty {
+                // Of two entries with the same host and port, libcurl uses the last, as documented for `hostOverrides`.
+                guard let list = HeaderList(options.hostOverrides.map(\.entry)) else { throw Self.outOfMemory }
+                hostOverrides = list
                 try check("hostOverrides", convoy_set_list(easy, CurlOption.resolve, list.first))
             }
             try setUpProxy(tlsVersion: version)

@@ -19,6 +19,7 @@
         private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: CurlHandle.errorTextSize)
         /// The default `User-Agent` of requests.
         static let userAgent = "Convoy"
+        static let outOfMemory = RequestError(.transportFailed, "nothing was sent: libcurl is out of memory")
         /// libcurl's CURL_ERROR_SIZE.
         private static let errorTextSize = 256
 
@@ -48,7 +49,7 @@
             self.trustFile = trustFile
             guard let easy = curl_easy_init() else {
                 errorText.deallocate()
-                throw RequestError(.transportFailed, "nothing was sent: libcurl is out of memory")
+                throw Self.outOfMemory
             }
             self.easy = easy
             errorText.initialize(repeating: 0, count: Self.errorTextSize)

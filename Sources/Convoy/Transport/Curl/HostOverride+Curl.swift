@@ -2,20 +2,9 @@
 #if canImport(CLibcurl)
     import Foundation
 
-    extension ConnectionOptions {
-        /// The entries of `CURLOPT_RESOLVE`; nil if there are none.
-        func hostOverrideList() throws(RequestError) -> HeaderList? {
-            guard !hostOverrides.isEmpty else { return nil }
-            // Of two entries with the same host and port, libcurl uses the last, as documented for `hostOverrides`.
-            guard let list = HeaderList(hostOverrides.map(\.entry)) else {
-                throw RequestError(.transportFailed, "nothing was sent: libcurl is out of memory")
-            }
-            return list
-        }
-    }
-
     extension ConnectionOptions.HostOverride {
-        fileprivate var entry: String {
+        /// The entry of `CURLOPT_RESOLVE`.
+        var entry: String {
             let addresses = addresses.map { $0.contains(":") && !$0.hasPrefix("[") ? "[\($0)]" : $0 }
             return "\(host):\(port):\(addresses.joined(separator: ","))"
         }
