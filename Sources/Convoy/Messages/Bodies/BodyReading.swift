@@ -58,14 +58,15 @@ extension RequestBody {
 /// Reads bytes in memory.
 final class DataReader: BlockingReader, @unchecked Sendable {
     // @unchecked: one thread at a time uses the reader, as BlockingReader requires.
-    private let data: Data
+    let data: Data
     private var offset = 0
 
     init(_ data: Data) { self.data = data }
 
-    func read(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError> { .success(take(into: buffer)) }
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError> { .success(copy(into: buffer)) }
 
-    func take(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    /// Copies the next bytes, and returns their number.
+    func copy(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         let count = min(buffer.count, data.count - offset)
         let start = data.startIndex + offset
         data.copyBytes(to: buffer, from: start..<(start + count))

@@ -19,9 +19,9 @@
         func makeSource() -> (any UploadSource)? {
             switch request.body {
             case nil: nil
-            case .data(let data): DataSource(data)
+            case .data(let data): DataReader(data)
             case .some(let body):
-                ReadSource(body) { [weak self] in
+                ReadAhead(body) { [weak self] in
                     guard let self else { return }
                     engine.look(at: self, adding: .bodyReady)
                 }
@@ -50,11 +50,12 @@
         }
 
         func rewindBody(to offset: Int64) -> Bool {
-            guard offset == 0, source?.rewind() != false else {
+            let rewound = offset == 0 ? source?.rewound() : nil
+            guard offset == 0, source == nil || rewound != nil else {
                 failure = isUnprocessed ? .unprocessedBody : repetitionDefect ?? .bodyNotReplayable
                 return false
             }
-            (sentBytes, hasSentAll) = (0, false)
+            (source, sentBytes, hasSentAll) = (rewound, 0, false)
             return true
         }
 

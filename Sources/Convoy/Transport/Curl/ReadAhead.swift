@@ -5,18 +5,11 @@
     /// Reads a body on its own queue, a little ahead of the transfer that sends it.
     ///
     /// File data in the system's page cache is not read ahead, but copied straight to its destination.
-    final class ReadAhead: Sendable {
-        enum Next {
-            /// Chunks that were read, at least one.
-            case chunks([Data])
-            /// This many bytes were copied to the destination; 0 at the end.
-            case bytes(Int)
-            case wait
-            case failed(RequestError)
-        }
+    final class ReadAhead: UploadSource, @unchecked Sendable {
+        // @unchecked: only the engine's thread uses the mutable state outside the lock.
 
         private struct State {
-            /// The chunks that have been read but not returned, and their total size.
+            /// The chunks that have been read but not taken, and their total size.
             var chunks: [Data] = []
             var byteCount = 0
             var isReading = false
@@ -25,7 +18,7 @@
             /// Whether nothing follows the chunks.
             var isAtEnd = false
             var failure: RequestError?
-            /// Whether `next` found no data and `isReady` must be called.
+            /// Whether `take` found no data and `isReady` must be called.
             var isWanted = false
             var reading: BodyReading?
 
@@ -48,10 +41,16 @@
         private let queue = DispatchQueue(label: "convoy.upload")
         private let state = Locked(State())
         private let isReady: @Sendable () -> Void
+        /// The chunks that are being copied, in order; `offset` counts the copied bytes of the first.
+        private var chunks: ArraySlice<Data> = []
+        private var offset = 0
+        private var hasBeenTakenFrom = false
 
+        /// - Parameter isReady: called on any thread when data, the end or a failure follows ``UploadStep/wait``.
         init(_ body: RequestBody, isReady: @escaping @Sendable () -> Void) {
             self.body = body
             self.isReady = isReady
+            readOn()
         }
 
         deinit {
@@ -67,18 +66,51 @@
             }
         }
 
-        /// Returns the next bytes without waiting.
+        func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep {
+            var count = 0
+            // Copies as many chunks as are available and fit, because each separate send costs a system call.
+            while count < buffer.count {
+                if chunks.isEmpty, let step = takeChunks(orCopyInto: buffer, mayAsk: count == 0) {
+                    guard count == 0 else { break }
+                    if case .bytes(1...) = step { hasBeenTakenFrom = true }
+                    return step
+                }
+                count += takePiece(into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
+            }
+            hasBeenTakenFrom = true
+            return .bytes(count)
+        }
+
+        private func takePiece(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+            guard let chunk = chunks.first else { return 0 }
+            let count = min(buffer.count, chunk.count - offset)
+            let start = chunk.startIndex + offset
+            chunk.copyBytes(to: buffer, from: start..<(start + count))
+            offset += count
+            if offset == chunk.count {
+                chunks.removeFirst()
+                offset = 0
+            }
+            return count
+        }
+
+        func rewound() -> (any UploadSource)? {
+            // If no byte was copied yet, the chunks that were read ahead are still valid.
+            guard hasBeenTakenFrom else { return self }
+            return body.canRepeat ? ReadAhead(body, isReady: isReady) : nil
+        }
+
+        /// Takes the chunks that have been read; if there are none, copies data that is in memory.
         ///
-        /// - Parameters:
-        ///   - buffer: where bytes may be copied; used only if the result is ``Next/bytes(_:)``.
-        ///   - mayAsk: whether the caller has received nothing yet. If false, only chunks that have been read are
-        ///     returned.
-        func next(into buffer: UnsafeMutableRawBufferPointer, mayAsk: Bool) -> Next {
+        /// Returns nil after taking chunks.
+        ///
+        /// - Parameter mayAsk: whether the buffer is empty. If false, only chunks are taken.
+        private func takeChunks(orCopyInto buffer: UnsafeMutableRawBufferPointer, mayAsk: Bool) -> UploadStep? {
             var direct: (any BlockingReader)?
-            let next: Next = state.withLock { state in
+            let step: UploadStep? = state.withLock { state in
                 if !state.chunks.isEmpty {
-                    defer { (state.chunks, state.byteCount) = ([], 0) }
-                    return .chunks(state.chunks)
+                    (chunks, state.chunks, state.byteCount) = (state.chunks[...], [], 0)
+                    return nil
                 }
                 guard mayAsk else { return .wait }
                 if let failure = state.failure { return .failed(failure) }
@@ -89,13 +121,13 @@
             }
             if let direct { return take(from: direct, into: buffer) }
             readOn()
-            return next
+            return step
         }
 
         /// Copies data that is in memory.
         ///
         /// If no data is in memory, the queue reads.
-        private func take(from reader: any BlockingReader, into buffer: UnsafeMutableRawBufferPointer) -> Next {
+        private func take(from reader: any BlockingReader, into buffer: UnsafeMutableRawBufferPointer) -> UploadStep {
             let result = reader.readWithoutWaiting(into: buffer)
             state.withLock { state in
                 state.isReading = false
@@ -112,7 +144,7 @@
         }
 
         /// Reads chunks on the queue, if there is room and more to read.
-        func readOn() {
+        private func readOn() {
             let reads = state.withLock { state in
                 guard !state.isReading else { return false }
                 // Nothing is read ahead while a direct read is possible. Before the first read the kind of the reader

@@ -12,10 +12,10 @@
             private(set) var counts: [Int] = []
             private(set) var failure: RequestError?
             private let ready = EventLog<Void>()
-            private let source: ReadSource
+            private let source: ReadAhead
             private var waits = 0
 
-            init(_ body: RequestBody) { source = ReadSource(body) { [ready] in ready.record(()) } }
+            init(_ body: RequestBody) { source = ReadAhead(body) { [ready] in ready.record(()) } }
 
             /// Reads into a buffer of this size; returns whether more may follow.
             func take(_ size: Int) async -> Bool {
