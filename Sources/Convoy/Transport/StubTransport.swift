@@ -203,32 +203,13 @@ extension StubExchange: TransferTask {
         if isFirst { finish(RequestError(.cancelled, "the task was cancelled")) }
     }
 
-    package func makeSessionTask() -> URLSessionTask { StubTask(self) }
-
-    fileprivate var taskState: URLSessionTask.State {
-        state.withLock { state in
-            if state.isCancelled { return .canceling }
-            if state.hasEnded { return .completed }
-            return state.hasBegun && !state.isSuspended ? .running : .suspended
+    package func makeSessionTask() -> URLSessionTask {
+        TransferSessionTask(self, for: request) {
+            self.state.withLock { state in
+                if state.isCancelled { return .canceling }
+                if state.hasEnded { return .completed }
+                return state.hasBegun && !state.isSuspended ? .running : .suspended
+            }
         }
     }
-}
-
-/// The `URLSessionTask` of an exchange.
-private final class StubTask: URLSessionDataTask, @unchecked Sendable {
-    // @unchecked: `URLSessionTask` requires it. The exchange guards the mutable state.
-    private let exchange: StubExchange
-
-    init(_ exchange: StubExchange) {
-        self.exchange = exchange
-        super.init()
-    }
-
-    override var state: URLSessionTask.State { exchange.taskState }
-    override var originalRequest: URLRequest? { URLRequest(url: exchange.request.url) }
-    override var currentRequest: URLRequest? { originalRequest }
-
-    override func resume() { exchange.resume() }
-    override func suspend() { exchange.suspend() }
-    override func cancel() { exchange.cancel() }
 }

@@ -21,6 +21,35 @@ extension URLSessionTask: TransferTask {
     package func makeSessionTask() -> URLSessionTask { self }
 }
 
+/// The `URLSessionTask` of a transfer that is none itself.
+package final class TransferSessionTask: URLSessionDataTask, @unchecked Sendable {
+    // @unchecked: `URLSessionTask` requires it. The properties never change.
+    private let transfer: any TransferTask
+    private let request: PreparedRequest
+    private let currentState: @Sendable () -> URLSessionTask.State
+
+    package init(
+        _ transfer: any TransferTask, for request: PreparedRequest,
+        state: @escaping @Sendable () -> URLSessionTask.State
+    ) {
+        (self.transfer, self.request, currentState) = (transfer, request, state)
+        super.init()
+    }
+
+    override package var originalRequest: URLRequest? {
+        var request = URLRequest(url: request.url)
+        request.httpMethod = self.request.method.rawValue
+        return request
+    }
+
+    override package var currentRequest: URLRequest? { originalRequest }
+    override package var state: URLSessionTask.State { currentState() }
+
+    override package func resume() { transfer.resume() }
+    override package func suspend() { transfer.suspend() }
+    override package func cancel() { transfer.cancel() }
+}
+
 /// A transport that does not need a `URLSessionTask`.
 protocol DirectTransport: Transport {
     /// Works like ``Transport/makeTask(for:client:)``.

@@ -206,7 +206,10 @@ final class CacheTransfer: TransferTask, TransportClient {
     }
 
     func makeSessionTask() -> URLSessionTask {
-        state.withLock { $0.network }?.makeSessionTask() ?? StoredTask(request.url, self)
+        state.withLock { $0.network }?.makeSessionTask()
+            ?? TransferSessionTask(self, for: request) {
+                self.state.withLock { if case .ended = $0.phase { .completed } else { .running } }
+            }
     }
 
     deinit { endSharing() }

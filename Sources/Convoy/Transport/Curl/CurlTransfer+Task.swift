@@ -1,41 +1,8 @@
-// The `URLSessionTask` of an operation whose bytes libcurl transfers.
+// How the owner of a transfer controls it.
 #if canImport(CLibcurl)
     import Foundation
     import FoundationNetworking
     import Synchronization
-
-    /// A data task over libcurl.
-    ///
-    /// Any thread may use the members. No member blocks.
-    final class CurlTask: URLSessionDataTask, @unchecked Sendable {
-        // @unchecked: `URLSessionTask` requires it. The transfer guards the mutable state.
-        private let transfer: CurlTransfer
-
-        init(_ transfer: CurlTransfer) {
-            self.transfer = transfer
-            super.init()
-        }
-
-        override var originalRequest: URLRequest? {
-            var request = URLRequest(url: transfer.request.url)
-            request.httpMethod = transfer.request.method.rawValue
-            return request
-        }
-
-        override var currentRequest: URLRequest? { originalRequest }
-
-        override var state: URLSessionTask.State {
-            if transfer.isOver.load(ordering: .acquiring) { return .completed }
-            let desired = transfer.desired.load(ordering: .acquiring)
-            return desired.contains(.cancelled) ? .canceling : desired.contains(.suspended) ? .suspended : .running
-        }
-
-        override func resume() { transfer.resume() }
-
-        override func suspend() { transfer.suspend() }
-
-        override func cancel() { transfer.cancel() }
-    }
 
     /// The state of a transfer that the owner of its task wants.
     ///
@@ -60,7 +27,13 @@
 
         func cancel() { engine.look(at: self, adding: .cancelled) }
 
-        func makeSessionTask() -> URLSessionTask { CurlTask(self) }
+        func makeSessionTask() -> URLSessionTask {
+            TransferSessionTask(self, for: request) {
+                if self.isOver.load(ordering: .acquiring) { return .completed }
+                let desired = self.desired.load(ordering: .acquiring)
+                return desired.contains(.cancelled) ? .canceling : desired.contains(.suspended) ? .suspended : .running
+            }
+        }
 
         /// Changes the desired state, and returns the state before.
         ///
