@@ -73,28 +73,17 @@ enum ContentCodings {
             if request.keepsUnknownCodings { return [] }
             throw RequestError(.badResponse, "\(codings.count) content codings on one body are too many")
         }
+        let unknown = codings.first { !decodable.contains($0) && !stored.contains($0) }
+        if unknown == nil, request.asksForIdentity { return [] }
+        guard let other = unknown ?? codings.first(where: { !decodable.contains($0) }) else { return codings }
         let accepted = request.acceptedCodings
-        if let unknown = codings.first(where: { !decodable.contains($0) && !stored.contains($0) }) {
-            guard request.keepsUnknownCodings || accepted.contains(unknown) || accepted.contains("*") else {
-                throw unsupported(unknown)
-            }
-            return []
+        guard request.keepsUnknownCodings || accepted.contains(other) || accepted.contains("*") else {
+            throw RequestError(
+                .badResponse,
+                "the content coding \"\(other.printablePrefix)\" is not supported; to get its bytes as they are sent, use keepingUnknownCodings()"
+            )
         }
-        if request.asksForIdentity { return [] }
-        if let other = codings.first(where: { !decodable.contains($0) }) {
-            guard request.keepsUnknownCodings || accepted.contains(other) || accepted.contains("*") else {
-                throw unsupported(other)
-            }
-            return []
-        }
-        return codings
-    }
-
-    private static func unsupported(_ name: String) -> RequestError {
-        RequestError(
-            .badResponse,
-            "the content coding \"\(name.printablePrefix)\" is not supported; to get its bytes as they are sent, use keepingUnknownCodings()"
-        )
+        return []
     }
 }
 
