@@ -123,7 +123,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         var request = request
         if request.keepsCoding { request.headerFields["Accept-Encoding"] = "identity" }
         let asksForChange = isContinuable && version?.isOf(request.url) == true
-        flags.withLock { $0.asksForChange = asksForChange }
+        if plan.existing == .updateIfChanged { flags.withLock { $0.asksForChange = asksForChange } }
         guard let part, isContinuable else { return .send(request, continuing: nil) }
         // The condition is sent with a range too, because the server evaluates it first (RFC 9110, section 13.2.2).
         if asksForChange { version?.add(to: &request.headerFields) }

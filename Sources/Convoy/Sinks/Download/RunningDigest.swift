@@ -1,4 +1,4 @@
-// The digest of a file, computed while it arrives.
+// The digest of a file, computed while it arrives, or of an existing file.
 import Foundation
 
 /// Computes a digest with the system's code, or with Convoy's own, which is several times slower.
@@ -41,5 +41,27 @@ final class RunningDigest {
                 "the \(algorithm.name) digest of the file \(path) could not be computed: the system's libcrypto failed; the received bytes are kept; try again",
                 isRetryable: true)
         }
+    }
+}
+
+extension FileDigest {
+    /// Reads a file and computes its digest.
+    ///
+    /// - Parameter isWanted: called before each MiB. If it returns false, the result is nil.
+    static func ofFile(
+        _ path: String, _ algorithm: Algorithm, while isWanted: () -> Bool
+    ) throws(RequestError) -> FileDigest? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw .file("could not be read", path, errno) }
+        defer { close(descriptor) }
+        let digest = RunningDigest(algorithm)
+        while isWanted() {
+            var data = Data(count: 1 << 20)
+            let count = data.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+            if count > 0 { digest.update(data.prefix(count)) }
+            if count == 0 { return try digest.finish(of: path) }
+            if count < 0, errno != EINTR { throw .file("could not be read", path, errno) }
+        }
+        return nil
     }
 }
