@@ -112,7 +112,9 @@ extension Attempt {
             throw .tooLarge("the server announced \(total) bytes", limit: limit)
         }
         guard let download, let answer else {
-            return try rules.destination.makeSink(for: head, limit: rules.memoryLimit(defaults), calls: sinkCalls)
+            return try rules.destination.makeSink(
+                for: head, limit: rules.memoryLimit(defaults),
+                queue: operation.state.withLock { $0.makeFollowUp().streamQueue }, calls: sinkCalls)
         }
         return DownloadSink(download, answer, head, of: request, calls: sinkCalls)
     }
@@ -126,8 +128,7 @@ extension Attempt {
         SinkCalls(
             fail: { [weak self] in self?.fail($0) },
             caughtUp: { [weak self] in self?.operation.adjustTask() },
-            canPause: operation.pausesInPlace,
-            queue: { [operation] in operation.state.withLock { $0.makeFollowUp().streamQueue } })
+            canPause: operation.pausesInPlace)
     }
 
     /// Whether receiving a head and a body changes only the attempt's own state.

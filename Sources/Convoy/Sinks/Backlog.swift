@@ -1,5 +1,4 @@
 // Counts the bytes of a body that its reader has not read.
-import Dispatch
 
 /// Counts bytes that have arrived and have not been read, and decides when to pause the transfer.
 struct Backlog {
@@ -43,6 +42,4 @@ struct SinkCalls: Sendable {
     let caughtUp: @Sendable () -> Void
     /// Whether the transport can pause.
     let canPause: Bool
-    /// Returns a serial queue that all sinks of one operation share.
-    let queue: @Sendable () -> DispatchQueue
 }

@@ -29,8 +29,11 @@ extension BodyDestination {
     }
 
     /// Makes the sink for the body of an acceptable response, unless the destination is a file.
+    ///
+    /// - Parameter queue: a serial queue that all streams of one operation share.
     func makeSink(
-        for head: ResponseHead, limit: Int64, calls: @autoclosure () -> SinkCalls
+        for head: ResponseHead, limit: Int64, queue: @autoclosure () -> DispatchQueue,
+        calls: @autoclosure () -> SinkCalls
     ) throws(RequestError) -> any BodySink {
         switch self {
         case .memory:
@@ -41,7 +44,7 @@ extension BodyDestination {
             return MemorySink(limit: limit)
         case .nowhere: return MemorySink(limit: 0, truncates: true)
         case .file, .segment: throw RequestError(.destinationUnwritable, "the download has ended")
-        case .stream(let makeStream): return StreamSink(makeStream, limit: limit, calls: calls())
+        case .stream(let makeStream): return StreamSink(makeStream, limit: limit, queue: queue(), calls: calls())
         case .chunks(let buffer): return try buffer.makeSink(limit: limit, calls: calls())
         }
     }

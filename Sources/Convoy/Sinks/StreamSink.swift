@@ -17,11 +17,13 @@ final class StreamSink: BodySink, @unchecked Sendable {
     private let limit: Int64
     private let calls: SinkCalls
 
-    init(_ makeStream: @escaping @Sendable () -> OutputStream, limit: Int64, calls: SinkCalls) {
+    init(
+        _ makeStream: @escaping @Sendable () -> OutputStream, limit: Int64, queue: DispatchQueue, calls: SinkCalls
+    ) {
         state = Locked(State(backlog: Backlog(highWaterBytes: min(1 << 20, limit / 2))))
         self.limit = limit
+        self.queue = queue
         self.calls = calls
-        queue = calls.queue()
         queue.async {
             let stream = makeStream()
             // Foundation traps on some calls of a closed stream.

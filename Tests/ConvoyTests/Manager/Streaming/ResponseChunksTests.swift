@@ -273,7 +273,7 @@ import Testing
     @Test func chunkThatHasBeenReadIsNotKept() async throws {
         let freed = EventLog<Int>()
         let buffer = ChunkBuffer()
-        let calls = SinkCalls(fail: { _ in }, caughtUp: {}, canPause: true, queue: { .main })
+        let calls = SinkCalls(fail: { _ in }, caughtUp: {}, canPause: true)
         let sink = try buffer.makeSink(limit: 1_000_000, calls: calls)
         for index in 0..<3 {
             let bytes = UnsafeMutableRawPointer.allocate(byteCount: 20_000, alignment: 1)
@@ -291,7 +291,7 @@ import Testing
 
     private func buffer(with chunks: [String]) throws -> ChunkBuffer {
         let buffer = ChunkBuffer()
-        let calls = SinkCalls(fail: { _ in }, caughtUp: {}, canPause: true, queue: { .main })
+        let calls = SinkCalls(fail: { _ in }, caughtUp: {}, canPause: true)
         let sink = try buffer.makeSink(limit: 1_000_000, calls: calls)
         for chunk in chunks { try sink.write(Data(chunk.utf8)) }
         return buffer

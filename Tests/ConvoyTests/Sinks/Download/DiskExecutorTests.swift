@@ -106,7 +106,7 @@ import Testing
         return DownloadSink(
             target, .body(from: 0, totalBytes: expected), ResponseHead(statusCode: 200, expectedBytes: expected),
             of: try PreparedRequest(request.core, baseURL: nil),
-            calls: SinkCalls(fail: { _ in }, caughtUp: {}, canPause: true, queue: { DispatchQueue(label: "none") }))
+            calls: SinkCalls(fail: { _ in }, caughtUp: {}, canPause: true))
     }
 
     /// A small body and its end are one piece of work.
