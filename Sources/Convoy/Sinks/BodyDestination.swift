@@ -45,7 +45,9 @@ extension BodyDestination {
         case .nowhere: return MemorySink(limit: 0, truncates: true)
         case .file, .segment: throw RequestError(.destinationUnwritable, "the download has ended")
         case .stream(let makeStream): return StreamSink(makeStream, limit: limit, queue: queue(), calls: calls())
-        case .chunks(let buffer): return try buffer.makeSink(limit: limit, calls: calls())
+        case .chunks(let buffer):
+            try buffer.begin(limit: limit, calls: calls())
+            return buffer
         }
     }
 }

@@ -1,12 +1,14 @@
 // The body as a sequence of chunks, between the transport and the reader.
 import Foundation
 
-/// Stores chunks until the reader reads them.
-final class ChunkBuffer: Sendable {
+/// Stores chunks until the reader reads them: the sink of all attempts of one operation.
+final class ChunkBuffer: BodySink {
     private struct State {
         var chunks: [Data] = []
         var next = 0
         var backlog = Backlog(highWaterBytes: ChunkBuffer.highWaterBytes)
+        /// The maximum number of unread bytes.
+        var limit = Int64.max
         var hasDelivered = false
         var end: RequestError??
         var continuation: CheckedContinuation<Result<Data?, RequestError>, Never>?
@@ -37,7 +39,7 @@ final class ChunkBuffer: Sendable {
     private let state = Locked(State())
 
     /// Whether the reader is so far behind that the transfer should pause.
-    private var isPaused: Bool { state.withLock { $0.backlog.isPaused } }
+    var isPaused: Bool { state.withLock { $0.backlog.isPaused } }
 
     /// Whether the reader has read any of the body.
     var hasDelivered: Bool { state.withLock { $0.hasDelivered } }
@@ -45,10 +47,10 @@ final class ChunkBuffer: Sendable {
     /// Starts a body.
     ///
     /// A body that starts over after bytes were read is an error.
-    func makeSink(limit: Int64, calls: SinkCalls) throws(RequestError) -> any BodySink {
+    func begin(limit: Int64, calls: SinkCalls) throws(RequestError) {
         let (hasDelivered, old) = state.withLock { state in
             (state.chunks, state.next) = ([], 0)
-            state.backlog = Backlog(highWaterBytes: min(Self.highWaterBytes, limit / 2))
+            (state.backlog, state.limit) = (Backlog(highWaterBytes: min(Self.highWaterBytes, limit / 2)), limit)
             defer { state.calls = calls }
             return (state.hasDelivered, state.calls)
         }
@@ -56,33 +58,16 @@ final class ChunkBuffer: Sendable {
         guard !hasDelivered else {
             throw RequestError(.bodyNotReplayable, "the body started over after some of it had been read")
         }
-        return Sink(buffer: self, limit: limit)
     }
 
-    private final class Sink: BodySink {
-        let buffer: ChunkBuffer
-        let limit: Int64
-
-        init(buffer: ChunkBuffer, limit: Int64) {
-            self.buffer = buffer
-            self.limit = limit
-        }
-
-        var isPaused: Bool { buffer.isPaused }
-        func write(_ data: Data) throws(RequestError) { try buffer.append(data, limit: limit) }
-        func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
-            completion(.success(ReceivedBody()))
-        }
-    }
-
-    private func append(_ data: Data, limit: Int64) throws(RequestError) {
+    func write(_ data: Data) throws(RequestError) {
         guard !data.isEmpty else { return }
-        let (continuation, waiting) = state.withLock {
-            state -> (CheckedContinuation<Result<Data?, RequestError>, Never>?, Int64) in
+        let (continuation, waiting, limit) = state.withLock {
+            state -> (CheckedContinuation<Result<Data?, RequestError>, Never>?, Int64, Int64) in
             if let continuation = state.continuation {
                 state.continuation = nil
                 state.hasDelivered = true
-                return (Optional(continuation), Int64(0))
+                return (Optional(continuation), 0, state.limit)
             }
             // Joins small chunks that the reader has not read yet.
             if let last = state.chunks.indices.last, last >= state.next, state.chunks[last].count + data.count <= 16_384
@@ -93,10 +78,14 @@ final class ChunkBuffer: Sendable {
             }
             state.backlog.add(data.count)
             let slack = state.calls?.canPause == true ? Backlog.slackBytes : 0
-            return (nil, state.backlog.bytes - slack)
+            return (nil, state.backlog.bytes - slack, state.limit)
         }
         continuation?.resume(returning: .success(data))
         if waiting > limit { throw .tooLarge("the reader has \(waiting) unread bytes", limit: limit) }
+    }
+
+    func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
+        completion(.success(ReceivedBody()))
     }
 
     /// Ends the sequence; nil for a complete body.

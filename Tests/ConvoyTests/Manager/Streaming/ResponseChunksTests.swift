@@ -274,7 +274,7 @@ import Testing
         let freed = EventLog<Int>()
         let buffer = ChunkBuffer()
         let calls = SinkCalls(fail: { _ in }, caughtUp: {}, canPause: true)
-        let sink = try buffer.makeSink(limit: 1_000_000, calls: calls)
+        try buffer.begin(limit: 1_000_000, calls: calls)
         for index in 0..<3 {
             let bytes = UnsafeMutableRawPointer.allocate(byteCount: 20_000, alignment: 1)
             let chunk = Data(
@@ -283,7 +283,7 @@ import Testing
                     bytes.deallocate()
                     freed.record(index)
                 })
-            try sink.write(chunk)
+            try buffer.write(chunk)
         }
         #expect(try await buffer.next().get()?.count == 20_000)
         #expect(freed.events == [0])
@@ -292,8 +292,8 @@ import Testing
     private func buffer(with chunks: [String]) throws -> ChunkBuffer {
         let buffer = ChunkBuffer()
         let calls = SinkCalls(fail: { _ in }, caughtUp: {}, canPause: true)
-        let sink = try buffer.makeSink(limit: 1_000_000, calls: calls)
-        for chunk in chunks { try sink.write(Data(chunk.utf8)) }
+        try buffer.begin(limit: 1_000_000, calls: calls)
+        for chunk in chunks { try buffer.write(Data(chunk.utf8)) }
         return buffer
     }
 
