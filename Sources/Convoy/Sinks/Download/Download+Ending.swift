@@ -46,21 +46,21 @@ extension Download {
     ) {
         guard let part else { return completion(.failure(.file("is closed", directory, EBADF))) }
         if isUnchanged {
-            do throws(RequestError) {
-                let file = try unchangedFile(head, of: request)
-                letGo()
-                return completion(.success(file))
-            } catch { return completion(.failure(error)) }
+            return completion(
+                Result { () throws(RequestError) in
+                    defer { letGo() }
+                    return try unchangedFile(head, of: request)
+                })
         }
         // Until the download has ended, nothing else uses its state, on whichever thread this code runs.
         let place: @Sendable (Int32) -> Result<URL, RequestError> = { [path = part.path] problem in
-            do throws(RequestError) {
+            Result { () throws(RequestError) in
                 guard problem == 0 else {
                     self.distrustUnsynced()
                     throw .file("could not be written", path, problem)
                 }
-                return .success(try self.place(head, of: request))
-            } catch { return .failure(error) }
+                return try self.place(head, of: request)
+            }
         }
         // On a file system in memory, nothing waits for a disk. So this executor ends the download in one step.
         guard !part.isInMemory else { return completion(place(0)) }

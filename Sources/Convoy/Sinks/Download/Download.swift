@@ -100,13 +100,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     ) {
         // This code runs before the waiting writes of other downloads, so that the network has work meanwhile.
         executor.async(isFirst: true) {
-            let result: Result<DownloadBeginning, RequestError>
-            do throws(RequestError) {
-                result = .success(try self.begin(request, asksForWhole: asksForWhole))
-            } catch {
-                result = .failure(error)
-            }
-            completion(result)
+            completion(Result { () throws(RequestError) in try self.begin(request, asksForWhole: asksForWhole) })
         }
     }
 
