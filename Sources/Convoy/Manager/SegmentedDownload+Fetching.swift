@@ -34,7 +34,7 @@ extension SegmentedDownload {
         whole.core = core(at: server)
         let operation = manager.operation(whole.saved(plan))
         state.withLock { $0.operations.append(operation) }
-        operation.onProgress { [download] progress in download.progress.withLock { $0 = progress } }
+        operation.onProgress { [download] progress in download.shared.withLock { $0.progress = progress } }
         manager.enqueue(operation)
         do throws(RequestError) { return .success(try await operation.response()) } catch {
             return .failure(error)

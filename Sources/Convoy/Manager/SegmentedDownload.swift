@@ -99,7 +99,7 @@ public final class SegmentedDownload: Sendable {
     /// How much of the file exists, including bytes of an earlier download.
     ///
     /// The number of bytes decreases only if the download has to start over.
-    public var progress: TransferProgress { download.progress.withLock { $0 } }
+    public var progress: TransferProgress { download.shared.withLock { $0.progress } }
 
     /// The operations so far, in the order of creation.
     public var operations: [AnyRequestOperation] { state.withLock { $0.operations } }

@@ -46,7 +46,7 @@ extension Download {
         try saveRecord(synchronized: false)
         try part.truncate(to: total + 1)
         noteProgress()
-        progress.withLock { $0.resumedBytes = $0.download.completedBytes }
+        shared.withLock { $0.progress.resumedBytes = $0.progress.download.completedBytes }
         return segments.segments.indices.map {
             FileSegment(
                 self, index: $0, range: segments.segments[$0].range, validator, of: record?.source, total, head.coding)
@@ -84,9 +84,9 @@ extension Download {
 
     func noteProgress() {
         let (count, total) = (segments.byteCount, totalBytes)
-        progress.withLock { progress in
-            progress.download.completedBytes = count
-            progress.download.totalBytes = total
+        shared.withLock { shared in
+            shared.progress.download.completedBytes = count
+            shared.progress.download.totalBytes = total
         }
     }
 }

@@ -6,14 +6,17 @@ import Foundation
 /// Crash safety depends on the order of writes. A record is removed before its bytes. A part never has bytes of
 /// another version than its record. The part is renamed to the target after everything was verified and synchronised.
 final class Download: DownloadTarget, @unchecked Sendable {
-    // @unchecked: only `executor` uses the mutable state, except `flags`, which has a lock. `DiskSync` may end the
+    // @unchecked: only `executor` uses the mutable state, except `shared`, which has a lock. `DiskSync` may end the
     // download on another executor; until then, nothing runs on `executor`.
 
-    private struct Flags {
+    /// The state for all threads.
+    struct Shared {
         var isStopped = false
         var keepsPart = false
         /// Whether the last request was conditional on a change of the file.
         var asksForChange = false
+        /// The progress of a segmented download.
+        var progress = TransferProgress()
     }
 
     /// Fewer bytes than this do not justify a record, a checkpoint or a segment of their own.
@@ -30,8 +33,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
     /// The name in the directory; nil when the response decides it.
     let fileName: String?
     let executor = DiskExecutor()
-    private let flags = Locked(Flags())
-    var keepsPart: Bool { flags.withLock { $0.keepsPart } }
+    let shared = Locked(Shared())
+    var keepsPart: Bool { shared.withLock { $0.keepsPart } }
 
     var part: PartFile?
     var resumeFile: SidecarFile<ResumeRecord> { SidecarFile(path: directory + "/" + PartName(stem).record) }
@@ -52,7 +55,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var record: ResumeRecord? {
         didSet {
             if record == nil { origin = nil }
-            if (record == nil) != (oldValue == nil) { flags.withLock { $0.keepsPart = record != nil } }
+            if (record == nil) != (oldValue == nil) { shared.withLock { $0.keepsPart = record != nil } }
         }
     }
     var isRecordSaved = false
@@ -75,8 +78,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var digest: RunningDigest?
     var lastCheckpoint: (byteCount: Int64, moment: ContinuousClock.Instant) = (0, .now)
 
-    /// The progress of a segmented download.
-    let progress = Locked(TransferProgress())
     /// Whether several segments are written.
     let isSegmented: Bool
     var segments = SegmentTable()
@@ -87,9 +88,9 @@ final class Download: DownloadTarget, @unchecked Sendable {
         self.isSegmented = isSegmented
     }
 
-    var asksForChange: Bool { flags.withLock { $0.asksForChange } }
-    func stop() { flags.withLock { $0.isStopped = true } }
-    var isStopped: Bool { flags.withLock { $0.isStopped } }
+    var asksForChange: Bool { shared.withLock { $0.asksForChange } }
+    func stop() { shared.withLock { $0.isStopped = true } }
+    var isStopped: Bool { shared.withLock { $0.isStopped } }
 
     // MARK: Before an attempt
 
@@ -117,7 +118,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         var request = request
         if request.keepsCoding { request.headerFields["Accept-Encoding"] = "identity" }
         let asksForChange = isContinuable && version?.isOf(request.url) == true
-        if plan.existing == .updateIfChanged { flags.withLock { $0.asksForChange = asksForChange } }
+        if plan.existing == .updateIfChanged { shared.withLock { $0.asksForChange = asksForChange } }
         guard let part, isContinuable else { return .send(request, continuing: nil) }
         // The condition is sent with a range too, because the server evaluates it first (RFC 9110, section 13.2.2).
         if asksForChange { version?.add(to: &request.headerFields) }
