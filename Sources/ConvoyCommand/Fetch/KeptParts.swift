@@ -57,9 +57,8 @@ struct PartFinder: Sendable {
 
     private func part(_ name: String, of item: FetchItem) -> (count: Int64, noted: Date)? {
         let path = FilePath(name)
-        return KeptPart.usableBytes(
-            PartName(path.last), in: path.directory(in: directory), of: item.url, inSegments: usesSegments,
-            isVerified: item.digest != nil)
+        return PartName(path.last).usableBytes(
+            in: path.directory(in: directory), of: item.url, inSegments: usesSegments, isVerified: item.digest != nil)
     }
 
     /// Whether this run wrote the record with this modification time.
@@ -74,8 +73,7 @@ struct PartFinder: Sendable {
         var parts = KeptParts()
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         for name in names.compactMap({ PartName(part: $0) }) {
-            let kept = KeptPart.usableBytes(
-                name, in: directory, of: nil, inSegments: usesSegments, isVerified: false)
+            let kept = name.usableBytes(in: directory, of: nil, inSegments: usesSegments, isVerified: false)
             guard let kept, isOfThisRun(kept.noted) else { continue }
             parts.add(kept.count)
         }

@@ -26,3 +26,37 @@ package struct PartName: Sendable {
     /// The version file stays beside the target after the download.
     package var version: String { stem + ".convoy-version" }
 }
+
+extension PartName {
+    /// The number of bytes of the part that need not be requested again, and the time of the record.
+    ///
+    /// Nil when no bytes are usable.
+    ///
+    /// The server may have another version when the download resumes.
+    ///
+    /// - Parameters:
+    ///   - url: the URL of the download; nil accepts any URL.
+    ///   - inSegments: whether the download can fill gaps. Otherwise only a range from the first byte on is used.
+    ///   - isVerified: whether the download has a digest. Without a digest, a part with bytes of mirrors is not usable.
+    /// - Complexity: O(*n*) for a record of *n* bytes.
+    package func usableBytes(
+        in directory: String, of url: URL?, inSegments: Bool, isVerified: Bool
+    ) -> (count: Int64, noted: Date)? {
+        let file = SidecarFile<ResumeRecord>(path: directory + "/" + record)
+        var (status, noted) = (stat(), stat())
+        guard lstat(directory + "/" + part, &status) == 0, lstat(file.path, &noted) == 0,
+            let found = try? file.read(), found.needsDigest != true || isVerified
+        else { return nil }
+        if let url, url.downloadKey != found.key { return nil }
+        let ranges = found.usableRanges(ofPart: Int64(status.st_size), boot: Boot.name)
+        let count =
+            inSegments
+            ? ranges.reduce(0) { $0 + $1.count64 } : ranges.first.map { $0.lowerBound == 0 ? $0.upperBound : 0 } ?? 0
+        #if canImport(Darwin)
+            let seconds = noted.st_mtimespec.tv_sec
+        #else
+            let seconds = noted.st_mtim.tv_sec
+        #endif
+        return count > 0 ? (count, Date(timeIntervalSince1970: TimeInterval(seconds))) : nil
+    }
+}
