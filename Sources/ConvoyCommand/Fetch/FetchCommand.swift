@@ -76,7 +76,9 @@ extension FetchOptions {
     ///
     /// The download replaces the link, and the report says so. With `-o`, the name is already the target of a link.
     func hasLink(_ item: FetchItem) -> Bool {
-        FileType.of(file(of: item).path, followsLinks: false) == S_IFLNK
+        // A URL would take longer to make than the system needs to look.
+        let path = item.fileName.hasPrefix("/") ? item.fileName : directory + "/" + item.fileName
+        return FileType.of(path, followsLinks: false) == S_IFLNK
     }
 
     /// Creates the directory of a file that a list names, or of any file with `makesDirectories`.

@@ -10,17 +10,22 @@ extension GraphRun {
     func request(for turn: RunGraph.Turn) throws(RequestError) -> (Request<RunAnswer>, secrets: Set<String>) {
         let needs = plan.requests[turn.place].needs
         try checkTimes(of: needs, turn.answers)
-        let exchange = { (name: String) -> Exchange? in
+        // Captures only what it needs, because a copy of the run would take longer.
+        let exchange = { [requests = plan.requests] (name: String) -> Exchange? in
             // Of several requests with the same name, the plan refers to the last one.
             let index = needs.lastIndex { needed in
-                let request = plan.requests[needed].request
+                let request = requests[needed].request
                 return (request.name ?? request.title)?.text == name || request.key == name
             }
             return index.map { turn.answers[$0].value.exchange(turn.answers[$0].head) }
         }
         let built: BuiltRequest
         do throws(BuildFailure) {
-            built = try plan.requests[turn.place].build(surroundings, row: turn.row.values, answers: exchange)
+            if let known = plan.requests[turn.place].built {
+                built = known
+            } else {
+                built = try plan.requests[turn.place].build(surroundings, row: turn.row.values, answers: exchange)
+            }
         } catch { throw Self.refusal(error.message) }
         do throws(RequestError) { return (try request(built, turn, exchange), built.secrets) } catch {
             throw RequestError(error.code, SentSecrets(built.secrets).hidden(in: error.message))
@@ -46,7 +51,7 @@ extension GraphRun {
         if !plan.requests[turn.place].request.followsRedirects {
             request = request.redirects(.never).acceptableStatusCodes(.range(200...399))
         }
-        if plan.requests[turn.place].checks.contains(where: { $0.subject == .status })
+        if plan.requests[turn.place].request.checks.contains(where: { $0.subject == .status })
             || plan.requests[turn.place].request.handlers.contains(where: \.readsStatus)
         {
             request = request.acceptableStatusCodes(.any)
@@ -63,10 +68,10 @@ extension GraphRun {
     /// The other checks run while a response is decoded, when its total time is not known yet.
     private func checkTimes(of needs: [Int], _ answers: [Response<RunAnswer>]) throws(RequestError) {
         for (needed, answer) in zip(needs, answers) {
-            let request = plan.requests[needed]
-            guard let defect = request.checks.timeDefect(answer) else { continue }
+            guard let defect = plan.requests[needed].request.checks.timeDefect(answer) else { continue }
+            let label = plan.requests[needed].label
             throw RequestError(
-                .dependencyFailed, "nothing was sent: \(request.label), which it depends on, failed: \(defect)")
+                .dependencyFailed, "nothing was sent: \(label), which it depends on, failed: \(defect)")
         }
     }
 
@@ -96,7 +101,8 @@ extension GraphRun {
     private func finishing(
         _ request: Request<Data>, _ built: BuiltRequest, _ turn: RunGraph.Turn, _ exchange: (String) -> Exchange?
     ) throws(RequestError) -> Request<RunAnswer> {
-        let (checks, handlers) = (plan.requests[turn.place].checks, plan.requests[turn.place].request.handlers)
+        let checks = plan.requests[turn.place].request.checks
+        let handlers = plan.requests[turn.place].request.handlers
         let file = try built.output.map { (output) throws(RequestError) in try place(output.path) }
         if checks.isEmpty, handlers.isEmpty {
             if let file, let output = built.output {

@@ -7,7 +7,7 @@ extension RunReport {
     func failure(_ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, _ filled: Set<String>) -> Failure? {
         switch outcome {
         case .success(let response):
-            return run.plan.requests[turn.place].checks.timeDefect(response).map {
+            return run.plan.requests[turn.place].request.checks.timeDefect(response).map {
                 Failure(code: "checkFailed", message: $0, line: $0)
             }
         case .failure(let error):

@@ -44,15 +44,15 @@ extension RequestBuilder {
     ///
     /// The URL must be http or https with a host.
     private func spelled(_ url: String) throws(BuildFailure) -> URL {
-        let scheme = url.prefix { $0 != ":" }.lowercased()
+        let scheme = Substring(url.utf8.prefix { $0 != UInt8(ascii: ":") }).lowercased()
         guard scheme == "http" || scheme == "https" else {
             throw BuildFailure(
                 what: "\(planned.shownTarget.shown) is not an http or https URL",
                 advice: "write https://example.com/path")
         }
-        let authority = url.unicodeScalars.dropFirst(scheme.count + 3).prefix { !$0.endsAuthority }
-        let host = authority.lastIndex(of: "@").map { authority[$0...].dropFirst() } ?? authority
-        guard !host.isEmpty, host.first != ":" else {
+        let authority = url.utf8.dropFirst(scheme.utf8.count + 3).prefix { !"/?#\\".utf8.contains($0) }
+        let host = authority.lastIndex(of: UInt8(ascii: "@")).map { authority[$0...].dropFirst() } ?? authority
+        guard let first = host.first, first != UInt8(ascii: ":") else {
             throw BuildFailure(
                 what: "the URL \(planned.shownTarget.shown) has no host", advice: "write https://example.com/path")
         }

@@ -227,11 +227,12 @@ struct RequestBuilder {
 
 extension PlannedRequest {
     /// Builds the request for a row and the responses of other requests.
+    ///
+    /// ``built`` is used instead if it exists.
     package func build(
         _ surroundings: Surroundings, row: [String: String] = [:], answers: (String) -> Exchange? = { _ in nil }
     ) throws(BuildFailure) -> BuiltRequest {
-        if let built { return built }
-        return try withoutActuallyEscaping(answers) { answers in
+        try withoutActuallyEscaping(answers) { answers in
             Result { () throws(BuildFailure) in
                 try RequestBuilder(planned: self, surroundings: surroundings, row: row, exchange: answers)
                     .build()

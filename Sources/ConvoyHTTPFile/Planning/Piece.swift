@@ -45,7 +45,14 @@ extension [Piece] {
     }
 
     /// The text before the first unknown piece.
-    var leadingText: String { prefix { $0.text != nil }.compactMap(\.text).joined() }
+    var leadingText: String {
+        var text = ""
+        for piece in self {
+            guard let next = piece.text else { break }
+            text += next
+        }
+        return text
+    }
 
     package var shown: String { map(\.shown).joined() }
 

@@ -33,7 +33,7 @@ package struct PlannedRequest: Sendable {
     /// The variables that this request's handlers read, with the values from `--variable` or from other handlers.
     var globals: [String: Piece] = [:]
     /// The built request, if it is the same for every run and row.
-    var built: BuiltRequest?
+    package var built: BuiltRequest?
     /// The indices in the plan of the requests whose responses or success this request needs.
     package var needs: [Int] = []
     /// The indices of the requests that must run before this one, with any outcome.
@@ -72,8 +72,6 @@ package struct PlannedRequest: Sendable {
         else { return String(text) }
         return text[..<start] + "***" + text[at...]
     }
-    package var checks: [Check] { request.checks }
-
     /// The references that the request contains.
     var references: [Reference] { (pieces + globals.values).compactMap(\.reference) }
 
@@ -96,19 +94,21 @@ package struct PlannedRequest: Sendable {
         (body + graphQLVariables).flatMap { part -> [Piece] in if case .text(let text) = part { text } else { [] } }
     }
 
-    /// Scheme, host and port; nil while unknown.
+    /// Whether the method of the request is safe (RFC 9110, section 9.2.1).
+    var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "TRACE", "QUERY", "SEARCH", "PROPFIND", "REPORT"].contains(method) }
+}
+
+extension [Piece] {
+    /// Scheme, host and port of a target; nil while unknown.
     var origin: String? {
-        let text = target.leadingText
+        let text = leadingText
         guard let start = text.schemeEnd else { return nil }
         let authority = text[start...].authority
-        let isWhole = authority.endIndex < text.endIndex || target.knownText != nil
+        let isWhole = authority.endIndex < text.endIndex || knownText != nil
         guard isWhole else { return nil }
         let host = authority.utf8.lastIndex(of: UInt8(ascii: "@")).map { authority[$0...].dropFirst() } ?? authority
         let scheme = text[..<start].dropLast(3).lowercased()
         let port = scheme == "https" ? ":443" : ":80"
         return scheme + "://" + (host.hasSuffix(port) ? host.dropLast(port.count) : host).lowercased()
     }
-
-    /// Whether the method of the request is safe (RFC 9110, section 9.2.1).
-    var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "TRACE", "QUERY", "SEARCH", "PROPFIND", "REPORT"].contains(method) }
 }

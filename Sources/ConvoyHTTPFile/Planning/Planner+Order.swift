@@ -87,7 +87,7 @@ extension Planner {
             if wishes.isSerial {
                 follows = place > 0 ? [place - 1] : []
             } else if !wishes.mixesUnsafe {
-                follows = history.add(place, origin: ordered[place].origin, isSafe: ordered[place].isSafe)
+                follows = history.add(place, origin: ordered[place].target.origin, isSafe: ordered[place].isSafe)
             }
             // Only one request at a time may write a file.
             if let path = ordered[place].output?.path.knownText {

@@ -5,6 +5,7 @@ extension HTTPFileReader {
     ///
     /// Returns false if the line starts no script.
     mutating func readScript(_ text: String, startsBody: Bool) -> Bool {
+        guard let first = text.utf8.first, "<>{".utf8.contains(first) else { return false }
         let start = position(lines[index].indentation)
         let advice =
             "use {{name.response.body.$.x}} for a value of a response and # @expect for a check, or give --skip-scripts"

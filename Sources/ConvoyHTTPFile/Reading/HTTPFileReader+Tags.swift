@@ -16,19 +16,15 @@ extension HTTPFileReader {
 
     /// Reads a comment line.
     mutating func readTag(_ line: String) {
-        guard line.utf8.contains(UInt8(ascii: "@")) else { return }
-        let offset = line.indentation
-        let marks = line.dropFirst(offset).prefix { $0 == "#" || $0 == "/" }
-        let behind = line.dropFirst(offset + marks.count)
-        let blanks = behind.indentation
-        guard behind.dropFirst(blanks).first == "@" else { return }
-        let tagOffset = offset + marks.count + blanks
-        let tag = String(line.dropFirst(tagOffset + 1).prefix { $0.utf8.allSatisfy(\.isWordByte) })
-        let rest = line.dropFirst(tagOffset + 1 + tag.count)
-        guard rest.isEmpty || rest.first?.isWhitespace == true else { return }
-        let value = Word(
-            text: rest.trimmed, position: position(tagOffset + 1 + tag.count + rest.indentation))
-        read(tag, value, at: position(tagOffset))
+        guard let sign = line.utf8.firstIndex(of: UInt8(ascii: "@")),
+            line[..<sign].trimmed.utf8.allSatisfy({ $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "/") })
+        else { return }
+        let offset = line[..<sign].count
+        let tag = Substring(line.utf8[sign...].dropFirst().prefix(while: \.isWordByte))
+        let (rest, blanks) = (line[tag.endIndex...], line[tag.endIndex...].indentation)
+        guard rest.isEmpty || blanks > 0 else { return }
+        let value = Word(text: rest.trimmed, position: position(offset + 1 + tag.utf8.count + blanks))
+        read(String(tag), value, at: position(offset))
     }
 
     private mutating func read(_ tag: String, _ value: Word, at place: Position) {
