@@ -26,7 +26,8 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
 
         /// Whether the value is never shown and never follows a redirect to another origin.
         ///
-        /// True for a marked field and for a field whose name implies credentials.
+        /// True for a marked field, and for `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie`. Mark any
+        /// other credential, such as `X-Api-Key`, with ``Request/secretHeader(_:_:)``.
         public var isSecret: Bool { isMarkedSecret || HeaderFields.isSecret(name) }
 
         /// Whether transports write the field themselves according to the body.

@@ -97,6 +97,11 @@ struct BatchMeter {
         update()
     }
 
+    /// Ends an empty batch, whose fraction no member completes.
+    mutating func complete() {
+        if progress.totalCount == 0 { progress.fractionCompleted = 1 }
+    }
+
     private mutating func update() {
         guard let total = progress.totalCount, total > 0 else { return }
         // The sum of fractions is not exact: it may differ from zero when all members have finished.

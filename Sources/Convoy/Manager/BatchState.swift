@@ -35,7 +35,7 @@ struct BatchState {
     private var sourceCount = 0
     private var addedCount = 0
     /// The number of requests that the source announced.
-    private var announced: Int?
+    private(set) var announced: Int?
     private(set) var sourceHasEnded = false
 
     /// The running members, each at its ``BatchMember/index``; nil at an unused index.
@@ -210,6 +210,7 @@ struct BatchState {
     mutating func takeFinish() -> [CheckedContinuation<Void, Never>]? {
         guard sourceHasEnded, runningCount == 0, !isFinished else { return nil }
         isFinished = true
+        meter.complete()
         pending = meter.progress
         defer { waiters = [] }
         return waiters

@@ -12,6 +12,9 @@ final class CoalescingKey: Sendable {
     let usesManagerInterceptors: Bool
     let exclusion: String?
     let cache: CacheOptions?
+    let maxBytesPerSecond: Int64?
+    let sharedRateLimit: RateLimit?
+    let minimumSpeed: MinimumSpeed?
     /// Whether the request goes to another origin, after a redirect or to a mirror, so that credentials are not sent.
     let hasLeftOrigin: Bool
 
@@ -28,6 +31,8 @@ final class CoalescingKey: Sendable {
         bodyLimit = policies.bodyLimit
         usesManagerInterceptors = policies.usesManagerInterceptors
         (exclusion, cache) = (policies.exclusion, policies.cache)
+        (maxBytesPerSecond, sharedRateLimit) = (policies.maxBytesPerSecond, policies.sharedRateLimit)
+        minimumSpeed = policies.minimumSpeed
         hasLeftOrigin = policies.hasLeftOrigin || policies.isMirror
     }
 }
@@ -38,7 +43,9 @@ extension CoalescingKey: Hashable {
             && left.acceptableContentTypes == right.acceptableContentTypes
             && left.bodyLimit == right.bodyLimit
             && left.usesManagerInterceptors == right.usesManagerInterceptors && left.exclusion == right.exclusion
-            && left.cache == right.cache && left.hasLeftOrigin == right.hasLeftOrigin
+            && left.cache == right.cache && left.maxBytesPerSecond == right.maxBytesPerSecond
+            && left.sharedRateLimit === right.sharedRateLimit && left.minimumSpeed == right.minimumSpeed
+            && left.hasLeftOrigin == right.hasLeftOrigin
     }
 
     func hash(into hasher: inout Hasher) {
@@ -144,9 +151,10 @@ extension Scheduler {
                 ? state.requestPlan?.core.flatMap { core in state.prepared.map { (core, $0) } } : nil
         }
         guard let (given, request) = given, let key = CoalescingKey(given, request) else { return false }
-        // The shared request is the first subscriber's, without the properties that concern only one subscriber.
+        // The shared request is the first subscriber's, without the properties that concern only one subscriber. Each
+        // subscriber has its own deadline, so the transfer has none, not even the manager's.
         var core = given
-        (core.policies.isCoalesced, core.policies.deadline, core.policies.inheritedDeadline) = (false, nil, nil)
+        (core.policies.isCoalesced, core.policies.deadline, core.policies.inheritedDeadline) = (false, .some(nil), nil)
         (core.tags, core.name, core.decodesAtOnce, core.priority) = ([], nil, true, operation.queuePriority)
         let made = RequestOperation<Data>(
             requestPlan: TypedRequestPlan(Request<Data>(core: core) { body, _ in body.data }), context: context, self,
@@ -197,7 +205,10 @@ extension Scheduler {
         switch result {
         case .failure(let error):
             guard change(operation, { $1.shares(key) }) == true else { return }
-            guard error.code == .cancelled else { return operation.conclude(AnyOutcome(error: error)) }
+            guard error.code == .cancelled else {
+                operation.state.withLock { $0.progress = progress }
+                return operation.conclude(AnyOutcome(error: error, failedAttempts: error.attempts))
+            }
             operation.conclude(.cancelled, "the transfer that it shared was cancelled")
         case .success(let answer):
             let suspension = operation.suspension

@@ -104,11 +104,12 @@ final class Scheduler: OperationScheduler {
         for call in state.withLock({ $0.settled($0[reference]) }) { call() }
     }
 
+    static let shutDownReason = "nothing was sent: its manager has been shut down; make another manager"
+
     func perform(_ effects: SchedulerState.Effects, for operation: AnyRequestOperation) {
         if let transfer = effects.transfer { perform(transfer) }
         if effects.isRefused {
-            operation.conclude(
-                .managerShutDown, "nothing was sent: its manager has been shut down; make another manager")
+            operation.conclude(.managerShutDown, Self.shutDownReason)
         }
         if effects.starts { operation.start() }
         if effects.enters { enter(operation) }

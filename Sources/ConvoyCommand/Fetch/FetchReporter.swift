@@ -133,6 +133,13 @@ extension Result {
         case .failure(let error): error.attempts
         }
     }
+
+    /// The time from the start of the first attempt; zero when nothing was sent.
+    func executed<Value>() -> Duration where Success == Response<Value>, Failure == RequestError {
+        if case .success(let response) = self { return response.timings.executed ?? .zero }
+        let attempts = attempts()
+        return attempts.first.flatMap { first in attempts.last.map { $0.ended - first.started } } ?? .zero
+    }
 }
 
 extension FetchItem {

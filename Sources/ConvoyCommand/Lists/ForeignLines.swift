@@ -9,7 +9,10 @@ struct DigestLine: Equatable {
     let digest: FileDigest?
 
     init?(_ line: String) {
-        if let match = line.wholeMatch(of: #/(SHA\d*|MD5|SHA-\d+)\s?\((.+)\) = ([0-9A-Fa-f]+)/#) {
+        // Most lines have no parenthesis, and a regular expression takes longer.
+        if line.utf8.contains(UInt8(ascii: "(")),
+            let match = line.wholeMatch(of: #/(SHA\d*|MD5|SHA-\d+)\s?\((.+)\) = ([0-9A-Fa-f]+)/#)
+        {
             name = String(match.2)
             digest = Self.digest(String(match.3))
             return

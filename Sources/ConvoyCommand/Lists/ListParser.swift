@@ -60,6 +60,8 @@ struct ListParser {
         switch line.content {
         case .broken(let reason):
             isAfterBroken = true
+            // Without one of its lines a Metalink may lack a digest.
+            if format == .metalink { hasEnded = true }
             return close() + [.broken(line: line.number, reason: reason)]
         case .text(let text): return parse(text, line.number)
         }
@@ -75,7 +77,7 @@ struct ListParser {
     mutating func finish() -> [Outcome] {
         guard format == .metalink, !hasEnded else { return close() }
         hasEnded = true
-        return Metalink.entries(in: String(decoding: document, as: UTF8.self))
+        return Metalink.entries(in: document)
     }
 
     private mutating func parse(_ text: String, _ number: Int) -> [Outcome] {

@@ -18,21 +18,27 @@ enum Metalink {
                 return .broken(line: nil, reason: "\(shown) has no http or https URL")
             }
             let digest = digests["sha-256"].map(FileDigest.sha256) ?? digests["sha-512"].map(FileDigest.sha512)
+            guard digest != nil || digests.isEmpty else {
+                let types = digests.keys.sorted().joined(separator: " and ").prefix(80).debugDescription
+                return .broken(
+                    line: nil, reason: "\(shown) has only digests of the type \(types), not SHA-256 or SHA-512")
+            }
             if let defect = digest?.defect { return .broken(line: nil, reason: "\(shown): \(defect)") }
             (entry.name, entry.digest) = (name.isEmpty ? nil : name, digest)
             return .entry(entry)
         }
     }
 
-    static func entries(in text: String) -> [ListParser.Outcome] {
-        guard let files = try? files(in: text) else {
+    /// - Complexity: O(*n*) for *n* bytes.
+    static func entries(in document: [UInt8]) -> [ListParser.Outcome] {
+        guard let files = try? files(in: document) else {
             return [.broken(line: nil, reason: "it is XML, but not a valid Metalink 4 document (RFC 5854)")]
         }
         return files.map(\.outcome)
     }
 
-    private static func files(in text: String) throws -> [File] {
-        var scanner = XMLScanner(text)
+    private static func files(in document: [UInt8]) throws -> [File] {
+        var scanner = XMLScanner(bytes: document)
         var (files, open, content) = ([File](), [(name: String, attributes: [String: String])](), "")
         var isMetalink = false
         func close(_ name: String) throws {
@@ -76,67 +82,121 @@ private struct XMLScanner {
         case text(String)
     }
 
-    private var rest: Substring
+    let bytes: [UInt8]
+    private var index = 0
 
-    init(_ text: String) { rest = Substring(text) }
+    init(bytes: [UInt8]) { self.bytes = bytes }
 
     mutating func next() throws -> Piece? {
-        while rest.hasPrefix("<!--") || rest.hasPrefix("<?") { _ = try take(to: rest.hasPrefix("<?") ? "?>" : "-->") }
-        guard !rest.isEmpty else { return nil }
-        guard rest.first == "<" else {
-            let text = rest.prefix { $0 != "<" }
-            rest = rest[text.endIndex...]
-            return .text(Self.decoded(text))
+        while isNext("<!--") || isNext("<?") { _ = try take(to: isNext("<?") ? "?>" : "-->") }
+        guard index < bytes.count else { return nil }
+        if isNext("<![CDATA[") {
+            return .text(String(decoding: try take(to: "]]>").dropFirst("<![CDATA[".utf8.count), as: UTF8.self))
         }
-        if rest.hasPrefix("<![CDATA[") { return .text(String(try take(to: "]]>").dropFirst("<![CDATA[".count))) }
         // Document type declarations are rejected, because their entities could expand to text of any size.
-        if rest.hasPrefix("<!") { throw Defect() }
-        return try tag()
+        if isNext("<!") { throw Defect() }
+        if bytes[index] == UInt8(ascii: "<") { return try tag() }
+        let text = bytes[index...].prefix { $0 != UInt8(ascii: "<") }
+        index = text.endIndex
+        return .text(Self.decoded(text))
     }
 
-    /// Takes the text before a mark, and skips the mark.
-    private mutating func take(to mark: String) throws -> Substring {
-        guard let end = rest.firstRange(of: mark) else { throw Defect() }
-        defer { rest = rest[end.upperBound...] }
-        return rest[..<end.lowerBound]
+    private func isNext(_ mark: StaticString) -> Bool {
+        mark.withUTF8Buffer { bytes[index...].starts(with: $0) }
+    }
+
+    /// Takes the bytes before a mark, and skips the mark.
+    private mutating func take(to mark: StaticString) throws -> ArraySlice<UInt8> {
+        let start = index
+        while index < bytes.count {
+            if isNext(mark) {
+                defer { index += mark.utf8CodeUnitCount }
+                return bytes[start..<index]
+            }
+            index += 1
+        }
+        throw Defect()
     }
 
     private mutating func tag() throws -> Piece {
         // The first `>` outside of attribute values ends a tag.
-        guard let tag = rest.prefixMatch(of: #/<((?:[^>"']|"[^"]*+"|'[^']*+')*+)>/#) else { throw Defect() }
-        rest = rest[tag.range.upperBound...]
-        var inside = tag.1
-        if inside.first == "/" {
-            return .end(Self.localName(inside.dropFirst().trimmingCharacters(in: .whitespacesAndNewlines)))
+        var quote: UInt8?
+        let tag = bytes[(index + 1)...].prefix { byte in
+            if let open = quote {
+                if byte == open { quote = nil }
+                return true
+            }
+            if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") { quote = byte }
+            return byte != UInt8(ascii: ">")
         }
-        let isEmpty = inside.last == "/"
-        if isEmpty { inside.removeLast() }
-        let name = Self.localName(inside.prefix { !$0.isWhitespace })
+        guard tag.endIndex < bytes.count else { throw Defect() }
+        index = tag.endIndex + 1
+        if tag.first == UInt8(ascii: "/") {
+            return .end(Self.localName(tag.dropFirst().prefix { !$0.isBlank }))
+        }
+        let isEmpty = tag.last == UInt8(ascii: "/")
+        let inside = isEmpty ? tag.dropLast() : tag
+        let name = Self.localName(inside.prefix { !$0.isBlank })
         guard !name.isEmpty else { throw Defect() }
-        return .start(name, Self.attributes(inside.drop { !$0.isWhitespace }), isEmpty: isEmpty)
+        return .start(name, Self.attributes(inside.drop { !$0.isBlank }), isEmpty: isEmpty)
     }
 
-    private static func attributes(_ text: Substring) -> [String: String] {
-        var attributes: [String: String] = [:]
-        for match in text.matches(of: #/([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/#) {
-            attributes[localName(match.1)] = decoded(match.2 ?? match.3 ?? "")
+    /// The attributes with a quoted value; anything else is skipped.
+    private static func attributes(_ bytes: ArraySlice<UInt8>) -> [String: String] {
+        var (attributes, rest): ([String: String], ArraySlice<UInt8>) = ([:], bytes)
+        while !rest.isEmpty {
+            rest = rest.drop { $0.isBlank }
+            let name = rest.prefix { !$0.isBlank && $0 != UInt8(ascii: "=") }
+            rest = rest[name.endIndex...].drop { $0.isBlank }
+            guard rest.first == UInt8(ascii: "=") else { continue }
+            rest = rest.dropFirst().drop { $0.isBlank }
+            guard let quote = rest.first, quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") else { continue }
+            let value = rest.dropFirst().prefix { $0 != quote }
+            rest = rest[value.endIndex...].dropFirst()
+            attributes[localName(name)] = decoded(value)
         }
         return attributes
     }
 
     /// The name without a namespace prefix.
-    private static func localName(_ name: some StringProtocol) -> String {
-        String(name).split(separator: Character(":")).last.map { String($0) } ?? ""
+    private static func localName(_ name: ArraySlice<UInt8>) -> String {
+        let start = name.lastIndex(of: UInt8(ascii: ":")).map { $0 + 1 } ?? name.startIndex
+        return String(decoding: name[start...], as: UTF8.self)
     }
 
-    private static func decoded(_ text: Substring) -> String {
-        guard text.contains("&") else { return String(text) }
-        let text = text.replacing(#/&#(?:x([0-9A-Fa-f]{1,6})|([0-9]{1,7}));/#) { match in
-            let code = match.1.flatMap { UInt32($0, radix: 16) } ?? match.2.flatMap { UInt32($0) }
-            // A numeric reference to `&` becomes `&amp;`, which is decoded last, so that no reference is decoded twice.
-            return code.flatMap(Unicode.Scalar.init).map { $0 == "&" ? "&amp;" : String($0) } ?? String(match.0)
+    /// The text with its references replaced once.
+    private static func decoded(_ bytes: ArraySlice<UInt8>) -> String {
+        var (decoded, rest): ([UInt8], ArraySlice<UInt8>) = ([], bytes)
+        while let start = rest.firstIndex(of: UInt8(ascii: "&")) {
+            decoded += rest[..<start]
+            rest = rest[(start + 1)...]
+            if let end = rest.prefix(longestReference).firstIndex(of: UInt8(ascii: ";")),
+                let scalar = scalar(named: String(decoding: rest[..<end], as: UTF8.self))
+            {
+                decoded += String(scalar).utf8
+                rest = rest[(end + 1)...]
+            } else {
+                decoded.append(UInt8(ascii: "&"))
+            }
         }
-        return [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")]
-            .reduce(String(text)) { $0.replacing($1.0, with: $1.1) }
+        return String(decoding: decoded + rest, as: UTF8.self)
     }
+
+    /// The bytes of the longest reference, such as `#x0010FFFF;`.
+    private static let longestReference = 11
+
+    private static func scalar(named name: String) -> Unicode.Scalar? {
+        if let scalar = ["lt": "<", "gt": ">", "quot": "\"", "apos": "'", "amp": "&"][name] as Unicode.Scalar? {
+            return scalar
+        }
+        guard name.hasPrefix("#") else { return nil }
+        let (digits, isHexadecimal) = (name.dropFirst(), name.hasPrefix("#x"))
+        let code = isHexadecimal ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits)
+        return code.flatMap(Unicode.Scalar.init)
+    }
+}
+
+extension UInt8 {
+    /// Whether the byte is white space of XML.
+    fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 || self == 0x0A || self == 0x0D }
 }

@@ -136,12 +136,11 @@ final class RunReport: Sendable {
     }
 
     private func addCase(_ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, _ failure: Failure?) {
-        let seconds = (try? outcome.get().timings.executed)?.inSeconds ?? 0
         let isUnsent = failure?.code == RequestError.Code.dependencyFailed.rawValue
         let result = failure.map { $0.isCancelled || isUnsent ? JUnitReport.Outcome.skipped : .failure }
         let message = failure?.isCancelled == true ? "cancelled" : failure?.message ?? ""
         let label = label(turn)
-        state.withLock { $0.junit?.add(label, result, message, seconds: seconds) }
+        state.withLock { $0.junit?.add(label, result, message, seconds: outcome.executed().inSeconds) }
     }
 
     /// Writes the file of `--junit`, and prints the summary.

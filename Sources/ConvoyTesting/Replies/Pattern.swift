@@ -47,12 +47,12 @@ extension Reply {
 
     /// The bytes of a generated body in a range of offsets.
     ///
-    /// - Parameter range: offsets from the start of the complete resource.
+    /// - Parameter range: offsets from the start of the complete resource; negative ones are ignored.
     /// - Thread: any.
     /// - Complexity: O(*n*) in time and memory for *n* bytes; read a large body in portions.
     public static func pattern(range: Range<Int64>) -> Data {
         var bytes: [UInt8] = []
-        Pattern.append(range, to: &bytes)
+        Pattern.append(range.clamped(to: 0..<Int64.max), to: &bytes)
         return Data(bytes)
     }
 }

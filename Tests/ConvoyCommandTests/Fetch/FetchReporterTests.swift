@@ -158,6 +158,17 @@ private final class WordReport: FetchReport {
         #expect(report.ticks.withLock { $0.last?.progress.receivedBytes } == 1_234)
     }
 
+    @Test func aFailureTookTheTimeOfItsAttempts() {
+        let start = ContinuousClock.now
+        let attempts = (0..<3).map { number in
+            AttemptRecord(
+                number: number + 1, request: request, started: start + .seconds(number * 2),
+                ended: start + .seconds(number * 2 + 1))
+        }
+        #expect(failure(attempts).executed() == .seconds(5))
+        #expect(failure([]).executed() == .zero)
+    }
+
     @Test func ticksReportResumedBytes() throws {
         let report = WordReport()
         let reporter = FetchReporter(report: report)

@@ -65,6 +65,10 @@ import Testing
         #expect(scanned.given.map(\.option.name) == ["jobs", "retries", "header", "directory-prefix", "quiet"])
         #expect(scanned.given.map(\.value) == ["4", "2", "A: \"b\"", "dir", ""])
         #expect(scanned.operands == ["https://example.com"])
+        let more = "quiet # a\nurl = http://h/#b # c\ncookie = \"\"\ndata = \"a\u{2028}# b\\v\" # d\njobs 4\t# e\n"
+        let others = try ConfigFile.scan(more, "file", scanner)
+        #expect(others.given.map(\.value) == ["", "", "a\u{2028}# b\u{0B}", "4"])
+        #expect(others.operands == ["http://h/#b"])
         for (line, words) in [
             ("jbs 4", "line 1 of file: unknown option --jbs; did you mean --jobs?"),
             ("quiet yes", "takes no value"),

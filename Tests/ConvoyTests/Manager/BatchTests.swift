@@ -50,6 +50,19 @@ import Testing
         #expect(taken.events == [0])
     }
 
+    @Test func aStreamOfAManagerThatWasShutDownIsNotAwaited() async {
+        let manager = StubServer().manager()
+        manager.shutDown()
+        let batch = manager.batch(pulling: AsyncStream<Request<Data>> { _ in })
+        #expect(await batch.results.map(\.code) == [.managerShutDown])
+    }
+
+    @Test func anEmptyBatchIsComplete() async {
+        let batch = StubServer().manager().batch([Request<Data>]())
+        await batch.finished()
+        #expect(batch.currentProgress.fractionCompleted == 1)
+    }
+
     @Test func cancellingABatchEndsEveryMemberOnce() async {
         let server = StubServer.held()
         let told = EventLog<(Int, RequestError.Code?)>()

@@ -40,6 +40,8 @@ import Testing
         Request.stub("a").acceptableStatusCodes(.any).coalesced(),
         Request<Data>.post("http://stub/a").body(Data()).coalesced(),
         Request.stub("a").maxBodyBytes(1).coalesced(), Self.elsewhere,
+        Request.stub("a").maxBytesPerSecond(9).coalesced(),
+        Request.stub("a").minimumSpeed(bytesPerSecond: 9, over: .seconds(9)).coalesced(),
         Request.stub("a").cachePolicy(.reload).coalesced(), Request.stub("a").cacheKey("b").coalesced(),
     ])
     func requestsThatDifferOrAreNotCoalescedAreSentSeparately(other: Request<Data>) async {
@@ -50,6 +52,31 @@ import Testing
         await server.exchanges.wait(count: 2)
         manager.cancelAll()
         await manager.drain()
+    }
+
+    @Test func theDeadlineOfTheManagerEndsNoSharedTransfer() async throws {
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = server.manager(clock: clock) { $0.deadline = .seconds(1) }
+        let (limited, patient) = (manager.enqueue(request()), manager.enqueue(request().deadline(nil)))
+        let exchange = await server.exchanges.wait()[0]
+        clock.advance(by: .seconds(2))
+        let error = await #expect(throws: RequestError.self) { try await limited.response() }
+        #expect(error?.code == .deadlineExceeded)
+        exchange.answer(200, body: Data("late".utf8))
+        #expect(try await patient.response().value == Data("late".utf8))
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func aFailedSharedTransferListsItsAttempts() async {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let operations = (0..<3).map { _ in manager.enqueue(request().retries(.never)) }
+        await server.exchanges.wait()[0].answer(503)
+        for operation in operations {
+            let error = await #expect(throws: RequestError.self) { try await operation.response() }
+            #expect(error?.code == .unacceptableStatus)
+            #expect(operation.attempts.map(\.statusCode) == [503])
+        }
     }
 
     @Test func eachDecodesForItself() async throws {

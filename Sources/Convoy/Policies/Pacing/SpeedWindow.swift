@@ -1,7 +1,7 @@
 // Measures the speed of a transfer in windows of time.
 
 /// The minimum speed of a transfer.
-struct MinimumSpeed: Sendable {
+struct MinimumSpeed: Hashable, Sendable {
     /// The minimum number of bytes per second; at least 1.
     var bytesPerSecond: Int64
     /// The length of the window in which fewer bytes fail the transfer; positive.

@@ -53,19 +53,19 @@ enum ConfigFile {
     /// Parses the text of a configuration file.
     static func scan(_ text: String, _ path: String, _ scanner: OptionScanner) throws(UsageError) -> ScannedArguments {
         var all = ScannedArguments()
-        let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
         for (index, line) in lines.enumerated() {
             let line = line.trimmingCharacters(in: .whitespaces)
             guard !line.isEmpty, !line.hasPrefix("#") else { continue }
             let name = line.prefix { !" \t=:".contains($0) }
             var rest = line.dropFirst(name.count).drop { " \t".contains($0) }
             if let mark = rest.first, "=:".contains(mark) { rest = rest.dropFirst().drop { " \t".contains($0) } }
-            let value = unquoted(rest)
+            let value = value(rest)
             let word = name.drop { $0 == "-" }
             let spelling = name.hasPrefix("-") && !name.hasPrefix("--") ? String(name) : "--\(word)"
             let scanned: ScannedArguments
             let isJoined = scanner.options.contains { $0.name == word && $0.isValueOptional }
-            let words = value.isEmpty ? [spelling] : isJoined ? ["\(spelling)=\(value)"] : [spelling, value]
+            let words = value.map { isJoined ? ["\(spelling)=\($0)"] : [spelling, $0] } ?? [spelling]
             do { scanned = try scanner.scan(words) } catch {
                 throw UsageError("line \(index + 1) of \(path): \(error.message)")
             }
@@ -82,9 +82,16 @@ enum ConfigFile {
     }
 
     /// The value without its quotes, inside which a backslash escapes the next character.
-    private static func unquoted(_ text: some StringProtocol) -> String {
-        guard let match = String(text).prefixMatch(of: #/"((?:[^"\\]|\\.)*)/#) else { return String(text) }
-        let escapes: [Substring: Substring] = ["n": "\n", "t": "\t", "r": "\r"]
+    ///
+    /// A comment may follow a value. Nil without a value; `""` is an empty value.
+    private static func value(_ text: Substring) -> String? {
+        guard let match = text.prefixMatch(of: #/"((?:[^"\\]|\\.)*)/#) else {
+            let padded = " " + text
+            let comments = [" #", "\t#"].compactMap { padded.firstRange(of: $0)?.lowerBound }
+            let value = padded[..<(comments.min() ?? padded.endIndex)].trimmingCharacters(in: .whitespaces)
+            return value.isEmpty ? nil : value
+        }
+        let escapes: [Substring: Substring] = ["n": "\n", "t": "\t", "r": "\r", "v": "\u{0B}"]
         return String(match.1.replacing(#/\\(.)/#) { escapes[$0.1] ?? $0.1 })
     }
 }

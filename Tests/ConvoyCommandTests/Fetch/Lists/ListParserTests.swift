@@ -165,6 +165,38 @@ import Testing
         #expect(reason.contains("no http or https URL"))
     }
 
+    @Test func aMetalinkIsNotReadWithoutItsDigest() {
+        let url = "<url>https://a.example/a</url></file></metalink>"
+        let broken = outcomes("<metalink><file name='a'><hash type='md5'>00</hash><hash type='sha-1'>0</hash>" + url)
+        guard case .broken(nil, let reason, _)? = broken.first, broken.count == 1 else {
+            Issue.record("\(broken)")
+            return
+        }
+        #expect(reason.contains("\"md5 and sha-1\""))
+        var parser = ListParser()
+        let lines = ["<metalink><file name='a'>", nil, url]
+        let all = lines.enumerated().flatMap { number, line in
+            let content = line.map { NumberedLine.Content.text($0) } ?? .broken(reason: "it is not valid UTF-8")
+            return parser.parse(NumberedLine(number: number + 1, content: content))
+        }
+        #expect(all + parser.finish() == [.broken(line: 2, reason: "it is not valid UTF-8")])
+    }
+
+    @Test func attributesAndReferencesOfXML() throws {
+        let text = """
+            <m:metalink
+              x><m:file name = 'a&amp;lt;&#x42;&unknown;&' y=z ="q" other="a>b"/><m:file name="c"
+            ><url a="1>2">http://a.example/?x=1&amp;y=&#50;</url ></m:file></m:metalink>
+            """
+        let all = outcomes(text)
+        guard all.count == 2, case .broken(_, let reason, _) = all[0] else {
+            Issue.record("\(all)")
+            return
+        }
+        #expect(reason.contains("a&lt;B&unknown;&"))
+        #expect(all[1] == .entry(ListEntry(url: try #require(URL(string: "http://a.example/?x=1&y=2")), name: "c")))
+    }
+
     @Test func aMetalinkMayHaveAnyNumberOfComments() {
         let file = "<file name=\"a\"><url>https://a.example/a</url></file>"
         let text = "<metalink>" + String(repeating: "<!--\n-->", count: 100_000) + file + "</metalink>"
