@@ -87,9 +87,9 @@ extension AnyRequestOperation {
     /// Builds the request if necessary, and checks it.
     ///
     /// Building runs user code, so the caller then uses the serial executor.
-    func prepare() -> OperationState.Readiness? {
-        let (given, readiness) = state.withLock { ($0.requestPlan, $0.readiness) }
-        guard var requestPlan = given, readiness == nil else { return readiness }
+    func prepare() -> OperationState.Wish? {
+        let (given, wish) = state.withLock { ($0.requestPlan, $0.wish(in: context)) }
+        guard var requestPlan = given, wish == nil else { return wish }
         do throws(RequestError) {
             if let build = requestPlan.build {
                 do { requestPlan = try build() } catch let error as RequestError { throw error } catch {
@@ -99,13 +99,13 @@ extension AnyRequestOperation {
             guard let core = requestPlan.core else { return nil }
             let prepared = try core.prepared(context.defaults)
             if isLink { takePolicies(of: core) }
-            let (replaced, readiness) = state.withLock { state -> (RequestPlan?, OperationState.Readiness?) in
+            let (replaced, wish) = state.withLock { state -> (RequestPlan?, OperationState.Wish?) in
                 guard let replaced = state.requestPlan else { return (nil, nil) }
                 (state.requestPlan, state.prepared) = (requestPlan, prepared)
-                return (replaced, state.readiness)
+                return (replaced, state.wish(in: context))
             }
             // The builder and its captured values are released outside the lock.
-            return withExtendedLifetime(replaced) { readiness }
+            return withExtendedLifetime(replaced) { wish }
         } catch {
             conclude(AnyOutcome(error: error.with(requestPlan.core?.summary ?? name.map { RequestSummary(text: $0) })))
             return nil

@@ -137,21 +137,33 @@ struct OperationState: ~Copyable {
         return arrival
     }
 
-    /// The state of an operation with a checked request, for its manager.
-    struct Readiness: Sendable {
-        let queueEntry: QueueEntryReference?
-        let host: String
-        let policyBox: RequestCore.PolicyBox?
-        let suspension: Versioned<OperationStateMachine.Suspension>
-        let deadline: ContinuousClock.Instant?
+    /// The needs of an operation for its next attempt.
+    struct Wish: Sendable {
+        var host: String
+        /// Whether the operation had been started when it made the wish.
+        ///
+        /// An outdated wish is ignored.
+        var hasBegun = false
+        var asksInterceptors = false
+        var isCoalesced = false
+        /// The name that no other running operation may hold.
+        var exclusion: String?
+        /// Whether a cache has satisfied the previous attempt.
+        var followsAnswer = false
+        var suspension: Versioned<OperationStateMachine.Suspension>
+        var deadline: ContinuousClock.Instant?
+        var queueEntry: QueueEntryReference?
     }
 
-    var readiness: Readiness? {
-        prepared.map { _ in
-            Readiness(
-                queueEntry: queueEntry, host: nextHost, policyBox: requestPlan?.request.policyBox,
-                suspension: machine.suspension, deadline: followUp?.deadline)
-        }
+    /// Nil until the request has been checked.
+    func wish(in context: ExecutionContext, hasBegun: Bool = false) -> Wish? {
+        guard prepared != nil else { return nil }
+        let box = requestPlan?.request.policyBox
+        return Wish(
+            host: nextHost, hasBegun: hasBegun, asksInterceptors: context.asksInterceptors(box),
+            isCoalesced: box?.policies.isCoalesced == true, exclusion: box?.policies.exclusion,
+            followsAnswer: followUp?.cacheExchange != nil, suspension: machine.suspension,
+            deadline: followUp?.deadline, queueEntry: queueEntry)
     }
 
     struct Completion: Sendable {

@@ -144,13 +144,13 @@ struct Coalescer {
 
 extension Scheduler {
     /// Makes an operation with a known request share an equal transfer; false if the operation must send its request.
-    func share(_ operation: AnyRequestOperation, _ reference: QueueEntryReference, _ wish: SchedulerState.Wish) -> Bool
-    {
+    func share(_ operation: AnyRequestOperation, _ wish: OperationState.Wish) -> Bool {
         let given = operation.state.withLock { state in
             state.followUp?.sharedAnswer == nil
                 ? state.requestPlan?.core.flatMap { core in state.prepared.map { (core, $0) } } : nil
         }
-        guard let (given, request) = given, let key = CoalescingKey(given, request) else { return false }
+        guard let (given, request) = given, let key = CoalescingKey(given, request), let reference = wish.queueEntry
+        else { return false }
         // The shared request is the first subscriber's, without the properties that concern only one subscriber. Each
         // subscriber has its own deadline, so the transfer has none, not even the manager's.
         var core = given

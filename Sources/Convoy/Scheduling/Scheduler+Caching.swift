@@ -6,32 +6,27 @@ extension Scheduler {
     ///
     /// The operation then starts with a stored response or waits for a slot. If it waits, it looks in the cache again
     /// when it has a slot.
-    func consult(
-        _ engine: any CacheEngine, _ operation: AnyRequestOperation, _ wish: SchedulerState.Wish,
-        otherwise awaitSlot: @escaping @Sendable (SchedulerState.Wish) -> Void
-    ) {
-        var wish = wish
-        wish.followsAnswer = operation.state.withLock { $0.followUp?.cacheExchange != nil }
+    func consult(_ engine: any CacheEngine, _ operation: AnyRequestOperation, _ wish: OperationState.Wish) {
         guard let query = nextQuery(operation, wish), engine.recall(query)?.answers != false else {
             keep(nil, for: operation)
-            return awaitSlot(wish)
+            return queue(operation, wish)
         }
-        engine.look(query) { [wish] exchange in
+        engine.look(query) { exchange in
             // A lookup in memory that found nothing continues on this thread.
             if !engine.mayBlock, exchange?.answers != true {
                 self.keep(nil, for: operation)
-                return awaitSlot(wish)
+                return self.queue(operation, wish)
             }
             // The rest runs on the serial executor, because nested calls for many stored responses would overflow the
             // stack.
             operation.onExecutor {
                 let answer = exchange.flatMap { $0.answers ? $0 : nil }
                 self.keep(answer, for: operation)
-                guard let answer else { return awaitSlot(wish) }
+                guard let answer else { return self.queue(operation, wish) }
                 if answer.wantsRefresh { self.refresh(query, answer, for: operation) }
                 // An operation that has already started may release its slot here.
                 let effects = self.handingOver(operation) { $0.answerFound($1, wish) } ?? nil
-                guard let effects else { return awaitSlot(wish) }
+                guard let effects else { return self.queue(operation, wish) }
                 if effects.enters, self.ownQueue?.start(operation, at: CompactInstant(self.context.clock.now)) == true {
                     return
                 }
@@ -101,7 +96,7 @@ extension Scheduler {
 
     /// The next attempt as a cache query; nil if the cache must not be used or interceptors have yet to adapt the
     /// request.
-    private func nextQuery(_ operation: AnyRequestOperation, _ wish: SchedulerState.Wish) -> CacheQuery? {
+    private func nextQuery(_ operation: AnyRequestOperation, _ wish: OperationState.Wish) -> CacheQuery? {
         let given = operation.state.withLock { state -> (PreparedRequest, RequestCore)? in
             guard let core = state.requestPlan?.core, state.outcome == nil,
                 state.followUp?.lostStoredAnswer != true,
@@ -159,7 +154,7 @@ extension SchedulerState {
     /// Starts or resumes an operation for which the cache has a response; nil if the operation must first wait.
     ///
     /// The operation uses no slot and no rate token, and does not count for the limit of its host.
-    mutating func answerFound(_ queueEntry: QueueEntry, _ wish: Wish) -> Effects? {
+    mutating func answerFound(_ queueEntry: QueueEntry, _ wish: OperationState.Wish) -> Effects? {
         guard wish.hasBegun == queueEntry.hasBegun, wish.exclusion == nil, !isSuspended, cancellations == 0,
             queueEntry.hasBegun || !isQueueSuspended && !queueEntry.isDependent.value
         else { return nil }
@@ -176,7 +171,7 @@ extension SchedulerState {
     }
 
     /// Makes the next attempt wait as usual, if the cache has satisfied the previous one.
-    mutating func leaveAnswer(_ queueEntry: QueueEntry, _ wish: Wish) {
+    mutating func leaveAnswer(_ queueEntry: QueueEntry, _ wish: OperationState.Wish) {
         if wish.followsAnswer, queueEntry.status == .inQueue { queueEntry.status = .yielded }
     }
 }

@@ -11,10 +11,10 @@ extension Scheduler {
     }
 
     func requeue(_ operation: AnyRequestOperation) {
-        let readiness = operation.state.withLock { $0.readiness }
+        let wish = operation.state.withLock { $0.wish(in: operation.context, hasBegun: true) }
         // An operation without a queue entry waits for no slot.
-        guard let readiness, readiness.queueEntry != nil else { return operation.resumeAttempt() }
-        awaitSlot(operation, readiness, hasBegun: true)
+        guard let wish, wish.queueEntry != nil else { return operation.resumeAttempt() }
+        awaitSlot(operation, wish)
     }
 
     func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) {

@@ -13,7 +13,7 @@ extension Scheduler {
     func prepare(_ operation: AnyRequestOperation) {
         if operation.isGroup { return startGroup(operation) }
         let prepare = { @Sendable in
-            if let readiness = operation.prepare() { self.awaitSlot(operation, readiness, hasBegun: false) }
+            if let wish = operation.prepare() { self.awaitSlot(operation, wish) }
         }
         // Building a chain's link is user code, and checking a file may be slow.
         let isFast = operation.state.withLock { ($0.requestPlan?.build == nil && !$0.usesDisk) || $0.prepared != nil }
@@ -26,33 +26,28 @@ extension Scheduler {
     }
 
     /// Makes an operation with a known request wait for a slot or for a shared response.
-    func awaitSlot(_ operation: AnyRequestOperation, _ readiness: OperationState.Readiness, hasBegun: Bool) {
-        guard let reference = readiness.queueEntry else { return }
-        let wish = SchedulerState.Wish(
-            host: readiness.host, hasBegun: hasBegun, asksInterceptors: context.asksInterceptors(readiness.policyBox),
-            exclusion: readiness.policyBox?.policies.exclusion, suspension: readiness.suspension)
-        if readiness.policyBox?.policies.isCoalesced == true, share(operation, reference, wish) {
+    func awaitSlot(_ operation: AnyRequestOperation, _ wish: OperationState.Wish) {
+        if wish.isCoalesced, share(operation, wish) {
             // If the operation is suspended when the response arrives, it needs a slot to resume.
-            if hasBegun, let slots = change(operation, { $1.slotCount }) {
+            if wish.hasBegun, let slots = change(operation, { $1.slotCount }) {
                 operation.resumeAttempt(after: .queued(slots: slots))
             }
-            return
+        } else if let engine = context.cache {
+            consult(engine, operation, wish)
+        } else {
+            queue(operation, wish)
         }
-        guard let engine = context.cache else { return awaitSlot(operation, reference, wish, readiness.deadline) }
-        consult(engine, operation, wish) { self.awaitSlot(operation, reference, $0, readiness.deadline) }
     }
 
     /// Makes an operation wait for a slot, because it shares no transfer and the cache has no response for it.
-    private func awaitSlot(
-        _ operation: AnyRequestOperation, _ reference: QueueEntryReference, _ wish: SchedulerState.Wish,
-        _ deadline: ContinuousClock.Instant?
-    ) {
+    func queue(_ operation: AnyRequestOperation, _ wish: OperationState.Wish) {
+        guard let reference = wish.queueEntry else { return }
         let now = context.clock.now
         let (effects, slots, hold) = handingOver { state in
             let queueEntry = state[reference]
             let effects = state.prepared(queueEntry, wish)
             let isQueued = queueEntry.status == .waiting || queueEntry.status == .suspended
-            let words = deadline.flatMap { state.queues.holdWords(of: queueEntry.host, past: $0, now: now) }
+            let words = wish.deadline.flatMap { state.queues.holdWords(of: queueEntry.host, past: $0, now: now) }
             return (effects, queueEntry.slotCount, isQueued ? words : nil)
         }
         if wish.hasBegun { operation.resumeAttempt(after: .queued(slots: slots)) }

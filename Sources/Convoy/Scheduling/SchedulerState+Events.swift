@@ -28,23 +28,8 @@ extension SchedulerState {
         return Effects()
     }
 
-    /// The needs of an operation for its next attempt.
-    struct Wish {
-        var host: String
-        /// Whether the operation had been started when it made the wish.
-        ///
-        /// An outdated wish is ignored.
-        var hasBegun = false
-        var asksInterceptors = false
-        /// The name that no other running operation may hold.
-        var exclusion: String?
-        /// Whether a cache has satisfied the previous attempt.
-        var followsAnswer = false
-        var suspension: Versioned<OperationStateMachine.Suspension>
-    }
-
     /// Called when the request of an operation has been built and checked, or when it is ready for another attempt.
-    mutating func prepared(_ queueEntry: QueueEntry, _ wish: Wish) -> Effects {
+    mutating func prepared(_ queueEntry: QueueEntry, _ wish: OperationState.Wish) -> Effects {
         guard wish.hasBegun == queueEntry.hasBegun else { return Effects() }
         leaveAnswer(queueEntry, wish)
         // The operation was started by hand just when a shared response arrived.
@@ -114,7 +99,7 @@ extension SchedulerState {
 
     /// Makes an operation share a transfer; nil if it has a dependency, has sent something, or its wish is outdated.
     mutating func shares(
-        _ queueEntry: QueueEntry, _ key: CoalescingKey, new: RequestOperation<Data>, _ wish: Wish
+        _ queueEntry: QueueEntry, _ key: CoalescingKey, new: RequestOperation<Data>, _ wish: OperationState.Wish
     ) -> (change: Coalescer.Change, isNew: Bool)? {
         guard wish.hasBegun == queueEntry.hasBegun,
             queueEntry.hasBegun

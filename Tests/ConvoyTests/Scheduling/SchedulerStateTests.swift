@@ -112,8 +112,8 @@ import Testing
         #expect(queueEntry.status == .blocked)
     }
 
-    private func wish(_ changes: UInt32 = 0, host: String = "a", hasBegun: Bool = false) -> SchedulerState.Wish {
-        SchedulerState.Wish(host: host, hasBegun: hasBegun, suspension: word(changes))
+    private func wish(_ changes: UInt32 = 0, host: String = "a", hasBegun: Bool = false) -> OperationState.Wish {
+        OperationState.Wish(host: host, hasBegun: hasBegun, suspension: word(changes))
     }
 
     /// Lets an operation share the transfer of its group; returns the change that follows.

@@ -185,7 +185,7 @@ extension SchedulerWorld {
     }
 
     private func awaitSlot(_ suspension: Suspension, _ hasBegun: Bool, _ queueEntry: QueueEntry, _ index: Int) {
-        let wish = SchedulerState.Wish(
+        let wish = OperationState.Wish(
             host: defect == .theNextHostIsNotTold && queueEntry.hasSent
                 ? queueEntry.host : Self.name(members[index].host),
             hasBegun: hasBegun, asksInterceptors: members[index].intercepts,
@@ -201,7 +201,7 @@ extension SchedulerWorld {
 
     // MARK: Shared transfers
 
-    private func share(_ group: Int, _ wish: SchedulerState.Wish, _ queueEntry: QueueEntry, _ index: Int) -> Bool {
+    private func share(_ group: Int, _ wish: OperationState.Wish, _ queueEntry: QueueEntry, _ index: Int) -> Bool {
         let next = members.count
         guard next < SchedulerWorldObjects.count, let key = SchedulerWorldObjects.key(of: group),
             let (change, isNew) = state.shares(queueEntry, key, new: SchedulerWorldObjects.operation(next), wish)
