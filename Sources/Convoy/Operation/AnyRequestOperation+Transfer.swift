@@ -162,9 +162,7 @@ extension AnyRequestOperation {
         }
         guard let (asked, plan, download, asksForWhole) = given else { return leaveSlot() }
         var request = asked
-        if let cookies = context.cookies, !request.headerFields.contains("Cookie") {
-            request.headerFields["Cookie"] = cookies.cookieField(for: request.url)
-        }
+        context.cookies?.add(to: &request)
         guard let download else { return transmit(request, number, plan, at: now) }
         // The rest runs on the download's own queue, because opening and reading files may be slow.
         download.begin(request, asksForWhole: asksForWhole) { [request] beginning in

@@ -90,3 +90,11 @@ final class ExecutionContext: Sendable {
         rateLimit = RateLimit(maxBytesPerSecond, clock: clock)
     }
 }
+
+extension CookieJar {
+    /// Adds the cookies for a request, unless the caller has set the `Cookie` field.
+    func add(to request: inout PreparedRequest) {
+        if request.headerFields.contains("Cookie") { return }
+        request.headerFields["Cookie"] = cookieField(for: request.url)
+    }
+}

@@ -106,9 +106,7 @@ extension Scheduler {
         }
         guard let (asked, core) = given else { return nil }
         var request = asked
-        if let cookies = context.cookies, !request.headerFields.contains("Cookie") {
-            request.headerFields["Cookie"] = cookies.cookieField(for: request.url)
-        }
+        context.cookies?.add(to: &request)
         return query(request, core)
     }
 

@@ -35,9 +35,7 @@ extension Scheduler {
         else { return nil }
         // The operation adds cookies itself, so `prepared` must not have them.
         let given = asked
-        if let cookies = context.cookies, !asked.headerFields.contains("Cookie") {
-            asked.headerFields["Cookie"] = cookies.cookieField(for: asked.url)
-        }
+        context.cookies?.add(to: &asked)
         let query = CacheQuery(asked, nil, keepsCoding: asked.asksForIdentity, clock: context.clock)
         switch cache.answer(query) {
         case .unknown: return nil
