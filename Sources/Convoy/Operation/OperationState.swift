@@ -119,7 +119,8 @@ struct OperationState: ~Copyable {
         preparing defaults: RequestDefaults? = nil, isStarted: Bool = false
     ) -> Arrival? {
         guard self.queueEntry == nil, isStarted ? machine.isExecuting : machine.isWaitingToStart else { return nil }
-        (self.scheduler, self.queueEntry, queuedMoment) = (scheduler, queueEntry, CompactInstant(now))
+        (self.scheduler, self.queueEntry) = (scheduler, queueEntry)
+        queuedMoment = execution?.timings.startedMoment ?? CompactInstant(now)
         execution?.timings.queuedMoment = queuedMoment
         var arrival = Arrival(
             priority: priority, suspension: machine.suspension, hasOutcome: machine.hasOutcome,

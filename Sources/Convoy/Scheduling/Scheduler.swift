@@ -38,9 +38,12 @@ final class Scheduler: OperationScheduler {
 
     /// Enqueues an operation, unless it was enqueued or started before.
     ///
+    /// - Parameter isStarted: whether the operation has been started before it was enqueued, and is executing.
     /// - Returns: the error if the operation has finished already; nil otherwise.
     @discardableResult
-    func enqueue(_ operation: AnyRequestOperation, as role: QueueEntry.Role = .caller) -> RequestError? {
+    func enqueue(
+        _ operation: AnyRequestOperation, as role: QueueEntry.Role = .caller, isStarted: Bool = false
+    ) -> RequestError? {
         // From here on the queue entry records changes of the operation, even before the state has the entry.
         let reference = QueueEntryReference(place: QueueEntry(operation, role))
         let now = context.clock.now
@@ -50,13 +53,13 @@ final class Scheduler: OperationScheduler {
         let isPlain = operation.isPlain
         guard
             var arrival = operation.state.withLock({ state in
-                state.arrive(at: self, reference, now, preparing: isPlain ? defaults : nil)
+                state.arrive(at: self, reference, now, preparing: isPlain ? defaults : nil, isStarted: isStarted)
             })
-        else { return refuseFinished(operation) }
+        else { return isStarted ? nil : refuseFinished(operation) }
         if arrival.isWatched { operation.emit(.queued) }
         if operation.mayHaveDeadline { operation.armDeadline() }
         if let error = arrival.refusal { operation.conclude(AnyOutcome(error: error)) }
-        let barrier = role == .caller ? ownQueue?.lastBarrier : nil
+        let barrier = role == .caller && !isStarted ? ownQueue?.lastBarrier : nil
         if let barrier { operation.addDependency(barrier) }
         let hasEdges = arrival.hasEdges || barrier != nil
         if hasEdges { arrival.isDependent = DependencyGraph.isDependent(operation) }
@@ -64,17 +67,7 @@ final class Scheduler: OperationScheduler {
         return nil
     }
 
-    func adopt(_ operation: AnyRequestOperation) {
-        let reference = QueueEntryReference(place: QueueEntry(operation))
-        let now = context.clock.now
-        let arrival = operation.state.withLock { state in
-            state.arrive(at: self, reference, state.timings.started ?? now, isStarted: true)
-        }
-        guard let arrival else { return }
-        if arrival.isWatched { operation.emit(.queued) }
-        if operation.mayHaveDeadline { operation.armDeadline() }
-        perform(state.withLock { $0.arrived($0[reference], arrival) }, for: operation)
-    }
+    func adopt(_ operation: AnyRequestOperation) { enqueue(operation, isStarted: true) }
 
     /// Notifies the monitors of an operation that had finished before it was enqueued; nil if it has not finished.
     private func refuseFinished(_ operation: AnyRequestOperation) -> RequestError? {
