@@ -12,16 +12,8 @@ class RequestPlan: @unchecked Sendable {
         /// A request that shares its response, and how it shares the decoded result.
         case shared(SharedDecoding)
         case group
-        case link(Link)
-    }
-
-    fileprivate final class Link: Sendable {
-        let label: LinkLabel
-        let build: @Sendable () throws -> RequestPlan
-
-        init(_ label: LinkLabel, _ build: @escaping @Sendable () throws -> RequestPlan) {
-            (self.label, self.build) = (label, build)
-        }
+        /// Indirect, so that the plans of other requests are no larger.
+        indirect case link(LinkLabel, build: @Sendable () throws -> RequestPlan)
     }
 
     /// The request.
@@ -43,7 +35,7 @@ class RequestPlan: @unchecked Sendable {
 
     /// The plan of a link whose request is built later.
     convenience init(link: LinkLabel, build: @escaping @Sendable () throws -> RequestPlan) {
-        self.init(.link(Link(link, build)))
+        self.init(.link(link, build: build))
     }
 
     var isGroup: Bool { if case .group = kind { true } else { false } }
@@ -56,8 +48,8 @@ class RequestPlan: @unchecked Sendable {
     }
     var core: RequestCore? { hasRequest ? request : nil }
     /// Builds the request of a chain's link: user code, on the operation's serial executor.
-    var build: (@Sendable () throws -> RequestPlan)? { if case .link(let link) = kind { link.build } else { nil } }
-    var link: LinkLabel? { if case .link(let link) = kind { link.label } else { nil } }
+    var build: (@Sendable () throws -> RequestPlan)? { if case .link(_, let build) = kind { build } else { nil } }
+    var link: LinkLabel? { if case .link(let label, _) = kind { label } else { nil } }
     /// How operations share the decoded result; nil for a request that shares nothing.
     var sharing: SharedDecoding? { if case .shared(let sharing) = kind { sharing } else { nil } }
 
