@@ -18,11 +18,7 @@ extension Scheduler {
     }
 
     func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) {
-        let holds = state.withLock { state in
-            _ = state.queues.hold(host, until: instant, reason)
-            return state.queues.takeNewHolds()
-        }
-        for hold in holds { liftLater(hold) }
+        handingOver { _ = $0.queues.hold(host, until: instant, reason) }
     }
 
     /// Sets a timer that ends the expired holds of a host, or of all hosts together.
@@ -31,8 +27,7 @@ extension Scheduler {
             guard let self else { return }
             let now = context.clock.now
             state.withLock { $0.queues.lift(hold.host, now: now) }
-            // The pump runs on another queue, because many operations may start now and this is the clock's queue.
-            (startQueue ?? .global()).async { self.pump() }
+            pumpElsewhere()
         }
     }
 
@@ -60,8 +55,7 @@ extension Scheduler {
 
     func connectivityChanged(_ isConnected: Bool) {
         state.withLock { $0.queues.setOffline(!isConnected) }
-        // The pump runs on another queue, because many operations may start now and this is the monitor's queue.
-        (startQueue ?? .global()).async { self.pump() }
+        pumpElsewhere()
     }
 
     func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool {

@@ -88,7 +88,7 @@ final class Scheduler: OperationScheduler {
         // A caller's queue may be cancelling all its operations. Starting another operation now could send it in vain.
         let isDeferred = wasCancelled && ownQueue == nil
         let effects = handingOver(isDeferred: isDeferred) { $0.finished($0[reference], isSettled: isSettled) }
-        if isDeferred { context.taskControl.async { self.pump() } }
+        if isDeferred { pumpElsewhere() }
         if let transfer = effects.transfer { perform(transfer) }
         for call in effects.calls { call() }
     }
@@ -127,6 +127,9 @@ final class Scheduler: OperationScheduler {
 
     /// Starts the operations that may run, or adds them to the operation queue.
     func pump() { handingOver { _ in } }
+
+    /// Does the same on another thread, because many operations may start and the current thread has other work.
+    func pumpElsewhere() { (startQueue ?? context.taskControl).async { self.pump() } }
 
     /// Passes an event to the state, and starts or queues the operations that may then run.
     ///
@@ -184,7 +187,7 @@ final class Scheduler: OperationScheduler {
             // them.
             if count == Self.inlineStartLimit {
                 state.withLock { $0.isHandingOver = false }
-                return (startQueue ?? context.taskControl).async { self.pump() }
+                return pumpElsewhere()
             }
             let now = context.clock.now
             next = state.withLock { $0.next(now) }
