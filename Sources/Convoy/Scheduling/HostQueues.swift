@@ -118,8 +118,10 @@ struct HostQueues {
                 host.unstarted -= 1
             }
             // The attempt ended without a result for its host: the request was cancelled or never sent.
-            if let pass = queueEntry.pass, let lastLook { host.giveBack(pass, now: lastLook) }
-            queueEntry.pass = nil
+            if let pass = queueEntry.pass, let lastLook {
+                host.giveBack(pass, now: lastLook)
+                queueEntry.pass = nil
+            }
         } else {
             host.waiting -= 1
             host.sweepIfNeeded()

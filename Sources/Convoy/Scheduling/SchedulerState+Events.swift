@@ -204,8 +204,7 @@ extension SchedulerState {
     ///
     /// - Parameter isUnsent: whether the operation has sent nothing since it got the slot.
     mutating func yielded(_ queueEntry: QueueEntry, isIntercepted: Bool, isUnsent: Bool = false) {
-        queues.release(queueEntry, for: .yielded, isUnsent: isUnsent)
-        yieldSlot(queueEntry)
+        yieldSlot(queueEntry, isUnsent: isUnsent)
         // An operation that has finished takes no permit.
         guard isIntercepted, queueEntry.status == .yielded else { return leaveInterceptors(queueEntry) }
         interceptorLimiter.take(queueEntry)

@@ -273,8 +273,8 @@ struct SchedulerState {
     }
 
     /// Removes a queue entry that has begun from its slot or queue, because it waits for something else.
-    mutating func yieldSlot(_ queueEntry: QueueEntry) {
-        queues.release(queueEntry, for: .yielded)
+    mutating func yieldSlot(_ queueEntry: QueueEntry, isUnsent: Bool = false) {
+        queues.release(queueEntry, for: .yielded, isUnsent: isUnsent)
         // The operation was idle because it is suspended, but its attempt has ended.
         if queueEntry.status == .suspended || queueEntry.status == .awaitingPermit, queueEntry.hasBegun {
             queueEntry.status = .yielded
