@@ -149,8 +149,9 @@ struct OperationState: ~Copyable {
         var isCoalesced = false
         /// The name that no other running operation may hold.
         var exclusion: String?
-        /// Whether a cache has satisfied the previous attempt.
+        /// Whether a cache has satisfied the previous attempt and, below, has the response for the next one.
         var followsAnswer = false
+        var hasAnswer = false
         var suspension: Versioned<OperationStateMachine.Suspension>
         var deadline: ContinuousClock.Instant?
         var queueEntry: QueueEntryReference?

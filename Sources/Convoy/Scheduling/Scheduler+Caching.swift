@@ -8,39 +8,32 @@ extension Scheduler {
     /// when it has a slot.
     func consult(_ engine: any CacheEngine, _ operation: AnyRequestOperation, _ wish: OperationState.Wish) {
         guard let query = nextQuery(operation, wish), engine.recall(query)?.answers != false else {
-            keep(nil, for: operation)
-            return queue(operation, wish)
+            return queue(operation, wish, answeredBy: nil)
         }
         engine.look(query) { exchange in
+            let answer = exchange?.answers == true ? exchange : nil
             // A lookup in memory that found nothing continues on this thread.
-            if !engine.mayBlock, exchange?.answers != true {
-                self.keep(nil, for: operation)
-                return self.queue(operation, wish)
-            }
+            if !engine.mayBlock, answer == nil { return self.queue(operation, wish, answeredBy: nil) }
             // The rest runs on the serial executor, because nested calls for many stored responses would overflow the
             // stack.
             operation.onExecutor {
-                let answer = exchange.flatMap { $0.answers ? $0 : nil }
-                self.keep(answer, for: operation)
-                guard let answer else { return self.queue(operation, wish) }
-                if answer.wantsRefresh { self.refresh(query, answer, for: operation) }
-                // An operation that has already started may release its slot here.
-                let effects = self.handingOver(operation) { $0.answerFound($1, wish) } ?? nil
-                guard let effects else { return self.queue(operation, wish) }
-                if effects.enters, self.ownQueue?.start(operation, at: CompactInstant(self.context.clock.now)) == true {
-                    return
-                }
-                self.perform(effects, for: operation)
+                if let answer, answer.wantsRefresh { self.refresh(query, answer, for: operation) }
+                self.queue(operation, wish, answeredBy: answer)
             }
         }
     }
 
-    /// Stores the exchange whose response the next attempt delivers; nil removes it.
-    private func keep(_ answer: (any CacheExchange)?, for operation: AnyRequestOperation) {
+    /// Stores the exchange whose response the next attempt delivers, or removes it if there is none.
+    private func queue(
+        _ operation: AnyRequestOperation, _ wish: OperationState.Wish, answeredBy answer: (any CacheExchange)?
+    ) {
         operation.state.withLock { state in
             let isKept = answer != nil && state.outcome == nil
             if isKept || state.followUp != nil { state.makeFollowUp().cacheExchange = isKept ? answer : nil }
         }
+        var wish = wish
+        wish.hasAnswer = answer != nil
+        queue(operation, wish)
     }
 
     func lookUp(
@@ -147,29 +140,3 @@ extension Scheduler {
 
 /// A background refresh is cancelled with the producers, because no list of operations has it.
 extension AnyRequestOperation: Producer {}
-
-extension SchedulerState {
-    /// Starts or resumes an operation for which the cache has a response; nil if the operation must first wait.
-    ///
-    /// The operation uses no slot and no rate token, and does not count for the limit of its host.
-    mutating func answerFound(_ queueEntry: QueueEntry, _ wish: OperationState.Wish) -> Effects? {
-        guard wish.hasBegun == queueEntry.hasBegun, wish.exclusion == nil, !isSuspended, cancellations == 0,
-            queueEntry.hasBegun || !isQueueSuspended && !queueEntry.isDependent.value
-        else { return nil }
-        if queueEntry.hasBegun {
-            leaveAnswer(queueEntry, wish)
-            yieldSlot(queueEntry)
-        }
-        guard queueEntry.status == (queueEntry.hasBegun ? .yielded : .preparing) else { return nil }
-        _ = queueEntry.suspension.take(wish.suspension)
-        guard !queueEntry.suspension.value.isSuspended else { return nil }
-        if queueEntry.hasBegun { leaveInterceptors(queueEntry) }
-        queueEntry.host = wish.host
-        return answered(queueEntry)
-    }
-
-    /// Makes the next attempt wait as usual, if the cache has satisfied the previous one.
-    mutating func leaveAnswer(_ queueEntry: QueueEntry, _ wish: OperationState.Wish) {
-        if wish.followsAnswer, queueEntry.status == .inQueue { queueEntry.status = .yielded }
-    }
-}

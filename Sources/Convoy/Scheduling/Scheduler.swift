@@ -105,7 +105,9 @@ final class Scheduler: OperationScheduler {
             operation.conclude(.managerShutDown, Self.shutDownReason)
         }
         if effects.starts { operation.start() }
-        if effects.enters { enter(operation) }
+        if effects.enters, ownQueue?.start(operation, at: CompactInstant(context.clock.now)) != true {
+            enter(operation)
+        }
         if let slot = effects.keeps { operation.resumeAttempt(after: .slotKept(slot)) }
         if effects.resumes { operation.resumeAttempt() }
         if effects.prepares { prepare(operation) }

@@ -31,7 +31,7 @@ extension SchedulerState {
     /// Called when the request of an operation has been built and checked, or when it is ready for another attempt.
     mutating func prepared(_ queueEntry: QueueEntry, _ wish: OperationState.Wish) -> Effects {
         guard wish.hasBegun == queueEntry.hasBegun else { return Effects() }
-        leaveAnswer(queueEntry, wish)
+        if wish.followsAnswer, queueEntry.status == .inQueue { queueEntry.status = .yielded }
         // The operation was started by hand just when a shared response arrived.
         if queueEntry.hasBegun, queueEntry.status == .inQueue { return Effects(resumes: true) }
         if queueEntry.hasBegun { yieldSlot(queueEntry) }
@@ -49,7 +49,15 @@ extension SchedulerState {
             return Effects()
         }
         _ = queueEntry.suspension.take(wish.suspension)
-        return queue(queueEntry)
+        return wish.hasAnswer && mayStartAnswered(queueEntry) ? answered(queueEntry) : queue(queueEntry)
+    }
+
+    /// Whether an operation may start or resume now with a response of the cache.
+    ///
+    /// The operation then uses no slot and no rate token, and does not count for the limit of its host.
+    private func mayStartAnswered(_ queueEntry: QueueEntry) -> Bool {
+        queueEntry.exclusion == nil && !queueEntry.suspension.value.isSuspended && !isSuspended && cancellations == 0
+            && (queueEntry.hasBegun || !isQueueSuspended)
     }
 
     /// Lets a group start, unless a dependency, a suspension of the group, manager or queue, or a running cancellation
