@@ -156,9 +156,7 @@ extension Scheduler {
         var core = given
         (core.policies.isCoalesced, core.policies.deadline, core.policies.inheritedDeadline) = (false, .some(nil), nil)
         (core.tags, core.name, core.decodesAtOnce, core.priority) = ([], nil, true, operation.queuePriority)
-        let made = RequestOperation<Data>(
-            requestPlan: TypedRequestPlan(Request<Data>(core: core) { body, _ in body.data }), context: context, self,
-            isInternal: true)
+        let made = RequestOperation(Request<Data>(core: core) { body, _ in body.data }, of: self, isInternal: true)
         guard let (change, isNew) = state.withLock({ $0.shares($0[reference], key, new: made, wish) }) else {
             return false
         }

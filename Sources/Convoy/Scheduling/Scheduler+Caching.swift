@@ -125,9 +125,7 @@ extension Scheduler {
         (policies.decodesRefusal, policies.sharedRateLimit) = (nil, nil)
         if given.1 { policies.hasLeftOrigin = true }
         core.policies = policies
-        let made = RequestOperation<Data>(
-            requestPlan: TypedRequestPlan(Request<Data>(core: core) { body, _ in body.data }), context: context, self,
-            isInternal: true)
+        let made = RequestOperation(Request<Data>(core: core) { body, _ in body.data }, of: self, isInternal: true)
         begin(made)
         made.whenFinished(
             FinishHandler(place: .executor) { [unowned made] _ in
