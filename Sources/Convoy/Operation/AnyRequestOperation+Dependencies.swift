@@ -32,9 +32,9 @@ extension AnyRequestOperation {
         }
     }
 
-    func message(of cycle: [Operation]) -> String {
+    func message(of cycle: [AnyRequestOperation]) -> String {
         let round = cycle + cycle.prefix(1)
-        var names = round.prefix(8).map { ($0 as? AnyRequestOperation)?.label ?? $0.description }
+        var names = round.prefix(8).map(\.label)
         if round.count > 8 { names.append("\(round.count - 9) more, and finally for \(names[0])") }
         return "\(label) would wait for itself: \(names.joined(separator: " waits for "))"
     }

@@ -49,7 +49,7 @@ enum BarrierCycles {
             // `others` includes barriers that have already run.
             let others = FoundationFields.barriers(before: waiting)
             guard barriers.contains(where: { barrier in !others.contains { $0 === barrier } }) else { continue }
-            let names = search.way(to: waiting).map { ($0 as? AnyRequestOperation)?.label ?? $0.description }
+            let names = search.way(to: waiting).map(\.label)
             waiting.conclude(
                 .dependencyCycle,
                 "\(names.joined(separator: " waits for ")), which is queued after a barrier that waits for \(waiting.label)",

@@ -11,7 +11,7 @@ extension DependencyGraph {
     static func cycle(
         closedBy operation: AnyRequestOperation, dependingOn dependency: AnyRequestOperation,
         _ met: inout [AnyRequestOperation]
-    ) -> [Operation]? {
+    ) -> [AnyRequestOperation]? {
         // An operation without dependents closes no cycle.
         if operation.node?.dependents.isEmpty != false { return nil }
         var (down, up) = (Search(from: dependency), Search(from: operation))
@@ -72,8 +72,8 @@ extension DependencyGraph {
             }
         }
 
-        func way(to operation: AnyRequestOperation) -> [Operation] {
-            sequence(first: operation) { seen[ObjectIdentifier($0)] ?? nil }.map { $0 as Operation }
+        func way(to operation: AnyRequestOperation) -> [AnyRequestOperation] {
+            Array(sequence(first: operation) { seen[ObjectIdentifier($0)] ?? nil })
         }
     }
 }

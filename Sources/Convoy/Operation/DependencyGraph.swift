@@ -92,8 +92,7 @@ enum DependencyGraph {
         var met: [AnyRequestOperation] = []
         return locked.withLock { edges in
             if policy == .fail, let error = dependency.releasedFailure { return .failed(error) }
-            if dependency.isReleased { return .met }
-            if operation.isReleased { return .met }
+            if dependency.isReleased || operation.isReleased { return .met }
             if operation.node?.contains(dependency) == true {
                 if policy == .fail { dependency.node?.tighten(operation) }
                 return .met
@@ -109,7 +108,7 @@ enum DependencyGraph {
     /// Records that a group waits for a member to finish; returns the cycle that this would close, or nil.
     ///
     /// Only the member stores the edge, because a group may have very many members over time.
-    static func join(_ member: AnyRequestOperation, to group: AnyRequestOperation) -> [Operation]? {
+    static func join(_ member: AnyRequestOperation, to group: AnyRequestOperation) -> [AnyRequestOperation]? {
         if member === group { return [group] }
         guard member.state.withLock({ $0.joinGraph() }) else { return nil }
         var met: [AnyRequestOperation] = []

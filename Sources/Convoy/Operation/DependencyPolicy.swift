@@ -18,7 +18,7 @@ extension DependencyGraph {
         /// The dependency has failed, and the policy is `fail`.
         case failed(RequestError)
         /// The edge was not made, because it would close a cycle with these members.
-        case cycle([Operation])
+        case cycle([AnyRequestOperation])
     }
 
     /// Why the dependents of a failed operation fail too.
