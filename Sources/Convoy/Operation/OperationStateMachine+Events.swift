@@ -113,8 +113,8 @@ extension OperationStateMachine {
     /// The state that decides about the operation's slot: whether the operation is suspended, and whether it is idle.
     struct Suspension: Sendable {
         var changes: UInt32 = 0
-        var isSuspended = false
         var awaitsSlot = false
+        var isSuspended: Bool { changes % 2 == 1 }
     }
 
     /// The suspension with a version that is computed from ``suspensionChanges``.
@@ -123,7 +123,7 @@ extension OperationStateMachine {
     /// is 1 lower. Between two such calls, `awaitsSlot` changes at most once, so the version only grows.
     var suspension: Versioned<Suspension> {
         Versioned(
-            Suspension(changes: suspensionChanges, isSuspended: isSuspended, awaitsSlot: awaitsSlot),
+            Suspension(changes: suspensionChanges, awaitsSlot: awaitsSlot),
             version: 2 &* suspensionChanges &+ (isSuspended == awaitsSlot ? 2 : 1))
     }
 

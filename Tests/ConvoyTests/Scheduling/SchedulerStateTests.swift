@@ -13,7 +13,7 @@ import Testing
 
     /// The report of an operation whose suspension has changed this many times.
     private func word(_ changes: UInt32, awaitsSlot: Bool = false) -> Versioned<Suspension> {
-        let suspension = Suspension(changes: changes, isSuspended: changes % 2 == 1, awaitsSlot: awaitsSlot)
+        let suspension = Suspension(changes: changes, awaitsSlot: awaitsSlot)
         return Versioned(suspension, version: 2 * changes + (suspension.isSuspended == awaitsSlot ? 2 : 1))
     }
 
