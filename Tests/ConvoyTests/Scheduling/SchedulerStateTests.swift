@@ -112,6 +112,35 @@ import Testing
         #expect(queueEntry.status == .blocked)
     }
 
+    @Test func aStoredResponseNeedsNoSlot() {
+        let running = arrive(0)
+        #expect(next() == 0)
+        #expect(running.status == .dispatched)
+        let queueEntry = arrive(1, host: nil)
+        var answered = wish()
+        answered.hasAnswer = true
+        let enters = state.prepared(queueEntry, answered).enters
+        #expect(enters)
+        #expect(queueEntry.status == .inQueue && state.queues.running == 1)
+    }
+
+    /// The entry looks in the cache again when it has a slot.
+    @Test(arguments: 0..<5) func aStoredResponseDoesNotPassASuspensionACancellationOrAName(index: Int) {
+        let queueEntry = arrive(0, host: nil)
+        var answered = wish(index == 0 ? 1 : 0)
+        answered.hasAnswer = true
+        switch index {
+        case 1: state.isSuspended = true
+        case 2: state.isQueueSuspended = true
+        case 3: state.cancellations = 1
+        case 4: answered.exclusion = "name"
+        default: break
+        }
+        let enters = state.prepared(queueEntry, answered).enters
+        #expect(!enters)
+        #expect(queueEntry.status == (index == 0 ? .suspended : .waiting))
+    }
+
     private func wish(_ changes: UInt32 = 0, host: String = "a", hasBegun: Bool = false) -> OperationState.Wish {
         OperationState.Wish(host: host, hasBegun: hasBegun, suspension: word(changes))
     }
