@@ -18,7 +18,7 @@ final class DependencyNode {
         /// The graph does not notify a group when its member finishes.
         let isGroup: Bool
 
-        init(_ operation: AnyRequestOperation, _ policy: DependencyPolicy, isGroup: Bool = false) {
+        init(_ operation: AnyRequestOperation, _ policy: DependencyPolicy, isGroup: Bool) {
             (self.operation, identity, self.policy) = (operation, ObjectIdentifier(operation), policy)
             self.isGroup = isGroup
         }
@@ -79,10 +79,14 @@ enum DependencyGraph {
 
     /// Makes an edge between two request operations.
     ///
+    /// A group waits for a member to finish, but only the member stores that edge, because a group may have very many
+    /// members over time.
+    ///
     /// - Complexity: O(1) if `operation` has no dependents, or `dependency` has no dependencies. Otherwise O(*r*),
     ///   where *r* is the smaller of the two numbers, indirect ones included.
     static func connect(
-        _ operation: AnyRequestOperation, to dependency: AnyRequestOperation, policy: DependencyPolicy
+        _ operation: AnyRequestOperation, to dependency: AnyRequestOperation, policy: DependencyPolicy,
+        isMember: Bool = false
     ) -> Connection {
         if operation === dependency { return .cycle([operation]) }
         let (isInGraph, error) = dependency.state.withLock { ($0.joinGraph(), $0.outcome?.error) }
@@ -93,31 +97,15 @@ enum DependencyGraph {
         return locked.withLock { edges in
             if policy == .fail, let error = dependency.releasedFailure { return .failed(error) }
             if dependency.isReleased || operation.isReleased { return .met }
-            if operation.node?.contains(dependency) == true {
+            if !isMember, operation.node?.contains(dependency) == true {
                 if policy == .fail { dependency.node?.tighten(operation) }
                 return .met
             }
             if let cycle = cycle(closedBy: operation, dependingOn: dependency, &met) { return .cycle(cycle) }
             edges += 1
-            makeNode(operation).insert(dependency)
-            makeNode(dependency).dependents.append(.init(operation, policy))
+            if !isMember { makeNode(operation).insert(dependency) }
+            makeNode(dependency).dependents.append(.init(operation, policy, isGroup: isMember))
             return .waiting
-        }
-    }
-
-    /// Records that a group waits for a member to finish; returns the cycle that this would close, or nil.
-    ///
-    /// Only the member stores the edge, because a group may have very many members over time.
-    static func join(_ member: AnyRequestOperation, to group: AnyRequestOperation) -> [AnyRequestOperation]? {
-        if member === group { return [group] }
-        guard member.state.withLock({ $0.joinGraph() }) else { return nil }
-        var met: [AnyRequestOperation] = []
-        return locked.withLock { edges in
-            if member.isReleased || group.isReleased { return nil }
-            if let cycle = cycle(closedBy: group, dependingOn: member, &met) { return cycle }
-            edges += 1
-            makeNode(member).dependents.append(.init(group, .ignore, isGroup: true))
-            return nil
         }
     }
 

@@ -91,7 +91,9 @@ public struct OperationGroup: Sendable {
     private func add(_ member: AnyRequestOperation, onFailure policy: DependencyPolicy) {
         // An internal operation has no dependencies, because no caller can reference it. So it cannot be part of a
         // cycle.
-        if !member.isInternal, let cycle = DependencyGraph.join(member, to: operation) {
+        if !member.isInternal,
+            case .cycle(let cycle) = DependencyGraph.connect(operation, to: member, policy: .ignore, isMember: true)
+        {
             let error = RequestError(.dependencyCycle, operation.message(of: cycle), request: operation.label)
             perform(state.withLock { $0.stop(AnyOutcome(error: error)) })
             scheduler.enqueue(member, as: .member)
