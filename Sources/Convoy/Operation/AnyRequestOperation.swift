@@ -179,7 +179,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// Begins the first attempt, after the start; without a slot it waits for one, as a later attempt does.
     func begin(_ beginning: OperationState.Beginning) {
-        if beginning.isToBeBuilt {
+        if beginning.isToBePrepared, isLink {
             // Building a chain's link is user code and may be slow.
             return onExecutor { if self.prepare() != nil { self.begin(self.state.withLock { $0.beginning }) } }
         }

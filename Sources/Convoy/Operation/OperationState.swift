@@ -73,8 +73,7 @@ struct OperationState: ~Copyable {
         let suspension: Versioned<OperationStateMachine.Suspension>
         let hasSharedAnswer: Bool
         let cacheExchange: (any CacheExchange)?
-        /// Whether user code has yet to build the request; below, whether the request has yet to be checked.
-        let isToBeBuilt: Bool
+        /// Whether the request has yet to be built or checked.
         let isToBePrepared: Bool
     }
 
@@ -82,8 +81,7 @@ struct OperationState: ~Copyable {
         Beginning(
             started: timings.startedMoment, scheduler: scheduler, queueEntry: queueEntry,
             suspension: machine.suspension, hasSharedAnswer: followUp?.sharedAnswer != nil,
-            cacheExchange: followUp?.cacheExchange,
-            isToBeBuilt: prepared == nil && requestPlan?.build != nil, isToBePrepared: prepared == nil)
+            cacheExchange: followUp?.cacheExchange, isToBePrepared: prepared == nil)
     }
 
     /// Whether starting is fast and runs no user code.
