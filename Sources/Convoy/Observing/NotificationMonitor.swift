@@ -4,7 +4,8 @@ import Foundation
 /// Posts a notification when an operation starts, finishes, is suspended or resumed, with the operation as its
 /// object.
 ///
-/// AFNetworking posts similar notifications. A manager without this monitor posts none.
+/// AFNetworking posts similar notifications. A manager without this monitor posts none. Requests that share a transfer
+/// (``Request/coalesced()``) post only their end. The transfer is an operation of its own, which posts both.
 ///
 /// ```swift
 /// let manager = RequestManager(

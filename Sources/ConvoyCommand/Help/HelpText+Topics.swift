@@ -101,6 +101,7 @@ extension HelpText {
             checksum=sha-256=9f86d081...0a08
 
         Metalink 4 (RFC 5854): the URLs of each file by their priority, and its digest.
+        A file with only digests of other types than SHA-256 and SHA-512 is an error.
 
         Of several URLs for a file, the first is used; if it fails or its file has
         another digest, the others follow one by one. Passwords, cookies and fields
