@@ -108,14 +108,11 @@ final class BatchRun: Producer {
 
     /// Stores the task that reads the source, to cancel it.
     func pull(with task: Task<Void, Never>) {
-        let (isStopped, isUnannounced) = state.withLock { state in
+        let isStopped = state.withLock { state in
             state.pulling = state.sourceHasEnded ? nil : task
-            return (state.isStopped, state.announced == nil && !state.sourceHasEnded)
+            return state.isStopped
         }
-        // The source of a stream might never give a request that a manager rejects after its shutdown.
-        let isRejected = isUnannounced && scheduler.state.withLock { $0.isShutDown }
-        if isRejected { endSource(RequestError(.managerShutDown, Scheduler.shutDownReason)) }
-        if isStopped || isRejected { task.cancel() }
+        if isStopped { task.cancel() }
     }
 
     /// Called when the source has ended.

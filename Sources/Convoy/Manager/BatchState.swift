@@ -35,7 +35,7 @@ struct BatchState {
     private var sourceCount = 0
     private var addedCount = 0
     /// The number of requests that the source announced.
-    private(set) var announced: Int?
+    private var announced: Int?
     private(set) var sourceHasEnded = false
 
     /// The running members, each at its ``BatchMember/index``; nil at an unused index.

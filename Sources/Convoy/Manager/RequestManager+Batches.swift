@@ -105,7 +105,11 @@ extension RequestManager {
         let batch = Batch<Output>(
             manager: scheduler, announced: nil, failFast: failFast, keepsResults: keepsResults, onResult: onResult)
         batch.run.pull(
-            with: Task {
+            with: Task { [scheduler] in
+                // The source might never give a request that a manager rejects after its shutdown.
+                if scheduler.state.withLock({ $0.isShutDown }) {
+                    return batch.run.endSource(RequestError(.managerShutDown, Scheduler.shutDownReason))
+                }
                 do {
                     for try await request in requests {
                         guard await batch.admit(request) else { break }

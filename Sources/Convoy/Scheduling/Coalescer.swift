@@ -204,7 +204,7 @@ extension Scheduler {
         case .failure(let error):
             guard change(operation, { $1.shares(key) }) == true else { return }
             guard error.code == .cancelled else {
-                operation.state.withLock { $0.progress = progress }
+                operation.state.withLock { if $0.outcome == nil { $0.progress = progress } }
                 return operation.conclude(AnyOutcome(error: error, failedAttempts: error.attempts))
             }
             operation.conclude(.cancelled, "the transfer that it shared was cancelled")

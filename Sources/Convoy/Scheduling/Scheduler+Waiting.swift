@@ -39,7 +39,7 @@ extension Scheduler {
         }
     }
 
-    /// Makes an operation wait for a slot, because it shares no transfer and the cache has no response for it.
+    /// Makes an operation wait for a slot, or start with the response of the cache.
     func queue(_ operation: AnyRequestOperation, _ wish: OperationState.Wish) {
         guard let reference = wish.queueEntry else { return }
         let now = context.clock.now

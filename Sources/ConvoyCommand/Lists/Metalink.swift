@@ -190,8 +190,10 @@ private struct XMLScanner {
             return scalar
         }
         guard name.hasPrefix("#") else { return nil }
-        let (digits, isHexadecimal) = (name.dropFirst(), name.hasPrefix("#x"))
-        let code = isHexadecimal ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits)
+        let isHexadecimal = name.hasPrefix("#x")
+        let digits = name.dropFirst(isHexadecimal ? 2 : 1)
+        guard digits.first != "+" else { return nil }
+        let code = UInt32(digits, radix: isHexadecimal ? 16 : 10)
         return code.flatMap(Unicode.Scalar.init)
     }
 }

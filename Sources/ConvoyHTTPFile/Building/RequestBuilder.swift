@@ -228,7 +228,7 @@ struct RequestBuilder {
 extension PlannedRequest {
     /// Builds the request for a row and the responses of other requests.
     ///
-    /// ``built`` is used instead if it exists.
+    /// Callers use ``built`` instead if it exists.
     package func build(
         _ surroundings: Surroundings, row: [String: String] = [:], answers: (String) -> Exchange? = { _ in nil }
     ) throws(BuildFailure) -> BuiltRequest {

@@ -89,6 +89,8 @@ enum ConfigFile {
             let padded = " " + text
             let comments = [" #", "\t#"].compactMap { padded.firstRange(of: $0)?.lowerBound }
             let value = padded[..<(comments.min() ?? padded.endIndex)].trimmingCharacters(in: .whitespaces)
+            // The mark may belong to a value with blanks, such as `Track #1.mp3`.
+            if value.contains(where: \.isWhitespace) { return String(text) }
             return value.isEmpty ? nil : value
         }
         let escapes: [Substring: Substring] = ["n": "\n", "t": "\t", "r": "\r", "v": "\u{0B}"]
