@@ -127,14 +127,21 @@ extension TransferMetrics {
 }
 
 extension WriteOut {
-    /// The text for the result of a request.
-    func text(of outcome: FetchOutcome) -> String {
-        pieces.map { piece in
+    /// The texts for the result of a request, in order, each with whether it is for standard error.
+    func texts(of outcome: FetchOutcome) -> [(text: String, isForErrors: Bool)] {
+        var texts = [(text: "", isForErrors: false)]
+        for piece in pieces {
             switch piece {
-            case .text(let text): text
-            case .variable(let variable): outcome.value(of: variable)?.text ?? ""
-            case .field(let name): outcome.head?.headerFields.values(of: name).first ?? ""
+            case .text(let text): texts[texts.count - 1].text += text
+            case .variable(let variable): texts[texts.count - 1].text += outcome.value(of: variable)?.text ?? ""
+            case .field(let name):
+                texts[texts.count - 1].text += outcome.head?.headerFields.values(of: name).first ?? ""
+            case .direction("onerror"):
+                // curl prints what follows only after a failed transfer.
+                if outcome.error == nil { return texts }
+            case .direction(let stream): texts.append(("", stream == "stderr"))
             }
-        }.joined()
+        }
+        return texts
     }
 }

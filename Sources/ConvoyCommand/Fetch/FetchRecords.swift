@@ -24,6 +24,7 @@ final class FetchRecords: Sendable {
 
     private let options: FetchOptions
     private let output: StandardOutputStream.State
+    private let errors = StandardOutputStream.State(STDERR_FILENO, name: "standard error") {}
     private let bodies: StandardOutputStream.State
     /// The output of `--dump-header`; nil without it.
     private let heads: StandardOutputStream.State?
@@ -66,14 +67,16 @@ final class FetchRecords: Sendable {
         if let heads { note(heads.write(body: Data(outcome.headTexts.utf8)), of: "the file of the heads") }
         if printsHeads || options.includesHeads { note(output.write(shown(outcome.headTexts))) }
         if let body { keep(body, of: outcome.item, isRefusal: outcome.error != nil) }
-        if let writeOut = options.writeOut { note(output.write(shown(writeOut.text(of: outcome)))) }
+        for (text, isForErrors) in options.writeOut?.texts(of: outcome) ?? [] where !text.isEmpty {
+            if isForErrors { _ = errors.write(shown(text, on: .errors)) } else { note(output.write(shown(text))) }
+        }
     }
 
-    /// The text without characters that could control a terminal, if standard output is a terminal.
+    /// The text without characters that could control a terminal, if the output is a terminal.
     ///
     /// Pipes and files receive the unchanged text.
-    private func shown(_ text: String) -> String {
-        Terminal.output.isTerminal ? text.replacing("\r\n", with: "\n").visible(keepsNewlines: true) : text
+    private func shown(_ text: String, on terminal: Terminal = .output) -> String {
+        terminal.isTerminal ? text.replacing("\r\n", with: "\n").visible(keepsNewlines: true) : text
     }
 
     private func note(_ code: Int32, of output: String = "standard output") {

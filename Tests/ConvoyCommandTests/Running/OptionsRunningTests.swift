@@ -42,9 +42,11 @@ import Testing
         directory = try TemporaryDirectory()
         server = try TestServer()
         server.respond { request in
-            request.path == "/moved"
-                ? .redirect(to: "/page")
-                : .resource(Data("0123456789".utf8), etag: "\"v1\"", headerFields: [("X-A", "b")])
+            switch request.path {
+            case "/moved": .redirect(to: "/page")
+            case "/missing": .status(404)
+            default: .resource(Data("0123456789".utf8), etag: "\"v1\"", headerFields: [("X-A", "b")])
+            }
         }
         let files = [
             "body.txt": "one\r\ntwo\n", "netrc": "machine 127.0.0.1\nlogin me\npassword from-file\n",
@@ -128,6 +130,17 @@ import Testing
         ).ended()
         #expect(ours.status == 0)
         #expect(ours.output == others.output)
+    }
+
+    @Test(.enabled(if: curl != nil, "curl is not installed"), arguments: ["/page", "/missing"])
+    func partsOfAFormatGoToStandardErrorOrOnlyAfterAnErrorAsInCurl(path: String) async throws {
+        let format = "a%{stderr}b%{stdout}c%{http_code}%{stderr}d\\n%{onerror}e%{stdout}f"
+        let arguments = ["-sf", "-o", "/dev/null", "-w", format, url(path)]
+        let ours = try await ConvoyProcess(["--no-config", "--retries=0"] + arguments).ended()
+        let others = try await ConvoyProcess(program: try #require(Self.curl), ["-q"] + arguments).ended()
+        #expect(ours.output == others.output)
+        // Our command also prints the error of a failed request there.
+        #expect(ours.errors.contains(others.errors))
     }
 
     @Test func aBodyGoesToStandardOutputAndNothingElse() async throws {

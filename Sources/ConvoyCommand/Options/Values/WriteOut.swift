@@ -12,9 +12,14 @@ struct WriteOut: Sendable, Equatable {
         header_json time_namelookup time_connect time_appconnect time_starttransfer time_total url url_effective urlnum
         """.split(separator: " ").map(String.init)
 
+    /// Names in the place of a variable that direct what follows them.
+    static let directions = ["onerror", "stderr", "stdout"]
+
     enum Piece: Sendable, Equatable {
         case text(String)
         case variable(String)
+        /// One of ``directions``.
+        case direction(String)
         /// The value of a header field of the response.
         case field(String)
     }
@@ -61,14 +66,16 @@ struct WriteOut: Sendable, Equatable {
     }
 
     private mutating func add(_ name: String, behind text: inout String) throws(UsageError) {
-        guard Self.variables.contains(name) else {
+        let isDirection = Self.directions.contains(name)
+        guard isDirection || Self.variables.contains(name) else {
+            let names = Self.variables + Self.directions
             let near =
-                Self.variables.nearest(to: name).map { "; did you mean %{\($0)}?" }
-                ?? "; the variables are \(Self.variables.joined(separator: ", "))"
+                names.nearest(to: name).map { "; did you mean %{\($0)}?" }
+                ?? "; the variables are \(names.joined(separator: ", "))"
             throw UsageError("has the unknown variable %{\(name)}\(near)")
         }
         flush(&text)
-        pieces.append(.variable(name))
+        pieces.append(isDirection ? .direction(name) : .variable(name))
     }
 
     private mutating func flush(_ text: inout String) {
