@@ -59,7 +59,7 @@ public final class RequestManager: Sendable {
         // concurrent queue waits for one of as many threads as there are cores, and other code may block these threads.
         let startQueue = DispatchQueue(label: "convoy.manager")
         queue.underlyingQueue = startQueue
-        self.init(queue: queue, startQueue: startQueue, configuration: configuration)
+        self.init(queue: queue, ownQueue: queue, startQueue: startQueue, configuration: configuration)
     }
 
     /// Makes a manager for your own queue.
@@ -68,23 +68,27 @@ public final class RequestManager: Sendable {
     /// the differences in <doc:OperationQueues>. If the queue has a limit, a request counts towards the limit from its
     /// start until it finishes. This includes the time in which the request waits for its host or for a retry.
     public convenience init(queue: OperationQueue, configuration: Configuration = Configuration()) {
-        self.init(queue: queue, startQueue: nil, configuration: configuration)
+        self.init(
+            queue: queue, ownQueue: nil, startQueue: DispatchQueue(label: "convoy.manager"),
+            configuration: configuration)
     }
 
-    private init(queue: OperationQueue, startQueue: DispatchQueue?, configuration: Configuration) {
+    private init(
+        queue: OperationQueue, ownQueue: ManagerQueue?, startQueue: DispatchQueue, configuration: Configuration
+    ) {
         self.queue = queue
         self.configuration = configuration
         scheduler = Scheduler(
-            queue: queue, startQueue: startQueue, context: ExecutionContext(configuration),
+            queue: queue, ownQueue: ownQueue, startQueue: startQueue, context: ExecutionContext(configuration),
             connectivity: configuration.waitsForConnectivity ? configuration.connectivity() : nil,
             SchedulerState(
                 limit: configuration.maxConcurrentOperationCount, hosts: configuration.limits,
                 configuration.prioritization, rate: configuration.requestRate,
-                retryBudget: RetryBudgetState(configuration.retryBudget), queue: startQueue == nil ? .callers : .own))
+                retryBudget: RetryBudgetState(configuration.retryBudget), queue: ownQueue == nil ? .callers : .own))
     }
 
     deinit {
-        guard scheduler.startQueue != nil, isSuspended else { return }
+        guard scheduler.ownQueue != nil, isSuspended else { return }
         scheduler.shutDown()
         isSuspended = false
     }

@@ -21,7 +21,9 @@ final class ExecutionContext: Sendable {
     let rateLimit: RateLimit
     let unit: @Sendable () -> Double
 
-    /// Suspends, resumes and cancels tasks in order, never on a transport's thread and never under a lock.
+    /// Runs calls that a transport's thread or a lock's owner must not make, in order.
+    ///
+    /// These are cancelling and starting an operation, and suspending, resuming and cancelling a task.
     ///
     /// In swift-corelibs-foundation, `cancel()` waits for the loader's queue. A callback of that queue that calls
     /// `cancel()` deadlocks.

@@ -14,8 +14,10 @@ final class Scheduler: OperationScheduler {
     private static let inlineStartLimit = 64
 
     let queue: OperationQueue
-    /// The dispatch queue under the manager's own operation queue, which does not retain it.
-    let startQueue: DispatchQueue?
+    /// Starts operations that no other thread starts.
+    ///
+    /// The manager's own operation queue runs on it, but does not retain it.
+    private let startQueue: DispatchQueue
     /// The operation queue, if it is the manager's own; nil also for the queue of another manager.
     let ownQueue: ManagerQueue?
     let context: ExecutionContext
@@ -26,11 +28,11 @@ final class Scheduler: OperationScheduler {
     let producers = Locked<[ObjectIdentifier: any Producer]>([:])
 
     init(
-        queue: OperationQueue, startQueue: DispatchQueue?, context: ExecutionContext,
+        queue: OperationQueue, ownQueue: ManagerQueue?, startQueue: DispatchQueue, context: ExecutionContext,
         connectivity: (any ConnectivityMonitor)?, _ state: SchedulerState
     ) {
-        (self.queue, self.startQueue, self.context, self.connectivity) = (queue, startQueue, context, connectivity)
-        ownQueue = startQueue == nil ? nil : queue as? ManagerQueue
+        (self.queue, self.ownQueue, self.startQueue) = (queue, ownQueue, startQueue)
+        (self.context, self.connectivity) = (context, connectivity)
         self.state = Locked(state)
         connectivity?.start { [weak self] isConnected in self?.connectivityChanged(isConnected) }
         ownQueue?.follow(self)
@@ -131,7 +133,7 @@ final class Scheduler: OperationScheduler {
     func pump() { handingOver { _ in } }
 
     /// Does the same on another thread, because many operations may start and the current thread has other work.
-    func pumpElsewhere() { (startQueue ?? context.taskControl).async { self.pump() } }
+    func pumpElsewhere() { startQueue.async { self.pump() } }
 
     /// Passes an event to the state, and starts or queues the operations that may then run.
     ///
