@@ -11,12 +11,7 @@ struct ImportCommand {
     /// - Throws: if the document cannot be read. No file was written then.
     func run() throws(UsageError) -> ExitStatus {
         let console = Console(allowsLive: false)
-        let data = try OptionValues.content(of: options.file)
-        guard data.count <= Self.mostBytes else {
-            throw UsageError(
-                "\(options.file) has \(Figures.bytes(Int64(data.count))); save a part of it, of at most "
-                    + Figures.bytes(Int64(Self.mostBytes)))
-        }
+        let data = try OptionValues.content(of: options.file, limitBytes: Self.mostBytes)
         var file: ImportedFile
         do throws(ImportFailure) { file = try ImportedFile(reading: Array(data), options.wishes) } catch {
             throw UsageError("\(options.file): \(error.message.visible())")

@@ -12,10 +12,7 @@ struct RunInput {
     private static let limitBytes = 64 << 20
 
     init(_ options: RunOptions) throws(UsageError) {
-        let bytes = try OptionValues.content(of: options.file)
-        guard bytes.count <= Self.limitBytes else {
-            throw UsageError("\(options.file) is larger than 64 MiB: it is not a file of requests")
-        }
+        let bytes = try OptionValues.content(of: options.file, limitBytes: Self.limitBytes)
         guard let text = String(data: bytes, encoding: .utf8) else {
             throw UsageError("\(options.file) is not UTF-8")
         }

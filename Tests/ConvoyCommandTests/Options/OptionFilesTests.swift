@@ -79,6 +79,20 @@ import Testing
         }
     }
 
+    @Test func contentIsReadUpToALimit() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.file("content")
+        let (path, mostBytes) = (file.path, 1 << 20)
+        for (path, count, isRead) in [(path, mostBytes, true), (path, mostBytes + 1, false), ("/dev/zero", 0, false)] {
+            if path == file.path { try Data(count: count).write(to: file) }
+            do throws(UsageError) {
+                #expect(try OptionValues.content(of: path, limitBytes: mostBytes).count == count && isRead)
+            } catch {
+                #expect(error.message == "cannot read \(path): it is larger than 1 MiB" && !isRead)
+            }
+        }
+    }
+
     @Test(arguments: [
         ("localhost", "http://localhost"), ("localhost:80/a", "http://localhost:80/a"),
         ("127.0.0.1:8765/x", "http://127.0.0.1:8765/x"), ("[::1]:80/", "http://[::1]:80/"),

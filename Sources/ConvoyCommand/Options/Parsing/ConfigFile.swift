@@ -4,7 +4,7 @@ import Foundation
 /// Parses options in the format of curl's configuration files: `name value`, `name = value`, `--name value`, `url =
 /// URL`.
 enum ConfigFile {
-    private static let limitBytes: Int64 = 1 << 20
+    private static let limitBytes = 1 << 20
 
     /// The options in the files of `--config`; without `--config` and `--no-config`, in the default file if it exists.
     static func read(
@@ -37,14 +37,8 @@ enum ConfigFile {
     }
 
     private static func text(of path: String) throws(UsageError) -> String {
-        if path != "-" {
-            _ = try OptionValues.readableFile(path)
-            var status = stat()
-            guard stat(path, &status) == 0, status.st_size <= limitBytes else {
-                throw UsageError("cannot read \(path): it is larger than 1 MiB")
-            }
-        }
-        guard let text = String(data: try OptionValues.content(of: path), encoding: .utf8) else {
+        let content = try OptionValues.content(of: path, limitBytes: limitBytes)
+        guard let text = String(data: content, encoding: .utf8) else {
             throw UsageError("cannot read \(path): it is not UTF-8")
         }
         return text

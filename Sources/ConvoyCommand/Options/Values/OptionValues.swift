@@ -66,21 +66,42 @@ enum OptionValues {
     }
 
     /// The content of a file or pipe, or of standard input for a dash.
-    static func content(of path: String) throws(UsageError) -> Data {
+    ///
+    /// - Parameter limitBytes: the maximum size in whole MiB; nil, the default, means none. Larger content is an error.
+    ///     At most one byte more is read, because a device may have no end.
+    static func content(of path: String, limitBytes: Int? = nil) throws(UsageError) -> Data {
+        let content: Data
         do {
-            if path == "-" { return try FileHandle.standardInput.readToEnd() ?? Data() }
-            let file = URL(filePath: try readableFile(path))
-            // `Data` reads regular files only. A shell passes `<(…)` as a pipe.
-            guard FileType.of(path) == S_IFREG else {
-                return try FileHandle(forReadingFrom: file).readToEnd() ?? Data()
+            if path == "-" {
+                content = try bytes(of: FileHandle.standardInput, limitBytes)
+            } else {
+                let file = URL(filePath: try readableFile(path))
+                // `Data` reads regular files only. A shell passes `<(…)` as a pipe.
+                content =
+                    FileType.of(path) == S_IFREG
+                    ? try Data(contentsOf: file, options: .mappedIfSafe)
+                    : try bytes(of: FileHandle(forReadingFrom: file), limitBytes)
             }
-            return try Data(contentsOf: file, options: .mappedIfSafe)
         } catch let error as UsageError {
             throw error
         } catch {
             throw UsageError(
                 "cannot read \(path): \((error as? POSIXError)?.localizedDescription ?? "it could not be read")")
         }
+        guard let limitBytes, content.count > limitBytes else { return content }
+        throw UsageError("cannot read \(path): it is larger than \(limitBytes >> 20) MiB")
+    }
+
+    /// Reads to the end, or one byte more than the limit.
+    private static func bytes(of file: FileHandle, _ limitBytes: Int?) throws -> Data {
+        guard let limitBytes else { return try file.readToEnd() ?? Data() }
+        var content = Data()
+        while content.count <= limitBytes {
+            let wanted = min(1 << 16, limitBytes + 1 - content.count)
+            guard let block = try file.read(upToCount: wanted), !block.isEmpty else { break }
+            content += block
+        }
+        return content
     }
 
     /// The first line of standard input; nil if the input is empty.
