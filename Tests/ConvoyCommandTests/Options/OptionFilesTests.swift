@@ -79,6 +79,16 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        ("output = Track #1.mp3", "Track #1.mp3"), ("output = My Track # 1.mp3", "My Track # 1.mp3"),
+        ("output #1.html", "#1.html"), ("output = a#b # c", "a#b"), ("output = a #", "a"),
+        ("output = \"a # 1\" # c", "a # 1"),
+    ])
+    func aValueMayContainTheMarkOfAComment(line: String, value: String) throws {
+        let scanner = OptionScanner(options: Subcommand.fetch.options)
+        #expect(try ConfigFile.scan(line, "file", scanner).given.map(\.value) == [value])
+    }
+
     @Test func contentIsReadUpToALimit() throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("content")

@@ -77,13 +77,14 @@ enum ConfigFile {
 
     /// The value without its quotes, inside which a backslash escapes the next character.
     ///
-    /// A comment may follow a value. Nil without a value; `""` is an empty value.
+    /// A comment may follow a value: a `#` between blanks, because a value may be `Track #1.mp3` or `#1.html`. Nil without
+    /// a value; `""` is an empty value.
     private static func value(_ text: Substring) -> String? {
         guard let match = text.prefixMatch(of: #/"((?:[^"\\]|\\.)*)/#) else {
             let padded = " " + text
-            let comments = [" #", "\t#"].compactMap { padded.firstRange(of: $0)?.lowerBound }
-            let value = padded[..<(comments.min() ?? padded.endIndex)].trimmingCharacters(in: .whitespaces)
-            // The mark may belong to a value with blanks, such as `Track #1.mp3`.
+            let comment = padded.firstMatch(of: #/[ \t]#(?:[ \t]|$)/#)?.range.lowerBound
+            let value = padded[..<(comment ?? padded.endIndex)].trimmingCharacters(in: .whitespaces)
+            // The mark may belong to a value with blanks, such as `Track # 1.mp3`.
             if value.contains(where: \.isWhitespace) { return String(text) }
             return value.isEmpty ? nil : value
         }
