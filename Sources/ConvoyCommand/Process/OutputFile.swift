@@ -13,12 +13,16 @@ enum OutputFile {
 
     /// Replaces a file atomically, also a link.
     ///
+    /// The new file has no permission that the replaced file lacks.
+    ///
     /// - Returns: 0, or an `errno`.
     static func replace(_ data: Data, at path: String, mode: mode_t = 0o666) -> Int32 {
         let directory = path.lastIndex(of: "/").map { path[...$0] } ?? ""
         // The name is random. Otherwise, in a shared directory, another user could make a file of that name first.
         let temporary = "\(directory).convoy-\(UUID().uuidString).tmp"
-        var code = create(data, at: temporary, mode: mode)
+        var status = stat()
+        let isFile = lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        var code = create(data, at: temporary, mode: isFile ? mode & status.st_mode : mode)
         if code == 0, rename(temporary, path) != 0 {
             code = errno
             unlink(temporary)

@@ -32,6 +32,15 @@ import Testing
         try Data(text.utf8).write(to: directory.url.appending(path: name))
     }
 
+    @Test func aReplacedArchiveGetsNoFurtherPermissions() async throws {
+        try write("old", to: "old.har")
+        let path = directory.url.appending(path: "old.har").path
+        #expect(chmod(path, 0o600) == 0)
+        #expect(try await fetch("--har", path, url("/a")).status == 0)
+        #expect(try content("old.har").hasPrefix("{"))
+        #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
+    }
+
     @Test func existingFilesAreReplacedByDefault() async throws {
         try write("old", to: "a")
         #expect(try await fetch(url("/a")).status == 0)

@@ -133,17 +133,50 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
 
     /// Writes the archive to a file, and replaces an existing file atomically.
     ///
-    /// A link, a device or a pipe at the path, such as `/dev/stdout`, is not replaced; the archive is written into it.
+    /// Bodies may be private, so only the owner may read a new file (mode 0600). The file that replaces another has the
+    /// permissions of that file. A link, a device or a pipe at the path, such as `/dev/stdout`, is not replaced; the
+    /// archive is written into it.
     ///
     /// - Throws: `.destinationUnwritable` with the reason.
     /// - Thread: any. The call blocks while it writes.
     public func write(to file: URL) throws(RequestError) {
-        let type = (try? FileManager.default.attributesOfItem(atPath: file.path))?[.type] as? FileAttributeType
-        let isReplaced = type == nil || type == .typeRegular
-        do { try har().write(to: file, options: isReplaced ? .atomic : []) } catch {
-            throw RequestError(
-                .destinationUnwritable, "the archive cannot be written to \(file.path): \(error)", underlying: error)
-        }
+        let problem = file.isFileURL ? Self.write(har(), to: file.path) : EINVAL
+        guard problem != 0 else { return }
+        throw RequestError(
+            .destinationUnwritable,
+            "the archive cannot be written to \(file.path): \(String(cString: strerror(problem)))",
+            underlying: POSIXErrorCode(rawValue: problem).map { POSIXError($0) })
+    }
+
+    /// - Returns: 0, or an `errno`.
+    private static func write(_ data: Data, to path: String) -> Int32 {
+        var status = stat()
+        let exists = lstat(path, &status) == 0
+        if exists, status.st_mode & S_IFMT != S_IFREG { return fill(path, O_CREAT | O_TRUNC, data) }
+        // The name is random. Otherwise, in a shared directory, another user could make a file of that name first.
+        let directory = path.lastIndex(of: "/").map { path[...$0] } ?? ""
+        let new = "\(directory).convoy-\(UUID().uuidString).tmp"
+        var problem = fill(new, O_CREAT | O_EXCL | O_NOFOLLOW, data, mode: exists ? status.st_mode & 0o777 : nil)
+        if problem == 0, rename(new, path) != 0 { problem = errno }
+        if problem != 0 { unlink(new) }
+        return problem
+    }
+
+    /// Opens a file, writes its content and closes it.
+    ///
+    /// A created file is private until it is complete.
+    ///
+    /// - Parameter mode: the permissions of the complete file; nil leaves them unchanged.
+    /// - Returns: 0, or an `errno`.
+    private static func fill(_ path: String, _ flags: Int32, _ data: Data, mode: mode_t? = nil) -> Int32 {
+        let descriptor = open(path, O_WRONLY | O_CLOEXEC | flags, 0o600)
+        guard descriptor >= 0 else { return errno }
+        var position: Int64 = 0
+        var problem = PartFile.write(data, to: descriptor, at: &position, appends: true)
+        // A file system without permissions may refuse the change.
+        if let mode { _ = fchmod(descriptor, mode) }
+        if close(descriptor) != 0, problem == 0 { problem = errno }
+        return problem
     }
 }
 

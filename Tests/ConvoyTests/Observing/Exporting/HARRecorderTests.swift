@@ -252,6 +252,21 @@ import Testing
         #expect(operation.attempts.last?.failure == .badResponse)
     }
 
+    @Test(arguments: [nil, 0o600, 0o640, 0o666]) func aFileIsPrivateOrKeepsItsPermissions(existing: Int?) throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.file("a.har")
+        if let existing {
+            try Data("old".utf8).write(to: file)
+            try FileManager.default.setAttributes([.posixPermissions: existing], ofItemAtPath: file.path)
+        }
+        let recorder = HARRecorder()
+        try recorder.write(to: file)
+        #expect(try Data(contentsOf: file) == recorder.har())
+        let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
+        #expect(mode == existing ?? 0o600)
+        #expect(try directory.names() == ["a.har"])
+    }
+
     @Test func theFileIsReplacedAsAWholeOrTheErrorSaysWhy() throws {
         let directory = try TemporaryDirectory()
         let recorder = HARRecorder()
