@@ -246,7 +246,17 @@ extension RequestManager {
         _ request: Request<Data>, to file: URL, segments: Int = 4, mirrors: [URL] = [],
         verifying digest: FileDigest? = nil, existing: ExistingFile = .overwrite
     ) -> SegmentedDownload {
-        let plan = DownloadPlan(target: .file(file), digest: digest, existing: existing)
+        downloadInSegments(
+            request, to: file, segments: segments, mirrors: mirrors, verifying: digest, byteCount: nil,
+            existing: existing)
+    }
+
+    /// The same for a file that must have this size; nil means any size.
+    package func downloadInSegments(
+        _ request: Request<Data>, to file: URL, segments: Int, mirrors: [URL], verifying digest: FileDigest?,
+        byteCount: Int64?, existing: ExistingFile
+    ) -> SegmentedDownload {
+        let plan = DownloadPlan(target: .file(file), digest: digest, byteCount: byteCount, existing: existing)
         return SegmentedDownload(self, request, plan, mirrors: mirrors, count: segments)
     }
 }

@@ -76,6 +76,15 @@ extension Request {
     /// A decoded download cannot be resumed, and is never split into segments.
     public func decodingFile() -> Self { changed { $0.policies.decodesFile = true } }
 
+    /// The same request, whose file must have this size; nil means any size.
+    ///
+    /// Another size fails like another digest. The modifier has no effect for other destinations.
+    package func expectingBytes(_ byteCount: Int64?) -> Self {
+        guard case .file(var plan) = core.destination else { return self }
+        plan.byteCount = byteCount
+        return changed { $0.destination = .file(plan) }
+    }
+
     func saved(_ plan: DownloadPlan) -> Request<URL> {
         var core = to(.file(plan))
         core.defect = core.defect ?? plan.defect

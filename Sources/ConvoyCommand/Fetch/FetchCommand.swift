@@ -54,8 +54,10 @@ extension FetchOptions {
         let request = isCompressed ? request.decodingFile() : request
         guard takesProposedNames, !item.isNamed else {
             return request.saved(to: file(of: item), verifying: item.digest, existing: existing)
+                .expectingBytes(item.byteCount)
         }
         return request.saved(in: directoryURL, verifying: item.digest, existing: existing)
+            .expectingBytes(item.byteCount)
     }
 
     /// The behaviour if the file of an item exists.

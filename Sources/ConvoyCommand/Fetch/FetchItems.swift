@@ -21,6 +21,8 @@ struct FetchItem: Sendable, Equatable {
     var isLink = false
     /// The expected digest of the file.
     var digest: FileDigest?
+    /// The expected size of the file.
+    var byteCount: Int64?
     /// The header fields that the list sets for the item.
     var headerFields = HeaderFields()
     /// Further URLs of the same file, from the list.
@@ -206,7 +208,8 @@ final class FetchItems: Sendable {
             defer { state.count += 1 }
             return FetchItem(
                 index: state.count, url: entry.url, fileName: fileName, isNamed: given != nil, isListed: isListed,
-                digest: entry.digest, headerFields: entry.headerFields, mirrors: entry.mirrors)
+                digest: entry.digest, byteCount: entry.byteCount, headerFields: entry.headerFields,
+                mirrors: entry.mirrors)
         }
     }
 }

@@ -101,7 +101,7 @@ extension FetchRun {
             let download = manager.downloadInSegments(
                 request, to: options.file(of: item), segments: options.segments,
                 mirrors: isShared ? Array(mirrors) : [],
-                verifying: item.digest, existing: options.existing(for: item))
+                verifying: item.digest, byteCount: item.byteCount, existing: options.existing(for: item))
             downloads.begin(item, download)
             do throws(RequestError) { return .success(try await download.response()) } catch {
                 guard error.code.facts.contains(.otherServerHelps) else { return .failure(error) }

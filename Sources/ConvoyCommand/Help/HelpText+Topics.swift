@@ -100,17 +100,20 @@ extension HelpText {
             out=a.bin
             checksum=sha-256=9f86d081...0a08
 
-        Metalink 4 (RFC 5854): the URLs of each file by their priority, and its digest.
-        A file with only digests of other types than SHA-256 and SHA-512 is an error.
+        Metalink 4 (RFC 5854), of at most 16 MiB: the URLs of each file by their
+        priority, its size and its digest. A file of another size fails like one of
+        another digest. A file with only digests of other types than SHA-256 and
+        SHA-512 is an error.
 
         Of several URLs for a file, the first is used; if it fails or its file has
-        another digest, the others follow one by one. Passwords, cookies and fields
-        that may be keys are sent to the first only. With --segments and a digest they
-        serve parts, as --mirror does.
+        another digest or size, the others follow one by one. Passwords, cookies and
+        fields that may be keys are sent to the first only. With --segments and a
+        digest they serve parts, as --mirror does.
 
         --save-failed writes such a list: the URLs that failed, were cancelled or were
         not reached, and then the invalid lines, each after a comment with its error.
         It does not contain lines that an interrupted run has not read, and convoy
-        reports it. If it is the list that is read, such a run leaves it unchanged.
+        reports it. If it is the list that is read, such a run leaves it unchanged. The
+        sizes of a Metalink are not in it.
         """
 }

@@ -18,8 +18,12 @@ struct NumberedLine: Equatable, Sendable {
 /// The splitter stores only the last, incomplete line, up to a limit.
 struct LineSplitter {
     static let limitBytes = 64 * 1_024
+    /// The limit for lines of XML, because a Metalink may be one line.
+    static let limitBytesOfXML = 16 << 20
 
     private var open: [UInt8] = []
+    /// Whether the first line that is neither blank nor a comment is XML; nil before that line.
+    private var isXML: Bool?
     private var isTooLong = false
     private var lineCount = 0
 
@@ -41,9 +45,18 @@ struct LineSplitter {
 
     private mutating func keep(_ bytes: some Collection<UInt8>) {
         guard !isTooLong else { return }
-        isTooLong = open.count + bytes.count > Self.limitBytes
-        if isTooLong { open = [] } else { open += bytes }
+        open += bytes
+        if isXML == nil, let first = open.first(where: { !Self.blanks.contains($0) }), first != UInt8(ascii: "#") {
+            isXML = first == UInt8(ascii: "<")
+        }
+        isTooLong = open.count > limit
+        if isTooLong { open = [] }
     }
+
+    private var limit: Int { isXML == true ? Self.limitBytesOfXML : Self.limitBytes }
+
+    /// White space, and the bytes of a byte order mark.
+    private static let blanks: Set<UInt8> = [0x20, 0x09, 0x0D, 0xEF, 0xBB, 0xBF]
 
     private mutating func takeLine() -> NumberedLine {
         defer {
@@ -55,7 +68,7 @@ struct LineSplitter {
     }
 
     private var content: NumberedLine.Content {
-        if isTooLong { return .broken(reason: "it is longer than \(Self.limitBytes) bytes") }
+        if isTooLong { return .broken(reason: "it is longer than \(limit) bytes") }
         var bytes = open[...]
         if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
         if lineCount == 1, bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = bytes.dropFirst(3) }

@@ -32,7 +32,7 @@ struct ListParser {
     }
 
     /// The maximum size of a Metalink, whose complete text is parsed at once.
-    private static let limitBytes = 16 << 20
+    private static let limitBytes = LineSplitter.limitBytesOfXML
 
     private let base: URL?
     private(set) var format: Format?

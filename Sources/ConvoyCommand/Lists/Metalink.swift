@@ -2,12 +2,13 @@
 import Convoy
 import Foundation
 
-/// Parses the files of a Metalink document, with their URLs and digests.
+/// Parses the files of a Metalink document, with their URLs, sizes and digests.
 enum Metalink {
     private struct File {
         var name = ""
         var urls: [(text: String, priority: Int)] = []
         var digests: [String: String] = [:]
+        var size: String?
 
         var outcome: ListParser.Outcome {
             let shown = "the file \(name.prefix(80).debugDescription)"
@@ -24,7 +25,11 @@ enum Metalink {
                     line: nil, reason: "\(shown) has only digests of the type \(types), not SHA-256 or SHA-512")
             }
             if let defect = digest?.defect { return .broken(line: nil, reason: "\(shown): \(defect)") }
-            (entry.name, entry.digest) = (name.isEmpty ? nil : name, digest)
+            let byteCount = size.flatMap { $0.first == "+" ? nil : Int64($0) }
+            guard size == nil || byteCount ?? -1 >= 0 else {
+                return .broken(line: nil, reason: "\(shown) has an invalid size")
+            }
+            (entry.name, entry.digest, entry.byteCount) = (name.isEmpty ? nil : name, digest, byteCount)
             return .entry(entry)
         }
     }
@@ -51,6 +56,8 @@ enum Metalink {
                 files[file].urls.append((text, element.attributes["priority"].flatMap { Int($0) } ?? 999_999))
             } else if name == "hash" {
                 files[file].digests[element.attributes["type"]?.lowercased() ?? ""] = text
+            } else if name == "size" {
+                files[file].size = text
             }
         }
         while let piece = try scanner.next() {

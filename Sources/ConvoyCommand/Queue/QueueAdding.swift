@@ -41,7 +41,8 @@ struct QueueAdding: QueueWork {
         var jobs: [Job] = []
         while let item = await items.next() {
             try Self.check(
-                digest: item.digest, mirrors: item.mirrors, at: "\(list?.name ?? ""): \(item.url.redactedString)")
+                digest: item.digest, byteCount: item.byteCount, mirrors: item.mirrors,
+                at: "\(list?.name ?? ""): \(item.url.redactedString)")
             do throws(QueueError) { jobs.append(try job(for: item)) } catch { tell(error) }
             // Does not wait for more entries if the next line has not arrived, for example from a slow program.
             if jobs.count >= Self.portion || list?.hasLine == false { try await add(&jobs, to: queue) }
@@ -74,16 +75,18 @@ struct QueueAdding: QueueWork {
         _ outcome: ListParser.Outcome, at place: @autoclosure () -> String
     ) throws(QueueError) {
         guard case .entry(let entry) = outcome else { return }
-        try check(digest: entry.digest, mirrors: entry.mirrors, at: place())
+        try check(digest: entry.digest, byteCount: entry.byteCount, mirrors: entry.mirrors, at: place())
     }
 
-    /// Refuses an entry with a digest or mirrors, which a job does not have.
+    /// Refuses an entry with a digest, a size or mirrors, which a job does not have.
     private static func check(
-        digest: FileDigest?, mirrors: [URL], at place: @autoclosure () -> String
+        digest: FileDigest?, byteCount: Int64?, mirrors: [URL], at place: @autoclosure () -> String
     ) throws(QueueError) {
-        guard digest != nil || !mirrors.isEmpty else { return }
+        guard digest != nil || byteCount != nil || !mirrors.isEmpty else { return }
         let (action, advice) =
-            digest == nil ? ("use mirrors", "give each file one URL") : ("verify digests", "remove the digests")
+            digest != nil
+            ? ("verify digests", "remove the digests")
+            : mirrors.isEmpty ? ("verify sizes", "remove the sizes") : ("use mirrors", "give each file one URL")
         throw QueueError(
             .invalidJob,
             "\(place()): the queue cannot \(action): \(advice), or use convoy fetch -i instead of the queue")

@@ -35,6 +35,10 @@ import Testing
         ("http://127.0.0.1:9/a\nhttp://127.0.0.1:9/b\thttp://127.0.0.1:9/c\n", ":2", "use mirrors"),
         (long, ":1201", "use mirrors"),
         (metalink, "", "verify digests"),
+        (
+            "<metalink><file name=\"a\"><size>5</size><url>http://127.0.0.1:9/a</url></file></metalink>\n", "",
+            "verify sizes"
+        ),
     ])
     func aListWithDigestsOrMirrorsIsRefused(list: String, line: String, reason: String) async throws {
         try Data(list.utf8).write(to: directory.url.appending(path: "list"))

@@ -171,6 +171,38 @@ import Testing
         #expect(try directory.names(in: "target") == ["image.iso"])
     }
 
+    /// The file has five bytes.
+    @Test(arguments: [(5, []), (6, []), (4, []), (6, ["--segments=2"])])
+    func theSizeInAMetalinkIsChecked(size: Int, options: [String]) async throws {
+        let text =
+            "<metalink><file name=\"a.bin\"><size>\(size)</size><url>\(server.url("/a"))</url></file></metalink>"
+        let ending = try await run(text, ["--retries=0"] + options)
+        #expect(ending.status == (size == 5 ? 0 : 1))
+        #expect(try directory.names(in: "target") == (size == 5 ? ["a.bin"] : []))
+        if size != 5 { #expect(ending.errors.contains("has 5 bytes instead of \(size)"), "\(ending.errors)") }
+    }
+
+    @Test func aServerWhoseFileHasAnotherSizeIsFollowedByTheNext() async throws {
+        let bad = try TestServer()
+        bad.respond { _ in .body(Data("longer".utf8)) }
+        let urls = [bad.url("/a"), server.url("/a")].map { "<url>\($0)</url>" }.joined()
+        let ending = try await run(
+            "<metalink><file name=\"a.bin\"><size>5</size>\(urls)</file></metalink>", ["--retries=0"])
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(try String(contentsOf: target.appending(path: "a.bin"), encoding: .utf8) == "hello")
+    }
+
+    @Test func aMetalinkMayBeOneLongLine() async throws {
+        let files = (0..<1_000).map {
+            "<file name=\"\($0).bin\"><description>a long word</description><url>\(server.url("/a"))</url></file>"
+        }
+        let text = "<metalink>\(files.joined())</metalink>"
+        #expect(text.utf8.count > 64 << 10)
+        let ending = try await run(text)
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(try directory.names(in: "target").count == 1_000)
+    }
+
     @Test func objectsAreLines() async throws {
         let text = #"{"url": "\#(server.url("/a"))", "name": "b", "headers": {"X-Key": "v"}}"#
         #expect(try await run(text).status == 0)

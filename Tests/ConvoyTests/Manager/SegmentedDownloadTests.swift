@@ -44,6 +44,20 @@ import Testing
         try expectTarget()
     }
 
+    @Test(arguments: [4_999_999, 5_000_000, 5_000_001] as [Int64]) func aFileOfAnotherSizeIsDeleted(byteCount: Int64)
+        async throws
+    {
+        let server = StubServer { FileVersion(Self.content).answer($0) }
+        let download = server.manager().downloadInSegments(
+            .stub("file"), to: target, segments: 2, mirrors: [], verifying: nil, byteCount: byteCount,
+            existing: .overwrite)
+        let error = await error(of: download)
+        guard byteCount != 5_000_000 else { return try expectTarget() }
+        #expect(error?.code == .integrityFailed)
+        #expect(error?.message.contains("5000000 bytes instead of \(byteCount)") == true)
+        #expect(try directory.entries == [])
+    }
+
     /// `cancelAll()` also has an effect between two operations, when no operation is running.
     @Test func cancellingAllOfAManagerEndsIt() async throws {
         let server = StubServer { FileVersion(Self.content).answer($0) }

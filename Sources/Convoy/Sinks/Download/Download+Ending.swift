@@ -22,6 +22,12 @@ extension Download {
             throw RequestError(
                 .connectionLost, "the body ended after \(part.byteCount) of \(totalBytes) bytes")
         }
+        if let wanted = plan.byteCount, part.byteCount != wanted {
+            let byteCount = part.byteCount
+            try clear()
+            throw RequestError(
+                .integrityFailed, "the received file has \(byteCount) bytes instead of \(wanted); it was deleted")
+        }
         guard let expected else { return }
         try catchUp()
         guard let digest, digest.byteCount == part.byteCount else {

@@ -40,6 +40,8 @@ struct DownloadPlan: Sendable {
 
     var target: Target
     var digest: FileDigest?
+    /// The expected size of the file.
+    var byteCount: Int64?
     var existing = ExistingFile.overwrite
     /// The mode of the file, reduced by the process's umask.
     var permissions: mode_t = 0o666

@@ -85,7 +85,7 @@ extension Option {
         listOption(for: .fetch, "SHA256SUMS, Metalink, JSON lines or aria2's format; see convoy help lists"),
         listOption(
             for: .queue(.add),
-            "Metalink, JSON lines or aria2's format, without digests and mirrors; see convoy help lists"),
+            "Metalink, JSON lines or aria2's format, without digests, sizes and mirrors; see convoy help lists"),
         Option(
             "--base URL", .lists, for: [.fetch, .queue(.add)], "the URL of the directory of the listed files",
             detail: "the URL of the directory that contains the files of a list of names"

@@ -7,6 +7,8 @@ struct ListEntry: Equatable, Sendable {
     var url: URL
     var name: String?
     var digest: FileDigest?
+    /// The size of the file, from a Metalink.
+    var byteCount: Int64?
     var headerFields = HeaderFields()
     /// Further URLs of the same file.
     var mirrors: [URL] = []

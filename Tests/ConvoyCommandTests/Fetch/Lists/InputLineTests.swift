@@ -106,6 +106,24 @@ import Testing
         #expect(isText == [true, false, false, false, true])
     }
 
+    /// The first line that is neither blank nor a comment decides whether the input is XML.
+    @Test(arguments: [
+        ("", false), ("<a>\n", true), ("\u{FEFF}\t<a>\r\n", true), ("\n# <\n\n<a>\n", true), ("x\n<a>\n", false),
+        ("# comment\n", false),
+    ])
+    func linesOfXMLMayBeLonger(start: String, isXML: Bool) {
+        let long = [UInt8](repeating: 0x61, count: LineSplitter.limitBytes + 1)
+        let result = lines(Array(start.utf8) + long, blockBytes: 1_000)
+        let text = NumberedLine.Content.text(String(decoding: long, as: UTF8.self))
+        #expect(result.last?.content == (isXML ? text : .broken(reason: "it is longer than 65536 bytes")))
+    }
+
+    @Test func oneLineOfXMLHasALimit() {
+        let long = Array("<".utf8) + [UInt8](repeating: 0x61, count: LineSplitter.limitBytesOfXML)
+        let result = lines(long, blockBytes: 65_536)
+        #expect(result.map(\.content) == [.broken(reason: "it is longer than 16777216 bytes")])
+    }
+
     @Test func nothingHasNoLines() {
         #expect(lines([], blockBytes: 1) == [])
     }

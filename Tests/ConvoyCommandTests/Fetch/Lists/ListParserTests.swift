@@ -156,6 +156,7 @@ import Testing
         var image = ListEntry(
             url: try #require(URL(string: "https://c.example/a?x=1&y=2")), name: "a & b&lt;.iso",
             digest: .sha256(digits))
+        image.byteCount = 14_471_447
         image.mirrors = [try #require(URL(string: "https://b.example/a"))]
         #expect(all.first == .entry(image))
         guard all.count == 2, case .broken(nil, let reason, _) = all[1] else {
@@ -180,6 +181,16 @@ import Testing
             return parser.parse(NumberedLine(number: number + 1, content: content))
         }
         #expect(all + parser.finish() == [.broken(line: 2, reason: "it is not valid UTF-8")])
+    }
+
+    @Test(arguments: ["", "-1", "+1", "1.5", "99999999999999999999"])
+    func anInvalidSizeInAMetalinkIsReported(size: String) {
+        let file = "<file name='a'><size>\(size)</size><url>https://a.example/a</url></file>"
+        guard case .broken(nil, let reason, _)? = outcomes("<metalink>\(file)</metalink>").first else {
+            Issue.record("\(size) is a size")
+            return
+        }
+        #expect(reason == "the file \"a\" has an invalid size")
     }
 
     @Test func attributesAndReferencesOfXML() throws {
