@@ -4,8 +4,10 @@ import Foundation
 
 extension SendingOptions {
     /// Parses `VALUE`, `=VALUE`, `NAME=VALUE`, `@FILE` or `NAME@FILE`.
+    ///
+    /// As in curl, a text with an equals sign names no file.
     static func encodedParts(_ text: String) -> (name: Substring, value: Substring, file: String?) {
-        guard let mark = text.firstIndex(where: { "=@".contains($0) }) else { return ("", text[...], nil) }
+        guard let mark = text.firstIndex(of: "=") ?? text.firstIndex(of: "@") else { return ("", text[...], nil) }
         let value = text[text.index(after: mark)...]
         return (text[..<mark], value, text[mark] == "@" ? String(value) : nil)
     }

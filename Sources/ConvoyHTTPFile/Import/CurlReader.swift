@@ -81,6 +81,11 @@ struct CurlReader {
             imported.addField(field.name, field.value)
         }
         imported.completeBody()
+        for case .file(let body) in imported.request.body where body.dropsLineEnds {
+            let path = body.path.source.shown
+            imported.notes.append(
+                "curl sends \(path) without line ends and NUL bytes, but this request sends it unchanged")
+        }
         file.requests.append(imported)
     }
 

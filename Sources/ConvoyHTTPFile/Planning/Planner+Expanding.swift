@@ -143,7 +143,7 @@ extension Planner {
             return problem(
                 "the file \(path.shown) cannot be read: \(reason)", "its path is relative to the file of requests")
         }
-        guard reference.hasVariables else { return .file(path, reference.position) }
+        guard reference.hasVariables || reference.dropsLineEnds else { return .file(path, reference.position) }
         let bytes: [UInt8]
         do throws(Unreadable) { bytes = try surroundings.readFile(path) } catch {
             return problem(
@@ -151,7 +151,14 @@ extension Planner {
             )
         }
         guard let text = reference.encoding.text(of: bytes) else {
-            return problem("the file \(path.shown) is in another encoding", "write <@latin1 \(path), or < \(path)")
+            return problem(
+                "the file \(path.shown) is in another encoding",
+                reference.dropsLineEnds
+                    ? "write --data-binary @\(path)" : "write <@latin1 \(path), or < \(path)")
+        }
+        if reference.dropsLineEnds {
+            let kept = text.utf8.filter { ![0x0D, 0x0A, 0].contains($0) }
+            return .text(.plain(String(decoding: kept, as: UTF8.self)))
         }
         var template = Template()
         let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }

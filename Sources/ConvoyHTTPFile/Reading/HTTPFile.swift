@@ -98,6 +98,8 @@ package struct FileReference: Hashable, Sendable {
     package var hasVariables: Bool
     package var encoding: TextEncoding
     package var position: Position
+    /// Whether the body is the content without CR, LF and NUL, as curl sends the file of `-d`.
+    var dropsLineEnds = false
 }
 
 /// The character encoding of a file.

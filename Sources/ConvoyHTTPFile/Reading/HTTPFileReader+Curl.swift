@@ -138,9 +138,11 @@ extension HTTPFileReader {
             }
             command.givenFields.insert(name.lowercased())
             add(name, Word(text: text, position: value.position))
-        case .data(let isRaw): addData(value, isRaw: isRaw, after: "&", &command)
+        case .data: addData(value, dropsLineEnds: true, after: "&", &command)
+        case .rawData: addData(value, isRaw: true, after: "&", &command)
+        case .binaryData: addData(value, after: "&", &command)
         case .json:
-            addData(value, isRaw: false, after: "", &command)
+            addData(value, after: "", &command)
             for name in ["Content-Type", "Accept"] where request.field(name.lowercased()) == nil {
                 add(name, Word(text: "application/json", position: value.position))
             }
@@ -192,7 +194,7 @@ extension HTTPFileReader {
 
     /// Adds `name=content` with percent-encoded content, as curl does.
     private mutating func addEncoded(_ value: Word, _ command: inout Command) {
-        let name = value.text.prefix { $0 != "=" && $0 != "@" }
+        let name = value.text.prefix { $0 != (value.text.contains("=") ? "=" : "@") }
         let mark = value.text.dropFirst(name.count).first
         guard mark != "@" else {
             disableImported()
@@ -207,7 +209,10 @@ extension HTTPFileReader {
         request.fields.append(FileRequest.Field(name: name, value: template(value), position: value.position))
     }
 
-    private mutating func addData(_ value: Word, isRaw: Bool, after separator: String, _ command: inout Command) {
+    private mutating func addData(
+        _ value: Word, isRaw: Bool = false, dropsLineEnds: Bool = false, after separator: String,
+        _ command: inout Command
+    ) {
         if command.hasData, !separator.isEmpty { command.data.append(.text(Template(separator))) }
         command.hasData = true
         guard !isRaw, value.text.hasPrefix("@") else {
@@ -215,12 +220,17 @@ extension HTTPFileReader {
             if !text.parts.isEmpty { command.data.append(.text(text)) }
             return
         }
-        command.data.append(fileBody(value.text.dropFirst(), at: value.position))
+        command.data.append(
+            fileBody(value.text.dropFirst(), dropsLineEnds: dropsLineEnds, at: value.position))
     }
 
-    private mutating func fileBody(_ path: some StringProtocol, at position: Position) -> BodyPart {
+    private mutating func fileBody(
+        _ path: some StringProtocol, dropsLineEnds: Bool = false, at position: Position
+    ) -> BodyPart {
         let path = template(Word(text: String(path), position: position))
-        return .file(FileReference(path: path, hasVariables: false, encoding: .utf8, position: position))
+        return .file(
+            FileReference(
+                path: path, hasVariables: false, encoding: .utf8, position: position, dropsLineEnds: dropsLineEnds))
     }
 
     private mutating func formPart(_ part: FormPart, at position: Position) -> FormParts.Part {

@@ -5,7 +5,11 @@ extension HTTPFileReader {
     enum CurlOption {
         case method
         case field
-        case data(isRaw: Bool)
+        case data
+        /// Data whose at sign names no file.
+        case rawData
+        /// Data whose file is sent unchanged.
+        case binaryData
         case json
         case form(isLiteral: Bool)
         case head
@@ -30,8 +34,8 @@ extension HTTPFileReader {
 
     static let curlOptions: [String: CurlOption] = {
         let table: [(names: String, option: CurlOption)] = [
-            ("-X --request", .method), ("-H --header", .field), ("--data-raw", .data(isRaw: true)),
-            ("-d --data --data-ascii --data-binary", .data(isRaw: false)), ("--json", .json),
+            ("-X --request", .method), ("-H --header", .field), ("--data-raw", .rawData),
+            ("-d --data --data-ascii", .data), ("--data-binary", .binaryData), ("--json", .json),
             ("-F --form", .form(isLiteral: false)),
             ("--form-string", .form(isLiteral: true)),
             ("-I --head", .head), ("-G --get", .get), ("-u --user", .user), ("-b --cookie", .cookie),

@@ -123,9 +123,14 @@ struct ShellWords {
             case "n": text.append("\n")
             case "r": text.append("\r")
             case "t": text.append("\t")
-            case "a", "b", "e", "f", "v":
-                let values: [Character: Unicode.Scalar] = ["a": "\u{7}", "b": "\u{8}", "e": "\u{1B}", "f": "\u{C}"]
+            case "a", "b", "e", "E", "f", "v":
+                let values: [Character: Unicode.Scalar] = [
+                    "a": "\u{7}", "b": "\u{8}", "e": "\u{1B}", "E": "\u{1B}", "f": "\u{C}",
+                ]
                 text.unicodeScalars.append(values[escaped] ?? "\u{B}")
+            case _ where escaped.octalValue != nil:
+                column -= 1
+                text += readOctets()
             case "u": text.unicodeScalars.append(readUnit())
             case "U": appendScalar(digits(8), &text)
             case "x": appendScalar(digits(2), &text)
@@ -133,6 +138,25 @@ struct ShellWords {
             }
         }
         return false
+    }
+
+    /// The text of consecutive octal escapes, each of which is a byte.
+    ///
+    /// The next character is the first digit. Bytes that are not UTF-8 are code points of Latin-1, as after `\x`.
+    private mutating func readOctets() -> String {
+        var bytes: [UInt8] = []
+        while true {
+            var (value, count) = (0, 0)
+            while count < 3, column < characters.count, let digit = characters[column].octalValue {
+                (value, count, column) = (value * 8 + digit, count + 1, column + 1)
+            }
+            bytes.append(UInt8(truncatingIfNeeded: value))
+            guard column + 1 < characters.count, characters[column] == "\\", characters[column + 1].octalValue != nil
+            else { break }
+            column += 1
+        }
+        return String(validating: bytes, as: UTF8.self)
+            ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }
 
     /// The value of at most this many hexadecimal digits.
@@ -165,4 +189,9 @@ struct ShellWords {
         column = start
         return "\u{FFFD}"
     }
+}
+
+extension Character {
+    /// The value of an octal digit.
+    fileprivate var octalValue: Int? { ("0"..."7").contains(self) ? wholeNumberValue : nil }
 }

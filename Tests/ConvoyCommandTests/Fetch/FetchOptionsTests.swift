@@ -47,6 +47,19 @@ import Testing
         #expect(options.headerFields.values(of: "a") == ["b", "c:d"])
     }
 
+    /// As in curl, an equals sign anywhere decides that the text names no file.
+    @Test(arguments: [
+        ("a b", "a+b"), ("=a@b", "a%40b"), ("n=a@b", "n=a%40b"), ("a@b=c d", "a@b=c+d"), ("@b=c", "@b=c"),
+    ])
+    func theEncodedTextHasTheMeaningOfCurl(text: String, sent: String) throws {
+        let options = try #require(try FetchOptions(parsing: ["--data-urlencode", text, "http://a/"]))
+        guard case .fields(let data)? = options.sending.body else {
+            Issue.record("there are no fields")
+            return
+        }
+        #expect(String(decoding: data, as: UTF8.self) == sent)
+    }
+
     @Test func helpStartsNoRun() throws {
         #expect(try FetchOptions(parsing: ["--help"]) == nil)
     }

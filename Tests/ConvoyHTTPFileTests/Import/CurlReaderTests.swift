@@ -63,6 +63,8 @@ import Testing
         (#"-H "X: a\$b" -d """#, "POST", "x=a$b", ""), (#"-H "X: 1" -d """#, "POST", "x=1", ""),
         ("-b a=1 -b b=2", "GET", "cookie=a=1; b=2", ""), ("-H 'X;'", "GET", "x=", ""),
         (#"-d'{"name":""}'"#, "POST", "", #"{"name":""}"#), (#"--data=$'{"a":""}'"#, "POST", "", #"{"a":""}"#),
+        (#"-d $'\041\303\251\1018\0\E'"#, "POST", "", "!éA8\0\u{1B}"), (#"-d $'\351\7'"#, "POST", "", "é\u{7}"),
+        ("--data-urlencode 'a@b=c d'", "POST", "", "a@b=c%20d"),
         ("-H 'X:' -H 'X: 1'", "GET", "x=1", ""), ("-A '' -H 'User-Agent: x'", "GET", "user-agent=x", ""),
         ("-d a -H 'Content-Type:'", "POST", "content-type=nil", "a"), ("-A ''", "GET", "user-agent=nil", ""),
     ])
@@ -106,6 +108,20 @@ import Testing
                 + head("\"f\"; filename=\"g\"\r\nContent-Type: text/csv\r\n\r\n|\r\n") + head("\"t\"\r\n\r\n|\r\n")
                 + head("\"l\"\r\n\r\n@x;type=y\r\n")
                 + head("\"n%22%0D%0AX-I: 1\"\r\n\r\n--convoy-parts-of-a-form\r\n") + "--\(boundary)--")
+    }
+
+    /// curl drops the line ends and NUL bytes of a file after `-d`, which a file of requests cannot express.
+    @Test(arguments: [
+        ("-d @f", true), ("--data @f", true), ("--data-ascii @f", true), ("--data-binary @f", false),
+        ("--json @f", false), ("-T f", false), ("-d f", false),
+    ])
+    func aBodyThatCurlChangesHasANote(arguments: String, hasNote: Bool) throws {
+        let imported = try Imported("curl https://a.com/x " + arguments)
+        let request = try #require(imported.file.requests.first)
+        #expect(!request.request.isDisabled)
+        #expect(request.notes.map { $0.contains("without line ends") } == (hasNote ? [true] : []))
+        #expect(request.notes.allSatisfy { !$0.hasPrefix("omitted") })
+        #expect(try imported.built(files: ["f": ""]).count == 1)
     }
 
     /// A command whose body is lost would be sent with another meaning.

@@ -40,6 +40,15 @@ import Testing
         #expect(request.bodyText == body)
     }
 
+    @Test(arguments: [
+        ("-d", "a=bc"), ("--data", "a=bc"), ("--data-ascii", "a=bc"), ("--data-binary", nil), ("--json", nil),
+    ])
+    func theFileOfDataIsReadAsByCurl(option: String, body: String?) throws {
+        let files = surroundings(files: ["f.txt": "a=\r\nb\0c\n"])
+        let request = try #require(built("curl https://a/ \(option) @f.txt", files).first)
+        #expect(body.map { request.bodyText == $0 } ?? (request.body == [.file("f.txt")]))
+    }
+
     @Test func userCookieAndFormBecomeFieldsAndParts() throws {
         let files = surroundings(files: ["a.txt": "x"])
         let request = try #require(
