@@ -9,18 +9,24 @@ enum NewerThan: Sendable, Equatable {
 
     /// Parses the name of an existing file, or a date in the formats of HTTP, ISO 8601 and date(1).
     ///
-    /// Other text with a digit and with a space, colon or comma is an error. All other text is the name of a file,
-    /// which need not exist yet.
+    /// Other text with a digit and with a space, colon or comma is an error, and so are three numbers, such as
+    /// `31.1.2026`. All other text is the name of a file, which need not exist yet.
     init(_ text: String) throws(UsageError) {
         if access(text, F_OK) == 0 {
             self = .file(text)
         } else if let date = Self.date(text) {
             self = .date(date)
-        } else if text.contains(where: { $0.isNumber }), text.contains(where: { " :,".contains($0) }) {
+        } else if Self.isLikeDate(text) {
             throw OptionValues.refusal(text, "a file, or a date such as 2026-01-31 or 'Sat, 31 Jan 2026 12:00:00 GMT'")
         } else {
             self = .file(text)
         }
+    }
+
+    private static func isLikeDate(_ text: String) -> Bool {
+        let hasMark = text.contains { " :,".contains($0) }
+        return hasMark && text.contains(where: \.isNumber)
+            || text.wholeMatch(of: #/\d+[-.\/]\d+[-.\/]\d+/#) != nil
     }
 
     /// The value of `If-Modified-Since`.
