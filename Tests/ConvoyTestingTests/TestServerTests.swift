@@ -28,6 +28,20 @@ import Testing
         #expect(server.queuedReplyCount == 0)
     }
 
+    @Test func aRouteWithAQueryAnswersOnlyThatQuery() throws {
+        let server = try TestServer()
+        server.route("/a") { _ in .status(200, body: "any") }
+        server.route("/a?page=2") { _ in .status(200, body: "second") }
+        server.route("/b?") { _ in .status(200, body: "empty") }
+        let client = try RawClient(server)
+        var bodies: [String] = []
+        for target in ["/a", "/a?page=2", "/a?page=3", "http://127.0.0.1/a?page=2", "/b?", "/b", "/b?c"] {
+            client.get(target)
+            bodies.append(String(decoding: try client.readResponse().body, as: UTF8.self))
+        }
+        #expect(bodies == ["any", "second", "any", "second", "empty", "", ""])
+    }
+
     @Test func unknownPathGets404() throws {
         let server = try TestServer()
         let client = try RawClient(server)

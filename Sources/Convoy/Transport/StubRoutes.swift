@@ -10,8 +10,10 @@ struct StubPattern: Sendable, CustomStringConvertible {
     func matches(_ request: PreparedRequest) -> Bool {
         if let method, method != request.method { return false }
         if let host, request.url.host()?.lowercased() != host.lowercased() { return false }
+        let parts = self.path.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        if parts.count == 2, request.url.query(percentEncoded: true) != String(parts[1]) { return false }
         let path = request.url.path(percentEncoded: true)
-        return Self.matches(self.path.split(separator: "/")[...], path.split(separator: "/")[...])
+        return Self.matches(parts[0].split(separator: "/")[...], path.split(separator: "/")[...])
     }
 
     /// Compares the components of two paths.
@@ -110,8 +112,8 @@ extension StubTransport {
     /// - Parameters:
     ///   - method: the method, case-sensitive.
     ///   - host: the host name without the port, case-insensitive; nil, the default, for every host.
-    ///   - path: the path as sent, with percent escapes and without the query. `*` matches one component, `**` at the
-    ///     end any number of them, including none.
+    ///   - path: the path as sent, with percent escapes. `*` matches one component, `**` at the end any number of them,
+    ///     including none. After a `?` the query as sent follows; without a `?` every query matches, and none.
     ///   - replies: the replies; none means ``StubReply/never``.
     /// - Thread: any.
     public func route(_ method: HTTPMethod, host: String? = nil, _ path: String, replies: StubReply...) {

@@ -40,9 +40,12 @@ final class ServerCore: Sendable {
 
     func plan(for request: RecordedRequest) -> Plan {
         let path = request.path
+        let pathAndQuery = request.query.map { "\(path)?\($0)" } ?? path
         return state.withLock { state in
             if let reply = state.queue.popFirst() { return .reply(reply) }
-            if let route = state.routes[path] ?? state.fallback { return .handler(route.handler, route.moment) }
+            if let route = state.routes[pathAndQuery] ?? state.routes[path] ?? state.fallback {
+                return .handler(route.handler, route.moment)
+            }
             return .reply(.status(404))
         }
     }

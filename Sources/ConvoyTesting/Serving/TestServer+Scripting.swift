@@ -26,7 +26,8 @@ extension TestServer {
     /// A later call for the same path replaces the handler.
     ///
     /// - Parameters:
-    ///   - path: the path as sent, without a query and with percent escapes.
+    ///   - path: the path as sent, with percent escapes. A path with a query answers requests with exactly that query,
+    ///     and is preferred to the path without one, which answers all others.
     ///   - moment: when the handler runs; by default after the complete request was read.
     ///   - handler: called for each request on the thread of its connection, without a lock.
     /// - Thread: any.

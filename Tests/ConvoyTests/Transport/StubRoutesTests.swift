@@ -24,6 +24,8 @@ import Testing
         ("/a/*/c", "/a/b/c", true), ("/a/*/c", "/a/b/d", false), ("/a/**", "/a", true), ("/a/**", "/a/b/c", true),
         ("/a/**", "/b", false), ("/a/**", "/", false), ("**", "/", true), ("**", "/a/b", true), ("/*/**", "/", false),
         ("/a%2Fb", "/a%2Fb", true), ("/a/b", "/a%2Fb", false), ("/a", "/a?q=1", true),
+        ("/a?q=1", "/a?q=1", true), ("/a?q=1", "/a?q=2", false), ("/a?q=1", "/a", false), ("/a?", "/a", false),
+        ("/*?q=b/c", "/a?q=b/c", true), ("?q=1", "/?q=1", true), ("/a?q=%20", "/a?q=%20", true),
     ])
     func pathsAreComparedByTheirComponents(pattern: String, path: String, matches: Bool) async {
         stub.route(pattern, replies: .status(201))
