@@ -80,8 +80,8 @@ struct ImportCommand {
         }
         let secrets = file.variables.filter(\.isSecret).map(\.name)
         if !secrets.isEmpty {
-            let names = secrets.joined(separator: ", ")
-            lines.append("secret values were left out; the file uses these variables instead: \(names)")
+            let start = "secret values were left out; the file uses these variables instead:"
+            lines += secrets.count == 1 ? ["\(start) \(secrets[0])"] : [start] + secrets.map { "  \($0)" }
         }
         let unset = file.unsetVariables
         if !unset.isEmpty {

@@ -53,6 +53,17 @@ import Testing
         #expect(ending.errors.contains("1 request imported from -"))
     }
 
+    @Test func severalSecretsAreListedOnePerLine() async throws {
+        let directory = try TemporaryDirectory()
+        let document = directory.url.appending(path: "a.txt")
+        try Data("curl http://a/ -H 'X-Api-Key: one-secret' -H 'X-Token: two-secrets'\n".utf8).write(to: document)
+        let ending = try await convoy("import", document.path)
+        #expect(ending.status == 0)
+        let lines = ending.errors.split(separator: "\n").map(String.init)
+        let start = try #require(lines.firstIndex { $0.hasSuffix("the file uses these variables instead:") })
+        #expect(lines[(start + 1)...].prefix(2) == ["convoy:   x_api_key", "convoy:   x_token"], "\(ending.errors)")
+    }
+
     @Test func binaryBodiesAreWrittenBesideTheFile() async throws {
         let directory = try TemporaryDirectory()
         let document = directory.url.appending(path: "a.har")
