@@ -37,6 +37,14 @@ final class SQLiteWorker: @unchecked Sendable {
         bodies = SQLiteBodies(in: places.bodies, owner: owners.name)
         open = connection
         connection.watchPlace()
+        do throws(QueueError) { try start(connection, boot: boot) } catch {
+            // The owner has no row yet, so no other process needs its lock file.
+            owners.close()
+            throw error
+        }
+    }
+
+    private func start(_ connection: SQLiteConnection, boot: String) throws(QueueError) {
         let isNewBoot = try connection.transaction { () throws(QueueError) in
             try time.anchor(in: connection, boot: boot)
         }

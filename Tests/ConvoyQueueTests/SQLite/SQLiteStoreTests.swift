@@ -222,6 +222,16 @@ import Testing
         try second.close()
     }
 
+    @Test func aStoreThatCannotBeOpenedLeavesNoLockFile() async throws {
+        let first = try SQLiteStore(at: place.file)
+        await first.close()
+        try sql("DROP TABLE owner", at: place.file)
+        let error = await failure { _ = try SQLiteStore(at: place.file) }
+        #expect(error != nil)
+        let names = try FileManager.default.contentsOfDirectory(atPath: place.file.path + "-convoy/owners")
+        #expect(!names.contains { $0.hasPrefix("owner-") }, "\(names)")
+    }
+
     // MARK: Restarts of the system, and order
 
     @Test func theStoresTimeContinuesAfterAReboot() async throws {
