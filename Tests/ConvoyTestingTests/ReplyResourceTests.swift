@@ -79,6 +79,11 @@ import Testing
         #expect(response.body[999_999] == Reply.patternByte(at: 999_999))
     }
 
+    @Test func negativeOffsetsOfThePatternAreIgnored() {
+        #expect(Reply.pattern(range: -5..<3) == Reply.pattern(range: 0..<3))
+        #expect(Reply.pattern(range: -5 ..< -2).isEmpty)
+    }
+
     @Test func patternDoesNotDependOnWhereItIsCut() {
         let whole = Reply.pattern(range: 0..<100)
         for cut in [1, 7, 8, 9, 63, 99] as [Int64] {

@@ -57,6 +57,15 @@ import Testing
         #expect(await batch.results.map(\.code) == [.managerShutDown])
     }
 
+    @Test func aSequenceOfAManagerThatWasShutDownFinishes() async {
+        let manager = StubServer().manager()
+        manager.shutDown()
+        let batch = manager.batch(AnySequence((0..<3).map { Request<Data>.stub("\($0)") }))
+        let codes = await batch.results.map(\.code)
+        #expect(!codes.isEmpty && codes.allSatisfy { $0 == .managerShutDown })
+        await manager.batch(AnySequence([Request<Data>]())).finished()
+    }
+
     @Test func anEmptyBatchIsComplete() async {
         let batch = StubServer().manager().batch([Request<Data>]())
         await batch.finished()

@@ -54,6 +54,33 @@ import Testing
         await manager.drain()
     }
 
+    @Test func requestsThatDifferOnlyInASharedRateLimitAreSentSeparately() async {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let limited = Request.stub("a").maxBytesPerSecond(9).coalesced()
+        for request in [limited, limited.sharingRateLimit(on: SystemClock.shared), limited] { manager.enqueue(request) }
+        await server.exchanges.wait(count: 2)
+        manager.cancelAll()
+        await manager.drain()
+        #expect(server.exchanges.count == 2)
+    }
+
+    @Test func progressAfterTheOutcomeIsIgnored() async {
+        let server = StubServer.held()
+        let manager = server.manager()
+        let operation = manager.enqueue(request())
+        await server.exchanges.wait()
+        let log = EventLog<TransferProgress>()
+        operation.onProgress { log.record($0) }
+        operation.cancel()
+        await manager.drain()
+        var progress = TransferProgress()
+        progress.download.completedBytes = 60
+        operation.carry(progress)
+        #expect(operation.progress == TransferProgress())
+        #expect(log.events.isEmpty)
+    }
+
     @Test func theDeadlineOfTheManagerEndsNoSharedTransfer() async throws {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(clock: clock) { $0.deadline = .seconds(1) }
