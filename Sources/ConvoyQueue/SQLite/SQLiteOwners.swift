@@ -96,7 +96,11 @@ final class SQLiteOwners {
         return fstat(descriptor, &own) == 0 && stat(path, &named) == 0 && own.st_ino == named.st_ino
     }
 
+    /// Closes a file and releases its lock.
+    ///
+    /// A forked child that has not called `exec` yet shares the descriptor, so closing alone would not release the lock.
     private static func closeFile(_ descriptor: Int32) {
+        flock(descriptor, LOCK_UN)
         #if canImport(Darwin)
             Darwin.close(descriptor)
         #else

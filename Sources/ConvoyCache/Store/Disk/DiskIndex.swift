@@ -82,8 +82,13 @@ struct CacheDirectory: Sendable {
     func locked<Value>(_ work: () throws(DatabaseError) -> Value) throws(DatabaseError) -> Value {
         let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW
         let descriptor = Foundation.open(path + "/convoy-cache.lock", flags, 0o600)
-        // Closing the descriptor releases the lock.
-        defer { if descriptor >= 0 { close(descriptor) } }
+        defer {
+            if descriptor >= 0 {
+                // A forked child that has not called `exec` yet shares the descriptor, and so the lock.
+                flock(descriptor, LOCK_UN)
+                close(descriptor)
+            }
+        }
         if descriptor >= 0, !takeLock(descriptor) { throw DatabaseError(code: DatabaseError.busy) }
         return try work()
     }
