@@ -36,7 +36,8 @@ extension AnyRequestOperation {
         let round = cycle + cycle.prefix(1)
         var names = round.prefix(8).map(\.label)
         if round.count > 8 { names.append("\(round.count - 9) more, and finally for \(names[0])") }
-        return "\(label) would wait for itself: \(names.joined(separator: " waits for "))"
+        let links = names.dropFirst().joined(separator: ", which waits for ")
+        return "\(label) would wait for itself: \(names[0]) waits for \(links)"
     }
 
     /// Adds a dependency that is not a request: Foundation starts a bridge after it, which notifies the graph.

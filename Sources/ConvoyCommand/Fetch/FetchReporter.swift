@@ -60,7 +60,7 @@ final class FetchReporter: Sendable {
     /// The entry counts as a failure.
     func isDefective(_ defect: FetchItems.Defect) {
         requests.inTurn {
-            summary.withLock { $0.countFailure(defect.code) }
+            summary.withLock { $0.countFailure(defect.code, "\(defect.place): \(defect.reason)") }
             report.isDefective(defect)
             setup?.records.isDefective(defect)
             setup?.report?.withLock { $0.add(EventLine(defect)) }

@@ -43,16 +43,16 @@ struct FetchSummary: Sendable, Equatable {
             if isStopping, outcome.isCancelled {
                 cancelledCount += 1
             } else {
-                countFailure(error.code.rawValue)
-                if firstFailures.count < Self.firstFailureCount {
-                    firstFailures.append("\(outcome.item.url.redactedString): \(outcome.cause ?? "")")
-                }
+                countFailure(error.code.rawValue, "\(outcome.item.url.redactedString): \(outcome.cause ?? "")")
             }
         }
         if let part = outcome.keptBytes { kept.add(part) }
     }
 
-    mutating func countFailure(_ code: String) { failures[code, default: 0] += 1 }
+    mutating func countFailure(_ code: String, _ line: String? = nil) {
+        failures[code, default: 0] += 1
+        if let line, firstFailures.count < Self.firstFailureCount { firstFailures.append(line) }
+    }
 
     /// The progress of a run, from its counts of requests and the bytes of its files.
     func progress(_ counts: RunProgress, _ running: [RunningTransfer]) -> RunProgress {

@@ -89,6 +89,7 @@ struct ImportCommand {
                 "variables without a value: \(unset.joined(separator: ", ")); set them with convoy run --variable NAME=VALUE"
             )
         }
-        return lines + ["\(Figures.count(file.requests.count, "request")) imported from \(options.file)"]
+        let source = options.file == "-" ? "standard input" : options.file
+        return lines + ["\(Figures.count(file.requests.count, "request")) imported from \(source)"]
     }
 }

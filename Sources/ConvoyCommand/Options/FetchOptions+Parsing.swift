@@ -12,7 +12,7 @@ extension FetchOptions {
         let operands = parsed.operands
         var matches: [[URLGlob.Match]] = []
         for (index, operand) in operands.enumerated() {
-            do throws(UsageError) { matches.append(try add(operand)) } catch {
+            do throws(UsageError) { matches.append(try add(operand.trimmed)) } catch {
                 // A text with an at sign may contain a password.
                 let text = operand.contains("@") || operand.isEmpty ? "" : " \(operand.debugDescription)"
                 throw UsageError("URL \(index + 1)\(text)\(error.message)")
@@ -29,9 +29,12 @@ extension FetchOptions {
     /// - Returns: the URLs of the operand, each with the values of its patterns.
     private mutating func add(_ operand: String) throws(UsageError) -> [URLGlob.Match] {
         if !operand.contains("://"), operand != "-", access(operand, F_OK) == 0 {
+            let advice =
+                Self.isDirectory(operand)
+                ? "a directory of that name exists; to save files in it write -P \(operand)"
+                : "a file of that name exists; to read URLs from it write -i \(operand)"
             throw UsageError(
-                ": a file of that name exists; to read URLs from it write -i \(operand), to fetch from a "
-                    + "host of that name https://\(operand)\(hint(for: operand))")
+                ": \(advice), to fetch from a host of that name https://\(operand)\(hint(for: operand))")
         }
         let matches: [URLGlob.Match]
         do throws(UsageError) {

@@ -60,13 +60,24 @@ extension FetchOptions {
     /// Sets the file of the only URL, or the directory of all files.
     private mutating func placeOne(_ output: String, isOnlyURL: Bool) throws(UsageError) {
         let path = output.hasPrefix("/") || directory == "." ? output : directory + "/" + output
-        guard isOnlyURL, !Self.isDirectory(path), !path.hasSuffix("/") else { return setDirectory(path) }
+        guard isOnlyURL else { return try setDirectory(ofSeveral: path) }
+        guard !Self.isDirectory(path), !path.hasSuffix("/") else { return setDirectory(path) }
         let target = FileType.target(ofLink: path)
         let slash = target.lastIndex(of: "/")
         let name = slash.map { String(target[target.index(after: $0)...]) } ?? target
         try Self.check(name)
         outputNames = [name]
         if let slash { setDirectory(slash == target.startIndex ? "/" : String(target[..<slash])) }
+    }
+
+    /// Sets the directory of several files, which a single `-o` names.
+    private mutating func setDirectory(ofSeveral path: String) throws(UsageError) {
+        guard makesDirectories || path.hasSuffix("/") || FileType.of(path) != nil else {
+            throw UsageError(
+                "-o \(path) is not a directory, and is one name for several URLs; write -o once for each URL, or make the "
+                    + "directory: mkdir -p \(path)")
+        }
+        setDirectory(path)
     }
 
     /// Sets a file for each URL.
@@ -79,7 +90,7 @@ extension FetchOptions {
                 "several -o name the URLs of a command line; write the names of a list into its second column")
         }
         if case .file(let path)? = outputs.first, outputs.count == 1, matches.count > 1 || Self.isDirectory(path) {
-            return setDirectory(path)
+            return try setDirectory(ofSeveral: path)
         }
         for (index, operand) in matches.enumerated() {
             guard index < outputs.count, case .file(let template) = outputs[index] else {

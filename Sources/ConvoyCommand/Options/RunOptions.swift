@@ -70,6 +70,9 @@ extension RunOptions {
             throw UsageError("a file is missing; write convoy run FILE.http")
         }
         self.file = file
+        if each == nil, [".csv", ".tsv", ".jsonl"].contains(where: file.lowercased().hasSuffix) {
+            throw UsageError("\(file) has rows instead of requests; write convoy run FILE.http --each \(file)")
+        }
         try parsed.checkFiles([NamedFile(name: "the .http file", path: file, use: .input)])
         wishes.names = Array(parsed.operands.dropFirst())
         if wishes.isSerial, wishes.mixesUnsafe { throw .exclusion("--serial", "--parallel-unsafe") }

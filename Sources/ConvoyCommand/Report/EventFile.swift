@@ -9,7 +9,10 @@ enum EventFile {
     /// Adds the events of a file to a report.
     ///
     /// Unreadable lines are mentioned in the report's remarks and skipped.
-    static func read(_ data: Data, name: String, into report: inout Report) {
+    ///
+    /// - Returns: whether the file contains events.
+    @discardableResult
+    static func read(_ data: Data, name: String, into report: inout Report) -> Bool {
         report.begin(name)
         var (number, eventCount, broken) = (0, 0, [Int]())
         data.withUnsafeBytes { bytes in
@@ -33,9 +36,13 @@ enum EventFile {
             }
         }
         if let first = broken.first {
-            let others = broken.count > 1 ? ", and \(broken.count - 1) more" : ""
-            report.note("\(name): line \(first)\(others) is not an event of --json, and was skipped")
+            report.note(
+                broken.count == 1
+                    ? "\(name): line \(first) is not an event of --json, and was skipped"
+                    : "\(name): \(broken.count) lines, the first of them line \(first), are not events of --json, and were "
+                        + "skipped")
         }
         if eventCount == 0 { report.note("\(name) contains no events; write them with convoy run --json") }
+        return eventCount > 0
     }
 }

@@ -7,14 +7,19 @@ struct ReportCommand {
 
     /// Prints the statistics and writes the page.
     ///
+    /// A report without events fails, and its page is not written.
+    ///
     /// - Throws: if a file cannot be read. The page was not written then.
     func run() throws(UsageError) -> ExitStatus {
         let console = Console(allowsLive: false)
-        var reports: [Report] = []
+        var (reports, lacksEvents): ([Report], Bool) = ([], false)
         for files in options.compares ? options.files.map({ [$0] }) : [options.files] {
-            reports.append(try read(files))
+            let (report, hasEvents) = try read(files)
+            reports.append(report)
+            lacksEvents = lacksEvents || !hasEvents
         }
         for remark in reports.flatMap(\.remarks) { console.printError("convoy: \(remark)") }
+        guard !lacksEvents else { return console.status(after: .failure) }
         var status = ExitStatus.success
         if let page = options.page, let problem = OutputFile.write(Data(ReportPage.text(reports).utf8), to: page) {
             console.printError("convoy: \(problem)")
@@ -24,13 +29,13 @@ struct ReportCommand {
         return console.status(after: status)
     }
 
-    private func read(_ files: [String]) throws(UsageError) -> Report {
-        var report = Report(title: options.commandLine, readsStarts: true)
+    private func read(_ files: [String]) throws(UsageError) -> (report: Report, hasEvents: Bool) {
+        var (report, hasEvents) = (Report(title: options.commandLine, readsStarts: true), false)
         for file in files {
             let data = try OptionValues.content(of: file)
-            EventFile.read(data, name: file == "-" ? "standard input" : file, into: &report)
+            if EventFile.read(data, name: file == "-" ? "standard input" : file, into: &report) { hasEvents = true }
         }
-        return report.closed()
+        return (report.closed(), hasEvents)
     }
 
     private func lines(_ reports: [Report]) -> [String] {

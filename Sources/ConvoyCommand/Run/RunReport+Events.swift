@@ -1,6 +1,7 @@
 // The outcome of a request as an event and as text.
 import Convoy
 import ConvoyHTTPFile
+import Foundation
 
 extension RunReport {
     /// Why a request has failed; nil after a success.
@@ -65,9 +66,23 @@ extension RunReport {
         let figures =
             "\(Figures.bytes(response.transfer.download.completedBytes)) in "
             + Figures.time(response.timings.executed ?? .zero) + (response.attempts.cacheOutcome?.words ?? "")
+            + tries(response.attempts)
         var line = "\(response.statusCode)  \(what)  \(figures)"
-        if case .file(let file) = response.value.body { line += "  saved \(file.lastPathComponent)" }
+        if case .file(let file) = response.value.body { line += "  saved \(name(of: file))" }
         return line
+    }
+
+    /// The file by its path in the output directory.
+    private func name(of file: URL) -> String {
+        let place = run.outputDirectory.path(percentEncoded: false)
+        let directory = place.hasSuffix("/") ? place : place + "/"
+        let path = file.path(percentEncoded: false)
+        return path.hasPrefix(directory) ? String(path.dropFirst(directory.count)) : path
+    }
+
+    /// The number of attempts as text, if a request was repeated.
+    func tries(_ attempts: [AttemptRecord]) -> String {
+        attempts.triedCount > 1 ? " (\(attempts.triedCount) attempts)" : ""
     }
 
     /// The message of an error, with the start of the response body, without the secrets that the request sent.

@@ -123,7 +123,9 @@ final class RunReport: Sendable {
         if run.options.junit != nil { addCase(turn, outcome, failure) }
         if let failure, !failure.isCancelled, !isJSON {
             let position = run.plan.requests[turn.place].request.position
-            run.console.printError("convoy: \(run.options.file):\(position.line): \(label(turn)): \(failure.line)")
+            run.console.printError(
+                "convoy: \(run.options.file):\(position.line): \(label(turn)): \(failure.line)"
+                    + tries(outcome.attempts()))
         }
         if printsLines { say(turn, outcome, hasFailed: failure != nil) }
         if let printer { run.console.noteOutputProblem(printer.show(run.plan.requests[turn.place], outcome)) }

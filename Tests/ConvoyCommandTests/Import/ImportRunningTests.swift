@@ -50,7 +50,7 @@ import Testing
         let ending = try await ConvoyProcess(["import", "-"], input: input).ended()
         #expect(ending.status == 0)
         #expect(ending.output.contains("@body = \\tx\u{1B}[31m\n"))
-        #expect(ending.errors.contains("1 request imported from -"))
+        #expect(ending.errors.contains("1 request imported from standard input"))
     }
 
     @Test func severalSecretsAreListedOnePerLine() async throws {

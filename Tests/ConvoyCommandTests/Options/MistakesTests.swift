@@ -118,6 +118,29 @@ import Testing
         try Data().write(to: URL(filePath: path))
         let error = #expect(throws: UsageError.self) { _ = try FetchOptions(parsing: [path]) }
         #expect(error?.message.contains("write -i \(path)") == true)
+        let other = #expect(throws: UsageError.self) { _ = try FetchOptions(parsing: [directory.url.path]) }
+        #expect(other?.message.contains("write -P \(directory.url.path)") == true)
+    }
+
+    @Test func aFileOfRowsInPlaceOfRequestsGetsAHint() {
+        let error = #expect(throws: UsageError.self) { _ = try RunOptions(parsing: ["rows.csv", "api.http"]) }
+        #expect(error?.message == "rows.csv has rows instead of requests; write convoy run FILE.http --each rows.csv")
+    }
+
+    @Test(arguments: [["-i", "list"], ["http://a/1", "http://a/2"]])
+    func oneNameForSeveralFilesIsNoDirectory(sources: [String]) throws {
+        let temporary = try TemporaryDirectory()
+        let directory = temporary.url.path
+        let name = directory + "/none"
+        let error = #expect(throws: UsageError.self) { _ = try FetchOptions(parsing: ["-o", name] + sources) }
+        #expect(error?.message.contains("-o \(name) is not a directory, and is one name for several URLs") == true)
+        for options in [["-o", directory], ["-o", name + "/"], ["--create-dirs", "-o", name]] {
+            #expect(throws: Never.self) { _ = try FetchOptions(parsing: options + sources) }
+        }
+    }
+
+    @Test func whiteSpaceAroundAURLIsNoPartOfIt() throws {
+        #expect(try FetchOptions(parsing: [" http://a/b\n"])?.urls.map(\.absoluteString) == ["http://a/b"])
     }
 
     @Test func passwordsAreNotRepeated() {

@@ -46,6 +46,14 @@ import Testing
         GET BASE/checked
         """
 
+    @Test func aReportWithoutEventsFails() async throws {
+        try Data("name,ms\n".utf8).write(to: URL(filePath: path("rows.csv")))
+        let ending = try await convoy("report", path("rows.csv"), "--html", path("page.html"))
+        #expect(ending.status == 1)
+        #expect(ending.errors.contains("contains no events"))
+        #expect(!FileManager.default.fileExists(atPath: path("page.html")))
+    }
+
     private func run(_ arguments: String...) async throws -> ConvoyProcess.Ending {
         let base = String(server.url("/").absoluteString.dropLast())
         try Data(Self.chain.replacing("BASE", with: base).utf8).write(to: directory.url.appending(path: "a.http"))

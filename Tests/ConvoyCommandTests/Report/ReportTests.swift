@@ -67,7 +67,8 @@ import Testing
     @Test func anInvalidEventIsReportedWithItsLine() {
         let report = report("\n" + line("finished", 0, "a") + "nonsense\n[1]\r\n{}\n\u{0}\n")
         #expect(report.sums.requests == 1)
-        #expect(report.remarks == ["0.jsonl: line 3, and 3 more is not an event of --json, and was skipped"])
+        let remark = "0.jsonl: 4 lines, the first of them line 3, are not events of --json, and were skipped"
+        #expect(report.remarks == [remark])
         #expect(self.report("").remarks == ["0.jsonl contains no events; write them with convoy run --json"])
     }
 

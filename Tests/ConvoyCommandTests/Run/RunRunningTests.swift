@@ -216,6 +216,15 @@ import Testing
         #expect(try self.text(of: "old-1.txt") == "5")
         #expect(try self.text(of: "out-5.txt") == "new")
         #expect(ending.output.contains("  saved old-1.txt\n"))
+        #expect(ending.output.contains("  saved sub/a.json\n"))
+    }
+
+    @Test func severalAttemptsAreCountedInTheLine() async throws {
+        server.enqueue([.status(503), .status(200), .status(503), .status(503)])
+        let file = try write("GET BASE/a\n###\nGET BASE/b\n")
+        let ending = try await ConvoyProcess(["run", "--serial", "--retries", "1", file]).ended()
+        #expect(ending.output.contains(/(?m)^200  GET .*\/a .* \(2 attempts\)$/), "\(ending.output)")
+        #expect(ending.errors.contains(/(?m)503.* \(2 attempts\)$/), "\(ending.errors)")
     }
 
     @Test(arguments: [

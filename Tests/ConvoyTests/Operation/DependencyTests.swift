@@ -211,7 +211,8 @@ import Testing
         #expect(operations[0].error?.code == .dependencyCycle)
         #expect(
             operations[0].error?.message
-                == "n0 would wait for itself: n3 waits for n2 waits for n1 waits for n0 waits for n3")
+                == "n0 would wait for itself: n3 waits for n2, which waits for n1, which waits for n0, which waits for "
+                + "n3")
         manager.enqueue(contentsOf: operations)
         await manager.drain()
         // Plain dependents continue, because the cycle was never created.

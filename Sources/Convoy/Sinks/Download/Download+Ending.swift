@@ -26,7 +26,8 @@ extension Download {
             let byteCount = part.byteCount
             try clear()
             throw RequestError(
-                .integrityFailed, "the received file has \(byteCount) bytes instead of \(wanted); it was deleted")
+                .integrityFailed,
+                "the received file has \(byteCount) bytes instead of \(wanted); these bytes were deleted")
         }
         guard let expected else { return }
         try catchUp()
@@ -43,7 +44,7 @@ extension Download {
         try clear()
         throw RequestError(
             .integrityFailed,
-            "the received file has the digest \(found) instead of \(expected); it was deleted")
+            "the received file has the digest \(found) instead of \(expected); these bytes were deleted")
     }
 
     func commit(

@@ -58,7 +58,7 @@ extension Option {
     private static func digestOption(_ algorithm: FileDigest.Algorithm, _ name: String, _ digits: Int) -> Option {
         Option(
             "--\(algorithm.rawValue) HEX", .files, "the \(name) digest of the file",
-            more: ", \(digits) digits, for a single URL; a file with another digest fails and is deleted"
+            more: ", \(digits) digits, for a single URL; bytes with another digest are deleted, and the request fails"
         ) {
             let digest: FileDigest = algorithm == .sha256 ? .sha256($1) : .sha512($1)
             if let other = $0.fetch.digest, other.algorithm != algorithm {

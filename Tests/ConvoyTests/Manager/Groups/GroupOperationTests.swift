@@ -310,7 +310,8 @@ import Testing
         #expect(await failure(of: closing)?.code == .dependencyCycle)
         #expect(
             closing.error?.message
-                == "closing would wait for itself: other waits for last waits for closing waits for other")
+                == "closing would wait for itself: other waits for last, which waits for closing, which waits for other"
+        )
         open.cancel()
         await manager.drain()
         #expect(outer.isFinished && last.isFinished && other.isFinished)
