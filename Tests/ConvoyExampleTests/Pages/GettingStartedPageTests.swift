@@ -93,6 +93,7 @@ import Testing
         print(head.statusCode, head.headerFields["Content-Type"] ?? "")
         let timings: Timings = response.timings
         print(timings.waited ?? .zero, timings.executed ?? .zero)
+        print(response.transfer.download.completedBytes)
         if let metrics: TransferMetrics = response.metrics {
             print(metrics.remoteAddress, metrics.firstByte)
         }

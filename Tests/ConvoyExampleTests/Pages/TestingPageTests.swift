@@ -16,6 +16,8 @@ import Testing
         let user = try await manager.send(Request<User>.get(url)).value
         #expect(user.name == "Ada")
         #expect(stub.calls.map(\.url.path) == ["/users/1"])
+        #expect(stub.calls[0].headerFields["Authorization"] == nil)
+        #expect(stub.calls[0].body?.data == nil)
         let slow = StubTransport { (exchange: StubExchange) in
             exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 2))
             exchange.send(Data("o".utf8))
