@@ -1,2 +1,2 @@
-// Packages build all of their targets. This one has only declarations, so there is nothing to compile.
+// SwiftPM needs a source file in each C target. This target has only declarations, so the file has no code.
 #include "include/CSQLite.h"

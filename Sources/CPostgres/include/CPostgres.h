@@ -95,9 +95,10 @@ typedef struct {
 
 /// Loads a library and finds all functions; NULL when something is missing.
 ///
-/// `missing` is then the name of the function, or the system's message, which must be copied at once.
+/// `missing` is then the name of the function, or the system's message, which must be copied at once. If no memory is
+/// left, `missing` is not set.
 ///
-/// Loaded libraries are never unloaded. Any thread.
+/// Loaded libraries are never unloaded. The function may be called on any thread.
 const convoy_pg_functions *_Nullable convoy_pg_open(const char *name, const char *_Nullable *_Nonnull missing);
 
 #pragma clang assume_nonnull end

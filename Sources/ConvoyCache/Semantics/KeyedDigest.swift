@@ -6,7 +6,7 @@ import Foundation
 ///
 /// An attacker can find a short password from its plain digest by trying all candidates. Without the key that is
 /// impossible, so the index reveals no secret. A disk store keeps the key in a file beside the index. A copy of the
-/// index alone, in a backup or a bug report, does not contain it. An attacker with both files, or with the owner's
+/// index alone, in a backup or a bug report, does not contain the key. An attacker with both files, or with the owner's
 /// account, can try candidates.
 struct KeyedDigest: Sendable, Equatable {
     /// The block size of the hash function.

@@ -96,7 +96,8 @@ struct StoredHead: Sendable, Equatable {
 
 /// Values that follow from a head, computed once.
 ///
-/// Copies of a head share these values until one of the copies changes.
+/// Copies of a head share these values. A copy gets values of its own when its status code, header fields or times
+/// change.
 final class DerivedValues: Sendable, Equatable {
     private struct State {
         var freshness: (sharing: CacheSharing, value: Freshness)?

@@ -54,7 +54,7 @@ extension CacheTransfer {
             cache.count { $0.validations += 1 }
             role = .serve(updated, form)
         case .mismatch:
-            // The 304 gives no answer. So the status reports the response to the next request.
+            // This 304 does not answer the request, so the cache status does not report its code.
             store.remove([entry.id], of: exchange.key)
             network.keepCookies(of: head, from: request.url)
             return state.withLock { $0.role = .sendAgain }

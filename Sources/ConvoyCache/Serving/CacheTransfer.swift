@@ -11,8 +11,9 @@ import Foundation
 /// The operation uses a `CacheTransfer` as its task, and the transport uses the same object as its client.
 ///
 /// ## Concurrency
-/// One lock protects the state. No other lock is acquired under this lock. One thread at a time calls the client: at
-/// first the transport's thread, and after the transport has finished, the thread that sets `isPumping` to true.
+/// One lock protects the state. No other lock is acquired under this lock. One thread at a time calls the client. While
+/// the transport delivers a response, this is the transport's thread. At other times it is the thread that has set
+/// `isPumping` to true, or that has set the phase to `ended`.
 final class CacheTransfer: TransferTask, TransportClient {
     enum Phase {
         /// Not resumed yet.

@@ -3,9 +3,9 @@ import Convoy
 
 /// The requests in progress by cache key, and the equal requests that wait for them.
 ///
-/// After a miss, a request may wait for the response to an equal request. It searches the cache again when that
-/// response is stored (RFC 9111, section 4). If the response cannot be shared, each waiting request is sent. Requests
-/// wait for one request per key.
+/// After a miss, a request may wait for the response to an equal request. When that response is stored, the waiting
+/// request searches the cache again (RFC 9111, section 4). If the response cannot be shared, each waiting request is
+/// sent. All requests that wait under one key wait for the same request.
 ///
 /// ## Concurrency
 /// One lock protects the state. No other lock is acquired under this lock. The callbacks of waiting requests run

@@ -132,7 +132,7 @@ public struct CacheStatistics: Sendable, Hashable {
     public internal(set) var stores = 0
     /// Responses that the cache evicted to make room.
     public internal(set) var evictions = 0
-    /// Damaged responses that the cache removed.
+    /// Damaged responses and damaged indexes that the cache removed.
     public internal(set) var repairs = 0
     /// Responses that the cache stores now.
     public internal(set) var entryCount = 0

@@ -49,7 +49,9 @@ public struct JobResult: Sendable, Hashable {
     public var statusCode: Int?
     /// The header fields of the response.
     public var headerFields: HeaderFields
-    /// The body of the response, possibly truncated; empty for a download.
+    /// The body of the response, possibly truncated.
+    ///
+    /// After a failure, the body is at most the first 64 KiB. After a successful download, it is empty.
     public var body: Data
     /// Whether the body was truncated.
     public var isBodyCut: Bool

@@ -33,7 +33,7 @@ public struct QueueError: Error, Sendable, Hashable {
         case unavailable
         /// The store was closed.
         case closed
-        /// Any other failure that the database reports.
+        /// Any other failure, for example an invalid address of a database server.
         case failed
     }
 

@@ -67,8 +67,8 @@ final class PostgresConnection {
         library.freemem(reason)
         let parts = address.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false).dropFirst(2)
         let authority = parts.first?.prefix { $0 != "/" && $0 != "?" } ?? ""
-        // An @ after the host means that the password contains a slash. libpq would read a part of the password as a
-        // port or a database.
+        // An @ after the host means that the password contains a slash or a question mark. libpq would read a part of
+        // the password as a port, a database or a parameter.
         let isSplit = address.hasPrefix("postgres") && parts.first?.dropFirst(authority.count).contains("@") ?? false
         guard list == nil || isSplit || authority.count(where: { $0 == "@" }) > 1 else { return }
         throw PostgresError(

@@ -28,7 +28,7 @@ enum PostgresJobs {
         ]
     }
 
-    /// Seconds since 2001, limited to three thousand years.
+    /// Seconds since 2001, limited to ±10¹¹ seconds, more than 3,000 years.
     private static func date(_ date: Date?) -> Double? {
         date.map { max(-1e11, min(1e11, $0.timeIntervalSinceReferenceDate)) }
     }

@@ -4,14 +4,14 @@ import Foundation
 
 /// Limits of PostgreSQL, checked before anything is sent.
 enum PostgresLimits {
-    /// The maximum size of a body.
+    /// The maximum size of a body in bytes.
     ///
     /// The server's own limit for a message is 1 GiB.
     static let maxBodyBytes = 256 << 20
 
-    /// The maximum size of all bodies in one insertion, unless a single body is larger.
+    /// The maximum total size in bytes of the bodies in one insertion, unless a single body is larger.
     ///
-    /// A claim ends with the body that reaches this size.
+    /// A claim ends with the job whose body makes the total reach this size.
     static let maxStatementBytes = 32 << 20
 
     /// Why a job cannot be stored, or nil.

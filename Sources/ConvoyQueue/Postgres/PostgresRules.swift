@@ -5,8 +5,10 @@ import Convoy
 ///
 /// Each statement sees what was committed before it started. Two transactions must not miss each other's changes.
 /// So jobs of a group or key are changed under an advisory lock for the name of that group or key. A dependency is
-/// locked while a dependent job is added. Rows are locked before names, both in a fixed order. If a deadlock occurs
-/// anyway, the server detects it, and the transaction is repeated.
+/// locked while a dependent job is added.
+///
+/// Against deadlocks, rows and names are each locked in a fixed order, and in most transactions rows before names. If a
+/// deadlock occurs anyway, the server detects it, and the transaction is repeated.
 struct PostgresRules {
     /// A job that has ended, and may have blocked other jobs.
     struct Ended {

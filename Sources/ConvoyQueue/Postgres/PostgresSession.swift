@@ -65,7 +65,7 @@ final class PostgresSession: Sendable {
         var connection: PostgresConnection?
     }
 
-    /// How long a call tries to connect by default, and the time limit of each attempt.
+    /// How long a call tries to connect by default, and the time limit of each attempt to connect.
     static let usualPatience = Duration.seconds(15)
     private static let maxConflicts = 20
 

@@ -102,9 +102,9 @@ extension PostgresRules {
             """
         if let request, let most = request.maxPerHost {
             before = candidates(condition)
-            // LATERAL reads the candidates one by one in order. A join may read all ready jobs for each candidate. IS
-            // TRUE hides the condition from the planner. Without statistics, the planner prefers the index of ready
-            // jobs to that of positions.
+            // LATERAL reads the candidates one by one in order, where a join may read all ready jobs for each of them.
+            // IS TRUE hides the condition from the planner. Otherwise the planner, if it has no statistics, would use
+            // the index of ready jobs instead of that of positions.
             meant = """
                 SELECT j.* FROM candidates AS c, LATERAL (
                     SELECT position, priority, attempt_count, has_body FROM convoy_jobs

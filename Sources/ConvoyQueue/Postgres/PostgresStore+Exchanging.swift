@@ -150,8 +150,8 @@ extension PostgresRules {
 
     /// Whether the claim of a settlement `g` is the current one of a job `j`.
     ///
-    /// IS TRUE hides the state from the planner. Without statistics, the planner prefers the index of claimed jobs to
-    /// that of ids.
+    /// IS TRUE hides the state from the planner. Otherwise the planner, if it has no statistics, would use the index of
+    /// claimed jobs instead of that of ids.
     static let isClaimed = "(j.state = 2 AND j.claim_count = g.token) IS TRUE"
 
     /// The assignments of an SQL UPDATE that applies a settlement `m` to its job `j`.

@@ -18,9 +18,9 @@ import Foundation
 /// `.invalidJob`. In the reason of a dead letter a NUL is stored as `␀`.
 ///
 /// ## Concurrency
-/// With libpq 14 or newer, a call usually takes one round trip. There is one connection for claims and heartbeats and
-/// one for all other calls, each with its own blocking queue. Another connection listens from the first call of
-/// ``changes()`` until the store is closed.
+/// With libpq 14 or newer, an addition, an exchange or a read usually takes one round trip. Other calls take several.
+/// There is one connection for claims and heartbeats and one for all other calls, each with its own blocking queue.
+/// Another connection listens from the first call of ``changes()`` until the store is closed.
 ///
 /// ## Topics
 /// - ``init(_:)``
@@ -49,7 +49,7 @@ public final class PostgresStore: Store {
     ///   `~/.pgpass` or `PGPASSWORD` instead of the address. A pooler must use session mode.
     /// - Throws: `.unavailable` without a server or libpq, for a server older than PostgreSQL 13, and for a database
     ///   that is not UTF8; `.newerSchema`; `.foreignFile` for tables of another program; `.notPermitted` for a role
-    ///   that may not create or read the tables.
+    ///   that may not create or read the tables; `.failed` for an invalid address.
     public convenience init(_ address: String) async throws(QueueError) { try await self.init(address, time: nil) }
 
     /// - Parameters:

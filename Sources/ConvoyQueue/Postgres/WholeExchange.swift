@@ -4,8 +4,10 @@ import Convoy
 /// An exchange whose statements do not depend on each other's rows.
 ///
 /// One round trip is possible only if no job that ends has dependents, a group or a key. There must also be no result
-/// to store or to handle, no expired job, no ended lease and no suspect. The transaction fails if one of these
-/// conditions is not met. The exchange then runs step by step. See ``isPossible`` for results to store.
+/// to store or to handle, no expired job, no ended lease and no suspect.
+///
+/// If there is a result to store, ``isPossible`` is false and one round trip is not tried. If another condition is not
+/// met, the transaction fails, and the exchange then runs step by step.
 struct WholeExchange: Sendable {
     private let settlements: [Settlement]
     private let request: ClaimRequest?

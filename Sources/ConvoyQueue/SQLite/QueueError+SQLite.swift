@@ -57,8 +57,8 @@ extension QueueError {
     /// Makes an error for a file that was moved, replaced or removed during use.
     ///
     /// - Parameters:
-    ///   - path: the file.
-    ///   - database: the database itself, or the database to which the log belongs.
+    ///   - path: the file: the database or its write-ahead log.
+    ///   - database: the path of the database.
     init(moved path: String, of database: String) {
         let rest =
             path == database

@@ -8,8 +8,8 @@ import Foundation
 ///
 /// Other processes watch the file's directory (Linux) or the file itself (Apple platforms).
 ///
-/// On Linux, they also notice the end of a process, because the kernel then closes the process's owner file. If the
-/// file cannot be watched, queues poll their store instead.
+/// On Linux, they also notice the end of a process, because the kernel then closes the process's lock file in that
+/// directory. If nothing can be watched, queues poll their store instead.
 final class SQLiteBell: Sendable {
     private struct State {
         var listeners: [AsyncStream<Void>.Continuation] = []
@@ -102,8 +102,9 @@ final class SQLiteBell: Sendable {
                 self?.followAgain()
             #endif
             self?.tell()
-            // The kernel reports a file as closed just before it releases the file's lock, and the removal of a
-            // directory's files before that of the directory. So the handler repeats its steps after 100 ms.
+            // An event may come too early: the kernel reports the closing of a lock file just before it releases the
+            // lock, and the removal of files just before that of their directory. So the handler repeats its steps
+            // after 100 ms.
             queue.asyncAfter(deadline: .now() + .milliseconds(100)) { [weak self] in
                 #if os(Linux)
                     self?.followAgain()

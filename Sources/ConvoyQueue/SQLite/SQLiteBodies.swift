@@ -3,8 +3,9 @@ import Foundation
 
 /// The directory of bodies that are too large for a row.
 ///
-/// A body's file is on the disk before its row is committed, and is removed after its row. A crash in between leaves a
-/// file without a row. The next opening of the database removes such files of owners that no longer exist.
+/// A body's file is on the disk before its row is committed. The file is removed after the commit that deletes the row.
+/// A crash in between leaves a file without a row. The next opening of the database removes such files of owners that
+/// no longer exist.
 final class SQLiteBodies {
     /// The maximum size in bytes of a body in a row; larger bodies are stored as files.
     static let rowLimit = 65_536

@@ -4,7 +4,7 @@ import Foundation
 /// The locks of the owners beside a database.
 ///
 /// Each open instance of the store locks its own file (`flock`). The kernel releases the lock when the process ends for
-/// any reason. Unlike a process id, the file's name is never reused, and it identifies the same process in every
+/// any reason. Unlike a process id, the file's name is never reused, and it identifies the same instance in every
 /// container.
 final class SQLiteOwners {
     let name = UUID().uuidString
@@ -42,7 +42,8 @@ final class SQLiteOwners {
         let path = path(of: name)
         guard descriptor >= 0, !Self.isSame(descriptor, path) else { return }
         Self.makeAgain(directory)
-        // The file of an owner without jobs, which the next opening of the database removes after a crash.
+        // With its temporary name, the file looks like that of an owner without jobs. If the process crashes before the
+        // renaming, the next opening of the database removes the file.
         let other = self.path(of: UUID().uuidString)
         let made = open(other, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard made >= 0 else { return }
@@ -63,8 +64,8 @@ final class SQLiteOwners {
     ///
     /// The file is opened only for reading, so that watchers do not mistake its closing for the end of its owner.
     ///
-    /// - Parameter isMissingGone: the result without a file. Another program may have removed the file of an instance
-    ///   that is alive.
+    /// - Parameter isMissingGone: the result if the file does not exist. Another program may have removed the file of
+    ///   an instance that is alive.
     func isGone(_ owner: String, isMissingGone: Bool = false) -> Bool {
         guard owner != name else { return false }
         let path = path(of: owner)

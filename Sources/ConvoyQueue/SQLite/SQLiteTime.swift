@@ -30,12 +30,13 @@ struct SQLiteTime {
 
     /// Reads the shift, or sets it after a boot.
     ///
-    /// Returns true after a new boot, in which no earlier owner is alive.
+    /// Returns true for the first process after a boot, and for a new database. No earlier owner is then alive.
     mutating func anchor(in connection: SQLiteConnection, boot: String) throws(QueueError) -> Bool {
         let known = try connection.row("SELECT boot, shift, last FROM clock LIMIT 1") { row throws(QueueError) in
             (boot: row.text(0), shift: row.integer(1) ?? 0, last: row.integer(2) ?? 0)
         }
-        // If the system has no name for each boot, a time before the last recorded time indicates a new boot.
+        // Without a boot ID, all boots look the same. The clock then shows a new boot: with the stored shift, it is
+        // behind the last recorded time.
         if let known, known.boot == boot, known.shift + uptime >= known.last {
             shift = known.shift
             return false
@@ -65,7 +66,7 @@ struct SQLiteTime {
 }
 
 extension Int64 {
-    /// Whole milliseconds, rounded up and limited to three thousand years.
+    /// Whole milliseconds, rounded up and limited to ±10¹¹ seconds, more than 3,000 years.
     init(clamping duration: Duration) {
         let (seconds, attoseconds) = duration.components
         guard seconds.magnitude < 100_000_000_000 else {
@@ -75,7 +76,7 @@ extension Int64 {
         self = seconds * 1_000 + (attoseconds + (attoseconds > 0 ? 999_999_999_999_999 : 0)) / 1_000_000_000_000_000
     }
 
-    /// Milliseconds since 1970.
+    /// Milliseconds since 1970, rounded and limited to ±10¹¹ seconds.
     init(clamping date: Date) {
         self = Int64((Swift.max(-1e11, Swift.min(1e11, date.timeIntervalSince1970)) * 1_000).rounded())
     }

@@ -29,8 +29,8 @@ extension SQLiteWorker {
             mustRing = true
             return outcomes
         } catch {
-            // After a failed sync the log may contain the commit nevertheless, so the body files stay. The next opening
-            // of the database removes unused ones.
+            // After a failed sync the log may contain the commit nevertheless, so the body files stay. After this store
+            // has ended, the next opening of the database removes the unused ones.
             let isUnknown = error.code == .failed || (try? connection().isCommitUnknown) ?? false
             if !isUnknown { bodies.remove(names) }
             // One list may be too large for the disk, so each list is tried alone.

@@ -3,12 +3,14 @@ import Convoy
 import Foundation
 
 extension SQLiteWorker {
-    /// Calls a function for each row of a selection, in portions, so that a million rows need little memory.
+    /// Calls a function for each row of a selection, and returns the sum of its results.
+    ///
+    /// The rows are read in portions of 1,000, so that a million rows need little memory.
     private func forEach(
         _ selection: JobSelection, and more: String, _ body: (LifeRow) throws(QueueError) -> Int
     ) throws(QueueError) -> Int {
         let (condition, values) = try condition(of: selection)
-        // The loop visits only the positions that exist now, even if `body` moves rows to the end.
+        // The loop visits only positions that exist now, so that it would end even if `body` added rows.
         let last = try connection().number("SELECT max(position) FROM job") ?? 0
         var (position, count) = (Int64(0), 0)
         while true {

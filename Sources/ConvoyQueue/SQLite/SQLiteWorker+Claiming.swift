@@ -5,7 +5,7 @@ import Foundation
 extension SQLiteWorker {
     /// The maximum number of jobs that one statement makes ready or expired.
     ///
-    /// The next exchange handles the remaining jobs; it is due at once.
+    /// The next exchange, which is due at once, handles the remaining jobs.
     private static let portion: Int64 = 1_000
 
     /// Makes jobs ready whose date or delay has passed.
@@ -89,7 +89,7 @@ extension SQLiteWorker {
         return jobs.count == rows.count ? jobs : jobs + (try claimReady(request.rest(after: jobs), limit - jobs.count))
     }
 
-    /// The positions of the first jobs of each host with room.
+    /// The positions of at most `limit` jobs in the order of sending, of each host no more than its room.
     private func fillRooms(
         _ request: ClaimRequest, _ limit: Int, _ ready: String
     ) throws(QueueError) -> [Int64] {
@@ -226,7 +226,7 @@ extension SQLiteWorker {
         Array(repeating: "?", count: count).joined(separator: ", ")
     }
 
-    /// The time until a job may become claimable.
+    /// The time until a job's date, delay or expiry has passed or another owner's lease ends; nil if there is none.
     func next() throws(QueueError) -> Duration? {
         let connection = try connection()
         let (now, date) = (time.now, time.date)

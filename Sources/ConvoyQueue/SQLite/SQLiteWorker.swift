@@ -11,7 +11,9 @@ final class SQLiteWorker: @unchecked Sendable {
     private var open: SQLiteConnection?
     /// Body files that are not needed after the commit.
     var removals: [String] = []
-    /// Owners whose leases this transaction has ended.
+    /// Owners that no longer exist and whose leases this transaction has ended.
+    ///
+    /// Their lock files are removed after the commit.
     private var ended: [String] = []
     /// Whether to notify queues after the commit, for example because a job may have become claimable.
     var mustRing = false
@@ -22,7 +24,7 @@ final class SQLiteWorker: @unchecked Sendable {
         time = SQLiteTime(clock: clock)
         let file = Self.withoutLinks(file)
         let connection = try SQLiteConnection(at: file)
-        // The file is checked before the directory is created, because it may belong to another program.
+        // The file may belong to another program, so it is checked before the directory is created.
         try SQLiteSchema.prepare(connection)
         let directory = URL(fileURLWithPath: file.path + "-convoy")
         let places = (owners: directory.appending(path: "owners"), bodies: directory.appending(path: "bodies"))

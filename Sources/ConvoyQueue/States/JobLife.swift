@@ -2,8 +2,8 @@
 
 /// The state of one job, its holds (what blocks it) and its lease.
 ///
-/// Every store saves these values in its own form and follows these rules. The conformance suite compares the
-/// results.
+/// Every store saves these values in its own form and must follow these rules. The tests in `StoreConformanceTests`
+/// check that it does.
 public struct JobLife: Sendable, Hashable {
     /// An event of a job.
     public enum Event: Sendable, Hashable {
@@ -43,9 +43,9 @@ public struct JobLife: Sendable, Hashable {
     public private(set) var hasResult: Bool
     /// The number of consecutive lapsed claims.
     ///
-    /// A claim lapses when its owner ends, or pauses until another owner claims the job. The number identifies a job
-    /// that crashes its process. Releasing a job (``JobVerdict/release``) keeps the number; every other verdict resets
-    /// it.
+    /// A claim lapses when its owner ends, or when another owner finds that its lease has ended. A high number
+    /// indicates a job that crashes its process. Releasing a job (``JobVerdict/release``) keeps the number. Every other
+    /// verdict, a cancellation and a retry of a dead letter reset the number.
     public private(set) var lapseCount: Int
 
     /// Makes the state of a new job.

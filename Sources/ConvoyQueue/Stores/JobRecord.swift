@@ -76,7 +76,7 @@ public struct JobBlocker: Sendable, Hashable {
     }
 }
 
-/// The numbers of jobs.
+/// The number of jobs of each kind in each state.
 public struct QueueStatus: Sendable, Hashable {
     /// The numbers by kind and state; zeros are left out.
     public var counts: [String: [JobState: Int]]

@@ -4,10 +4,11 @@ import Foundation
 /// The storage of jobs: SQLite, PostgreSQL, or your own store.
 ///
 /// An instance is an **owner**. It owns claimed jobs until they are settled or released, or until the lease ends
-/// because it was not renewed in time. Any number of instances in any number of processes may use the same jobs. Each
-/// call is atomic: one transaction, or a part of a transaction that can fail separately. When a call returns, its
-/// changes are durable. When a call throws, nothing has changed; but if the commit itself failed, for example because
-/// the connection was lost, the changes may be durable.
+/// because it was not renewed in time. Any number of instances in any number of processes may use the same jobs.
+///
+/// Each call is atomic: one transaction, or a part of a transaction that can fail without the other parts. When a call
+/// returns, its changes are durable. When a call throws, nothing has changed. There is one exception: if the commit
+/// itself failed, for example because the connection was lost, the changes may be durable.
 ///
 /// Each store uses its own clock for durations (leases, ``JobVerdict/retry(after:)``). The clock of ``SQLiteStore`` is
 /// independent of the calendar; ``PostgresStore`` uses the clock of the server. Dates (``Job/notBefore``,
@@ -41,12 +42,14 @@ public protocol Store: Sendable {
     ///
     /// This is one transaction, so that a queue needs one commit for each turn.
     ///
-    /// Before claiming, the store turns expired jobs into dead letters. It also releases jobs whose owner's lease has
-    /// ended or whose owner no longer exists. An expired job of ``ClaimRequest/answeredKinds`` waits for its handler
-    /// instead, with ``JobRecord/expired`` as the failure of its result. The call claims ready jobs, limited for each
-    /// host, and jobs whose result waits for a handler. Ready jobs are ordered by priority, then untried before tried
-    /// ones, then by the order of adding. An instance has at most one suspect (``JobLife/suspectLapseCount``) at a
-    /// time, which is claimed first.
+    /// Before claiming, the store turns expired jobs into dead letters. An expired job of
+    /// ``ClaimRequest/answeredKinds`` waits for its handler instead, with ``JobRecord/expired`` as the failure of its
+    /// result. The store also releases the jobs of owners whose lease has ended. ``SQLiteStore`` releases the jobs of
+    /// owners that no longer exist too, although their leases have not ended.
+    ///
+    /// The call claims ready jobs, limited for each host, and jobs whose result waits for a handler. Ready jobs are
+    /// ordered by priority, then untried before tried ones, then by the order of adding. An instance has at most one
+    /// suspect (``JobLife/suspectLapseCount``) at a time, which is claimed first.
     ///
     /// - Parameters:
     ///   - settlements: the outcomes of jobs that this instance claimed.
@@ -111,7 +114,7 @@ public protocol Store: Sendable {
 
     /// The number of jobs by kind and state.
     ///
-    /// - Complexity: independent of the number of jobs.
+    /// - Complexity: independent of the number of jobs, except that ``SQLiteStore`` counts the claimed jobs.
     func status() async throws(QueueError) -> QueueStatus
 
     /// A stream with an element whenever any instance may have made a job claimable, or has cancelled a job.

@@ -170,7 +170,7 @@ public struct Exchange: Sendable, Hashable {
     /// The time until more work may be ready without a notification: a job's date, an expiry, the end of another
     /// owner's lease.
     ///
-    /// Nil when no such moment is known, or when the requested number was claimed.
+    /// Nil if no such moment is known, if the requested number was claimed, or if no claim was requested.
     public var next: Duration?
 
     /// Makes an exchange.
@@ -211,7 +211,7 @@ public struct JobSelection: Sendable, Hashable {
     /// Every job.
     public static let all = JobSelection()
 
-    /// Whether the selection contains a job that is in a state.
+    /// Whether a job in a given state meets all conditions of the selection.
     public func contains(_ job: Job, in state: JobState) -> Bool {
         ids?.contains(job.id) ?? true && states?.contains(state) ?? true && kind.map { $0 == job.kind } ?? true
             && tag.map { job.tags.contains($0) } ?? true && group.map { $0 == job.group } ?? true

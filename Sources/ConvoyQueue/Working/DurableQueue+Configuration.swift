@@ -30,8 +30,9 @@ extension DurableQueue {
         public var retries = RetryPolicy(maxRetries: 1_000, baseDelay: .seconds(1), maxDelay: .seconds(900))
         /// The maximum number of consecutive lapsed claims of a job; 3 by default.
         ///
-        /// At this number the job becomes a dead letter. A claim lapses when its process ends, or pauses until another
-        /// process claims the job. The limit protects against a job or handler that crashes its process at each start.
+        /// At this number the job becomes a dead letter. A claim lapses when its process ends, or when another process
+        /// finds that the lease has ended. The limit protects against a job or handler that crashes its process at each
+        /// start.
         /// From the second lapse on, the job waits 1, 2, 4 and so on up to 64 seconds.
         public var maxLapses = 3
         /// The maximum number of results that wait for a handler; 1,000 by default.
@@ -40,10 +41,13 @@ extension DurableQueue {
         public var maxWaitingResultCount = 1_000
         /// The maximum size of a body in a waiting result; 1 MiB by default.
         public var maxWaitingResultBytes = 1 << 20
-        /// Whether response bodies are discarded, so that handlers receive an empty body; false by default.
+        /// Whether the bodies of successful responses are discarded; false by default.
         ///
-        /// If false, a response body stays in memory until its handler has finished. Limit it with `maxBodyBytes` of
-        /// the manager's configuration. Downloads are written to their file.
+        /// If true, handlers of successful jobs receive an empty body. Handlers of failed jobs receive up to 64 KiB of
+        /// the body in both cases.
+        ///
+        /// If false, a response body stays in memory until its handler has finished. Limit its size with `maxBodyBytes`
+        /// of the manager's configuration. The body of a download is written to its file.
         public var ignoresBodies = false
         /// How long done and cancelled jobs stay in the store; a day by default.
         ///

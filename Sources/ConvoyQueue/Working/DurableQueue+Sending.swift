@@ -152,7 +152,10 @@ extension DurableQueue {
         }
     }
 
-    /// - Parameter isCounted: whether the store records the attempt; otherwise it is only reported.
+    /// Removes a claimed job from the running jobs, and records its verdict for the next exchange.
+    ///
+    /// - Parameter isCounted: whether the store records and counts the attempt; otherwise only
+    ///   ``Configuration/onOutcome`` receives the attempt.
     private func end(_ claimed: ClaimedJob, _ verdict: JobVerdict, attempt: JobAttempt?, isCounted: Bool = true) {
         let settlement = Settlement(claimed.claim, verdict, attempt: isCounted ? attempt : nil)
         let limit = configuration.maxClaimedJobCount
@@ -166,8 +169,8 @@ extension DurableQueue {
         switch telling {
         case .now: wakeUp.yield()
         case .soon:
-            // The delay combines outcomes in one commit. The delay uses the machine's clock, because no rule of the
-            // queue depends on the delay.
+            // Outcomes of the next 4 ms are written in the same commit. The delay uses the system's clock instead of
+            // the manager's clock, because no rule of the queue depends on the delay.
             DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(4)) { [weak self] in
                 guard let self, state.withLock({ $0.settle(from: claimed.claim) }) else { return }
                 wakeUp.yield()

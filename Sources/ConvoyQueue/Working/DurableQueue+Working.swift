@@ -8,7 +8,8 @@ extension DurableQueue {
     /// No effect if the queue is already running or is stopping.
     ///
     /// - Parameters:
-    ///   - handlers: the handlers by kind. The results of other kinds wait, ``results(_:limit:)``.
+    ///   - handlers: the handlers by kind. Results of kinds without a handler wait in the store, see
+    ///     ``results(_:limit:)``.
     ///   - otherwise: the handler of all other kinds; nil, the default, for none.
     public func start(_ handlers: [String: Handler] = [:], otherwise: Handler? = nil) {
         let isFirst = state.withLock { state in
@@ -85,7 +86,8 @@ extension DurableQueue {
         do throws(QueueError) {
             if let claims = turn.renewing {
                 for lost in try await store.renew(claims, for: max(.seconds(1), configuration.lease)) { lose(lost) }
-                // A renewal after a cancellation does not delay the heartbeat, which also looks for stuck hosts.
+                // A cancellation also causes a renewal. If the timer of the next heartbeat is still running, it is not
+                // set again, because a later heartbeat would also look for stuck hosts later.
                 if state.withLock({ !$0.awaitsHeartbeat }) { setHeartbeat() }
             }
             let request = turn.room > 0 ? try await claimRequest(for: turn) : nil
@@ -97,7 +99,8 @@ extension DurableQueue {
             if exchange.jobs.count < request.limit {
                 await becomeIdle(next: exchange.next)
             } else if request.limit < turn.room {
-                // Waiting results had lowered the limit below the room, so more jobs may be claimable now.
+                // The maximum number of waiting results has limited this claim. Jobs of kinds with a handler may still
+                // be claimable.
                 lookForWork()
             }
             return true
@@ -137,8 +140,9 @@ extension DurableQueue {
 
     /// The maximum number of claimed jobs of one host.
     ///
-    /// It is four times the number that the manager sends at once, so that sending continues during an exchange. It is
-    /// an eighth of all claims if that is more, and at most three quarters of all claims.
+    /// The maximum is four times the number that the manager sends at once, so that sending continues during an
+    /// exchange. If an eighth of all claims is more, the maximum is that eighth. The maximum never exceeds three
+    /// quarters of all claims, but is at least 1.
     var maxPerHost: Int {
         let all = configuration.maxClaimedJobCount
         // Both limits may be `Int.max`, so the products are computed without overflow.
@@ -153,7 +157,7 @@ extension DurableQueue {
         return request
     }
 
-    /// Releases waiting jobs of stuck hosts.
+    /// Releases claimed jobs of stuck hosts whose requests the manager has not started.
     ///
     /// Other queues may have room for these jobs, and the jobs no longer use up claims of this queue.
     private func giveBackStuck() {
@@ -193,7 +197,7 @@ extension DurableQueue {
         if isOver { for drainer in drainers { drainer.resume() } }
     }
 
-    /// Deletes old jobs, once in each tenth of their retention time.
+    /// Deletes jobs that finished longer ago than `keepsFinished`, at most once in a tenth of that time.
     private func purge() async {
         let (now, age) = (manager.configuration.clock.now, configuration.keepsFinished)
         let isDue = state.withLock { state in
@@ -202,8 +206,8 @@ extension DurableQueue {
             return true
         }
         guard isDue, let count = try? await store.purge(olderThan: age), count > 0 else { return }
-        // More jobs may be old: one call deletes at most 5,000, so that outcomes and leases do not wait for millions of
-        // deletions.
+        // More jobs may be old, so the next turn purges again. One call deletes at most 5,000. Otherwise outcomes and
+        // renewals of leases might wait for millions of deletions.
         state.withLock { $0.lastPurge = nil }
         lookForWork()
     }
@@ -234,8 +238,8 @@ extension DurableQueue {
             guard let self else { return }
             let isNeeded = state.withLock { state in
                 state.needsHeartbeat = !state.inFlight.isEmpty
-                // Ends a pause after a failure of the store, because the next heartbeat may be after the end of the
-                // lease.
+                // During a pause, nothing renews the leases. The heartbeat ends the pause, because a lease may end
+                // before the pause does.
                 state.resume()
                 state.awaitsHeartbeat = false
                 if state.inFlight.isEmpty { state.heartbeat = nil }

@@ -34,8 +34,8 @@ import Foundation
 public final class DurableQueue: Sendable {
     /// Handles the outcome of a job and decides how it continues.
     ///
-    /// The queue may call a handler twice for a job. If the process ends before the decision is on the disk, the job is
-    /// sent again.
+    /// The queue may call a handler more than once for a job. For example, if the process ends before the decision is
+    /// on the disk, the job is sent again.
     public typealias Handler = @Sendable (Job, JobResult) async -> JobDecision
 
     /// The store of the jobs.
@@ -100,7 +100,8 @@ public final class DurableQueue: Sendable {
         }
         let additions = try await store.add(jobs)
         if jobs.contains(where: { $0.uniqueness?.policy == .replace }) {
-            // This queue may be running the replaced job. The heartbeat then finds the claim lost.
+            // This queue may be running the replaced job. The next turn therefore renews the leases, and learns that
+            // the claim of the replaced job is lost.
             state.withLock { state in
                 state.needsHeartbeat = true
                 state.resume()
@@ -118,7 +119,7 @@ public final class DurableQueue: Sendable {
     @discardableResult
     public func cancel(_ selection: JobSelection) async throws(QueueError) -> Int {
         let count = try await store.cancel(selection)
-        // The heartbeat reports which running jobs are lost.
+        // The next turn renews the leases, and so learns which running jobs were cancelled.
         state.withLock { $0.needsHeartbeat = true }
         lookForWork()
         return count

@@ -64,11 +64,14 @@ struct DurableQueueState {
     /// No turn follows until ``resume()`` is called, however many jobs end.
     private(set) var isPaused = false
     private var resumeCount = 0
-    /// The hosts with jobs that ended since the last heartbeat.
+    /// The hosts with jobs that ended since the last heartbeat; released jobs do not count.
     var movingHosts: Set<String> = []
-    /// The hosts with more claimed jobs than can be sent at once, of which no job ended between two heartbeats.
+    /// The stuck hosts, whose claimed jobs do not end.
+    ///
+    /// A host becomes stuck if two successive heartbeats find more claimed jobs of it than the manager sends at once,
+    /// and none of its jobs has ended in between. The host stays stuck until one of its jobs ends.
     var stuckHosts: Set<String> = []
-    /// The hosts with more claimed jobs at the last heartbeat than can be sent at once.
+    /// The hosts that had more claimed jobs at the last heartbeat than the manager sends at once.
     private var seenHosts: Set<String> = []
     /// Whether the store may have claimable jobs.
     var mayHaveWork = true
@@ -94,7 +97,7 @@ struct DurableQueueState {
 
     /// Returns the next turn of the loop, and resets the flags that required it; nil during a pause, or without work.
     ///
-    /// Every turn writes all settlements, including those that were waiting for more of them.
+    /// Every turn writes all settlements, including those that were held back for a common commit.
     mutating func takeTurn(limit: Int) -> Turn? {
         guard !isPaused else { return nil }
         let room = phase == .working && !isManagerShutDown ? max(0, limit - inFlight.count) : 0
@@ -114,10 +117,10 @@ struct DurableQueueState {
         return turn
     }
 
-    /// The number of running jobs for each host.
+    /// The number of claimed, unsettled jobs of each host.
     var hostCounts: [String: Int] { inFlight.values.reduce(into: [:]) { $0[$1.host, default: 0] += 1 } }
 
-    /// How many more jobs may be claimed for hosts that have running jobs.
+    /// How many more jobs may be claimed for each host that has claimed jobs.
     ///
     /// - Parameters:
     ///   - most: the maximum for a host.
@@ -175,19 +178,20 @@ struct DurableQueueState {
     /// Makes the next turn renew the leases if the number of cancelled jobs has changed, because a running job may be
     /// among them.
     ///
-    /// Returns whether the number has changed. A renewal is a commit, so notifications of other changes need none.
+    /// Returns whether the number has changed. Other changes cause no renewal, because each renewal costs a commit.
     mutating func note(cancelledCount count: Int) -> Bool {
         guard count != cancelledCount else { return false }
         (cancelledCount, needsHeartbeat) = (count, true)
         return true
     }
 
-    /// Ends the pause after an error of the store.
+    /// Ends the pause that follows an error of the store.
     mutating func resume() { (isPaused, resumeCount) = (false, resumeCount &+ 1) }
 
     /// Records the outcome of a job.
     ///
-    /// Returns when to write the outcome: a commit of many outcomes costs as much as a commit of one.
+    /// Returns when to write the outcome. Outcomes are collected, because one commit of many costs as much as a commit
+    /// of one.
     mutating func end(_ settlement: Settlement, limit: Int) -> Telling {
         guard let host = inFlight[settlement.claim.id]?.host,
             inFlight[settlement.claim.id]?.claim == settlement.claim
@@ -202,8 +206,8 @@ struct DurableQueueState {
             mustSettle = true
             return .withOthers
         }
-        // The outcomes are written at once when they are a quarter of the limit. They are also written at once when no
-        // more jobs are running than have ended, because the manager would soon have nothing to send.
+        // The outcomes are written at once when their number reaches a quarter of the limit. They are also written at
+        // once when they are as many as the running jobs, because the manager would soon have nothing to send.
         if settlements.count >= min(limit / 4, inFlight.count) { mustSettle = true }
         return mustSettle ? .now : settlements.count == 1 ? .soon : .withOthers
     }
@@ -220,7 +224,7 @@ struct DurableQueueState {
     enum Telling {
         /// Never, because the claim of the job was lost before this outcome.
         case never
-        /// At once, because many jobs have ended, or no more jobs are running than have ended.
+        /// At once, because many outcomes wait, or at least as many as jobs are running.
         case now
         /// After a few milliseconds, because no other outcome waits to be written.
         case soon

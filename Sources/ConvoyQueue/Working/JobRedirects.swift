@@ -10,7 +10,7 @@ import Foundation
 /// User agents turn a POST into a GET at 301, 302 and 303 (RFC 9110, section 15.4). The response to that GET does not
 /// confirm the POST.
 struct JobRedirects: Sendable {
-    /// The manager's own `onRedirect`, which is called next.
+    /// The manager's own `onRedirect`, which decides about redirects that this rule does not refuse.
     let next: (@Sendable (Redirect) -> RedirectDecision)?
 
     func decide(_ redirect: Redirect) -> RedirectDecision {

@@ -1,6 +1,6 @@
 import Convoy
 
-/// A test's wait for an event of the server, with a time limit.
+/// A test's wait for an event of a server, a gate or a clock, with a time limit.
 ///
 /// The first result is final.
 final class Waiter<Value: Sendable>: Sendable {
@@ -40,7 +40,7 @@ final class Waiter<Value: Sendable>: Sendable {
 
     func value(within bound: Duration, of what: String) async throws(TestServerError) -> Value {
         let timer = Task {
-            // The time is limited to about thirty years, because a longer sleep traps.
+            // The time is limited to 10⁹ seconds, almost 32 years, because `Task.sleep` may trap for much longer times.
             try? await Task.sleep(for: min(bound, .seconds(1_000_000_000)))
             if !Task.isCancelled { resolve(.failure(.timedOut(waitingFor: what, bound: bound))) }
         }

@@ -65,8 +65,8 @@ struct Connection {
 
         guard let reply = reply ?? handler?(request) else { return .close }
         let (steps, keepsConnection) = reply.rendered(for: request, keepsAlive: head.keepsAlive)
-        // `perform` is not called inside the call of `next`, which would then read a copy of the writer from before the
-        // steps.
+        // The steps are performed in a separate statement. If `perform` were an argument of `next`, `next` would read
+        // a copy of the writer that was made before the steps.
         let ending = writer.perform(steps)
         return next(after: ending, keepsConnection: keepsConnection)
     }

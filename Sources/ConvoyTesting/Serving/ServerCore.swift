@@ -64,7 +64,8 @@ final class ServerCore: Sendable {
 
     /// Passes a request to a waiter, outside the lock.
     ///
-    /// If the waiter has timed out or was cancelled, the request goes to the next waiter.
+    /// If the waiter has timed out or was cancelled, the request goes to the next waiter. If no waiter is left, the
+    /// request is recorded as the oldest one.
     private func hand(_ request: RecordedRequest, to first: Waiter<RecordedRequest>) {
         var taker: Waiter<RecordedRequest>? = first
         while let current = taker {

@@ -80,7 +80,7 @@ public final class VirtualClock: RequestClock {
     /// Timers fire only when the clock is advanced, so that the test decides when. A timer whose time has passed fires
     /// at the next advance, even an advance by zero.
     ///
-    /// - Complexity: O(*n*) for *n* timers that are due later, O(log *n*) when there are none.
+    /// - Complexity: O(log *n* + *m*) for *n* pending timers, of which *m* are due later than this one.
     public func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> ClockTimer {
         let timer = ClockTimer(work)
         let waiters = state.withLock { state in
@@ -106,7 +106,7 @@ public final class VirtualClock: RequestClock {
 
     /// Waits until a timer is set, advances to the next timer and fires it.
     ///
-    /// The call skips deadlines of requests, because the timer of an earlier retry may not have been set yet. Use
+    /// The call skips deadlines of requests, because a retry before the deadline may not have set its timer yet. Use
     /// `dueWithin` or ``advance(by:)`` to reach a deadline.
     ///
     /// - Parameters:

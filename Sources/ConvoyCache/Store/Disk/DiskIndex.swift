@@ -159,9 +159,10 @@ struct CacheDirectory: Sendable {
         return nil
     }
 
-    /// Moves a body back to the parts.
+    /// Moves a body back to the parts, before the commit that removes its entry.
     ///
-    /// After the commit, ``remove(_:)`` removes the file.
+    /// After the commit, ``remove(_:)`` removes the file. If the process is killed in between, a sweep removes the
+    /// file, or moves it back if its entry still exists.
     func release(_ name: String) { rename(body(name), part(name)) }
 
     /// Removes a body.

@@ -56,7 +56,7 @@ extension DiskStore {
         /// The number of pending changes of each key.
         var pendingKeys: [String: Int] = [:]
         var pendingForAll = 0
-        /// Whether a drain is in the queue.
+        /// Whether a drain is enqueued or running.
         var isDraining = false
         /// Whether a drain is due after ``DiskStore/gatherTime``.
         var isGathering = false

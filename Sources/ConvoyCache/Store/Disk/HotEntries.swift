@@ -40,8 +40,8 @@ struct HotEntries: Sendable {
 
     /// Adds the entries that a lookup found in a version of the index.
     ///
-    /// - Parameter known: the value of `self.version` when the lookup began. If it has changed since, to another
-    ///   version than that of the found entries, the call adds nothing.
+    /// - Parameter known: the value of `self.version` when the lookup began. If `self.version` is now neither this
+    ///   value nor the version of the found entries, the call adds nothing.
     mutating func keep(
         _ key: String, _ hash: Int64, _ entries: [StoredEntry], in version: IndexVersion, since known: IndexVersion?
     ) {

@@ -5,8 +5,8 @@ import Foundation
 /// Remembers the change times and inode numbers of checked files.
 ///
 /// A hit thus does not compute the digest of an unchanged body again. Each write to a file updates its status change
-/// time (`st_ctime`), which no program can set. That time has the resolution of the system's clock ticks, so a file
-/// that has just changed is not remembered.
+/// time (`st_ctime`), which no program can set. Two changes within one tick of the system's clock leave the same time,
+/// so a file that has just changed is not remembered.
 ///
 /// ## Concurrency
 /// One lock protects the state. No other lock is acquired under this lock.
