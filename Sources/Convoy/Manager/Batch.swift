@@ -34,7 +34,7 @@ public final class Batch<Output: Sendable>: Sendable {
     public struct Addition: Sendable, Hashable {
         /// The number of requests added before this one.
         ///
-        /// In ``Batch/results`` the result has this index, counted from the end of the source's results.
+        /// In ``Batch/results``, the index of the result is this number plus the number of results of the source.
         public let number: Int
     }
 
@@ -88,7 +88,7 @@ public final class Batch<Output: Sendable>: Sendable {
     public var results: [Result] {
         get async {
             await finished()
-            // All members that were never made share one value, because there may be a million.
+            // All members that were never made share one result, because there may be a million of them.
             let stopped = Result.failure(RequestError(.cancelled, "its batch was stopped before its turn"))
             let outcomes = run.outcomes
             var results: [Result] = []

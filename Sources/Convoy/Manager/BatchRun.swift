@@ -29,8 +29,8 @@ final class BatchRun: Producer {
     func take(_ operation: AnyRequestOperation) -> Bool? {
         guard let (_, count, isPulled) = submit(operation, isFromSource: true) else { return false }
         guard count < SchedulerState.minReadAhead || scheduler.readsAhead(of: count) else { return nil }
-        // A member that finishes at once may stop the batch. If the task that runs this code is known (`isPulled`),
-        // stopping the batch cancels it, so the task's flag is read instead of the state.
+        // A member that finishes at once may stop the batch. If the batch knows the task that runs this code
+        // (`isPulled`), a stop also cancels that task. So the task's flag is read instead of the state.
         return isPulled ? !Task.isCancelled : state.withLock { !$0.isStopped }
     }
 
@@ -87,12 +87,12 @@ final class BatchRun: Producer {
         guard let (member, isWatched) = begun else { return nil }
         var handler = handler
         if case .source(let index) = member.place, let onOutcome { handler = { onOutcome(index, $0) } }
-        // The member's own callback is added first, so that the batch's handler runs last.
+        // The batch counts the member as finished in `settled`, which runs after the caller's handler has returned.
         var moved: (@Sendable (TransferProgress) -> Void)?
         if isWatched { moved = { self.moved(member, $0) } }
         operation.join(moved: moved, finished: handler, settled: { self.settled(member, $0) })
-        // The member can be cancelled only from here on, because its callbacks had to be added first. The batch would
-        // not wait for a callback that is added after the member has finished.
+        // The member can be cancelled only from here on, because its callbacks had to be added first. If a member
+        // finished before that, the batch would not wait for its callbacks.
         let (isStopped, startsWatching, count, isPulled) = state.withLock { state in
             let isStopped = state.run(member, operation)
             return (
@@ -137,7 +137,7 @@ final class BatchRun: Producer {
             state.finish(member, outcome, transfer)
             let room = state.runningCount <= state.roomAt ? state.takeRoom() : nil
             let looksForSlots = state.room != nil && state.runningCount == state.wideRoomAt
-            // A manager that was shut down rejects the requests of every batch.
+            // A manager that was shut down rejects every request, so the batch stops.
             let isEnough = failFast && error != nil || error?.code == .managerShutDown
             let waiters = state.takeFinish()
             return (room, looksForSlots, isEnough && !state.isStopped, waiters, state.beginSending())

@@ -64,7 +64,7 @@ public enum Net {
     ///   - url: a URL, or a string that is one; relative to the manager's base URL if it has one.
     ///   - parameters: a dictionary with any nesting, or nil for none; see
     ///     ``ParameterEncoding/encode(_:)-([String:Any?])``.
-    ///   - callback: called once, in the place of the manager's callbacks: by default on a queue of the library.
+    ///   - callback: called once, in the place of the manager's callbacks: by default on a thread of the library.
     /// - Returns: the operation, to cancel the request. You need not retain it.
     @discardableResult
     public static func request(

@@ -106,7 +106,7 @@ extension RequestManager {
             manager: scheduler, announced: nil, failFast: failFast, keepsResults: keepsResults, onResult: onResult)
         batch.run.pull(
             with: Task { [scheduler] in
-                // The source might never give a request that a manager rejects after its shutdown.
+                // After a shutdown, the batch does not wait for the source, which might never give a request.
                 if scheduler.state.withLock({ $0.isShutDown }) {
                     return batch.run.endSource(RequestError(.managerShutDown, Scheduler.shutDownReason))
                 }

@@ -139,7 +139,7 @@ extension RequestManager {
         public var callbacks: Delivery?
         /// Monitors, which receive all events.
         public var monitors: [any EventMonitor]
-        /// The clock for back-off, deadlines, host back-offs and limits of bytes per second; the system's by default.
+        /// The clock for back-off, deadlines, host back-offs and rate limits; the system's by default.
         ///
         /// Tests use `VirtualClock` of `ConvoyTesting` here. A transport measures its own timeouts.
         public var clock: any RequestClock

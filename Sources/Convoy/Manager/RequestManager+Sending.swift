@@ -9,7 +9,7 @@ extension RequestManager {
 
     /// Makes an operation for use inside the package.
     ///
-    /// The operation sends no key-value notifications, because no user of the library can observe it.
+    /// No user of the library can observe the operation. On Linux, Foundation is therefore not notified of its changes.
     package func internalOperation<Output>(_ request: Request<Output>) -> RequestOperation<Output> {
         RequestOperation(request, of: scheduler, isInternal: true)
     }

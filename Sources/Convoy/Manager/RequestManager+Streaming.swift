@@ -19,9 +19,10 @@ extension RequestManager {
     /// As in a browser, a new connection follows a connection that ended, with or without an error. The new request has
     /// the last event's id in `Last-Event-ID`. Use `reconnecting: .never` to read one connection, for responses that
     /// have an end. The wait before a reconnection has two parts. The first is the server's `retry`, or else three
-    /// seconds, but at most the policy's `maxRetryAfter`. The second is the policy's own wait. `maxRetries` limits the
-    /// reconnections since the last event. As for retries, the policy decides which failures, status codes and methods
-    /// allow a reconnection. To resume after an earlier run, set `Last-Event-ID` on the request.
+    /// seconds, or a longer `Retry-After` of a failed response. The policy's `maxRetryAfter` limits this part. The
+    /// second part is the policy's own wait. `maxRetries` limits the reconnections since the last event. As for
+    /// retries, the policy decides which failures, status codes and methods allow a reconnection. To resume after an
+    /// earlier run, set `Last-Event-ID` on the request.
     ///
     /// Choose ``Request/idleTimeout(_:)`` accordingly: if a server is silent for longer, the connection counts as
     /// lost.

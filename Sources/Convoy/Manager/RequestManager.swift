@@ -39,8 +39,8 @@ public final class RequestManager: Sendable {
     /// that wait for a slot. They include the requests of ``send(_:)`` and of batches too, which callers cannot
     /// reference and which may start outside that queue.
     ///
-    /// If this queue is suspended when the manager is released, its operations wait until the queue is resumed. The
-    /// operations of a manager that is itself suspended are cancelled.
+    /// If this queue is suspended when the manager is released, its operations wait until the queue is resumed. But if
+    /// a manager with its own queue is itself suspended then, its operations are cancelled.
     public let queue: OperationQueue
     /// The configuration, as given.
     public let configuration: Configuration
@@ -147,7 +147,8 @@ public final class RequestManager: Sendable {
 
     /// Cancels the operations with a tag.
     ///
-    /// Batches continue with their next requests. An event stream that waits to reconnect is cancelled too.
+    /// Batches continue with their next requests. An event stream that waits to reconnect is cancelled if its request
+    /// has the tag.
     public func cancelAll(tagged tag: String) { scheduler.cancelAll { $0.tags.contains(tag) } }
 
     /// Waits until every operation has finished, every callback has returned, and monitors have received all events

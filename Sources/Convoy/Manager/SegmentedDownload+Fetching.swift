@@ -43,8 +43,8 @@ extension SegmentedDownload {
 
     /// Requests the first byte from one server after another until one responds, to get the file's length and version.
     ///
-    /// A server that fails or refuses the request is left for the next one. An empty file has no first byte: its server
-    /// answers 416 and supports no ranges of it.
+    /// If a server fails or refuses the request, the next server gets it. An empty file has no first byte, so a server
+    /// answers 416. The server then counts as one without ranges.
     ///
     /// - Parameter conditions: the fields of ``ExistingFile/updateIfChanged``, which apply to the first server only.
     /// - Returns: the head of the response and the index of its server. The head is nil when the server does not
@@ -66,7 +66,7 @@ extension SegmentedDownload {
                 if server == nil, !conditions.isEmpty, let head = error.response, head.statusCode == 304 {
                     return (head, index)
                 }
-                // A 206 with other bytes does not support this range either.
+                // A server that answers 206 with other bytes does not support ranges either.
                 let isUnfit = error.code == .badResponse && error.response?.statusCode == 206
                 if isUnfit || error.code == .bodyTooLarge || error.response?.statusCode == 416 { return (nil, index) }
                 if error.code == .cancelled { throw error }

@@ -251,7 +251,7 @@ extension RequestManager {
             existing: existing)
     }
 
-    /// The same for a file that must have this size; nil means any size.
+    /// Downloads in segments a file that must have `byteCount` bytes; nil means any size.
     package func downloadInSegments(
         _ request: Request<Data>, to file: URL, segments: Int, mirrors: [URL], verifying digest: FileDigest?,
         byteCount: Int64?, existing: ExistingFile

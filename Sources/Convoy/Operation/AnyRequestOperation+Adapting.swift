@@ -15,7 +15,9 @@ extension AnyRequestOperation {
         return (policies.usesManagerInterceptors ? context.interceptors : []) + policies.interceptors
     }
 
-    /// Whether an adapted request is current; the eleventh that an interceptor declares outdated is sent all the same.
+    /// Whether an adapted request may be sent: no interceptor declares it outdated.
+    ///
+    /// After ten outdated requests of the operation, the result is always true.
     func isCurrent(_ request: PreparedRequest, _ interceptors: [any RequestInterceptor]) -> Bool {
         if interceptors.allSatisfy({ $0.isCurrent(request) }) { return true }
         return state.withLock { state in
@@ -82,7 +84,7 @@ extension AnyRequestOperation {
         guard let (attempt, request) = given else { return }
         let interceptors = interceptors(box)
         state.withLock { $0.scheduler }?.yieldSlot(self, isIntercepted: true, isUnsent: isUnsent)
-        // The request waits for this task. At the default priority, tasks of higher priority could starve it.
+        // The request waits for this task. At the default priority, tasks of higher priority could starve this one.
         let task = Task(priority: .userInitiated) {
             do {
                 onExecutor(try await work(interceptors, attempt, request))

@@ -11,8 +11,8 @@ extension AnyRequestOperation {
     }
 
     func armDeadline(of policies: RequestPolicies?) {
-        // The deadline is limited to thirty years, because an overflowing sum would trap. Validation reports a deadline
-        // that is not positive.
+        // The deadline is limited to 1,000,000,000 seconds, because an overflowing sum would trap. The check of the
+        // request reports a deadline that is not positive.
         let own = (policies?.deadline ?? context.defaults.deadline).flatMap {
             $0 > .zero ? context.clock.now + min($0, .seconds(1_000_000_000)) : nil
         }

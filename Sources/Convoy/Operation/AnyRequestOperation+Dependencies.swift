@@ -40,7 +40,9 @@ extension AnyRequestOperation {
         return "\(label) would wait for itself: \(names[0]) waits for \(links)"
     }
 
-    /// Adds a dependency that is not a request: Foundation starts a bridge after it, which notifies the graph.
+    /// Adds a dependency that is not a request.
+    ///
+    /// A bridge, which is a `BlockOperation`, depends on that operation and notifies the graph when it has finished.
     func addForeignDependency(_ dependency: Operation) {
         guard joinsGraph(), DependencyGraph.connect(self, toForeign: dependency) else { return }
         dependenciesChanged()
@@ -57,8 +59,8 @@ extension AnyRequestOperation {
 
     /// Marks that the operation may have edges.
     ///
-    /// The mark is set before the edge is made. So a manager that enqueues the operation between these two steps cannot
-    /// miss the edge.
+    /// False if the operation has started or has an outcome. The mark is set before the edge is made, so a manager that
+    /// enqueues the operation between these two steps cannot miss the edge.
     private func joinsGraph() -> Bool {
         state.withLock { state in
             guard state.machine.phase == .pending else { return false }

@@ -2,7 +2,9 @@
 import Foundation
 
 extension AnyRequestOperation {
-    /// Finishes the operation with a failure that names the request, unless `attempt` is not the current one.
+    /// Finishes the operation with a failure that names the request.
+    ///
+    /// With `attempt`, the call has an effect only while that attempt is the current one.
     func conclude(
         _ error: RequestError, response: ResponseHead? = nil, attempt: Int? = nil, taskHasEnded: Bool = false
     ) {
@@ -78,7 +80,7 @@ extension AnyRequestOperation {
         }
         if notifiesReadiness { notifyReadiness() }
         let isInNoQueue = queueEntry.flatMap { scheduler?.abandoned(self, $0) } ?? false
-        // An operation that is in no queue finishes below, which notifies the manager. Here only its hooks are called.
+        // An operation in no queue finishes below, which notifies the manager. Here only the settled hooks are called.
         if isInNoQueue, let ending = delivery.ending.take() {
             ending.notifySettled()
         } else {
@@ -92,7 +94,9 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Closes the attempt, then releases a download's partial file, which another operation may use after the outcome.
+    /// Closes the attempt, then releases the partial file of a download.
+    ///
+    /// When `afterwards` is called, another operation may use the partial file.
     private func close(_ attempt: Attempt?, _ afterwards: @escaping @Sendable () -> Void) {
         let download = state.withLock { state -> (any DownloadTarget)? in
             defer { state.followUp?.download = nil }
@@ -105,7 +109,10 @@ extension AnyRequestOperation {
         if let attempt { attempt.close(rest) } else { rest() }
     }
 
-    /// Makes the operation finished, notifies and delivers; an abandoned one only if `start()` was not called first.
+    /// Makes the operation finished, notifies observers and delivers the outcome.
+    ///
+    /// - Parameter isAbandoned: whether the operation has not been started. If `start()` was called meanwhile, that
+    ///   call finishes the operation, and this call has no effect.
     func finish(wasExecuting: Bool, isAbandoned: Bool = false) {
         var delivery: OperationState.Dispatch?
         notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
@@ -128,7 +135,8 @@ extension AnyRequestOperation {
     func whenFinished(_ handler: FinishHandler) {
         let (outcome, handlers) = state.withLock { state -> (AnyOutcome?, [FinishHandler]) in
             state.handlers.append(handler)
-            // The new handler waits for the outcome, or for the handlers that are being dispatched now.
+            // Until the phase is `sent`, the new handler waits: for the outcome, or for the handlers that are being
+            // dispatched now.
             return state.machine.delivery.phase == .sent ? (state.outcome, state.takeHandlers()) : (nil, [])
         }
         if let outcome { for handler in handlers { run(handler, with: outcome, counts: false) } }
@@ -157,7 +165,10 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Dispatches the handlers in order, then calls the hooks that wait for the last one, and releases slot and entry.
+    /// Dispatches the handlers in order.
+    ///
+    /// If the last handler has returned, it calls the settled hooks. At the end of the operation it also notifies the
+    /// scheduler, which releases the slot, and the graph.
     private func deliver(_ given: consuming OperationState.Dispatch, isEnd: Bool) {
         var delivery = given
         if delivery.notifiesEvents { notifyEvents() }

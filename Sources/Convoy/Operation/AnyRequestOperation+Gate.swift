@@ -8,9 +8,9 @@ extension AnyRequestOperation {
         /// The gate is a hidden operation. While this operation is blocked in a queue, the gate is one of its
         /// dependencies in Foundation.
         ///
-        /// At each event of a queue, corelibs reads `isReady` of every operation without unfinished dependencies, and
-        /// retains the operation during the read. Without gates, these reads take half of the time of a chain of 3,000
-        /// links.
+        /// At each event of a queue, swift-corelibs-foundation reads `isReady` of every operation without unfinished
+        /// dependencies, and retains the operation during the read. Without gates, these reads take half of the time of
+        /// a chain of 3,000 links.
         ///
         /// - Returns: whether the gate was closed or opened. If so, Foundation and the observers have been notified.
         /// - Precondition: one thread at a time calls this method.
@@ -48,7 +48,7 @@ extension AnyRequestOperation {
                 state.wasUnready = true
                 return state.machine.handover != .none
             }
-            // During a handover, the notification is sent when the handover ends.
+            // During a handover, `handOver` sends the notification at the end.
             if !isBeingAdded, FoundationFields.queue(of: self) != nil { notifyReadiness() }
         }
 

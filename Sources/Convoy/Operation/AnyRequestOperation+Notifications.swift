@@ -29,8 +29,8 @@ extension AnyRequestOperation {
 
     /// Sends the KVO pair of `isReady`, after its value may have changed.
     ///
-    /// corelibs reads the value and stores it later. If two threads notified at once, the older value could be stored
-    /// last, and the queue would never start the operation. So one thread notifies for all.
+    /// swift-corelibs-foundation reads the value and stores it later. If two threads notified at once, the older value
+    /// could be stored last, and the queue would never start the operation. So one thread notifies for all.
     func notifyReadiness() {
         var told: UInt32 = 0
         let isNotifier = state.withLock { state in
@@ -89,7 +89,9 @@ extension OperationState {
 
     var notificationTargets: NotificationTargets { isObserved ? .observers : isSeen ? .foundation : .none }
 
-    /// Notifies Foundation from now on; true if the caller must notify it of the end, which has passed.
+    /// Makes Foundation be notified of changes from now on.
+    ///
+    /// True if the operation has already finished. The caller must then notify Foundation of the end.
     mutating func becomeSeen() -> Bool {
         guard !isSeen else { return false }
         isSeen = true

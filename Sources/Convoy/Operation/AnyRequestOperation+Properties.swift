@@ -68,7 +68,7 @@ extension AnyRequestOperation {
     ///
     /// An operation without an outcome never leaves the group, so enqueue, start or cancel each operation.
     ///
-    /// - Thread: any. A thread of the library leaves the group.
+    /// - Thread: any. The group is left on any thread; if the operation has settled before, on the calling thread.
     @discardableResult
     public final func enter(_ group: DispatchGroup) -> Self {
         group.enter()

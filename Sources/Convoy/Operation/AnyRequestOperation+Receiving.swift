@@ -71,7 +71,7 @@ extension AnyRequestOperation {
         #else
             let isObserved = isObservedSynchronously
         #endif
-        // Notifying many dependents, or an observed one, takes place on another thread.
+        // If two or more dependents or an observed one must be notified, the serial executor does it.
         let dependents = completion.hasEdges ? DependencyGraph.dependents(of: self, atMost: 2) : []
         if decodesAtOnce, !isObserved, dependents.count < 2, dependents.allSatisfy({ !$0.isObservedSynchronously }) {
             return conclude(

@@ -4,7 +4,7 @@ import Foundation
 extension AnyRequestOperation {
     /// The requests of all attempts so far, as sent, including the running one.
     package var sentRequests: [PreparedRequest] {
-        // Read first, because an attempt that ends meanwhile is then among the records.
+        // The running attempt is read before the records. If it ends in between, it is among the records.
         let running = state.withLock { $0.transfer?.attempt.request }
         return attempts.map(\.request) + [running].compactMap(\.self)
     }
@@ -78,8 +78,8 @@ extension AnyRequestOperation {
             ($0.nextRequest, $0.followUp?.retryCount ?? 0, $0.followUp?.deadline)
         }
         let asked = retryAfter(ending, policy)
-        // The policy must permit both the original request and the adapted one. An interceptor may have turned a GET
-        // into a POST. The interceptor adapts each attempt anew, so it may also set another Idempotency-Key.
+        // The policy must permit both the request before its interceptors and the adapted one. An interceptor may have
+        // turned a GET into a POST. It may also set another Idempotency-Key for each attempt.
         guard let base, ending.attempt.canBeRepeated,
             policy.permits(error, of: base, retries: retryCount),
             policy.permits(error, of: ending.request, retries: retryCount)

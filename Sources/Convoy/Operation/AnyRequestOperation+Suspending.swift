@@ -102,7 +102,7 @@ extension AnyRequestOperation {
         )
         guard left > 0 else { return .zero }
         guard received > 0 else { return nil }
-        // The time is limited to three thousand years, because a server may announce any length.
+        // The time is limited to 1e11 seconds (about 3,200 years), because a server may announce any length.
         return .seconds(min((now - began).seconds * Double(left) / Double(received), 1e11))
     }
 

@@ -79,7 +79,7 @@ extension AnyRequestOperation {
             handover.starts && context.transport.isReentrant
             && startInline(at: CompactInstant(context.clock.now))
         if handover.starts, !hasBegun { context.taskControl.async { self.start() } }
-        // The queue may store an old value of `isReady` after the notification of the change. So notify once more.
+        // The queue may have stored an old value of `isReady` after the change was notified. So notify once more.
         if wasUnready { notifyReadiness() }
         return true
     }
@@ -164,7 +164,7 @@ extension AnyRequestOperation {
         var request = asked
         context.cookies?.add(to: &request)
         guard let download else { return transmit(request, number, plan, at: now) }
-        // The rest runs on the download's own queue, because opening and reading files may be slow.
+        // The rest runs on the download's own serial executor, because opening and reading files may be slow.
         download.begin(request, asksForWhole: asksForWhole) { [request] beginning in
             switch beginning {
             case .success(.send(let request, let point)):
@@ -197,7 +197,9 @@ extension AnyRequestOperation {
         complete(completion, with: ReceivedBody(file: file))
     }
 
-    /// Makes a task for an attempt and resumes it; `found` is the result of the lookup in the cache, nil before it.
+    /// Makes the task of an attempt and resumes the task.
+    ///
+    /// - Parameter found: the result of the lookup in the cache; nil before the lookup.
     private func transmit(
         _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: CompactInstant,
         into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil,

@@ -14,14 +14,14 @@ import Synchronization
 /// Every member may be used from any thread. One lock guards the state. It is never held while Foundation, a task, an
 /// observer or a callback is called, so all of them may call back into the operation.
 public class AnyRequestOperation: Operation, @unchecked Sendable {
-    // @unchecked: `Operation` forces it. `state` has its own lock. Only code that holds the lock of `DependencyGraph`
-    // uses `node`, `isReleased` and `releasedFailure`. Everything else is constant.
+    // @unchecked: `Operation` forces it. `state` has its own lock, and `quality` is atomic. `node`, `isReleased` and
+    // `releasedFailure` are used under the lock of `DependencyGraph`, or in `deinit`. The rest is constant.
 
     let context: ExecutionContext
     /// Whether an interceptor may change the request or decide what follows an attempt.
     let mayIntercept: Bool
     let mayHaveDeadline: Bool
-    /// Whether only the library has a reference to the operation, so that its manager may start it inline.
+    /// Whether the library made the operation for its own use, so that the manager may start it inline.
     let isInternal: Bool
     /// Whether the request needs nothing but a free slot; preparing it reads no file and runs no user code.
     let isPlain: Bool
@@ -67,8 +67,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         quality = Atomic(Int8(truncatingIfNeeded: (box?.policies.qualityOfService ?? .default).rawValue))
         super.init()
         if let name = requestPlan.request.name { self.name = name }
-        // For an operation that a caller may reference, the priority is set even if it is normal. Otherwise corelibs
-        // orders the operation by quality of service, and no later change can raise it.
+        // A caller's operation gets its priority even if it is normal. Otherwise swift-corelibs-foundation orders the
+        // operation by quality of service, and no later change of the priority can raise it.
         let priority = requestPlan.request.priority
         if !isInternal || priority != .normal { super.queuePriority = priority }
     }
@@ -127,8 +127,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// Whether all dependencies have finished, or an outcome is known without them.
     public final override var isReady: Bool {
-        // Cancelled operations wait for barriers too: a finishing barrier of corelibs dereferences a pointer to each
-        // operation added after it. The mark is set before the read, so a later change is notified.
+        // The mark is set before `isReady` is read, so that every later change is notified. A cancelled operation also
+        // waits for barriers. In swift-corelibs-foundation, a finishing barrier dereferences a pointer to each
+        // operation that was added after it. An operation that had run before could be freed by then.
         let isUnblocked = state.withLock { state in
             state.wasAskedReadiness = true
             return state.isUnblocked
@@ -177,7 +178,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         if effects.finishes { finish(wasExecuting: false) }
     }
 
-    /// Begins the first attempt, after the start; without a slot it waits for one, as a later attempt does.
+    /// Begins the first attempt of a started operation, or makes it wait for a slot.
     func begin(_ beginning: OperationState.Beginning) {
         if beginning.isToBePrepared, isLink {
             // Building a chain's link is user code and may be slow.
@@ -225,7 +226,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     public final override func cancel() {
         #if canImport(FoundationNetworking)
             keepWaitingOperations()
-            // Foundation's `cancel()` is not called, because corelibs then removes the dependencies, barriers included.
+            // `super.cancel()` is not called: in swift-corelibs-foundation it removes all dependencies, even barriers.
             let tells = state.withLock { state in
                 guard !state.isCancelled, !state.machine.isFinished else { return false }
                 state.isCancelled = true
@@ -273,13 +274,14 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         /// Whether the operation was cancelled before it had finished; an outcome stored earlier may differ.
         public final override var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-        // corelibs never clears the block, so a block that captures its operation would form a retain cycle.
+        // swift-corelibs-foundation never clears the block, so a block that captures its operation would form a cycle.
         /// The block that runs after the operation has finished; cleared before it runs.
         public final override var completionBlock: (@Sendable () -> Void)? {
             get { super.completionBlock }
             set {
                 super.completionBlock = newValue.map { block -> @Sendable () -> Void in
-                    // corelibs may call the block again if the operation finished while its queue was starting it.
+                    // swift-corelibs-foundation may call the block twice, if the operation finishes while its
+                    // `OperationQueue` starts it. `ClockTimer` runs the block once.
                     let once = ClockTimer(block)
                     return { [weak self] in
                         self?.completionBlock = nil

@@ -35,7 +35,7 @@ extension Attempt {
         return true
     }
 
-    /// Ends the attempt with what was received, unless a body in memory is the whole response.
+    /// Ends an attempt that `end(_:taskHasEnded:)` could not complete at once: judges what was received.
     private func end(with received: Receiving, _ error: RequestError?) {
         guard error == nil, let head = received.head, let sink = received.sink else {
             var error = error ?? RequestError(.badResponse, "the transfer ended without a response")
@@ -80,7 +80,7 @@ extension Attempt {
         let isOffline = lacksNetwork == true
         // Without a network, the failure says nothing about its host.
         if !isOffline { sample(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error) }
-        // Head or digest do not match the partial file. The next attempt may request the complete file.
+        // If the head or the digest does not match the partial file, the next attempt may request the complete file.
         let isMisfit = received.answer?.canStartOver == true || error?.code == .integrityFailed
         let ending = AttemptEnding(
             attempt: self, head: received.head, error: error?.with(operation.request?.summary),
@@ -90,7 +90,9 @@ extension Attempt {
         operation.onExecutor { self.operation.attemptEnded(ending) }
     }
 
-    /// Called when the deadline passes; if the host has not responded, its limits count a failure.
+    /// Called when the deadline passes.
+    ///
+    /// If no response has arrived, the limits of the host count a failure.
     func learnThatNothingCame() {
         guard receiving.withLock({ $0.accepts && $0.head == nil }) else { return }
         sample(statusCode: nil, RequestError(.deadlineExceeded, "no response in time"))

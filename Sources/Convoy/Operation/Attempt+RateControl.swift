@@ -20,7 +20,7 @@ extension Attempt {
 
     var maxChunkBytes: Int { min(sharedRateLimit.pieceBytes, ownRateLimit?.pieceBytes ?? .max) }
 
-    /// Charges received bytes to the limits.
+    /// Charges received bytes to the speed limits; false if the transfer must pause until the charge is paid.
     func acquire(_ count: Int) -> Bool {
         stallDetector?.add(count)
         // If a manager's limit is set at run time, attempts that cannot be paused may be running.
@@ -46,7 +46,7 @@ extension Attempt {
         operation.noteRunning()
     }
 
-    /// Releases the limits and stops the timer of an attempt that has ended.
+    /// Removes an attempt that has ended from the speed limits, and stops its stall detector.
     func stopPacing() {
         leaveLimits()
         stallDetector?.stop()
@@ -54,7 +54,7 @@ extension Attempt {
 }
 
 extension AnyRequestOperation {
-    /// The limit of the request itself, which all its attempts share, and a new stall detector.
+    /// The request's own speed limit, which all its attempts share, and a new stall detector; nil for none.
     func makeRateControl(_ box: RequestCore.PolicyBox) -> (RateLimit?, StallDetector?) {
         let policies = box.policies
         let detector = policies.minimumSpeed.map { StallDetector($0, clock: context.clock) }

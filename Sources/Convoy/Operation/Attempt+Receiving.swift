@@ -186,7 +186,9 @@ extension Attempt {
         receiving.withLock { $0.metrics = kept }
     }
 
-    /// Called when the transport's thread is done with the sink; false if the attempt has ended and is cleaned up here.
+    /// Called when the transport's thread no longer uses the sink.
+    ///
+    /// False if the attempt was closed meanwhile. In that case this method does the cleanup that `close` has left.
     private func leave(_ sink: (any BodySink)?, with change: (inout Receiving) -> Void = { _ in }) -> Bool {
         let (isOver, afterwards) = receiving.withLock { receiving in
             receiving.isBusy = false
@@ -225,7 +227,7 @@ extension Attempt: FileClient {
     /// Copies bytes of a file to the file of a download.
     ///
     /// Nil if the transport must deliver the bytes instead: for another destination, a preview, a speed limit, a
-    /// minimum speed or too large a body.
+    /// minimum speed, too large a body, or an attempt that has ended.
     func didReceive(_ source: FileBytes) -> Bool? {
         guard !isRateControlled else { return nil }
         let sink = receiving.withLock { receiving -> DownloadSink? in

@@ -35,7 +35,7 @@ final class Attempt: TransportClient {
         var taskHasEnded = false
         var head: ResponseHead?
         var refusal: RequestError?
-        /// Whether only the beginning of the body is kept: of a refused response, or where another attempt may follow.
+        /// Whether only the beginning of the body is kept: the response is refused, or another attempt may follow.
         var isPreview = false
         /// The number of bytes received, including the part that a download resumes, and their limit.
         var bodyCount: Int64 = 0
@@ -129,8 +129,8 @@ final class Attempt: TransportClient {
         // Another attempt may follow once a file descriptor is free.
         if error.lacksDescriptors {
             if end(error, taskHasEnded: false) { return }
-            // The transport has ended. The decision has no effect if the sink is already finishing, because it then
-            // reports the error to `complete`.
+            // The transport has ended. If the sink is already finishing, the sink reports the error to `complete`, and
+            // this decision has no effect.
             let received = receiving.withLock { $0.isOver ? nil : $0 }
             if let received { decide(received, error.with(response: received.head), isAnswer: false) }
             return

@@ -29,14 +29,16 @@ enum BarrierCycles {
 
     static func edgeMade(from operation: AnyRequestOperation, to dependency: AnyRequestOperation) {
         guard barred.load(ordering: .relaxed) > 0 else { return }
-        // If no queue has read `isReady` of any waiting operation, the caller is still building a chain.
+        // If no queue has read `isReady` of a waiting operation, none is queued: the caller is still building a chain.
         let waiting = DependencyGraph.search(from: operation, .dependents).reached
         guard waiting.contains(where: { $0.state.withLock { $0.wasAskedReadiness } }) else { return }
         for operation in DependencyGraph.search(from: dependency, .dependencies).reached
         where operation.state.withLock({ $0.isBarred }) { endEarlier(behind: operation) }
     }
 
-    /// Finishes the operations that wait for `operation`, and for which a barrier before `operation` waits.
+    /// Fails the operations that form a cycle with `operation`.
+    ///
+    /// Such an operation waits for `operation`, which waits for a barrier, which waits for that operation again.
     private static func endEarlier(behind operation: AnyRequestOperation) {
         let search = DependencyGraph.search(from: operation, .dependents)
         guard search.reached.count > 1, let queue = FoundationFields.queue(of: operation) else { return }
@@ -46,7 +48,8 @@ enum BarrierCycles {
         let earlier = Set(operations[..<index].map { ObjectIdentifier($0) })
         let barriers = FoundationFields.barriers(before: operation).filter { !$0.isFinished }
         for waiting in search.reached where earlier.contains(ObjectIdentifier(waiting)) {
-            // `others` includes barriers that have already run.
+            // A barrier that is not in `others` was added after `waiting`, so the barrier waits for `waiting`. Barriers
+            // that have run are in `others` too.
             let others = FoundationFields.barriers(before: waiting)
             guard barriers.contains(where: { barrier in !others.contains { $0 === barrier } }) else { continue }
             let names = search.way(to: waiting).map(\.label)

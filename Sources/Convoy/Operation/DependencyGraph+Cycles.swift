@@ -6,8 +6,8 @@ extension DependencyGraph {
     ///
     /// The search alternates between both ends and stops when either end is exhausted. It is therefore fast for common
     /// graphs: an operation without dependents, or a dependency without dependencies, cannot be on a cycle. A group
-    /// does not list its members. Once the search from `dependency` has met a group, only the search from `operation`
-    /// can be exhausted.
+    /// does not list its members. So once the search from `dependency` has met a group, its exhaustion proves nothing.
+    /// The search then goes on until the other end is exhausted.
     static func cycle(
         closedBy operation: AnyRequestOperation, dependingOn dependency: AnyRequestOperation,
         _ met: inout [AnyRequestOperation]
@@ -48,7 +48,7 @@ extension DependencyGraph {
             seen.updateValue(nil, forKey: ObjectIdentifier(first))
         }
 
-        /// Visits the neighbours of an operation.
+        /// Visits the neighbours of an operation; returns the first one that the other search has seen, or nil.
         mutating func visit(
             _ next: some Sequence<AnyRequestOperation>, from last: AnyRequestOperation, until other: Search? = nil
         ) -> AnyRequestOperation? {

@@ -25,7 +25,7 @@ final class DependencyNode {
     }
 
     var dependencies: [Operation] = []
-    /// The identifiers of the dependencies; nil for up to 16 dependencies.
+    /// The identifiers of the dependencies; nil until there are more than 16.
     ///
     /// Adding 100,000 dependencies with linear searches would take quadratic time.
     var identities: Set<ObjectIdentifier>?
@@ -34,7 +34,7 @@ final class DependencyNode {
     var changes: UInt32 = 0
     /// The unfinished dependencies that are not requests.
     ///
-    /// The bridge of such a dependency may notify late, twice, or after a removal.
+    /// The bridge of such a dependency may notify late, twice, or after a removal. The set reveals outdated calls.
     var unfinishedForeign: Set<ObjectIdentifier> = []
 
     func contains(_ operation: Operation) -> Bool {
@@ -82,8 +82,9 @@ enum DependencyGraph {
     /// A group waits for a member to finish, but only the member stores that edge, because a group may have very many
     /// members over time.
     ///
-    /// - Complexity: O(1) if `operation` has no dependents, or `dependency` has no dependencies. Otherwise O(*r*),
-    ///   where *r* is the smaller of the two numbers, indirect ones included.
+    /// - Complexity: O(1) if `operation` has no dependents, or `dependency` has no dependencies. Otherwise O(*r*).
+    ///   There *r* is the number of dependents of `operation` or of dependencies of `dependency`, indirect ones
+    ///   included, whichever is smaller.
     static func connect(
         _ operation: AnyRequestOperation, to dependency: AnyRequestOperation, policy: DependencyPolicy,
         isMember: Bool = false
@@ -111,7 +112,7 @@ enum DependencyGraph {
 
     /// Makes an edge to an operation that is not a request.
     ///
-    /// A call of ``foreignFinished(_:for:)`` must follow.
+    /// A call of ``foreignFinished(_:for:)`` must follow, unless the result is false because no edge was made.
     static func connect(_ operation: AnyRequestOperation, toForeign dependency: Operation) -> Bool {
         locked.withLock { _ in
             if operation.isReleased || operation.node?.contains(dependency) == true { return false }

@@ -23,7 +23,7 @@ final class ExecutionContext: Sendable {
 
     /// Runs calls that a transport's thread or a lock's owner must not make, in order.
     ///
-    /// These are cancelling and starting an operation, and suspending, resuming and cancelling a task.
+    /// Such calls start or cancel an operation, or make, suspend, resume or cancel a task.
     ///
     /// In swift-corelibs-foundation, `cancel()` waits for the loader's queue. A callback of that queue that calls
     /// `cancel()` deadlocks.

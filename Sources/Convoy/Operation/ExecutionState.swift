@@ -5,7 +5,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// The part of an operation's state that is made at its start, or at its outcome if that is earlier.
+/// The part of an operation's state that most queued operations lack; made when the first value is set.
 ///
 /// Used only under the operation's lock. The class is not `Sendable`, so the compiler prevents its use outside the
 /// lock.

@@ -19,7 +19,7 @@ final class FollowUpState {
     /// Whether the cache has lost a response after its lookup, so that later lookups need a slot.
     var lostStoredAnswer = false
     var hasLeftOrigin = false
-    /// The number of retries by the policy and, below, by the interceptors.
+    /// The number of retries that the policy has decided; `interceptionCount` counts those of the interceptors.
     var retryCount = 0
     var interceptionCount = 0
 
@@ -110,7 +110,7 @@ extension OperationState {
 
     var nextHost: String { (followUp?.adapted ?? nextRequest)?.hostKey ?? "" }
 
-    /// The records of all attempts, including the running one.
+    /// The records of a failed operation's attempts, including the running one; empty for a success.
     func attemptRecords(
         _ error: RequestError?, _ now: ContinuousClock.Instant, _ metrics: CopyOnWrite<TransferMetrics>?
     ) -> [AttemptRecord] {

@@ -23,7 +23,7 @@ enum FoundationFields {
     }
 
     static func queue(of operation: Operation) -> OperationQueue? {
-        // An operation in a queue retains the queue.
+        // The pointer is valid, because an operation in a queue retains the queue.
         read(operation) { ($0("__queue") as? Unmanaged<OperationQueue>)?.takeUnretainedValue() }
     }
 

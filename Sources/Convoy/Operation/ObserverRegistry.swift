@@ -9,13 +9,15 @@ struct ObserverRegistry: Sendable {
         let tell: @Sendable (AnyRequestOperation) -> Void
     }
 
-    /// The thread that notifies observers of the end, because the notification of the start comes first.
+    /// Which thread notifies observers of the end.
+    ///
+    /// The notification of the start must come first, even if another thread ends the operation meanwhile.
     enum StartNotification {
         /// The thread that ends the operation.
         case none
         /// A thread notifies observers of the start, and will notify them of the end if there is one by then.
         case isRunning
-        /// That thread has to notify of the end.
+        /// The operation has ended. The thread that notifies observers of the start then notifies them of the end.
         case endFollows
     }
 
@@ -76,7 +78,7 @@ extension AnyRequestOperation {
         let fresh = BroadcastSource<RequestEvent> { $0.isProgress && $1.isProgress }
         let (source, end) = state.withLock { state -> (BroadcastSource<RequestEvent>, AnyOutcome?) in
             if let source = state.observers?.events { return (source, nil) }
-            // The outcome is known, so the reader gets it at once.
+            // The outcome is known, so the broadcast ends with it at once.
             if state.machine.delivery.hasBegun { return (fresh, state.outcome) }
             state.observing { $0.events = fresh }
             return (fresh, nil)

@@ -21,7 +21,9 @@ protocol OperationScheduler: AnyObject, Sendable {
         _ then: @escaping @Sendable ((any CacheExchange)?) -> Void)
     /// Called for an outcome before the start; true if no queue will start the operation, so the caller finishes it.
     func abandoned(_ operation: AnyRequestOperation, _ reference: QueueEntryReference) -> Bool
-    /// Called when an operation has finished, which frees its slot, and perhaps its last callback has returned.
+    /// Called when an operation has finished; the scheduler then releases the slot.
+    ///
+    /// - Parameter isSettled: whether the last callback of the operation has returned too.
     func finished(_ reference: QueueEntryReference, isSettled: Bool, wasCancelled: Bool)
     /// Called when the last callback of an operation has returned.
     func settled(_ reference: QueueEntryReference)
@@ -43,7 +45,9 @@ protocol OperationScheduler: AnyObject, Sendable {
     func sample(
         from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?)
     func takeFromRetryBudget() -> Bool
-    /// Whether requests to this host wait for a network.
+    /// Checks whether there is a network, if requests to this host wait for one; `then` receives the result.
+    ///
+    /// False if they do not wait. In that case `then` is not called.
     func lookForNetwork(to host: String, _ then: @escaping @Sendable (_ isConnected: Bool) -> Void) -> Bool
     func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool
     /// Called when an operation that found no file descriptor has released its files; a slot follows when one is free.
@@ -67,7 +71,7 @@ struct QueueEntryReference: @unchecked Sendable {
 /// overtake each other. A receiver accepts only versions newer than its own. The receiver therefore ends with the
 /// owner's value, in any order of arrival.
 struct Versioned<Value: Sendable>: Sendable {
-    // The larger number is first, which leaves no gap.
+    // The version is before the value, which is usually smaller, so that no gap is left between them.
     /// The owner counts from 1; a receiver starts with 0.
     private(set) var version: UInt32
     private(set) var value: Value

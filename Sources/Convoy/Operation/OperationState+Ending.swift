@@ -3,7 +3,7 @@ import Foundation
 
 extension OperationState {
     struct Dispatch: ~Copyable, Sendable {
-        /// Nil if the handlers were dispatched before.
+        /// The outcome to dispatch; nil if an earlier call has dispatched the handlers.
         var outcome: AnyOutcome?
         var handlers: [FinishHandler] = []
         var notifiesEvents = false
@@ -32,10 +32,10 @@ extension OperationState {
         }
     }
 
-    /// Starts to dispatch the handlers, unless that was done before.
+    /// Starts to dispatch the handlers, unless an earlier call has done so.
     ///
-    /// Of the calls for an abandoned and for a finished operation, the first dispatches. Without handlers and observers
-    /// the delivery ends at once.
+    /// An operation with an outcome before its start gets two calls: at the outcome, and when it finishes. The first
+    /// call dispatches. Without handlers and observers the delivery ends at once.
     mutating func beginDelivery(isEnd: Bool) -> Dispatch {
         if isEnd { _ = machine.handle(.finished) }
         var dispatch = Dispatch()
@@ -51,7 +51,8 @@ extension OperationState {
                 outcome: outcome, handlers: takeHandlers(), notifiesEvents: notifiesEvents,
                 notifiers: notifiers)
         }
-        // If Foundation is to be notified, the operations that wait for this one are retained until then.
+        // The end of the delivery releases the operations that wait for this one. Foundation uses them when it is
+        // notified of the end. So if that notification follows, the delivery does not end here.
         let isTold = isEnd && wasAskedReadiness
         if dispatch.handlers.isEmpty, dispatch.notifiers.isEmpty, !dispatch.notifiesEvents, !isObserved, !isTold {
             dispatch.ending = endDelivery(dispatch.outcome == nil ? nil : .sentOff, isEnd: isEnd)
@@ -61,8 +62,8 @@ extension OperationState {
 
     /// Removes the handlers that are dispatched now, and chooses their places.
     ///
-    /// A handler with `inTurn` needs the serial executor only if other handlers wait there. A handler with `inPlace`
-    /// also needs it while another callback in place is running.
+    /// If other handlers wait on the serial executor, a handler with `inTurn` or `inPlace` runs there too. A handler
+    /// with `inPlace` also runs there while this thread runs another callback in place.
     mutating func takeHandlers() -> [FinishHandler] {
         var sent = handlers.all
         handlers = .none

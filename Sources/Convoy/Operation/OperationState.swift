@@ -3,9 +3,9 @@ import Foundation
 
 /// The state of an operation.
 ///
-/// Many operations may be queued. So what a queued operation does not need is in objects that are made later, and the
-/// order of the properties leaves few gaps. The state is never copied, because a copy would call a function for each
-/// field.
+/// Many operations may be queued, so the state is small. Objects that are made later hold what a queued operation does
+/// not need. The order of the properties leaves few gaps. The state is never copied, because a copy would call a
+/// function for each field.
 struct OperationState: ~Copyable {
     var machine = OperationStateMachine()
     /// Whether ``BarrierCycles`` counts the operation, because it was added after a barrier of a caller's queue.
@@ -27,7 +27,7 @@ struct OperationState: ~Copyable {
     @OptionalMoment var queuedMoment: CompactInstant?
 
     var scheduler: (any OperationScheduler)?
-    /// The operation's queue entry, from the moment it is enqueued until its last callback has returned.
+    /// The queue entry, from enqueueing until the operation has finished and its last callback has returned.
     var queueEntry: QueueEntryReference?
 
     /// Redirects, retries, deadlines and interceptors; nil for one plain attempt.
@@ -95,7 +95,7 @@ struct OperationState: ~Copyable {
         var priority: Versioned<Operation.QueuePriority>
         var suspension: Versioned<OperationStateMachine.Suspension>
         var isDependent = Versioned(false, version: 1)
-        /// Whether the operation has an outcome and, below, its last callback has returned.
+        /// Whether the operation has an outcome; `isSettled`, whether its last callback has returned too.
         var hasOutcome = false
         var isSettled = false
         var isStarted = false
@@ -147,7 +147,7 @@ struct OperationState: ~Copyable {
         var isCoalesced = false
         /// The name that no other running operation may hold.
         var exclusion: String?
-        /// Whether a cache has satisfied the previous attempt and, below, has the response for the next one.
+        /// Whether a cache has answered the previous attempt; `hasAnswer`, whether the cache can answer the next one.
         var followsAnswer = false
         var hasAnswer = false
         var suspension: Versioned<OperationStateMachine.Suspension>
@@ -186,7 +186,7 @@ struct OperationState: ~Copyable {
         return hasEdges
     }
 
-    /// Whether the operation waits for no dependency, whatever the graph says.
+    /// Whether the operation waits for no dependency; if false, only the graph knows.
     ///
     /// During the handover to a queue, an outcome does not unblock the operation. Otherwise the queue would start the
     /// operation twice.

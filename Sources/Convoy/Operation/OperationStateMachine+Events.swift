@@ -76,7 +76,7 @@ extension OperationStateMachine {
         var finishes = false
         /// The outcome is stored before the start: deliver.
         var abandons = false
-        /// All handlers have returned: call the hooks for that, and release the operation once its end was notified.
+        /// All handlers have returned: call the settled hooks, and release the operation if its end was notified too.
         var settles = false
 
         static let dropped = Effects()
@@ -119,8 +119,9 @@ extension OperationStateMachine {
 
     /// The suspension with a version that is computed from ``suspensionChanges``.
     ///
-    /// Each `suspend()` or `resume()` adds 2 to the version. While `awaitsSlot` differs from `isSuspended`, the version
-    /// is 1 lower. Between two such calls, `awaitsSlot` changes at most once, so the version only grows.
+    /// The version is twice the number of changes plus 2, or plus 1 while `awaitsSlot` differs from `isSuspended`.
+    /// Between two calls of `suspend()` or `resume()`, `awaitsSlot` changes at most once, and then equals
+    /// `isSuspended`. So the version only grows.
     var suspension: Versioned<Suspension> {
         Versioned(
             Suspension(changes: suspensionChanges, awaitsSlot: awaitsSlot),

@@ -9,7 +9,7 @@ struct OperationStateMachine: Hashable, Sendable {
     enum Phase: Hashable, Sendable {
         /// Made, perhaps queued, not started. Next: executing, abandoned.
         case pending
-        /// Cancelled or failed before its start. The outcome is stored and delivered. Next: finishing, in `start()`.
+        /// Cancelled or failed before its start. The outcome is stored and delivered. Next: finishing, at its start.
         case abandoned
         /// The attempt with this number is running. Next: deciding, decoding, waiting, executing with a higher number,
         /// finishing.
@@ -65,14 +65,14 @@ struct OperationStateMachine: Hashable, Sendable {
     /// A slot that was given before the last change does not count. The scheduler is notified of the change. It then
     /// gives another slot, or confirms the present one with `slotKept`.
     private(set) var suspensionChanges: UInt32 = 0
-    /// The last slot that the operation used, or had before it requested another; it ignores this one and lower ones.
+    /// The number of the last slot that the operation used or released; slots up to this number are ignored.
     private(set) var lastSlot: UInt32 = 0
     private(set) var isQueued = false
-    /// A slot that arrived before `queued`: a slot that was released, or the requested one.
+    /// A slot that arrived before the event `queued`: the requested slot, or an earlier one that was released.
     private(set) var offeredSlot: Slot?
     /// Whether a suspension has made the operation idle: its slot may be released, and it needs another to move bytes.
     private(set) var awaitsSlot = false
-    /// Whether the running attempt was suspended before its task was made.
+    /// Whether the running attempt has no task yet, because the operation was suspended.
     private(set) var isResting = false
 
     mutating func handle(_ event: Event) -> Effects {
@@ -207,7 +207,7 @@ struct OperationStateMachine: Hashable, Sendable {
         return Effects(isTaken: true, launches: attempt)
     }
 
-    /// Continues a suspended operation, unless it was suspended again and may have released that slot.
+    /// Continues a suspended operation, unless a later suspension may have released the slot.
     private mutating func slotKept(_ slot: Slot?) -> Effects {
         switch phase {
         case .executing: if let slot { lastSlot = max(lastSlot, slot.number) }
@@ -227,7 +227,7 @@ struct OperationStateMachine: Hashable, Sendable {
         return currentAttempt
     }
 
-    /// Replaces the running attempt by the next number; false if none is running.
+    /// Gives the running attempt the next number; false if no attempt is running.
     private mutating func numberNextAttempt() -> Bool {
         guard let attempt = currentAttempt else { return false }
         phase = .executing(attempt: attempt + 1)

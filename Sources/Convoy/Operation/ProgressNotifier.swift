@@ -22,7 +22,7 @@ final class ProgressNotifier: Sendable {
         _ place: CallbackPlace, every interval: Duration?, clock: any RequestClock,
         _ handler: @escaping @Sendable (TransferProgress) -> Void
     ) {
-        // The interval is limited to thirty years, because an overflowing sum would trap.
+        // The interval is limited to 1,000,000,000 seconds, because an overflowing sum would trap.
         self.interval = interval.map { min($0, .seconds(1_000_000_000)) }
         (self.place, self.clock, self.handler) = (place, clock, handler)
     }

@@ -1,7 +1,9 @@
 // The request of an operation, the decoding of its response and its outcome, with the output's type erased.
 import Foundation
 
-/// The request of an operation and how its response becomes an outcome; released at the end unless it is a value.
+/// The request of an operation, and how its response becomes an outcome.
+///
+/// The operation releases its plan at the end, unless ``isValue`` is true.
 ///
 /// This class itself is the plan of a group, and of a chain's link until its request is built. The plan of a request is
 /// a ``TypedRequestPlan``.
@@ -53,7 +55,7 @@ class RequestPlan: @unchecked Sendable {
     /// How operations share the decoded result; nil for a request that shares nothing.
     var sharing: SharedDecoding? { if case .shared(let sharing) = kind { sharing } else { nil } }
 
-    /// Decodes a complete body, on the operation's serial executor if this is user code.
+    /// Decodes a complete body; called on the operation's serial executor if the decoder is user code.
     func respond(_ body: ReceivedBody, _ exchange: Exchange) throws -> AnyOutcome {
         AnyOutcome(error: RequestError(.invalidRequest, "nothing was sent", request: exchange.request.description))
     }

@@ -46,7 +46,7 @@ extension RedirectPolicy {
             try from.check()
             let proposed = try propose(target, after: head, of: from)
             let next = try ask(Redirect(response: head, from: from, to: proposed, count: trail.count))
-            // If the hook has set another body, that body is sent for the first time.
+            // A body that the hook has set was never sent, so it need not be repeatable.
             if let body = next.body, !body.canRepeat, body == from.body {
                 throw RequestError(
                     .bodyNotReplayable,
@@ -118,7 +118,7 @@ extension RequestError {
     ///   - request: the request that the transport rejected.
     ///   - earlier: the previous attempt.
     func blamed(on earlier: AttemptRecord?, for request: PreparedRequest) -> RequestError {
-        // If a hook chose another URL, the hook is responsible for it.
+        // If a hook chose another URL, the server is not to blame for that URL.
         guard code == .invalidRequest, let earlier, let head = earlier.response,
             case .redirect(to: request.url) = earlier.next,
             (try? RedirectTarget(head, of: earlier.request))?.url == request.url

@@ -21,14 +21,14 @@ import Foundation
 /// The body of a followed redirect is ignored, even if the body is incomplete.
 ///
 /// ## Concurrency
-/// `Sendable`. The hook is called in the operation's order, never on a transport's thread and never under a lock.
+/// `Sendable`. The hook is called on the operation's serial executor, never on a transport's thread or under a lock.
 ///
 /// ## Topics
 /// - ``follow``
 /// - ``never``
 /// - ``init(maxCount:allowsInsecure:onRedirect:)``
 public struct RedirectPolicy: Sendable {
-    /// The maximum number of consecutive redirects.
+    /// The maximum number of redirects that are followed for one request.
     ///
     /// With 0, the caller receives a redirect as the response.
     public var maxCount: Int
@@ -40,7 +40,7 @@ public struct RedirectPolicy: Sendable {
     /// Makes a policy.
     ///
     /// - Parameters:
-    ///   - maxCount: the maximum number of consecutive redirects; 0 for none.
+    ///   - maxCount: the maximum number of redirects that are followed for one request; 0 for none.
     ///   - allowsInsecure: whether a redirect may lead from https to http.
     ///   - onRedirect: called before each redirect that the policy allows; may reject or change the redirect.
     public init(

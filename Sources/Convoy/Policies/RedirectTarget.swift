@@ -70,7 +70,7 @@ struct RedirectTarget {
             throw Defect(reason: "its Location is \(count) bytes long, more than the limit of \(maxBytes)")
         }
         guard let url = location.requestURL else {
-            // If a location cannot be parsed, it may contain a password anywhere before an at sign.
+            // Text before an at sign may contain a password, so a location with an at sign is not shown.
             let shown = location.contains("@") ? "" : ": \(String(location.prefix(100)).debugDescription)"
             throw Defect(reason: "its Location is not a URL" + shown)
         }

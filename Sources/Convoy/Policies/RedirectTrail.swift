@@ -36,7 +36,7 @@ struct RedirectTrail: CustomStringConvertible {
 extension URL {
     /// The URL for a message: without credentials, and at most one line long.
     ///
-    /// The end is omitted. ``SentSecrets`` finds the beginning of a secret, but not its end.
+    /// A long URL loses its end, because ``SentSecrets`` still finds a secret whose end is missing.
     var shortened: String {
         let text = redactedString
         return text.utf8.count <= 100 ? text : text.prefix(90) + "..."

@@ -39,7 +39,7 @@ public protocol RequestInterceptor: Sendable {
     /// Whether an adapted request is still valid.
     ///
     /// The operation calls this method without a lock, directly before it sends the request. If false, the request is
-    /// adapted again.
+    /// adapted again, at most ten times for an operation. After that, it is sent all the same.
     ///
     /// For example, a token may have been refreshed while the request waited for its slot. The method must return
     /// quickly, because it may run on the thread that resumes an operation.

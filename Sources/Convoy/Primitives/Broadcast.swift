@@ -27,7 +27,7 @@ struct BroadcastPace: Sendable {
     let clock: any RequestClock
 
     init(_ interval: Duration, _ clock: any RequestClock) {
-        // The interval is limited to thirty years, because an overflowing sum would trap.
+        // The interval is limited to 1,000,000,000 seconds, because an overflowing sum would trap.
         self.interval = min(interval, .seconds(1_000_000_000))
         self.clock = clock
     }
@@ -49,7 +49,9 @@ final class BroadcastSource<Element: Sendable>: Sendable {
         var last: Element?
         var hasEnded = false
 
-        /// Returns references to release outside the lock, because any of them may be the last.
+        /// Adds a reader, and removes released readers when there are many.
+        ///
+        /// - Returns: references to release outside the lock, because any of them may be the last.
         mutating func add(_ reader: BroadcastReader<Element>) -> [BroadcastReader<Element>] {
             defer { readers.append(WeakReader(reader: reader)) }
             guard readers.count >= sweepCount else { return [] }

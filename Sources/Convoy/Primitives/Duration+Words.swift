@@ -13,7 +13,7 @@ extension Duration {
         return TimeInterval(seconds) + TimeInterval(attoseconds) * 1e-18
     }
 
-    /// The duration as a text: whole milliseconds below a second, then seconds with one decimal.
+    /// The duration as a text: whole milliseconds below a second, then seconds with one decimal, up to 1,000,000.
     var words: String {
         let milliseconds = Int((seconds * 1_000).rounded())
         guard milliseconds >= 1_000 else { return "\(milliseconds) ms" }

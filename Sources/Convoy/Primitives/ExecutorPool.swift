@@ -104,8 +104,8 @@ final class ExecutorPool: Sendable {
     ///
     /// Each pool also has one worker that does not count.
     ///
-    /// libdispatch has 255 threads, which are also used elsewhere. In corelibs a thread that starts a task waits for
-    /// an internal queue. If all threads waited, none could run that queue.
+    /// libdispatch has 255 threads, which are also used elsewhere. In swift-corelibs-foundation, a thread that starts
+    /// a `URLSessionTask` waits for an internal queue. If all threads waited, none could run that queue.
     final class WorkerLimit: Sendable {
         /// The limit for the callbacks of all managers.
         static let callbacks = WorkerLimit(128)

@@ -1,7 +1,7 @@
 // The clock that measures and ends waits.
 import Foundation
 
-/// The clock for a manager's waits: back-off, deadlines, host back-offs, limits of bytes per second.
+/// The clock for a manager's waits: back-off, deadlines, host back-offs, rate limits.
 ///
 /// It is the system's clock unless you set ``RequestManager/Configuration/clock``. A test moves the `VirtualClock` of
 /// `ConvoyTesting`, so that it can test retries and deadlines without waiting.

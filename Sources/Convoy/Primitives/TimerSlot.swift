@@ -45,7 +45,7 @@ struct TimerSlot {
 }
 
 extension TimerSlot.Move {
-    /// Cancels and sets timers.
+    /// Cancels the old timer, and sets a new one if there is a next moment.
     ///
     /// - Parameters:
     ///   - withSlot: accesses the slot under its lock.

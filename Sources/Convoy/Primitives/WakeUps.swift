@@ -3,7 +3,7 @@
 /// Wake-ups that a thread has postponed.
 ///
 /// A woken thread often takes the core of the thread that woke it, which then has to be scheduled again. A transport's
-/// thread may end many requests in one turn. It wakes the others once for many ends instead of once for each.
+/// thread may end many requests in one turn. So it ends many of them first, and then performs all their wake-ups.
 final class WakeUps {
     private static let current = ThreadSlot<WakeUps>()
 
@@ -24,7 +24,7 @@ final class WakeUps {
         wakeUps.postponed.append(wakeUp)
     }
 
-    /// Performs what this thread has postponed, because it may now wait.
+    /// Performs the wake-ups that this thread has postponed; called before code that may make the thread wait.
     static func performPostponed() { current.value?.performAll() }
 
     /// Performs the postponed wake-ups in their order.

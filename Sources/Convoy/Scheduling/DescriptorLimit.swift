@@ -18,7 +18,7 @@ struct DescriptorLimit {
     /// The time after which one more operation may try, even if no operation has finished.
     private var wait = Duration.seconds(1)
     private var isTimed = false
-    /// How many times an operation may have released descriptors, by finishing or before it began to wait for one.
+    /// How often an operation may have released descriptors: when it finished, or before it waited for a descriptor.
     private(set) var releases: UInt32 = 0
 
     /// Whether operations wait for a descriptor, or fewer may run than there are slots.
@@ -37,7 +37,7 @@ struct DescriptorLimit {
 
     /// Called when an operation has finished.
     ///
-    /// The first waiting operation may then try again.
+    /// - Returns: the first waiting operation, which may then try again.
     mutating func noteEnd(slots: Int) -> QueueEntry? {
         releases &+= 1
         wait = .seconds(1)

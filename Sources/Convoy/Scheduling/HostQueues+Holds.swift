@@ -32,7 +32,7 @@ extension HostQueues {
         if let until = host.holds.takeTimer() { newHolds.append(NewHold(host: host.name, until: until)) }
     }
 
-    /// Whether the rate limit of the manager allows no request now.
+    /// Whether the manager's rate limit is used up; if so, all hosts are put on hold until the next token.
     mutating func isPaced(_ now: ContinuousClock.Instant) -> Bool {
         guard let due = pacer?.due(after: now) else { return false }
         holds.set(.rate, until: due)

@@ -129,12 +129,13 @@ struct HostQueues {
         hostChanged(host)
     }
 
-    /// Makes the best entries of a host candidates, or forgets an idle host.
+    /// Adds the host's best waiting entries to the two heaps of candidates.
     ///
-    /// If a host has room and waiting operations, the heap has a candidate for it.
+    /// Afterwards, a host with room and waiting entries has a candidate in a heap. A host with nothing waiting may be
+    /// removed, if many hosts are stored.
     mutating func hostChanged(_ host: Host) {
         guard host.waiting > 0 else {
-            // The host may be used again, and its learned limits are useful. But only a limited number is stored.
+            // The host may be used again, and its learned limits are useful. But only a limited number of them is kept.
             let isKept = hosts.count <= 64 || !host.isIdle || host.hasLearned && hosts.count <= 1_024
             if !isKept, hosts[host.name] === host { hosts[host.name] = nil }
             return

@@ -8,7 +8,7 @@
 ///
 /// As with slots, the permit of an operation that has not begun does not count against operations that have begun.
 struct InterceptorLimiter {
-    /// The number of permits at which operations wait that have sent nothing.
+    /// When so many permits are in use, an operation that has sent nothing waits for a permit.
     var limit = 256
 
     private(set) var count = 0

@@ -38,8 +38,8 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
 
     /// Starts an operation inline if that is possible; false if the operation has to be added to the queue.
     ///
-    /// The current thread may be a transport's. So an operation does not start here if that would run user code or wait
-    /// for a disk, or if it has dependents.
+    /// The current thread may be a transport's. So an operation does not start here if its start would run user code or
+    /// wait for a disk, or if the operation has dependencies or dependents.
     func start(_ operation: AnyRequestOperation, at moment: CompactInstant) -> Bool {
         operation.isInternal && operation.context.transport.isReentrant
             && maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount && !isSuspended
@@ -79,7 +79,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         set {
             holdsBack.store(newValue, ordering: .releasing)
             super.isSuspended = newValue
-            // Reads the current value, because two threads may set it at once.
+            // The closure reads the current value, because two threads may set the property at once.
             scheduler?.suspend { $0.isQueueSuspended = self.isSuspended }
         }
     }

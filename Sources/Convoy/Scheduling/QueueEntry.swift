@@ -98,7 +98,7 @@ final class QueueEntry {
     /// How many slots the operation has had.
     var slotCount: UInt32 = 0
     var suspension = Versioned(OperationStateMachine.Suspension())
-    /// How many times the operation has tried again because the wait for a descriptor timed out.
+    /// How often the operation has tried again, because its wait for a descriptor timed out.
     var trials: UInt8 = 0
     /// Whether a dependency has not finished.
     var isDependent = Versioned(false)

@@ -23,7 +23,7 @@ extension Scheduler {
         }
     }
 
-    /// Stores the exchange whose response the next attempt delivers, or removes it if there is none.
+    /// Stores the exchange whose response the next attempt delivers; without one, removes an earlier exchange.
     private func queue(
         _ operation: AnyRequestOperation, _ wish: OperationState.Wish, answeredBy answer: (any CacheExchange)?
     ) {

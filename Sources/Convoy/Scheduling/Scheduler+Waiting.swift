@@ -28,7 +28,8 @@ extension Scheduler {
     /// Makes an operation with a known request wait for a slot or for a shared response.
     func awaitSlot(_ operation: AnyRequestOperation, _ wish: OperationState.Wish) {
         if wish.isCoalesced, share(operation, wish) {
-            // If the operation is suspended when the response arrives, it needs a slot to resume.
+            // A suspension may still send this operation back to the queue. Its state machine therefore notes that the
+            // earlier slots are released.
             if wish.hasBegun, let slots = change(operation, { $1.slotCount }) {
                 operation.resumeAttempt(after: .queued(slots: slots))
             }

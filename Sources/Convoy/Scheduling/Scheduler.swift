@@ -49,8 +49,8 @@ final class Scheduler: OperationScheduler {
         // From here on the queue entry records changes of the operation, even before the state has the entry.
         let reference = QueueEntryReference(place: QueueEntry(operation, role))
         let now = context.clock.now
-        // The defaults are those of the operation's own manager, which may be another one. Defaults may contain
-        // secrets.
+        // Another manager may have made the operation. Its request gets the defaults of that manager, because defaults
+        // may contain secrets.
         let defaults = operation.context.defaults
         let isPlain = operation.isPlain
         guard
@@ -132,12 +132,13 @@ final class Scheduler: OperationScheduler {
     /// Starts the operations that may run, or adds them to the operation queue.
     func pump() { handingOver { _ in } }
 
-    /// Does the same on another thread, because many operations may start and the current thread has other work.
+    /// Calls `pump()` on another thread, because many operations may start and the current thread has other work.
     func pumpElsewhere() { startQueue.async { self.pump() } }
 
     /// Passes an event to the state, and starts or queues the operations that may then run.
     ///
-    /// One thread at a time does so. Operations therefore enter the operation queue in the order of their slots.
+    /// One thread at a time starts or queues them. Operations therefore enter the operation queue in the order of their
+    /// slots.
     ///
     /// - Parameter isDeferred: whether the operations are left to a later call.
     @discardableResult

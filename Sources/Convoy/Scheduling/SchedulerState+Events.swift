@@ -189,7 +189,8 @@ extension SchedulerState {
 
     /// Called when an operation has an outcome before its start.
     ///
-    /// The operation queue starts an operation that it contains. If `starts` is true, the caller finishes it instead.
+    /// An operation in the operation queue is started by that queue, and then finishes. If `starts` is true, no queue
+    /// contains the operation, so the caller finishes it.
     mutating func abandoned(_ queueEntry: QueueEntry) -> Effects {
         switch queueEntry.status {
         case .waiting: queues.release(queueEntry)

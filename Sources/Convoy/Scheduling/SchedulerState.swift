@@ -148,9 +148,12 @@ struct SchedulerState {
     ///
     /// Returns whether the operation may send at once.
     ///
-    /// If not, the operation has no slot and requests one with ``prepared(_:_:)``. There are five causes. The caller or
-    /// a queue of the caller has started the operation, the operation is suspended, or another operation has its name.
-    /// Or its host was put on hold after it got its slot, or an operation that began earlier uses its slot.
+    /// If not, the operation has no slot and requests one with ``prepared(_:_:)``. There are five causes:
+    /// - The caller or a queue of the caller has started the operation, which therefore had no slot.
+    /// - The operation is suspended.
+    /// - Another operation has its name.
+    /// - Its host was put on hold after the operation got its slot.
+    /// - An operation that began earlier uses its slot.
     ///
     /// - Parameter suspension: the suspension at the start. Newer reports take precedence.
     mutating func begins(_ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
@@ -163,9 +166,9 @@ struct SchedulerState {
             guard let host = queueEntry.queue else { break }
             queues.unstarted -= 1
             host.unstarted -= 1
-            // The newer suspension is not stored, because its report follows. On a resume, the report lets the
-            // operation keep its slot. The name may be lost: another operation took it while this one was in the
-            // operation queue, or this one was blocked there.
+            // A newer suspension is not stored here, because its report follows: on a resume, the report lets the
+            // operation keep its slot. `take` asks for the name again, because it may be lost. Another operation
+            // took it while this one was in the operation queue, or this one was blocked there.
             let newest = suspension.version > queueEntry.suspension.version ? suspension : queueEntry.suspension
             if host.holds.isEmpty || host.mayBegin(queueEntry), queues.running - queues.unstarted <= slotLimit,
                 host.running - host.unstarted <= host.currentLimit, !newest.value.isSuspended,
@@ -272,7 +275,7 @@ struct SchedulerState {
         return Effects()
     }
 
-    /// Removes a queue entry that has begun from its slot or queue, because it waits for something else.
+    /// Releases the slot of an operation that has begun, or removes it from its queue: it waits for something else.
     mutating func yieldSlot(_ queueEntry: QueueEntry, isUnsent: Bool = false) {
         queues.release(queueEntry, for: .yielded, isUnsent: isUnsent)
         // The operation was idle because it is suspended, but its attempt has ended.

@@ -133,7 +133,8 @@ final class RateLimit: Sendable {
             state.turns = Heap()
             return (Effects(move: state.timer.move(to: nil)), gone)
         }
-        // The captures of the closure are released outside the lock.
+        // `gone.wake` may hold the last reference to an object. `gone` lives until here, so that the object is released
+        // outside the lock.
         withExtendedLifetime(gone) { if let effects { perform(effects) } }
     }
 

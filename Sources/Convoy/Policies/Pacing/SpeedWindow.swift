@@ -31,7 +31,7 @@ struct SpeedWindow {
     /// When to check the speed; nil while the transfer is paused.
     var due: ContinuousClock.Instant? { runningSince.map { $0 + (length - counted) } }
 
-    /// The length of a window, limited to about thirty years, because an overflowing sum would trap.
+    /// The length of a window, limited to 1,000,000,000 seconds, because an overflowing sum would trap.
     private var length: Duration { min(minimum.duration, .seconds(1_000_000_000)) }
 
     /// Starts a new measurement.

@@ -16,7 +16,7 @@ struct Holds {
     }
 
     private var entries: [(reason: Reason, until: ContinuousClock.Instant?)] = []
-    /// The requested timer that has not fired.
+    /// The moment of the timer that was requested last; nil once that moment has passed.
     private var timer: ContinuousClock.Instant?
 
     var isEmpty: Bool { entries.isEmpty }

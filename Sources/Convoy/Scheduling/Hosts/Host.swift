@@ -53,7 +53,7 @@ final class Host {
         fileprivate var entries: [Entry?] = []
         private var first = 0
 
-        /// The first entry that still waits, or the last one.
+        /// The first entry that still waits, or with `isNewestFirst` the last one.
         mutating func peek(isNewestFirst: Bool) -> QueueEntry? {
             if isNewestFirst {
                 while first < entries.count, entries[entries.count - 1]?.isLive != true { entries.removeLast() }
@@ -183,8 +183,9 @@ final class Host {
     /// The queues of the ranks `returning` and `started`, of every priority.
     private static let begunQueues: UInt16 = 0b011_011_011_011_011
 
-    /// Removes stale entries when they outnumber the waiting ones, because `peek` does not reach stale entries behind a
-    /// waiting one.
+    /// Removes stale entries when there are over 64 more than waiting ones.
+    ///
+    /// `peek` does not reach stale entries behind a waiting one.
     func sweepIfNeeded() {
         guard queues.reduce(0, { $0 + $1.count }) > 2 * waiting + 64 else { return }
         for index in queues.indices { queues[index].sweep() }
