@@ -1,4 +1,4 @@
-// Digests of files, with the libcrypto that libcurl uses.
+// Digests of files, with the libcrypto that libcurl uses, or else the system's.
 #ifndef CONVOY_DIGESTING_H
 #define CONVOY_DIGESTING_H
 

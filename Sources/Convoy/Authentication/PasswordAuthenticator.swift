@@ -119,7 +119,8 @@ public final class PasswordAuthenticator: RequestInterceptor {
             }
             return isAnswered ? .retry(after: .zero) : .proceed
         }
-        // The same Basic credentials would be refused again. Digest, above, may succeed for them if they were a guess.
+        // Basic credentials that were rejected would be rejected again. If they were sent without a challenge, Digest
+        // may succeed, in the branch above.
         if schemes.contains(.basic), !isBasicRefused, let challenge = challenges.first(where: { $0.scheme == "basic" })
         {
             let key = ProtectionSpaces.Key(origin: origin, realm: challenge.parameters["realm"] ?? "")

@@ -101,9 +101,9 @@ struct ProtectionSpaces {
     /// Records a Basic challenge.
     ///
     /// - Parameters:
-    ///   - sent: the Digest credentials that were rejected; nil if the request carried none. Those of another realm were a
-    ///     guess.
-    ///   - refusals: how many 401 responses the operation received before.
+    ///   - sent: the Digest credentials that were rejected; nil if the request carried none. Credentials of another
+    ///     realm were a guess.
+    ///   - refusals: how many 401 responses the request has received before, since its last redirect.
     /// - Returns: whether the request is to be sent again.
     mutating func challengedBasic(_ key: Key, path: String, sent: Sent?, refusals: Int) -> Bool {
         guard sent?.realm != key.realm, refusals == 0 else { return false }
@@ -128,7 +128,7 @@ struct ProtectionSpaces {
     /// - Parameters:
     ///   - session: the session made from the challenge.
     ///   - sent: the credentials that were rejected; nil if the request carried none.
-    ///   - refusals: how many 401 responses the operation received before.
+    ///   - refusals: how many 401 responses the request has received before, since its last redirect.
     /// - Returns: whether the request is to be sent again.
     mutating func challenged(_ key: Key, path: String, session: DigestSession, sent: Sent?, refusals: Int) -> Bool {
         let isAnswered = deserves(key, session.challenge, sent: sent, refusals: refusals)

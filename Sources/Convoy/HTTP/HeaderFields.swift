@@ -10,8 +10,8 @@
 /// fields["accept"]            // "application/json, text/plain"
 /// ```
 ///
-/// The initializers check nothing. A field with CR, LF or NUL, or with a name that is not a token, is rejected when its
-/// request is built (``Request/defect``).
+/// The initializers check nothing. A field with CR, LF or NUL, or with a name that is not a token, makes its request
+/// invalid (``Request/defect``).
 public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// One field line: a name and a value.
     public struct Field: Sendable, Hashable {

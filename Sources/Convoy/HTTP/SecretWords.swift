@@ -22,7 +22,7 @@ package struct SecretWords: Sendable {
     private static let describingWords: Set<String> = [
         "count", "id", "length", "marker", "name", "size", "type", "uri", "url", "word",
     ]
-    /// The keys of rows, caches and requests, which give no access.
+    /// The words before `key` in the names of keys that give no access, for example `primary_key`.
     private static let kindsOfOpenKeys: Set<String> = [
         "cache", "foreign", "idempotency", "issue", "object", "partition", "primary", "public", "record", "row",
         "socket", "sort", "surrogate", "websocket",

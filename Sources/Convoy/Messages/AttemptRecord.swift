@@ -75,7 +75,9 @@ public struct AttemptRecord: Sendable, Hashable {
     public var url: URL { request.url }
     /// The method of the request as sent.
     public var method: HTTPMethod { request.method }
-    /// The status code of the response; nil if none arrived, or if the operation was cancelled before the attempt ended.
+    /// The status code of the response.
+    ///
+    /// Nil if no response arrived, or if the operation was cancelled before the attempt ended.
     public var statusCode: Int? { response?.statusCode }
     /// Whether the response came from the cache, so that no request was sent.
     public var isFromCache: Bool { metrics?.cache?.isHit == true }

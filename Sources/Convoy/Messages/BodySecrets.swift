@@ -2,7 +2,7 @@
 import Foundation
 
 extension RequestBody {
-    /// The number of bytes that are searched for secrets.
+    /// The maximum size of a body that is searched for secrets.
     private static let mostSearchedBytes = 64 << 10
     /// The number of secrets that are hidden; each is searched in every text of a server.
     private static let mostSecrets = 100
@@ -40,7 +40,8 @@ extension RequestBody {
 extension JSONValue {
     /// The texts of members whose own names suggest a secret.
     ///
-    /// Numbers are left out, because a short number is part of many texts. A member `key` mostly names an entry.
+    /// Numbers are left out, because a short number is part of many texts. A member `key` is left out too, because it
+    /// mostly names an entry.
     fileprivate func secrets(_ words: SecretWords) -> [String] {
         switch self {
         case .null, .bool, .number, .string: []

@@ -1,6 +1,9 @@
 // libcurl's error, beneath an error of the library.
 #if canImport(CLibcurl)
-    /// libcurl's error code and text: the ``RequestError/underlying`` error of a failure that libcurl reported.
+    /// libcurl's error code and text.
+    ///
+    /// This is the ``RequestError/underlying`` error of a failure that libcurl reported without an error number of the
+    /// system. With such a number, the underlying error is a `POSIXError`.
     public struct CurlError: Error, Sendable, Hashable {
         /// The CURLcode.
         public let code: Int

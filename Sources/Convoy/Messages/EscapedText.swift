@@ -7,7 +7,7 @@ struct EscapedText {
     private static let entities = ["amp": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'"]
     /// The length of the longest entity that is decoded: `&#x0010FFFF;`.
     private static let entityLength = 12
-    /// A clipped text shows at least so many bytes of a secret.
+    /// The least length of the beginning of a secret that counts at the end of a clipped text.
     private static let clippedLength = 8
 
     private var bytes: [UInt8]

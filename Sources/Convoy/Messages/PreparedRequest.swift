@@ -47,7 +47,7 @@ public struct PreparedRequest: Sendable, Hashable {
         _read { yield parts.value.body }
         _modify { yield &parts.value.body }
     }
-    /// The maximum time without received bytes.
+    /// The maximum time without a sent or received byte.
     public var idleTimeout: Duration {
         get { parts.value.options.value.idleTimeout }
         set { parts.value.options.value.idleTimeout = newValue }
@@ -57,13 +57,14 @@ public struct PreparedRequest: Sendable, Hashable {
         get { parts.value.options.value.attemptTimeout }
         set { parts.value.options.value.attemptTimeout = newValue }
     }
-    /// Whether a file receives the decoded bytes.
+    /// Whether ``Request/decodingFile()`` was used, so that a file receives the decoded bytes.
     ///
-    /// If false, the file receives the bytes with their content coding.
+    /// If false, the file receives the bytes with their content coding, unless the request has its own
+    /// `Accept-Encoding`.
     var decodesFile: Bool { parts.value.options.value.decodesFile }
     /// Whether a body with an unknown content coding is accepted without decoding.
     ///
-    /// If false, an unknown content coding is an error.
+    /// If false, an unknown content coding is an error, unless `Accept-Encoding` accepts it.
     var keepsUnknownCodings: Bool { parts.value.options.value.keepsUnknownCodings }
     /// Scheme, host and port in normalized form, used for limits per host.
     private(set) var hostKey: String {

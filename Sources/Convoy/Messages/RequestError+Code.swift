@@ -83,7 +83,7 @@ extension RequestError {
 
         // MARK: The network
 
-        /// No connection could be made: refused, unreachable, or name not found.
+        /// No connection could be made: refused, unreachable, name not found, or not in time.
         ///
         /// Cause: the server or the network. Retry: yes.
         public static let connectionFailed = Code(
@@ -108,7 +108,10 @@ extension RequestError {
 
         // MARK: The server
 
-        /// The response is not HTTP, or its framing is invalid.
+        /// The response breaks the rules of HTTP, or cannot be used.
+        ///
+        /// For example, its framing is invalid, its content coding is not supported, or it is a range that was not
+        /// requested.
         ///
         /// Cause: the server. Retry: seldom helps.
         public static let badResponse = Code("badResponse", 105, [.headCounts, .otherServerHelps])

@@ -11,7 +11,7 @@ extension RequestError.Code {
         ///
         /// This property is the default of ``RequestError/isRetryable``.
         package static let retryable = Facts(rawValue: 1 << 0)
-        /// No policy and no transport sends the request again, because that is useless or forbidden.
+        /// No retry policy sends the request again, because that is useless or forbidden.
         package static let final = Facts(rawValue: 1 << 1)
         /// The host could not be reached or stopped responding.
         ///

@@ -77,7 +77,8 @@ extension PreparedRequest {
 
     /// The secrets that a message must not quote when a server repeats them.
     ///
-    /// Shorter values are mostly ordinary words, as in the cookie `theme=plain`.
+    /// Values of at most five bytes are left out, because they are mostly ordinary words, as in the cookie
+    /// `theme=plain`.
     package var repeatedSecrets: Set<String> { secrets().filter { $0.utf8.count > 5 } }
 }
 

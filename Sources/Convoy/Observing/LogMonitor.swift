@@ -15,8 +15,8 @@ import Foundation
 /// ```
 ///
 /// A line never contains a secret field, a URL's user name and password, or a parameter of a URL whose name indicates a
-/// secret. The line contains the rest of the URL, including the query. After a decoding failure, the line contains the
-/// offending value. Control characters from a server are replaced by spaces, so one event is one line.
+/// secret. The line contains the rest of the URL, including the query. After a decoding failure, the line may contain a
+/// value of the body. Control characters from a server are replaced by spaces, so one event is one line.
 ///
 /// ## Concurrency
 /// `Sendable`. Lines are written on the manager's queue for monitors, in order and without a lock. A slow destination

@@ -15,17 +15,20 @@ extension Request {
     /// a failure. If the process is killed, the bytes of a file of at most 1 MiB do not survive either. The part's
     /// record does not contain the URL. A part whose download is never repeated stays until you remove it.
     ///
-    /// Responses without content do not replace the file. With a 304, which the request must accept or
-    /// ``ExistingFile/updateIfChanged`` allows, the existing file is the output. A 204, a 205, and a 304 without an
-    /// existing file fail with `.badResponse`.
+    /// Responses without content do not replace the file. If the server answers 304, the existing file is the output. A
+    /// 304 is accepted if the request accepts it, or with ``ExistingFile/updateIfChanged``. A 204, a 205, and a 304
+    /// without an existing file fail with `.badResponse`.
     ///
-    /// The request accepts no content coding (`Accept-Encoding: identity`). If the response still has a coding, the
-    /// coding belongs to the file, such as a `.gz`, and the bytes are written without decoding. Digests apply to these
-    /// bytes too. ``decodingFile()`` accepts codings and decodes them. A download with ``decodingFile()`` always starts
-    /// over. A download with its own `Accept-Encoding`, `Range` or condition also starts over, as does any request
-    /// other than a GET without a body. An unknown coding fails with `.badResponse`, unless the request names the
-    /// coding in `Accept-Encoding`. URLSession always decodes, so with URLSession a response with a coding fails with
+    /// By default, the request accepts no content coding (`Accept-Encoding: identity`). If the server still sends a
+    /// known coding (gzip, br, compress, xz, …), the file keeps it, such as a `.gz`. Digests apply to these bytes too.
+    /// An unknown coding fails with `.badResponse`, and so do more than five codings. With ``keepingUnknownCodings()``
+    /// the file keeps such codings instead. URLSession always decodes, so with URLSession any coding fails with
     /// `.badResponse`.
+    ///
+    /// ``decodingFile()``, or the request's own `Accept-Encoding`, accepts codings and decodes them. A coding that
+    /// cannot be decoded then fails with `.badResponse`, unless `Accept-Encoding` has the coding or `*`. Such a
+    /// download always starts over. A download with its own `Range` or condition also starts over, as does any request
+    /// other than a GET without a body.
     ///
     /// - Parameters:
     ///   - file: a file URL. Its directory must exist, because Convoy creates none.
@@ -71,7 +74,7 @@ extension Request {
 
     /// The same request, but it accepts content codings and decodes the body before writing it to a file.
     ///
-    /// The modifier has no effect for other destinations, whose bodies are always decoded.
+    /// The modifier has no effect for other destinations, whose bodies are decoded anyway.
     ///
     /// A decoded download cannot be resumed, and is never split into segments.
     public func decodingFile() -> Self { changed { $0.policies.decodesFile = true } }

@@ -96,8 +96,8 @@ extension Request {
     ///
     /// The default is the manager's, which is no limit.
     ///
-    /// Suspended time is included. The attempt ends with `.timedOut`, so a retry may follow. URLSession on Linux has no
-    /// such limit and rejects the request with `.invalidRequest`.
+    /// Suspended time is included. The attempt ends with `.timedOut`, so a retry may follow. The URLSession transport
+    /// has no such limit and rejects the request with `.invalidRequest`.
     public func attemptTimeout(_ timeout: Duration?) -> Self {
         changed { $0.policies.attemptTimeout = .some(timeout) }
     }
@@ -105,9 +105,10 @@ extension Request {
     /// Sets the maximum size of a body for every destination: memory, a file, a stream, chunks, lines, events, or
     /// none.
     ///
-    /// A larger body fails the request with `.bodyTooLarge`. If the server declares its length, no body byte is
-    /// received. Bytes beyond the limit are never delivered. The size is counted after content decoding. For a file the
-    /// size includes the bytes of an earlier download. The limit does not apply to a response that is not acceptable.
+    /// A larger body fails the request with `.bodyTooLarge`. If the declared length is larger, the request fails before
+    /// its body is received. Bytes beyond the limit are never delivered. The size is counted after content decoding.
+    /// For a file the size includes the bytes of an earlier download. The limit does not apply to a response that is
+    /// not acceptable.
     ///
     /// Without this modifier, and without ``RequestManager/Configuration/maxBodyBytes``, the limit in memory is 64 MiB.
     /// The same limit applies to bytes that wait for a stream or a reader of chunks. A body whose reader is fast

@@ -98,11 +98,14 @@ extension Request {
 
     /// Allows the request to share its transfer with equal queued or running requests of the same manager.
     ///
-    /// The modifier applies only to GET requests whose body stays in memory. Requests are equal if they have the same
-    /// URL, header fields, timeouts, speed limits, body limit, checks of the response, cache options and mutual
-    /// exclusion. Each request has its own deadline. It can be cancelled separately, and cancelling the last one ends
-    /// the transfer. The transfer has the highest priority of the requests. The policies for redirects and retries are
-    /// those of the first request. A request with its own interceptors is not shared.
+    /// The modifier applies only to GET requests without a body whose response stays in memory. Requests are equal if
+    /// they have the same URL, header fields, timeouts, speed limits, body limit, checks of the response, cache options
+    /// and mutual exclusion, and either all or none use the manager's interceptors. A request with its own
+    /// interceptors, or with a typed failure (``failing(with:decoder:)``), is not shared.
+    ///
+    /// Each request has its own deadline. It can be cancelled separately, and cancelling the last one ends the
+    /// transfer. The transfer has the highest priority of the requests. The policies for redirects and retries are
+    /// those of the first request.
     ///
     /// Each request reports progress. The body is decoded once for requests that decode alike: with the same output
     /// type of `get(_:)`, the same decoder object, or the same function in copies of one request. Such requests receive

@@ -58,7 +58,7 @@ enum PropertyListDepth {
                 guard text.skip(to: "]]>") else { return true }
             } else if text.skip("?") {
                 // Within an element Foundation reads `<?>` as a complete instruction. Before any element, Foundation
-                // reads it as the start of an instruction.
+                // reads it as the start of an instruction. Such a text is rejected.
                 guard !text.skip(">") else { return false }
                 guard text.skip(to: "?>") else { return true }
             } else if text.skip("!") {

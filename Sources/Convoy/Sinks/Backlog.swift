@@ -9,7 +9,8 @@ struct Backlog {
 
     init(highWaterBytes: Int64) { self.highWaterBytes = max(1, highWaterBytes) }
 
-    /// The number of bytes allowed beyond a limit if the transport can pause, because it may have read them already.
+    /// The number of bytes allowed beyond a limit if the transport can pause, because the transport may already have
+    /// read them.
     static let slackBytes: Int64 = 1 << 20
 
     mutating func add(_ count: Int) {

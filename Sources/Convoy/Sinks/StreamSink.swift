@@ -54,7 +54,8 @@ final class StreamSink: BodySink, @unchecked Sendable {
 
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
         queue.async {
-            // The transfer may have ended before the failure, which the attempt then ignored.
+            // The stream may fail after the transfer has ended. The attempt then ignores `calls.fail`, so the failure
+            // is reported here.
             if let failure = self.failure { return completion(.failure(failure)) }
             guard let stream = self.stream else { return }
             let memory = stream.property(forKey: .dataWrittenToMemoryStreamKey) as? Data
@@ -90,7 +91,8 @@ final class StreamSink: BodySink, @unchecked Sendable {
             guard let base = bytes.bindMemory(to: UInt8.self).baseAddress else { return }
             while offset < bytes.count, result > 0 {
                 result = stream.write(base + offset, maxLength: bytes.count - offset)
-                // A caller's subclass may return any number.
+                // The stream may be the caller's subclass of `OutputStream`. Its `write` may return more than it was
+                // given.
                 if result > bytes.count - offset { result = -1 }
                 if result > 0 { offset += result }
             }

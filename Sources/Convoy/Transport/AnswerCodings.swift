@@ -59,13 +59,14 @@ enum ContentCodings {
 
     /// The codings to decode, in the order of application; empty for a body that is not decoded.
     ///
-    /// The rule is the same for every destination. An unknown coding is an error, unless the request names the coding
-    /// in `Accept-Encoding` or uses `keepingUnknownCodings()`. If the request asks for `identity`, a body with known
-    /// codings is not decoded. The codings then describe a stored file, such as a `.gz` that its server labels `gzip`.
-    /// Otherwise a known coding that cannot be decoded, such as `compress`, counts as unknown. Too many codings are an
-    /// error without `keepingUnknownCodings()`.
+    /// The rule is the same for every destination. A coding is unknown if neither `decodable` nor `stored` has it. An
+    /// unknown coding is an error, unless the request uses `keepingUnknownCodings()`, or its `Accept-Encoding` has the
+    /// coding or `*`. The body is then not decoded at all. If the request asks for `identity`, a body with known
+    /// codings is not decoded either. The codings then describe a stored file, such as a `.gz` that its server labels
+    /// `gzip`. For any other request, a coding of `stored`, such as `compress`, counts as unknown. Too many codings are
+    /// an error without `keepingUnknownCodings()`.
     ///
-    /// - Throws: `.badResponse` when a coding is not allowed.
+    /// - Throws: `.badResponse` when a coding is not allowed, or when there are too many.
     static func toUndo(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> [String] {
         let codings = head.contentCodings
         guard !codings.isEmpty, head.hasBody(for: request.method) else { return [] }
@@ -94,8 +95,8 @@ extension Response {
     ///
     /// A body that is saved to a file (``Request/saved(to:verifying:existing:permissions:)``) keeps its coding, unless
     /// the request accepts codings, by ``Request/decodingFile()`` or its own `Accept-Encoding`. A body with an unknown
-    /// coding keeps that coding if the request uses ``Request/keepingUnknownCodings()``, or names the coding in
-    /// `Accept-Encoding`.
+    /// coding keeps that coding if the request uses ``Request/keepingUnknownCodings()``, or if its `Accept-Encoding`
+    /// has the coding or `*`.
     public var undecodedCoding: String? {
         guard let coding = head.coding, head.hasBody(for: request.method),
             let undone = try? ContentCodings.toUndo(head, of: request)

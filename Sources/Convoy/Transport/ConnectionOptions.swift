@@ -12,10 +12,10 @@ import Foundation
 ///     configuration: .init(transport: try .connecting(with: options)))
 /// ```
 ///
-/// A transport fails with `.transportFailed` if it does not support an option. It never ignores an option. URLSession
-/// on Linux supports no option. On Apple platforms URLSession supports ``trust-swift.property``, ``pinnedPublicKeys``,
-/// ``minimumTLSVersion`` and a ``clientCertificate-swift.property`` from an archive. Managers whose options are equal
-/// share their connections.
+/// If a transport does not support an option, making the transport fails with `.transportFailed`. No option is ever
+/// ignored. URLSession on Linux supports no option. On Apple platforms URLSession supports ``trust-swift.property``,
+/// ``pinnedPublicKeys``, ``minimumTLSVersion`` and a ``clientCertificate-swift.property`` from an archive. Managers
+/// whose options are equal share their connections.
 ///
 /// ## Topics
 /// - ``trust-swift.property``

@@ -69,8 +69,8 @@ struct QuotedCredentials {
 
     /// The possible secrets in a URL or a variable.
     ///
-    /// They are the parts before the last `@`. Without an `@` they are all parts, unless the text is only a host or a
-    /// list of hosts, with an optional port.
+    /// They are the parts before the last `@`. Without an `@`, all parts may be secrets. A text that is only a host or
+    /// a list of hosts, with an optional port, has none.
     private static func secretParts(of value: String) -> [String] {
         let rest = value.range(of: "://").map { value[$0.upperBound...] } ?? value[...]
         if let at = rest.lastIndex(of: "@") { return parts(of: String(rest[..<at])) }

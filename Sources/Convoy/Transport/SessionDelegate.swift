@@ -58,7 +58,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     /// Further data is dropped.
     private func end(_ task: URLSessionTask, with defect: RequestError) {
         let entry = entries.withLock { $0.removeValue(forKey: task.taskIdentifier) }
-        // In corelibs, `cancel()` waits for the queue that runs this code.
+        // In swift-corelibs-foundation, `cancel()` waits for the queue that runs this code.
         DispatchQueue.global().async { task.cancel() }
         entry?.client.didFinish(defect)
     }
@@ -95,7 +95,8 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         newRequest _: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
         // The redirect is delivered as the response. If the loader followed it, credentials would go to another host,
-        // and corelibs would crash. corelibs also traps if the completion handler of a cancelled task is called.
+        // and corelibs would crash. For a cancelled task, the completion handler is not called, because the call traps
+        // in corelibs.
         if task.state != .canceling { completionHandler(nil) }
     }
 
@@ -104,9 +105,9 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(FoundationNetworking)
-            // If the completion handler is not called, corelibs hangs forever. The cancellation ends the task after the
-            // 401 and its body. The handler also waits for the loader's queue, which runs this code, so another queue
-            // calls it.
+            // corelibs would hang forever without this call. After the cancellation of the challenge, the task still
+            // receives the 401 and its body, and then ends. Another queue makes the call, because the completion
+            // handler waits for the loader's queue, which runs this code.
             entries.withLock { $0[task.taskIdentifier]?.isChallenged = true }
             DispatchQueue.global().async { completionHandler(.cancelAuthenticationChallenge, nil) }
         #else
@@ -132,6 +133,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     func urlSession(_: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let entry = entries.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
         // corelibs does not report a redirect without a usable Location to the delegate, and drops the redirect's body.
+        // So the redirect is reported here.
         if error == nil, !entry.hasHead, let response = task.response as? HTTPURLResponse {
             let head = ResponseHead(response)
             guard head.statusCode != 101 else {
@@ -159,8 +161,8 @@ extension SessionDelegate.Entry {
     /// Why a response cannot be used; nil if its head shows no defect.
     func defect(of head: ResponseHead) -> RequestError? {
         guard head.hasBody(for: request.method) else { return nil }
-        // Apple's loader changes the value of `Transfer-Encoding` after decoding the chunks. The loader of corelibs accepts
-        // invalid lengths, such as `0x5`.
+        // Only corelibs needs this check, because its loader accepts invalid lengths such as `0x5`. Apple's loader also
+        // changes `Transfer-Encoding` after it has decoded the chunks, so the field could not be checked.
         #if canImport(FoundationNetworking)
             if let defect = head.transferCodingDefect ?? head.lengthDefect { return RequestError(.badResponse, defect) }
         #endif
@@ -193,8 +195,9 @@ extension SessionDelegate.Entry {
         "Illegal or missing hexadecimal", "Too long hexadecimal", "Failed writing received data",
     ]
 
-    /// The kind of failure, which also depends on the start of libcurl's message, because corelibs uses one code for
-    /// many failures.
+    /// The kind of failure and its message.
+    ///
+    /// corelibs uses one code for many failures, so the beginning of libcurl's message decides too.
     private func kind(of code: URLError.Code, _ text: String, isHTTPS: Bool) -> (RequestError.Code, String) {
         switch code {
         case .cancelled: (.cancelled, "it was cancelled")

@@ -79,7 +79,8 @@ public struct StubReply: Sendable {
     /// The same reply, as a response that a cache can store.
     ///
     /// The response is fresh for the given time. If the `If-None-Match` of a request is the tag, the stub replies with
-    /// status 304. The cache measures the age by the manager's clock, which may be virtual. A failure is not changed.
+    /// status 304. The cache measures the age by the manager's clock, which may be virtual. A failure and ``never`` are
+    /// not changed.
     ///
     /// ```swift
     /// stub.route(

@@ -68,12 +68,12 @@ final class StubRoutes: Sendable {
         }
         let reply = route.makeReply(request)
         guard reply.delay > .zero else { return reply.tell(exchange) }
-        // The delay is limited to thirty years, because an overflowing sum would trap.
+        // The delay is limited to a billion seconds, about 31 years, because an overflowing sum would trap.
         let isSystemClock = clock === SystemClock.shared
         _ = clock.wake(at: clock.now + min(reply.delay, .seconds(1_000_000_000))) {
-            // A client may block, and every timer of the process waits for the clock's queue. The reply therefore runs
-            // on the stub's queue. With a virtual clock the reply runs here, before the next timer, so that events keep
-            // their order.
+            // With the system's clock, this code runs on the queue of all timers of the process. A client may block, so
+            // the stub's own queue delivers the reply. With a virtual clock, the reply is delivered here, before the
+            // next timer, so that events keep their order.
             guard isSystemClock else { return reply.tell(exchange) }
             self.queue.async { reply.tell(exchange) }
         }
@@ -113,7 +113,8 @@ extension StubTransport {
     ///   - method: the method, case-sensitive.
     ///   - host: the host name without the port, case-insensitive; nil, the default, for every host.
     ///   - path: the path as sent, with percent escapes. `*` matches one component, `**` at the end any number of them,
-    ///     including none. After a `?` the query as sent follows; without a `?` every query matches, and none.
+    ///     including none. The query as sent follows after a `?`. A path without a `?` matches any query, and also
+    ///     requests without a query.
     ///   - replies: the replies; none means ``StubReply/never``.
     /// - Thread: any.
     public func route(_ method: HTTPMethod, host: String? = nil, _ path: String, replies: StubReply...) {

@@ -28,9 +28,9 @@ import Foundation
 ///
 /// ## Concurrency
 /// The function is called when the task is first resumed, on the thread that resumes it. You may store the exchange and
-/// use it later from any thread. The exchange passes calls on to the client at once and in order. The thread that calls
-/// the exchange acts as the transport's thread. Delayed replies of routes run in order on a queue of the stub. With a
-/// virtual clock they run on the thread that advances the clock.
+/// use it later from any thread. The exchange passes calls on to the client in order, on the thread that calls the
+/// exchange. If two threads call at the same time, one of them also passes on the other's call. Delayed replies of
+/// routes run in order on a queue of the stub. With a virtual clock they run on the thread that advances the clock.
 ///
 /// ## Topics
 /// - ``init(clock:pausesInPlace:)``
@@ -59,7 +59,7 @@ public final class StubTransport: DirectTransport {
         self.handler = handler
     }
 
-    /// Makes a task that transfers no bytes.
+    /// Makes a task to which the stub responds.
     public func makeTask(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> URLSessionTask {
@@ -194,7 +194,7 @@ extension StubExchange: TransferTask {
     package func suspend() { setSuspended(true) }
 
     package func cancel() {
-        // The handler is released outside the lock.
+        // The old handler is returned, so that its captures are released outside the lock.
         let (isFirst, handler) = state.withLock { state in
             defer { (state.isCancelled, state.handler) = (true, nil) }
             return (!state.isCancelled, state.handler)

@@ -21,7 +21,7 @@ extension URLSessionTask: TransferTask {
     package func makeSessionTask() -> URLSessionTask { self }
 }
 
-/// The `URLSessionTask` of a transfer that is none itself.
+/// A `URLSessionTask` for a transfer that is not a `URLSessionTask` itself.
 package final class TransferSessionTask: URLSessionDataTask, @unchecked Sendable {
     // @unchecked: `URLSessionTask` requires it. The properties never change.
     private let transfer: any TransferTask

@@ -13,7 +13,8 @@ public enum TransportChoice: Sendable {
 
     /// The best transport of the platform with your options.
     ///
-    /// - Throws: `.transportFailed` when the transport does not support an option. The message names the option.
+    /// - Throws: `.transportFailed` when the transport does not support an option, or cannot use a file of the options.
+    ///   The message names the option.
     public static func connecting(with options: ConnectionOptions) throws(RequestError) -> TransportChoice {
         #if canImport(CLibcurl)
             .custom(try CurlTransport(options))

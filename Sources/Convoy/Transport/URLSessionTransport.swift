@@ -7,15 +7,16 @@ import Foundation
 
 /// Transfers bytes with `URLSession`.
 ///
-/// One session exists for the life of the process. On Apple platforms each other value of ``ConnectionOptions`` has its
-/// own session while a manager uses it. Cache, cookie and credential storage are off. Redirects and 401 are returned as
-/// responses. Convoy handles them above the transport, in the same way on every platform.
+/// The session for the default options lives as long as the process. On Apple platforms each other value of
+/// ``ConnectionOptions`` has its own session while a manager uses it. Cache, cookie and credential storage are off.
+/// Redirects and 401 are returned as responses. Convoy handles them above the transport, in the same way on every
+/// platform.
 ///
 /// On Linux, URLSession has bugs that no client can work around. The process ends if a server closes the connection
 /// inside the header, sends trailers, or declares a length of 2^63-1. A body that arrives faster than it is read
 /// blocks the loader. Idle timeouts count whole seconds, and a transfer cannot be paused. A POST is sent twice if its
 /// reused connection is closed. The body of a redirect without a usable `Location` is lost. A gzip body that is cut off
-/// counts as complete. The conformance suite lists these as known issues, except the last.
+/// counts as complete. Some tests record these bugs as known issues.
 public final class URLSessionTransport: Transport {
     /// The transport that all managers with default options share.
     public static let shared = URLSessionTransport()
@@ -39,8 +40,8 @@ public final class URLSessionTransport: Transport {
         configuration.httpCookieStorage = nil
         configuration.httpShouldSetCookies = false
         configuration.urlCredentialStorage = nil
-        // The value is so high that no task waits inside the loader, where a waiting task uses up its idle timeout.
-        // Managers limit each host.
+        // No task should wait inside the loader, because a waiting task uses up its idle timeout. The managers limit
+        // the requests for each host instead.
         configuration.httpMaximumConnectionsPerHost = 1_024
         setUp(configuration)
         session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: Self.callbackQueue())
@@ -133,7 +134,9 @@ public final class URLSessionTransport: Transport {
 #endif
 
 extension URL {
-    /// The URL with its scheme in lower case, because corelibs does not recognise `HTTP` (RFC 3986, section 3.1).
+    /// The URL with its scheme in lower case (RFC 3986, section 3.1).
+    ///
+    /// swift-corelibs-foundation does not recognise `HTTP`.
     fileprivate var withLowercaseScheme: URL {
         guard let scheme, scheme != scheme.lowercased() else { return self }
         return URL(string: scheme.lowercased() + absoluteString.dropFirst(scheme.count)) ?? self
@@ -150,12 +153,12 @@ extension URLRequest {
             addValue(field.value, forHTTPHeaderField: field.name)
         }
         #if canImport(FoundationNetworking)
-            // corelibs truncates the interval to whole seconds. `.infinity` traps.
+            // corelibs truncates the interval to whole seconds, so the interval is rounded up.
             timeoutInterval = max(1, request.idleTimeout.seconds.rounded(.up))
             if let body = request.body, !(body.byteCount == 0 && request.method == .get) {
                 // The body is a stream, because corelibs does not rewind `Data` when it sends the request again on a
-                // new connection. The length is declared, and the blank makes libcurl omit "Transfer-Encoding:
-                // chunked".
+                // new connection. The stream's length is declared here. The blank makes libcurl omit
+                // "Transfer-Encoding: chunked".
                 httpBodyStream = loaderBody?.makeStream()
                 if let byteCount = body.byteCount {
                     setValue(String(byteCount), forHTTPHeaderField: "Content-Length")

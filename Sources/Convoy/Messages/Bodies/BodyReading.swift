@@ -11,7 +11,8 @@ enum BodyReading: Sendable {
 
 /// A reader of bytes in order, which may wait for a disk.
 ///
-/// - Thread: one at a time, and never a transport's thread that serves other requests.
+/// - Thread: one at a time. libcurl's thread never calls `read`. URLSession on Linux calls it on the queue that serves
+///   all of its requests.
 protocol BlockingReader: AnyObject, Sendable {
     /// Copies the next bytes to a buffer, which is not empty; 0 at the end.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>

@@ -72,7 +72,7 @@ package struct HARTimings: Equatable {
 extension Duration {
     /// Whole microseconds, rounded.
     ///
-    /// Zero for a negative duration, and at most thirty years.
+    /// Zero for a negative duration, and at most a billion seconds, about 31 years.
     fileprivate var microseconds: Int64 { Int64(min(max(0, self / .microseconds(1)), 1e15).rounded()) }
 }
 

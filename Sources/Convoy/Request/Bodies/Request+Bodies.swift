@@ -74,8 +74,8 @@ extension Request {
     /// The stream is read while it is sent.
     ///
     /// If a stream fails, or returns fewer or more bytes than declared, the request fails with `.bodyUnreadable`. The
-    /// server never sees such a body as complete, because the last bytes are sent only after the stream has reported
-    /// its end.
+    /// server never sees such a body as complete. With a declared length, the last bytes are sent only after the stream
+    /// has reported its end. Without one, the last chunk is missing.
     ///
     /// - Parameters:
     ///   - byteCount: the length. Nil when unknown; the body is then sent in chunks (RFC 9112, section 7.1). With 0

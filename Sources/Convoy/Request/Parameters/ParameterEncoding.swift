@@ -66,8 +66,8 @@ public struct ParameterEncoding: Sendable, Hashable {
     public var spaceEncoding: SpaceEncoding
     /// The characters that are not percent-encoded, besides letters, digits and `-._~`.
     ///
-    /// Only characters of `/?:@!$'()*,;` have an effect, which RFC 3986, section 3.4, allows in a query and which
-    /// have no meaning in a form. Other characters are still percent-encoded. The default is `/` and `?`.
+    /// Only characters of `/?:@!$'()*,;` have an effect. RFC 3986, section 3.4, allows them in a query, and they have
+    /// no meaning in a form. Other characters are still percent-encoded. The default is `/` and `?`.
     public var allowedCharacters: Set<Character>
 
     /// Makes an encoding.

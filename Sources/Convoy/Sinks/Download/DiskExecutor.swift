@@ -3,8 +3,8 @@ import Foundation
 
 /// A serial executor for one download.
 ///
-/// The type does not use a `DispatchQueue`, because each queue wakes a thread, which is most of the work for small
-/// files. Blocking code delays other downloads by about four milliseconds, see ``ExecutorPool``.
+/// The type does not use a `DispatchQueue`, because each queue wakes a thread. For a small file, that costs more than
+/// all other work. Blocking code delays other downloads by about four milliseconds, see ``ExecutorPool``.
 ///
 /// ## Concurrency
 /// Any thread may use an executor. The executor's code may block.

@@ -24,7 +24,8 @@ extension Download {
                 if plan.exists(name) { throw plan.existsAlready(name) }
             }
             origin = isContinuable ? (head, request) : nil
-            // A small body is written with its end, and nearly always complete. Its record is made if it is not.
+            // A small body needs no record yet, because its bytes are written together with its end. If the body is
+            // incomplete, the record is made when the part is released.
             if total ?? .max > DownloadSink.smallBytes { makeRecord() }
             try checkSpace(total)
             if total ?? .max > Self.smallBytes { try saveRecord(synchronized: false) }
@@ -127,9 +128,9 @@ extension Download {
         }
     }
 
-    /// Discards a part that another process has written to, because its bytes are unknown.
+    /// Discards a part whose length another process has changed, because its bytes are unknown.
     ///
-    /// Called each time before the part's length is used.
+    /// Called after writes and before the part is renamed.
     func checkIntact() throws(RequestError) {
         guard let part, !part.isIntact else { return }
         record = nil

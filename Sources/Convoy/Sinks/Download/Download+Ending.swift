@@ -110,7 +110,7 @@ extension Download {
             number += 1
             name = FileName.numbered(base, number)
         }
-        // Without the version file, the next download fetches the file again.
+        // A failure is ignored: without the version file, the next download only fetches the file again.
         if let version { try? versionFile.write(version, synchronized: false) }
         return finishCommit(name)
     }
@@ -125,7 +125,8 @@ extension Download {
         }
         if let isFree = try part.renameIfFree(to: path) { return isFree }
         // `linkIfFree` gives the file two names for a moment. If the process is killed then, the part's name stays.
-        // With a record, a later download would resume the part even after the file was changed.
+        // With a record, a later download would resume the part even after the file was changed. So the record is
+        // removed first.
         if isRecordSaved { resumeFile.remove() }
         isRecordSaved = false
         return try part.linkIfFree(to: path)

@@ -189,7 +189,7 @@ final class FileSegment: DownloadTarget, Sendable {
 
     func write(_ data: Data) throws(RequestError) { try download.write(data, toSegment: index) }
 
-    /// The bytes that a shorter body must add.
+    /// The least number of bytes by which a body that ends early must advance the segment.
     ///
     /// Otherwise a server could cause a request for each byte.
     private static let leastBytes: Int64 = 64 << 10

@@ -9,7 +9,7 @@ public enum ExistingFile: String, Sendable, CaseIterable {
     case overwrite
     /// Fails with `.destinationExists`, before anything is sent if possible.
     case fail
-    /// Names the new file `name-1.ext`, or with the next free number.
+    /// If the name exists, the new file is called `name-1.ext`, or gets the next free number.
     case rename
     /// Keeps the existing file as the output and sends nothing, if the file's name is known.
     ///

@@ -5,7 +5,7 @@ import Foundation
 ///
 /// The download's serial executor writes to the disk, so that a slow disk delays no other transfer. The transfer pauses
 /// when 2 MiB wait. If the transport cannot pause, its thread waits for the write. The head, the bytes and the end of a
-/// small body are written together, because a killed process would lose little.
+/// small body are handled together, in one run of the executor. A killed process would lose only these few bytes.
 final class DownloadSink: BodySink, @unchecked Sendable {
     // @unchecked: only the download's serial executor uses `hasFailed`.
 

@@ -5,8 +5,8 @@ extension ResponseHead {
     ///
     /// Nil when the server proposes no name.
     ///
-    /// A safe name is one visible name in any directory. It is the last part of a path, without invisible characters,
-    /// without leading or trailing dots and blanks, and at most 255 bytes long.
+    /// A safe name is a visible name that stays in its directory. It is the last part of a path, without invisible
+    /// characters, without leading or trailing dots and blanks, and at most 255 bytes long.
     /// ``Request/saved(in:verifying:existing:permissions:)`` uses the same name, or the last part of the URL if the
     /// server proposes none.
     ///

@@ -22,7 +22,7 @@ final class RunningDigest {
     ///
     /// The division of the bytes into chunks makes no difference.
     ///
-    /// A large chunk is hashed on another thread while the caller continues.
+    /// Another thread hashes the bytes in batches while the caller continues; see ``BackgroundHash``.
     func update(_ data: Data) {
         hash.update(data)
         byteCount += Int64(data.count)

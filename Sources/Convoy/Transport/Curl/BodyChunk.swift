@@ -27,8 +27,8 @@
         mutating func append(_ new: UnsafeRawBufferPointer, expecting expected: Int64?, atMost limit: Int) -> Int {
             let largest = max(1, min(Self.largest, limit))
             if new.count > capacity - count, capacity < largest {
-                // The first buffer is as large as the announced body, up to the limit, because a server can announce
-                // any length.
+                // The first buffer has the announced length of the body. The limit applies, because a server can
+                // announce any length.
                 let wanted = bytes == nil ? Int(clamping: expected ?? 0) : capacity * 4
                 let larger = min(largest, max(wanted, count + new.count))
                 let moved: UnsafeMutableRawPointer =

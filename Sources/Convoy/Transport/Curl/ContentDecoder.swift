@@ -75,9 +75,9 @@
         /// Decodes the next bytes of the body.
         ///
         /// `emit` receives each chunk: 1 byte to 64 KiB, valid only during the call. If `emit` returns false, decoding
-        /// stops after that chunk. Pass the rest of the input later, or no input while ``hasPendingOutput`` is true.
-        /// Output that precedes damaged data is emitted before the error is thrown. A decoder that has thrown throws
-        /// the same error again.
+        /// stops after that chunk. To continue, call the method again with the rest of the input. If no input is left
+        /// and ``hasPendingOutput`` is true, call it with an empty buffer. Output that precedes damaged data is emitted
+        /// before the error is thrown. A decoder that has thrown throws the same error again.
         ///
         /// - Returns: the number of input bytes that were used; all, unless `emit` returned false.
         func decode(

@@ -7,8 +7,8 @@
     /// A thread that runs libcurl, and the interface to it for all other threads.
     ///
     /// The thread starts with the first request. After ``ConnectionOptions/idleConnectionTime`` without work the thread
-    /// closes its connections and ends. If its transport has been released, the thread ends as soon as it has no work.
-    /// The thread never runs user code and never waits for a disk.
+    /// closes its connections and ends. If all transports with its options have been released, the thread ends as soon
+    /// as it has no work. The thread never runs user code and never waits for a disk.
     final class CurlEngine: Sendable {
         private struct Inbox {
             var transfers: [CurlTransfer] = []

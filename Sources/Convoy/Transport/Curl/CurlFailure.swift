@@ -137,8 +137,8 @@
         func error(of code: CURLcode, _ handle: CurlHandle) -> RequestError {
             let wasSent = timesSent > 0 || (!handle.asksBeforeSending && handle.hasConnected)
             let system = Int32(clamping: handle.long(CurlInfo.osErrno))
-            // The error number of a failed `socket()` is used first. A check now could find free descriptors, because
-            // other code may have released some since that failure.
+            // If `socket()` failed, its error number is used. Other code may have released descriptors since then, so a
+            // check now could find free ones.
             let problem = place.socketError != 0 ? place.socketError : system
             // Name lookup and certificate loading need several descriptors and leave no error number. Any other
             // transfer needs one socket.
@@ -157,7 +157,7 @@
             let text = said.isEmpty ? CurlLibrary.message(of: code) : said
             // For an invalid trailer (code 43) libcurl's text is about a bad function argument, which does not help.
             let shown = code == 43 && said.isEmpty ? what : "\(what) (\(text))"
-            // A name lookup leaves no system error number.
+            // A failed name lookup (code 6) sets no error number, so `system` is about something else.
             let number = code == 6 ? nil : POSIXErrorCode(rawValue: system)
             let underlying = number.map { POSIXError($0) as any Error }
             return RequestError(

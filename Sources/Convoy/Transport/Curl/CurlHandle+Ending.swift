@@ -4,7 +4,9 @@
     import Foundation
 
     extension CurlHandle {
-        /// Makes libcurl call `noteEnd()` until the transfer ends, while the connection can still be queried.
+        /// Makes libcurl call `noteEnd()` repeatedly until the transfer ends.
+        ///
+        /// After the end, the connection cannot be queried any more.
         func watchEnd() {
             endsUnannounced = false
             convoy_set_long(easy, CurlOption.noProgress, 0)

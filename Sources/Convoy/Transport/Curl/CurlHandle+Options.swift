@@ -73,7 +73,8 @@
                 }
             case .server(let url, let userName, let password):
                 try check("proxy", convoy_set_string(easy, CurlOption.proxy, url.absoluteString))
-                // An empty value makes libcurl ignore `no_proxy`, which would bypass the proxy.
+                // An empty value makes libcurl ignore `no_proxy`, by which the environment could exclude hosts from the
+                // proxy.
                 try check("proxy", convoy_set_string(easy, CurlOption.noProxy, ""))
                 if userName != nil || password != nil {
                     // Every version percent-decodes this option, unlike the separate options for name and password.

@@ -47,7 +47,8 @@
         func measure(_ metrics: inout TransferMetrics, _ session: TLSSession?) {
             var found = convoy_measurements()
             convoy_measure(easy, &found)
-            // libcurl also counts no connection if it could not connect.
+            // The count of opened connections is 0 for a reused connection, but also if libcurl could not connect. In
+            // the second case, no bytes have moved.
             metrics.isReusedConnection = found.connections == 0 && (found.request_bytes > 0 || found.first_byte > 0)
             if !metrics.isReusedConnection {
                 metrics.nameLookup = .microseconds(found.name_lookup)

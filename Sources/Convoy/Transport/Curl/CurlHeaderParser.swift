@@ -139,7 +139,9 @@
             lines.fields.reserve()
         }
 
-        /// Adds a field in one pass over its line, or without parsing if the line is cached.
+        /// Parses a line and adds its field.
+        ///
+        /// If the cache of earlier lines has the line, its field is added without parsing.
         private mutating func addField(_ line: UnsafeRawBufferPointer, _ known: FieldLineCache?) throws(Defect) {
             if fieldCount < maxFieldCount, let field = known?.field(of: line) {
                 fieldCount += 1

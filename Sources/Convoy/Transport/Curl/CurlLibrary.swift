@@ -46,9 +46,11 @@
         /// (``CurlTransfer/hear(_:_:)``).
         static let remembersFreedLine = (0x07_54_00..<0x08_01_00).contains(version)
 
-        /// Whether an error of an HTTP/2 connection ends its responses as complete (``CurlTransfer/mayBeCut``).
+        /// Whether an error of an HTTP/2 connection ends its responses as complete, and Convoy can detect that
+        /// (``CurlTransfer/mayBeCut``).
         ///
-        /// Versions before 7.88 have the error too, but do not log a GOAWAY, which also closes a connection.
+        /// Versions before 7.88 have this defect too, but do not log a GOAWAY. A GOAWAY also closes a connection, so
+        /// with these versions Convoy cannot tell the two apart.
         static let acceptsCutStreams = (0x07_58_00...0x07_58_01).contains(version)
 
         /// Whether libcurl may reuse TLS sessions.

@@ -2,9 +2,9 @@
 #if canImport(CLibcurl)
     import Foundation
 
-    /// A log line of libcurl that says which requests a server has not processed.
+    /// A log line of libcurl about the connection of a request.
     ///
-    /// No error code of libcurl reports this.
+    /// Together, these lines show which requests a server has not processed. No error code of libcurl reports this.
     ///
     /// The texts that ``init(_:)`` reads exist since 7.88. If a version uses other texts, the request fails instead of
     /// being sent again.

@@ -83,8 +83,8 @@
             self.multi = multi
             self.options = options
             trustFile = options.trustFile
-            // The limit is an eighth of the free descriptors, because libcurl closes an idle connection only for a new
-            // request.
+            // The limit is an eighth of the free descriptors, from 2 to 256, because libcurl closes an idle connection
+            // only for a new request.
             keptLimit = max(2, min(Self.mostKept, FileDescriptors.freeCount / 8))
         }
 

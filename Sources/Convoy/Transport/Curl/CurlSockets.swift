@@ -25,8 +25,8 @@
     /// socket, and `curl_multi_perform` would check each of them again.
     ///
     /// The socket of an idle connection stays watched, because adding it again for each request would cost two system
-    /// calls. So each wait also reports what the server sends without a request. In every version of libcurl, only the
-    /// close callback releases the socket's number.
+    /// calls. So each wait also reports what the server sends without a request. Watching ends in the close callback,
+    /// because in every version of libcurl only that callback releases the socket's number.
     ///
     /// - Thread: the loop's.
     final class CurlSockets {

@@ -57,7 +57,8 @@
         }
 
         private func mayOpenConnection() -> Bool {
-            // After a 417, libcurl repeats the request without "Expect". Another handle would send the field again.
+            // After a 417, libcurl repeats the request without "Expect", so this handle may open a connection. Another
+            // handle would send the field again.
             guard let loop, parser.lastStatusCode != 417 else { return true }
             guard place.timesSent == 0 else {
                 handle?.isWorn = true
@@ -173,10 +174,11 @@
 
         /// Whether a response without a length may be incomplete although libcurl reports success.
         ///
-        /// Up to 7.88.1, libcurl takes an error of an HTTP/2 connection for the end of its responses, and closes the
-        /// connection. After a complete response it keeps the connection, unless the server has announced its end.
-        /// While other requests use the connection, libcurl does neither. The error then goes unnoticed, as it does
-        /// after a graceful GOAWAY.
+        /// Up to 7.88.1, libcurl reports success when an HTTP/2 connection fails within a response, and closes the
+        /// connection. After a complete response, libcurl keeps the connection. So a closed connection means that the
+        /// response may be incomplete. There are two exceptions, in which the failure goes unnoticed. After a graceful
+        /// GOAWAY, libcurl closes the connection after a complete response too. While other requests use the
+        /// connection, libcurl does not close it at all.
         var mayBeCut: Bool {
             guard CurlLibrary.acceptsCutStreams, place.isClosed, let connection = place.connection,
                 parser.framing == .frames, hasHead, missingBytes == nil

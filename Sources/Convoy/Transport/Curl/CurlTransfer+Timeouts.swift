@@ -35,7 +35,8 @@
 
         /// The time between two checks.
         ///
-        /// No callback reports that the buffers of a body drain, so several checks within the idle timeout compare them.
+        /// No callback reports that the buffers of a body drain. So they are compared several times within the idle
+        /// timeout.
         var idleCheckInterval: Duration { sendsBody ? request.idleTimeout / 8 : request.idleTimeout }
 
         /// The time left for the transfer; nil without a limit.

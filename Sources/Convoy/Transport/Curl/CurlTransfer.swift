@@ -9,7 +9,7 @@
         // @unchecked: `desired` and `isOver` are atomic; `engine` and `request` are constant; only the engine's thread
         // uses the rest.
         let desired = Atomic<DesiredTransferState>(.suspended)
-        /// Whether the client has been notified of the end.
+        /// Whether the transfer has ended; set just before the client is notified.
         let isOver = Atomic(false)
         let request: PreparedRequest
         /// Whether a body is sent, even an empty one.
@@ -24,11 +24,12 @@
             case running
             /// libcurl is done, and received bytes wait for the client. Next: over.
             case ended
-            /// The client has been notified of the end.
+            /// The transfer has ended; set just before the client is notified.
             case over
         }
 
-        // Unchecked, because every header line uses these. Nothing that is called during a change reads or writes them.
+        // The exclusivity of these properties is not checked at run time, because every header line uses them. While
+        // one of them changes, no called code reads or writes it.
         @exclusivity(unchecked) private(set) var phase = Phase.waiting
         @exclusivity(unchecked) var client: (any TransportClient)?
         @exclusivity(unchecked) var pauseReasons = PauseReasons()
@@ -48,7 +49,8 @@
         // Receiving.
         @exclusivity(unchecked) var parser: CurlHeaderParser
         @exclusivity(unchecked) var decoder: ContentDecoder?
-        /// Bytes that were received but not decoded, because of back-pressure.
+        /// Bytes that were received but not decoded, because of back-pressure or because decoding has used up its share
+        /// of a turn.
         @exclusivity(unchecked) var undecoded = Data()
         /// Bytes that were received and decoded, but not delivered.
         @exclusivity(unchecked) var chunk = BodyChunk()
@@ -206,9 +208,10 @@
             }
             var metrics = TransferMetrics()
             handle.measure(&metrics, place.handshake.session)
-            // A new connection may have the ports of an earlier one, so its socket is recorded even if the ports are
-            // known. A known reused connection is skipped, because libcurl searches all connections for the socket. A
-            // connection that requests share is not recorded. Before a head arrives, only the stream shows sharing.
+            // The socket of a new connection is recorded, even if its ports are known from an earlier connection. The
+            // socket of a known reused connection is not looked up again, because libcurl searches all connections for
+            // it. A connection that requests share is not recorded. Before a head arrives, only the stream shows
+            // sharing.
             let isShared = place.stream != nil || ["2", "3"].contains(metrics.httpVersion)
             if !isShared, !isOnKeptConnection || !metrics.isReusedConnection {
                 let connection = KeptConnections.Key(

@@ -19,9 +19,10 @@
     /// ```
     ///
     /// The transport decodes bodies coded with gzip, deflate, br or zstd, if the system has the libraries. Truncated or
-    /// damaged data fails with `.badResponse`. An unknown coding does too, unless the request names it in
-    /// `Accept-Encoding` or uses `keepingUnknownCodings()`. A request for `identity`, as downloads send, receives the
-    /// bytes of a known coding unchanged. Interim responses are ignored, except `101`, which fails with `.badResponse`.
+    /// damaged data fails with `.badResponse`. So does an unknown coding, unless the request uses
+    /// `keepingUnknownCodings()`, or its `Accept-Encoding` has the coding or `*`. A request for `identity`, as
+    /// downloads send, receives the bytes of a known coding unchanged. Interim responses are passed to the client,
+    /// except `101`, which fails with `.badResponse`.
     ///
     /// ## Concurrency
     /// Use the transport from any thread. Each engine has one thread that moves bytes and never runs the caller's code.
@@ -37,8 +38,8 @@
         ///
         /// Transports with equal options share their connections.
         ///
-        /// - Throws: `.transportFailed` if the system's libcurl is too old, a file of the options cannot be read, or
-        ///   an option is invalid. The message names the cause.
+        /// - Throws: `.transportFailed` if the system's libcurl is too old or does not support an option, if a file of
+        ///   the options cannot be read, or if an option is invalid. The message names the cause.
         public convenience init(_ options: ConnectionOptions = ConnectionOptions()) throws(RequestError) {
             if let defect = CurlLibrary.defect { throw defect }
             if let defect = options.defect { throw RequestError(.transportFailed, defect) }

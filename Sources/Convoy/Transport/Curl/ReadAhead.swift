@@ -104,7 +104,8 @@
         ///
         /// Returns nil after taking chunks.
         ///
-        /// - Parameter mayAsk: whether the buffer is empty. If false, only chunks are taken.
+        /// - Parameter mayAsk: whether the caller has copied nothing to the buffer yet. If false, only chunks are
+        ///   taken.
         private func takeChunks(orCopyInto buffer: UnsafeMutableRawBufferPointer, mayAsk: Bool) -> UploadStep? {
             var direct: (any BlockingReader)?
             let step: UploadStep? = state.withLock { state in
@@ -158,9 +159,10 @@
             if reads { queue.async { [weak self] in while self?.read() == true {} } }
         }
 
-        /// Reads a chunk, or makes a sequence deliver its chunks.
+        /// Reads the next chunk, or starts a waiting reader.
         ///
-        /// Returns whether the caller must read the next chunk.
+        /// A blocking reader reads one chunk here. True means that the caller must call again. A waiting reader
+        /// delivers its chunks itself, so the result is false.
         private func read() -> Bool {
             do throws(RequestError) {
                 switch try begun() {
