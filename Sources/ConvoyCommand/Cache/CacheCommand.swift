@@ -100,7 +100,7 @@ struct CacheCommand {
         console.printLine(lookup.fetch.isJSON ? explanation.json(for: url).json : explanation.text)
     }
 
-    /// Removes the selected responses and reports how many no longer exist.
+    /// Removes the selected responses, and reports how many were removed and how many could not be.
     private func remove() -> ExitStatus {
         let before = entries
         guard !before.isEmpty || lookup.verb == .clear else { return failUnmatched() }

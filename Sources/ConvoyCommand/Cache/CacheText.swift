@@ -35,6 +35,8 @@ extension CacheEntry {
         return (lines + headerFields.map { "  " + $0.shown }).joined(separator: "\n")
     }
 
+    /// The entry as JSON.
+    ///
     /// - Parameter isWhole: whether to include the header fields.
     func json(isWhole: Bool) -> JSONValue {
         var json: JSONValue = [

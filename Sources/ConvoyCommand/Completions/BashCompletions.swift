@@ -40,7 +40,7 @@ enum BashCompletions {
             + Subcommand.toolOptions.filter { $0 != .help }.map { "--\($0.name)" }
     }
 
-    /// One branch for a command: the values of its options, its options, its operands.
+    /// The `case` branch of a command, which completes the values of options, the options and the operands.
     private static func branch(_ command: Subcommand) -> String {
         var lines = ["        \(command.rawValue))"]
         let valued = command.options.filter(\.takesValue)

@@ -1,6 +1,8 @@
 // The completion script for zsh.
 
-/// Makes a function for `_arguments`, which itself handles abbreviations, `--name=value` and exclusions.
+/// Makes a completion function that calls `_arguments` of zsh.
+///
+/// `_arguments` handles abbreviations, `--name=value` and exclusions.
 enum ZshCompletions {
     static var script: String {
         """
@@ -68,7 +70,8 @@ enum ZshCompletions {
     }
 
     private static func value(_ option: Option) -> String {
-        // The word of the help with letters and blanks only, because a colon would end the label.
+        // The label is the word for the value in the help. Only its letters and blanks are used, because a colon would
+        // end the label.
         let label = ":" + option.valueWord.filter { $0.isLetter || $0 == " " }
         switch option.value {
         case .none: return ""

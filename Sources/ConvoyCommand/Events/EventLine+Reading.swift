@@ -65,12 +65,12 @@ extension AttemptLine {
             default: break
             }
         }
-        // Numbers in JSON are finite: a time that is still none was not a member.
+        // The initializer set the required times to NaN. JSON has no NaN, so a time that is still NaN is missing.
         if (start + wait + receive).isNaN { throw WrongType() }
     }
 }
 
-/// A value has another type than its member.
+/// The value of a member has the wrong type.
 private struct WrongType: Error {}
 
 extension JSONValue {
@@ -85,7 +85,7 @@ extension JSONValue {
     }
 
     fileprivate func integer<Value: FixedWidthInteger>() throws -> Value {
-        // 1e3 is an integer too.
+        // An integer may have an exponent, such as 1e3.
         guard case .number(let digits) = self,
             let number = Value(digits) ?? Double(digits).flatMap(Value.init(exactly:))
         else { throw WrongType() }

@@ -2,7 +2,9 @@
 import Convoy
 import Foundation
 
-/// One event of a run: keys that do not apply are omitted.
+/// One event of a run.
+///
+/// The JSON omits the keys that do not apply.
 struct EventLine: Encodable, Equatable, Sendable {
     var event: String
     var index: Int?
@@ -77,7 +79,7 @@ extension Console {
 
 /// The phases of one attempt, in seconds.
 ///
-/// A missing phase does not apply. The phases are consecutive, so their sum is the duration of the attempt.
+/// A phase that does not apply is nil. The phases are consecutive, so their sum is the duration of the attempt.
 struct AttemptLine: Encodable, Equatable, Sendable {
     /// The step that followed an attempt; the last attempt has none.
     enum Next: String, Encodable, Sendable {
@@ -91,9 +93,9 @@ struct AttemptLine: Encodable, Equatable, Sendable {
     var lookup: Double?
     var connect: Double?
     var tls: Double?
-    /// The time until the first byte of the response.
+    /// The time from the end of the connection phases to the first byte of the response.
     ///
-    /// No transport measures the time to send separately, so this time includes it.
+    /// It includes the time to send the request, because no transport measures that time separately.
     var wait: Double
     var receive: Double
     var status: Int?

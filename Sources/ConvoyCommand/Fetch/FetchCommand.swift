@@ -9,7 +9,7 @@ struct FetchCommand {
     /// - Throws: the reason, if the run cannot start. No request was sent then.
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         if !options.discards {
-            // A failure is reported by the check.
+            // If this fails, `check` below reports the reason.
             if options.makesDirectories {
                 try? FileManager.default.createDirectory(
                     atPath: options.directory, withIntermediateDirectories: true)
@@ -76,9 +76,10 @@ extension FetchOptions {
 
     /// Whether a symbolic link has the name of an item's file.
     ///
-    /// The download replaces the link, and the report says so. With `-o`, the name is already the target of a link.
+    /// The download replaces the link, and the report says so. The name of `-o` is never a link, because the parser of
+    /// the options has replaced a link by its target.
     func hasLink(_ item: FetchItem) -> Bool {
-        // A URL would take longer to make than the system needs to look.
+        // The path is a text, because making a URL takes longer than the system's look-up of the file.
         let path = item.fileName.hasPrefix("/") ? item.fileName : directory + "/" + item.fileName
         return FileType.of(path, followsLinks: false) == S_IFLNK
     }

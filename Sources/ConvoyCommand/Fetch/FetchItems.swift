@@ -9,9 +9,10 @@ struct FetchItem: Sendable, Equatable {
     /// The batch uses the same index.
     let index: Int
     let url: URL
-    /// The name in the output directory, unique in the run.
+    /// The path of the file, relative to the output directory or absolute; unique in the run.
     ///
-    /// If the server names the file, this is the name from the URL, which need not be unique.
+    /// If the server names the file, or if no file is written, this is the name from the URL, which need not be
+    /// unique.
     let fileName: String
     /// Whether the list or the command line gave the name.
     var isNamed = false
@@ -37,10 +38,10 @@ final class FetchItems: Sendable {
     /// An invalid entry of the list, or a failure to read the list.
     struct Defect: Equatable, Sendable {
         let list: String
-        /// The number of the line, from 1; nil if the error concerns the complete list.
+        /// The number of the line, from 1; nil if the error concerns the complete list, or a file of a Metalink.
         let line: Int?
         let reason: String
-        /// The unchanged lines; nil when they are not text.
+        /// The lines of the entry; nil if they are not text, or if the error has no line.
         var text: String?
 
         /// The list, and the line if it is known, for messages.
@@ -52,7 +53,7 @@ final class FetchItems: Sendable {
     /// The items that a stopped run did not reach.
     struct Rest: Sendable {
         var entries: [ListEntry] = []
-        /// The list that was not read to its end, and the first line that is not in the entries.
+        /// The name of a list that was not read to its end, and the number of its first line that is not in `entries`.
         var list: (name: String, line: Int)?
     }
 
@@ -194,6 +195,8 @@ final class FetchItems: Sendable {
 
     private func isOurs(_ entry: ListEntry) -> Bool { shard?.takes(entry.url.absoluteString) != false }
 
+    /// Makes the item of an entry, and claims its file name.
+    ///
     /// - Parameter isListed: whether the entry is from the list; a name from the command line is used unchanged.
     /// - Returns: nil for an entry of another shard.
     private func makeItem(_ entry: ListEntry, isListed: Bool = true) -> FetchItem? {

@@ -20,7 +20,9 @@ extension FetchOptions {
 }
 
 extension HTTPCache {
-    /// Waits at most ten seconds until the cache has written all responses: `statistics` returns only then.
+    /// Waits until the cache has written all responses, at most ten seconds.
+    ///
+    /// The cache's `statistics` return only after the writes.
     func finishStoring() {
         let isOver = DispatchSemaphore(value: 0)
         DispatchQueue.global().async {

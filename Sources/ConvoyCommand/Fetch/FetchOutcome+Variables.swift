@@ -18,7 +18,7 @@ extension FetchOutcome {
 
     /// The value of a variable in curl's format, a number where curl writes one in `%{json}`; nil if it is unknown.
     ///
-    /// The times are those of the last attempt, except the time of redirects.
+    /// The times are those of the last attempt. Only `time_redirect` covers the attempts before it.
     func value(of variable: String) -> JSONValue? {
         switch variable {
         case "cache": .string(attempts.cacheOutcome?.rawValue ?? "")
@@ -44,7 +44,7 @@ extension FetchOutcome {
         case "speed_download": speed(bytes)
         case "speed_upload": speed(sentBytes)
         case "num_headers": JSONValue(head?.headerFields.count ?? 0)
-        // The time until the request could be sent.
+        // The request can be sent when the last phase of the connection has ended.
         case "time_pretransfer": Self.seconds(metrics.map { max($0.connect, $0.secureConnect, $0.nameLookup) })
         case "time_redirect": Self.seconds(redirectTime)
         case "json": .string(json)
@@ -120,14 +120,16 @@ extension AttemptRecord {
 }
 
 extension TransferMetrics {
-    /// Whether the attempt has connected; false also if it could not connect.
+    /// Whether the attempt opened a connection; false if it reused a connection, or could not connect.
     var hasOpenedConnection: Bool { !isReusedConnection && connect > .zero }
     /// The version of HTTP; nil if nothing was sent.
     fileprivate var sentVersion: String? { httpVersion.isEmpty ? nil : httpVersion }
 }
 
 extension WriteOut {
-    /// The texts for the result of a request, in order, each with whether it is for standard error.
+    /// The texts to print for the result of a request, in order.
+    ///
+    /// `isForErrors` is true for a text that goes to standard error.
     func texts(of outcome: FetchOutcome) -> [(text: String, isForErrors: Bool)] {
         var texts = [(text: "", isForErrors: false)]
         for piece in pieces {
@@ -137,7 +139,7 @@ extension WriteOut {
             case .field(let name):
                 texts[texts.count - 1].text += outcome.head?.headerFields.values(of: name).first ?? ""
             case .direction("onerror"):
-                // curl prints what follows only after a failed transfer.
+                // As in curl, the text after `%{onerror}` is printed only after a failure.
                 if outcome.error == nil { return texts }
             case .direction(let stream): texts.append(("", stream == "stderr"))
             }

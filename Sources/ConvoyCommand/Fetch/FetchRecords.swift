@@ -19,6 +19,8 @@ final class FetchRecords: Sendable {
         /// Whether the list of failures is not written, because it is the input and has unread lines.
         var keepsInput = false
         /// The error message of the last failed write; nil if none failed.
+        ///
+        /// A write to a closed output does not count.
         var outputProblem: String?
     }
 
@@ -41,7 +43,7 @@ final class FetchRecords: Sendable {
         (self.options, self.output, self.bodies, self.heads) = (options, output, bodies, heads)
     }
 
-    /// Whether the end of a request is printed.
+    /// Whether ``finished(_:_:)`` may print or save anything.
     var isPrinted: Bool {
         options.writeOut != nil || printsHeads || options.includesHeads || keepsRefusals || heads != nil
     }
@@ -61,7 +63,7 @@ final class FetchRecords: Sendable {
     func finished(_ outcome: FetchOutcome, _ received: Data?) {
         if outcome.error != nil { isLost(outcome.item) }
         guard isPrinted, !outcome.isCancelled else { return }
-        // A complete body is in memory only if the heads are printed before it.
+        // A successful body is in memory only if the header fields are written before the body.
         let whole = options.includesHeads || heads != nil ? received : nil
         let body = whole ?? (keepsRefusals || options.includesHeads ? outcome.error?.body : nil)
         if let heads { note(heads.write(body: Data(outcome.headTexts.utf8)), of: "the file of the heads") }
@@ -102,8 +104,8 @@ final class FetchRecords: Sendable {
 
     /// Records the entries that the run did not reach.
     ///
-    /// - Returns: a warning about lines that the list of failures cannot contain; nil if the list is complete or is not
-    ///   written.
+    /// - Returns: a warning about lines that the list of failures cannot contain; nil if it contains all lines, or if
+    ///   `--save-failed` is missing.
     func isLeft(_ rest: FetchItems.Rest) -> String? {
         guard let failedList = options.failedList else { return nil }
         let isInput = rest.list != nil && NamedFile.isSame(options.input ?? "-", failedList)

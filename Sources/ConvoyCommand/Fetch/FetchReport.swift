@@ -39,14 +39,16 @@ struct FetchOutcome: Sendable {
 
     /// The secrets that texts of the server may repeat.
     var allSecrets: SentSecrets { SentSecrets(of: attempts.map(\.request), and: otherSecrets) }
-    /// The same; empty after a success of the first attempt, because no text of its server is shown.
+    /// The secrets to hide in texts of the outcome.
+    ///
+    /// These are all secrets, or none after a success of the first attempt, because no text of its server is shown.
     var secrets: SentSecrets { error == nil && attempts.count < 2 ? SentSecrets([]) : allSecrets }
     var error: RequestError? { if case .failure(let error) = result { error } else { nil } }
 
-    /// The number of attempts that count as tries.
+    /// The number of tries, as ``triedCount`` counts them.
     var attemptCount: Int { attempts.triedCount }
 
-    /// The name of the written file, or of the item without a file.
+    /// The name of the written file; without a file, the name of the item.
     var fileName: String {
         guard case .success(let success) = result, let file = success.file else { return item.fileName }
         return item.name(of: file)
@@ -56,7 +58,7 @@ struct FetchOutcome: Sendable {
     var message: String? {
         guard let error else { return nil }
         if lacksStored { return "the cache has no usable response, and only-cache sends no request" }
-        // The message of the library names no remedy, so the option of the command is added.
+        // The message of the library names no option of the command, so `--existing` is added.
         return error.code == .destinationExists ? "\(error.message) with --existing" : secrets.hidden(in: error.message)
     }
 
@@ -76,7 +78,7 @@ struct FetchOutcome: Sendable {
         return error.code == .unacceptableStatus && !lacksStored ? Words.cause(error, without: secrets) : message
     }
 
-    /// Whether the cache policy prevented sending, and no stored response exists.
+    /// Whether the cache policy prevented sending, and no stored response was usable.
     private var lacksStored: Bool { attempts.last?.metrics?.cache?.detail == "only-if-cached" }
 
     /// Whether the request was cancelled.
@@ -104,10 +106,10 @@ extension FetchOutcome.Success {
 }
 
 extension [AttemptRecord] {
-    /// The number of attempts that count as tries.
+    /// The number of tries: all attempts except some that say nothing about the server.
     ///
-    /// An attempt that ended with a redirect does not count. Nor does one that waited for a file descriptor or the
-    /// network.
+    /// An attempt that ended with a redirect does not count. An attempt that waited for a file descriptor or the
+    /// network does not count either.
     var triedCount: Int {
         count { record in
             switch record.next {
@@ -122,7 +124,7 @@ extension [AttemptRecord] {
 struct UnchangedResource: Sendable {}
 
 extension Result {
-    /// A success without a file, if the request failed only because the response is a 304 and no file exists.
+    /// The response as a success, if the request failed only because of a 304 for a file that does not exist.
     func unchanged<Value>() -> Response<UnchangedResource>?
     where Success == Response<Value>, Failure == RequestError {
         guard case .failure(let error) = self, error.code == .badResponse, let head = error.response,
@@ -140,16 +142,14 @@ enum FetchStep: Sendable, Equatable {
     case redirected(statusCode: Int?, to: String)
     /// An attempt has failed, and another follows after the delay.
     ///
-    /// `attempt` counts from 1. Only attempts that are followed by a retry count.
-    ///
-    /// The failure is nil after a complete response with an unacceptable status. The cause is a text for people.
+    /// `attempt` is the number of attempts so far that were followed by a retry, from 1. `failure` is nil after a
+    /// complete response with an unacceptable status. `cause` is a text for people.
     case retrying(attempt: Int, failure: RequestError.Code?, statusCode: Int?, cause: String, delay: Duration)
 }
 
-/// The bytes of a body from an earlier run, computed from the attempts in order.
+/// The number of body bytes that an earlier run had received.
 ///
-/// Each attempt reports the bytes that existed at its start. Bytes of an earlier attempt in the same run do not
-/// count.
+/// The first attempt that receives bytes determines the number. An attempt that starts over sets it to zero.
 struct ResumedBytes: Sendable, Equatable {
     private var known: Int64?
 

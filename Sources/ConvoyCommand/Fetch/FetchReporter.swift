@@ -31,7 +31,8 @@ final class FetchReporter: Sendable {
     /// Reports the end of a request, once.
     ///
     /// - Parameters:
-    ///   - unchanged: the result in place of a failure, because the server has nothing newer; nil for any other result.
+    ///   - unchanged: the success that replaces a failure, if the only cause is that the server has nothing newer;
+    ///     otherwise nil.
     ///   - isStopping: whether the run is being stopped.
     func finished<Value>(
         _ index: Int, _ result: Result<Response<Value>, RequestError>, _ unchanged: Response<UnchangedResource>? = nil,
@@ -102,7 +103,7 @@ final class FetchReporter: Sendable {
 
     /// The bytes of a failed download that the next run can resume.
     ///
-    /// Nil if another process uses the part file, or if the next run would fail again.
+    /// Nil if another process uses the part file. Also nil if the file exists, because the next run would fail again.
     private func keptBytes(of outcome: FetchOutcome) -> Int64? {
         guard let error = outcome.error, ![.destinationInUse, .destinationExists].contains(error.code) else {
             return nil
@@ -145,6 +146,6 @@ extension Result {
 extension FetchItem {
     /// The host and the explicit port of the URL.
     ///
-    /// The limit for each host also distinguishes schemes.
+    /// Unlike the limit for each host, this text ignores the scheme.
     fileprivate var host: String { "\(url.host() ?? "") \(url.port ?? 0)" }
 }

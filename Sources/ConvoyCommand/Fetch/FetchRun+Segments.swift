@@ -89,7 +89,8 @@ extension FetchRun {
 
     /// Downloads the file of an item.
     ///
-    /// Tries the mirrors one after another if the server of the item fails. Reports the first failure if all fail.
+    /// If the server of the item fails, the mirrors are tried one after another. If all fail, the first failure is the
+    /// result.
     private func fetch(_ item: FetchItem, _ downloads: Downloads) async -> Result<Response<URL>, RequestError> {
         options.makeDirectory(of: item)
         var request = setup.request(for: item, options)
@@ -106,7 +107,8 @@ extension FetchRun {
             do throws(RequestError) { return .success(try await download.response()) } catch {
                 guard error.code.facts.contains(.otherServerHelps) else { return .failure(error) }
                 first = first ?? error
-                // The digest does not tell which server has other bytes, so each server now serves the complete file.
+                // The digest does not tell which server sent the wrong bytes. So the file is now downloaded
+                // from one server at a time.
                 if error.code == .integrityFailed, isShared, !mirrors.isEmpty {
                     isShared = false
                     continue

@@ -4,7 +4,7 @@ import Foundation
 
 /// Runs the requests of a fetch.
 ///
-/// The batch reads items on demand and stores no results, so memory does not grow with the number of items.
+/// The batch reads items on demand and stores no results, so memory never contains all items.
 struct FetchRun {
     let options: FetchOptions
     let setup: FetchSetup
@@ -15,7 +15,7 @@ struct FetchRun {
     let manager: RequestManager
     /// The number of requests; nil if there is a list.
     ///
-    /// The batch knows the number after the last item of the list.
+    /// With a list, the batch knows the number after the last item was read.
     let knownCount: Int?
 
     init(
@@ -75,7 +75,7 @@ struct FetchRun {
             places?.give()
         }
         interruption.onStop {
-            // Requests that have not started are reported on this thread, which may wait for a slow reader of the output.
+            // Requests that have not started are reported on this thread. It may wait for a slow reader of the output.
             items.stop()
             batch.cancel()
             // `cancelAll` also cancels the cache's background validations.
@@ -103,9 +103,10 @@ struct FetchRun {
             (configuration.retries.baseDelay, configuration.retries.maxDelay) = (delay, delay)
             configuration.jitter = { 1 }
         }
-        // The report needs no other thread. A download ends on an executor that may block. A success without a file ends
-        // on the transport's thread, so nothing may be printed then. A deadline ends a waiting request on the queue that
-        // also starts others.
+        // A callback in place saves a change of threads, but a slow output blocks the thread on which the request ends.
+        // A download ends on an executor for blocking code, so its callback may print. Without a file, a success ends
+        // on the transport's thread, so its callback may print nothing. A deadline ends a waiting request on the queue
+        // that also starts requests, so with a deadline no callback runs in place.
         let isSilent = options.destination == .nowhere && options.isQuiet && !setup.records.isPrinted
         let isFile = options.destination == .files && !options.usesSegments
         if options.deadline == nil, isFile || isSilent { configuration.callbacks = .inPlace }

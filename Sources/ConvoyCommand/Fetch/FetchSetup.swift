@@ -15,6 +15,8 @@ struct FetchSetup: Sendable {
     /// The data for `--report`; nil without it.
     let report: Locked<Report>?
     /// The passwords of the proxy and of `--user`, which no log and no report may show.
+    ///
+    /// A very short password of `--user` is not included.
     let secrets: Set<String>
     private let verbose: VerboseLog?
     private let netrc: Netrc?
@@ -35,7 +37,7 @@ struct FetchSetup: Sendable {
     ) throws(UsageError) {
         (self.options, self.console, credentials) = (options, console, options.credentials)
         var secrets = options.connection.proxy.secrets
-        // A shorter password could be an ordinary word.
+        // A password of at most five bytes could be an ordinary word, so it is not hidden in texts.
         if let password = options.credentials.user?.password, password.utf8.count > 5 { secrets.insert(password) }
         self.secrets = secrets
         transport = try options.chosenTransport()
@@ -55,7 +57,8 @@ struct FetchSetup: Sendable {
             interceptors.append(FieldsOfRun(cookies: given, jar: cookies))
         }
         self.interceptors = interceptors
-        // In a `.http` file, a field is also marked as secret if its value is secret, so marked fields are not shown.
+        // Only `convoy fetch` has no title. In a `.http` file, a field is also marked if its value is secret, so marked
+        // fields are shown only for a fetch.
         verbose =
             options.isVerbose
             ? VerboseLog(options.connection.proxy, console: console, showsMarked: title == nil, hiding: secrets) : nil
@@ -70,7 +73,7 @@ struct FetchSetup: Sendable {
 
     /// The configuration of the run's manager.
     ///
-    /// - Parameter monitors: the monitors of the run, besides those of options.
+    /// - Parameter monitors: the monitors of the run, besides those that options require.
     func configuration(_ monitors: [any EventMonitor]) -> RequestManager.Configuration {
         var configuration = RequestManager.Configuration(
             maxConcurrentOperationCount: options.jobs, maxConcurrentPerHost: options.perHost, transport: transport)
@@ -84,7 +87,7 @@ struct FetchSetup: Sendable {
         return configuration
     }
 
-    /// The device or pipe that `-o` names; nil if `-o` names a file or is missing.
+    /// The device or pipe that `-o` names; nil for any other destination.
     private static func device(_ options: FetchOptions) throws(UsageError) -> StandardOutputStream.State? {
         guard case .device(let path) = options.destination else { return nil }
         let descriptor = try Self.open(path, O_WRONLY, for: "--output")
@@ -145,7 +148,7 @@ struct FetchSetup: Sendable {
         return told(request, item.index)
     }
 
-    /// The request, which `--verbose` prints before it is sent.
+    /// The request, which is printed before it is sent if `--verbose` was given.
     func told<Output>(_ request: Request<Output>, _ index: Int) -> Request<Output> {
         verbose.map { request.intercepted(by: $0.sending(String(index))) } ?? request
     }
@@ -190,7 +193,8 @@ struct FetchSetup: Sendable {
 
 /// Adds the header fields and the cookies of the command line to each request.
 ///
-/// They are sent to the origin of the request only.
+/// The fields and cookies are sent only to the origin of the request, not after a redirect to another origin, and not
+/// to mirrors.
 struct FieldsOfRun: RequestInterceptor {
     var fields = HeaderFields()
     let cookies: String?

@@ -3,8 +3,8 @@ import Convoy
 
 /// Gives each file of a run a unique name.
 ///
-/// The register stores a hash of each name instead of the name, so a million names take about twenty megabytes. If two
-/// names have the same hash, one of them gets an unnecessary number.
+/// The register stores a hash of each name instead of the name, so a million names take about 25 MB. If two names have
+/// the same hash, one of them gets an unnecessary number.
 struct FileNameRegister {
     /// For the hash of each used name, the number to try next when the name is repeated.
     private var nextNumbers: [Int: Int32] = [:]

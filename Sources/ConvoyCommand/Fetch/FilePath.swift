@@ -8,7 +8,7 @@ extension FileName {
     /// Otherwise a safe name without directories.
     static func safePath(_ name: String) -> String {
         var parts = name.unicodeScalars.split(separator: "/", omittingEmptySubsequences: false).map { String($0) }
-        // find(1) prints `./` before names.
+        // find(1) prints `./` before names, so it is removed.
         while parts.count > 1, parts.first == "." { parts.removeFirst() }
         let isSafe = parts.allSatisfy { $0.utf8.elementsEqual(safe($0).utf8) }
         return isSafe ? parts.joined(separator: "/") : safe(name)

@@ -4,13 +4,13 @@ import Foundation
 
 /// Reports the steps of each request in order: its start and further attempts.
 ///
-/// A manager reports the end on another queue than the earlier events, which may arrive after the end. Therefore
-/// ``close(_:_:_:)`` derives missing steps from the attempt records.
+/// A manager reports the end of a request on another queue than the earlier events, so these events may arrive after
+/// the end. Therefore ``close(_:_:_:)`` derives missing steps from the attempt records.
 ///
 /// ## Concurrency
 /// Safe to use from any thread, except from a report. One queue makes all reports in order, without a lock. Starts and
-/// retries are queued asynchronously. `close` and `inTurn` return after the report. A slow reader of the output
-/// therefore slows the run, and the queue is bounded by the open requests.
+/// retries are queued asynchronously. `close` and `inTurn` return after the report, so a slow reader of the output
+/// slows the run. The number of open requests therefore limits the length of the queue.
 final class OpenRequests: EventMonitor {
     private let onStep: (@Sendable (FetchStep, FetchItem) -> Void)?
     private let queue = DispatchQueue(label: "convoy.report")
@@ -39,9 +39,9 @@ final class OpenRequests: EventMonitor {
         }
     }
 
-    /// Reports the steps that had no event yet, and then the end of the request.
+    /// Reports the steps whose events have not arrived, and then the end of the request.
     ///
-    /// - Parameter end: receives the request; nil if it was not recorded, or was closed before.
+    /// - Parameter end: reports the end; called with nil if the request was not recorded, or was closed before.
     func close<Value>(
         _ index: Int, _ attempts: @autoclosure () -> [AttemptRecord], _ end: (OpenRequest?) -> Value
     ) -> Value {
@@ -58,7 +58,7 @@ final class OpenRequests: EventMonitor {
     /// The items of the open requests.
     var items: [FetchItem] { open.withLock { $0.values.map(\.item) } }
 
-    /// Makes another report in turn.
+    /// Makes a report that is not about a step, after the reports that were queued before.
     func inTurn<Value>(_ report: () -> Value) -> Value { queue.sync(execute: report) }
 
     /// The progress of the started requests in the order of `operations`, and the items of the other requests.

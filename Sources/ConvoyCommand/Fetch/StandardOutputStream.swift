@@ -7,7 +7,7 @@ import Foundation
 /// Printed bytes cannot be withdrawn, so a transfer that starts over fails.
 ///
 /// ## Concurrency
-/// One transfer uses a stream, on the queue of the transfer. The state may be used from any thread.
+/// One transfer uses a stream, on the serial queue of its sink. The state may be used from any thread.
 final class StandardOutputStream: OutputStream {
     /// The descriptor for bodies, and its state.
     final class State: Sendable {
@@ -57,13 +57,13 @@ final class StandardOutputStream: OutputStream {
     }
 
     private var state: State?
-    /// Whether some of this body was written, possibly by an earlier attempt.
+    /// Whether writing of this body has begun, possibly in an earlier attempt.
     private var written: Locked<Bool>?
     private var terminalText: TerminalText?
     private var status = Stream.Status.notOpen
     private var problem: (any Error)?
 
-    /// - Parameter written: shared by all attempts of a request.
+    /// - Parameter written: whether writing has begun; all attempts of a request share it.
     static func make(_ state: State, written: Locked<Bool>) -> StandardOutputStream {
         // The properties are set after `init`, because no initializer of `OutputStream` has these parameters.
         let stream = StandardOutputStream(toMemory: ())

@@ -11,7 +11,7 @@ struct VerboseLog: EventMonitor {
     private let console: Console
     /// Whether to show fields that are marked as secret only because any field may be a key.
     private let showsMarked: Bool
-    /// The parts of a request that were printed, each with the number of the last attempt.
+    /// For each part of a request, the number of the last attempt of which this part was printed.
     ///
     /// `current` is the number of the running attempt.
     private struct Printed {
@@ -47,7 +47,8 @@ struct VerboseLog: EventMonitor {
 
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
         let tag = operation.tags.first ?? ""
-        // The operation has added cookies after the interceptors, so its own requests are read.
+        // The operation adds cookies after the interceptors have run. So the secrets are those of the requests that
+        // the operation has sent.
         var hidden: SentSecrets { SentSecrets(of: operation.sentRequests, and: secrets) }
         queue.sync {
             switch event {
@@ -56,7 +57,7 @@ struct VerboseLog: EventMonitor {
                 printResponse(head, attempt: printed.withLock { $0[tag]?.current ?? 0 }, tag, hidden)
             case .attemptEnded(let record): tell(record, tag, hidden)
             case .finished(let error):
-                // An attempt that another attempt follows was printed when it ended.
+                // Earlier attempts were printed when they ended, so only the last attempt is printed here.
                 if let record = operation.attempts.last, record.next == .outcome { tell(record, tag, hidden) }
                 if let error { tell(tag, "*", hidden.hidden(in: error.message)) }
                 printed.withLock { $0[tag] = nil }

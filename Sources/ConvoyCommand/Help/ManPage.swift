@@ -56,9 +56,9 @@ enum ManPage {
         return [".TP", spellings + value, escaped(option.detail)]
     }
 
-    /// The lines of a text, whose paragraphs the formatter fills.
+    /// The lines of a text, in the macros of man(7).
     ///
-    /// The formatter prints indented lines unchanged.
+    /// The formatter of man(1) then fills the paragraphs, and prints indented lines unchanged.
     private static func paragraphs(_ text: String) -> [String] {
         var (lines, isPlain, isFirst) = ([String](), true, true)
         for line in text.split(separator: "\n", omittingEmptySubsequences: false) {

@@ -9,7 +9,7 @@ struct DigestLine: Equatable {
     let digest: FileDigest?
 
     init?(_ line: String) {
-        // Most lines have no parenthesis, and a regular expression takes longer.
+        // Most lines have no parenthesis. They skip the regular expression, which takes longer.
         if line.utf8.contains(UInt8(ascii: "(")),
             let match = line.wholeMatch(of: #/(SHA\d*|MD5|SHA-\d+)\s?\((.+)\) = ([0-9A-Fa-f]+)/#)
         {

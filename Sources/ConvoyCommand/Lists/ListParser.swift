@@ -15,7 +15,9 @@ struct ListParser {
     /// An entry of the list, or an error.
     enum Outcome: Equatable, Sendable {
         case entry(ListEntry)
-        /// An invalid line or list; `text` has the unchanged lines, if they are text.
+        /// An invalid line, list or file of a Metalink.
+        ///
+        /// `line` is nil if the error is not in a certain line. `text` has the lines of the entry, if they are text.
         case broken(line: Int?, reason: String, text: String? = nil)
     }
 
@@ -60,7 +62,7 @@ struct ListParser {
         switch line.content {
         case .broken(let reason):
             isAfterBroken = true
-            // Without one of its lines a Metalink may lack a digest.
+            // Without this line, the Metalink may lack a digest, so none of its files is used.
             if format == .metalink { hasEnded = true }
             return close() + [.broken(line: line.number, reason: reason)]
         case .text(let text): return parse(text, line.number)
@@ -116,7 +118,7 @@ struct ListParser {
             return [.broken(line: nil, reason: reason)]
         }
         guard let digest = line.digest else { return broken("its digest is neither SHA-256 nor SHA-512") }
-        // find(1) prints `./` before names.
+        // find(1) prints `./` before names, so it is removed.
         let path = line.name.hasPrefix("./") ? String(line.name.dropFirst(2)) : line.name
         return [.entry(ListEntry(url: base.appending(path: path), name: path, digest: digest))]
     }

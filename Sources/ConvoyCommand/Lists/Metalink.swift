@@ -34,6 +34,8 @@ enum Metalink {
         }
     }
 
+    /// The files of a document as entries of a list.
+    ///
     /// - Complexity: O(*n*) for *n* bytes.
     static func entries(in document: [UInt8]) -> [ListParser.Outcome] {
         guard let files = try? files(in: document) else {
@@ -171,7 +173,9 @@ private struct XMLScanner {
         return String(decoding: name[start...], as: UTF8.self)
     }
 
-    /// The text with its references replaced once.
+    /// The text with its references, such as `&amp;`, replaced.
+    ///
+    /// The replacements are not searched for references.
     private static func decoded(_ bytes: ArraySlice<UInt8>) -> String {
         var (decoded, rest): ([UInt8], ArraySlice<UInt8>) = ([], bytes)
         while let start = rest.firstIndex(of: UInt8(ascii: "&")) {

@@ -37,7 +37,7 @@ enum Tool {
 
     /// The arguments without the name of the program; nil for an argument that is not UTF-8.
     ///
-    /// `CommandLine.arguments` replaces other bytes, and would so change the names of files.
+    /// `CommandLine.arguments` replaces bytes that are not UTF-8, which would change the names of files.
     static func arguments(
         of vector: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, _ count: Int32
     ) -> [String?] {

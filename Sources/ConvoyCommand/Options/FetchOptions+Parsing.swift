@@ -13,7 +13,7 @@ extension FetchOptions {
         var matches: [[URLGlob.Match]] = []
         for (index, operand) in operands.enumerated() {
             do throws(UsageError) { matches.append(try add(operand.trimmed)) } catch {
-                // A text with an at sign may contain a password.
+                // A text with an at sign may contain a password, so it is not quoted.
                 let text = operand.contains("@") || operand.isEmpty ? "" : " \(operand.debugDescription)"
                 throw UsageError("URL \(index + 1)\(text)\(error.message)")
             }
@@ -26,6 +26,8 @@ extension FetchOptions {
         try checkTogether()
     }
 
+    /// Adds the URLs of an operand.
+    ///
     /// - Returns: the URLs of the operand, each with the values of its patterns.
     private mutating func add(_ operand: String) throws(UsageError) -> [URLGlob.Match] {
         if !operand.contains("://"), operand != "-", access(operand, F_OK) == 0 {

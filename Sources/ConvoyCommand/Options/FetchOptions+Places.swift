@@ -3,6 +3,8 @@ import Convoy
 import Foundation
 
 extension FetchOptions {
+    /// Sets the destination, and the file names or the directory of `-o`.
+    ///
     /// - Parameter matches: for each operand its URLs, with the values of their patterns.
     mutating func place(_ matches: [[URLGlob.Match]]) throws(UsageError) {
         let paths = paths
@@ -10,7 +12,8 @@ extension FetchOptions {
             if printsByHabit {
                 destination = .standardOutput
             } else if sending.isUpload, destination == .files, outputs.isEmpty, !hasDirectory {
-                // The name from the URL is often that of the uploaded file, which the response would replace.
+                // The name from the URL is often that of the uploaded file. The response must not replace this file,
+                // so it is not saved.
                 destination = .nowhere
             }
             return
@@ -140,7 +143,7 @@ extension FetchOptions {
 
     /// Whether the path is a device or a pipe.
     private static func isDevice(_ path: String) -> Bool {
-        // These paths name open descriptors of the process.
+        // These paths name open descriptors of the process, so they count as devices.
         if path == "/dev/stderr" || path.hasPrefix("/dev/fd/") { return true }
         return FileType.of(path).map([S_IFCHR, S_IFBLK, S_IFIFO].contains) ?? false
     }

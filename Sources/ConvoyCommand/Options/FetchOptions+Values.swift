@@ -12,10 +12,12 @@ extension FetchOptions {
         "only-cache": .onlyCache, "no-store": .noStore,
     ]
 
+    /// The directory of the cache.
+    ///
     /// - Parameter value: a directory; empty for the default.
     static func cacheDirectory(_ value: String, _ environment: [String: String]) throws(UsageError) -> String {
         let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
-        // A shell does not expand a tilde after an equals sign.
+        // A shell does not expand a tilde after an equals sign, so it is expanded here.
         if value.hasPrefix("~/"), let home { return home + value.dropFirst() }
         guard value.isEmpty else { return value }
         if let caches = environment["XDG_CACHE_HOME"], caches.hasPrefix("/") { return caches + "/convoy/http" }

@@ -91,13 +91,15 @@ struct SendingOptions: Sendable {
         }
     }
 
-    /// Adds a field; a text with `@` at its start is no name of a file here.
+    /// Adds a field.
+    ///
+    /// Unlike in ``addHeaderField(_:)``, an `@` at the start of the text does not name a file.
     mutating func addHeaderLine(_ text: Substring) throws(UsageError) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let name = parts[0].trimmingCharacters(in: .whitespaces)
         if parts.count == 1, name.hasSuffix(";") { return try add(String(name.dropLast()), "") }
         guard parts.count == 2 else { throw UsageError("takes 'Name: value'; the colon is missing") }
-        // In curl an empty value removes the field.
+        // In curl, an empty value removes the field. Here it is an error.
         guard !parts[1].allSatisfy({ " \t".contains($0) }) else {
             throw UsageError("takes 'Name: value'; the value is missing. 'Name;' sends the field without one")
         }

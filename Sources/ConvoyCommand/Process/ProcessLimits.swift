@@ -84,10 +84,10 @@ struct ProcessLimits: Equatable {
 
     /// The number of threads, up to `wanted`, that can be created.
     ///
-    /// The function creates the threads, which end before it returns.
+    /// The function creates the threads to find the number. They end before it returns.
     ///
-    /// No limit shows this number. The limit of the user also counts threads of other processes, and containers have
-    /// their own limits.
+    /// No limit of the system tells the number. The limit of the user also counts threads of other processes, and
+    /// containers have their own limits.
     static func freeThreads(atMost wanted: Int) -> Int {
         let gate = Locked(())
         let threads: [PlainThread] = gate.withLock { _ in

@@ -42,8 +42,8 @@ enum JobLine {
             })
     }
 
-    /// - Parameter isWhole: whether to include the bytes of the body, if the store has them, and query values whose
-    ///   names indicate a secret.
+    /// - Parameter isWhole: whether to include the body, if the record has it, and to show query values whose names
+    ///   indicate a secret.
     static func json(_ record: JobRecord, isWhole: Bool) -> JSONValue {
         let (job, request) = (record.job, record.job.request)
         var (body, encodedBody, file) = (String?.none, String?.none, String?.none)

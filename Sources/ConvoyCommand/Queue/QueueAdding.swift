@@ -44,7 +44,7 @@ struct QueueAdding: QueueWork {
                 digest: item.digest, byteCount: item.byteCount, mirrors: item.mirrors,
                 at: "\(list?.name ?? ""): \(item.url.redactedString)")
             do throws(QueueError) { jobs.append(try job(for: item)) } catch { tell(error) }
-            // Does not wait for more entries if the next line has not arrived, for example from a slow program.
+            // If the next line has not arrived, for example from a slow program, the jobs so far are added at once.
             if jobs.count >= Self.portion || list?.hasLine == false { try await add(&jobs, to: queue) }
         }
         try await add(&jobs, to: queue)

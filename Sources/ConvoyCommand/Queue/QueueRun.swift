@@ -26,13 +26,14 @@ struct QueueRun: QueueWork {
     func work(on store: any Store) async throws(QueueError) -> ExitStatus {
         let report = QueueReport(options.fetch, console: console)
         var configuration = DurableQueue.Configuration()
-        // Without a retry option, `--watch` uses the default number of retries of the library.
+        // With `--watch` and without `--retries`, the number of retries is the library's default.
         if options.hasRetries || !options.watches { configuration.retries.maxRetries = options.fetch.retries }
-        // Other processes may share the queue. So this process claims only four jobs for each request at once, 16 to
-        // 256.
+        // Other processes may share the queue. So this process claims at most four jobs for each concurrent request,
+        // and 16 to 256 jobs in total.
         configuration.maxClaimedJobCount = max(16, min(256, options.fetch.jobs * 4))
         configuration.ignoresBodies = true
-        // A slow reader of the output must not delay the queue, which renews no leases during the call.
+        // The queue renews no leases while `onOutcome` runs. So the output, whose reader may be slow, is written on
+        // another queue.
         let lines = DispatchQueue(label: "convoy.queue-report")
         configuration.onOutcome = { job, verdict, attempt in lines.async { report.tell(job, verdict, attempt) } }
         let (stops, stop) = AsyncStream.makeStream(of: Void.self)
@@ -105,11 +106,11 @@ struct QueueRun: QueueWork {
     private func makeManager() -> RequestManager {
         let fetch = options.fetch
         var configuration = setup.configuration([])
-        // The queue sends jobs again by itself.
+        // The queue repeats jobs itself, so `--retries` does not apply to this manager.
         let general = RequestManager.Configuration()
         (configuration.retries, configuration.retryBudget) = (general.retries, general.retryBudget)
         (configuration.attemptTimeout, configuration.maxBodyBytes) = (fetch.maxTime, fetch.maxBytes)
-        // The queue does not store these fields.
+        // The queue does not store these fields, so they are added to each request.
         if !fetch.headerFields.isEmpty || fetch.credentials.cookies != nil {
             configuration.interceptors.append(
                 FieldsOfRun(fields: fetch.headerFields, cookies: setup.cookies == nil ? fetch.credentials.cookies : nil)

@@ -3,7 +3,7 @@
 /// Collects and counts the events of runs, one run after another.
 ///
 /// The totals count every request. At most ``rowLimit`` rows are stored for successful and skipped requests, and as
-/// many for all other requests. So memory is limited.
+/// many for all other requests, so that the rows do not fill the memory.
 struct Report: Sendable {
     /// One run.
     struct Run: Equatable, Sendable {

@@ -5,7 +5,7 @@ import Foundation
 struct ReportCommand {
     let options: ReportOptions
 
-    /// Prints the statistics and writes the page.
+    /// Writes the page and prints the statistics.
     ///
     /// A report without events fails, and its page is not written.
     ///

@@ -139,7 +139,7 @@ extension String {
 }
 
 extension Substring {
-    /// The first scheme followed by `://`, up to a blank, a quotation mark or an angle bracket.
+    /// The first URL: a scheme, `://`, and the text up to white space, a quotation mark or an angle bracket.
     ///
     /// A loop is faster than a regular expression, which is compiled for each of up to 100,000 texts.
     fileprivate var firstURL: Range<Index>? {

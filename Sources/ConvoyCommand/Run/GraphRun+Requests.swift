@@ -10,7 +10,7 @@ extension GraphRun {
     func request(for turn: RunGraph.Turn) throws(RequestError) -> (Request<RunAnswer>, secrets: Set<String>) {
         let needs = plan.requests[turn.place].needs
         try checkTimes(of: needs, turn.answers)
-        // Captures only what it needs, because a copy of the run would take longer.
+        // The closure captures only the requests, because a copy of the complete run would take longer.
         let exchange = { [requests = plan.requests] (name: String) -> Exchange? in
             // Of several requests with the same name, the plan refers to the last one.
             let index = needs.lastIndex { needed in
@@ -65,7 +65,8 @@ extension GraphRun {
 
     /// Throws if a response that this request refers to took too long.
     ///
-    /// The other checks run while a response is decoded, when its total time is not known yet.
+    /// Other checks run while a response is decoded. A check of the time must run later, because the total time is not
+    /// known while decoding.
     private func checkTimes(of needs: [Int], _ answers: [Response<RunAnswer>]) throws(RequestError) {
         for (needed, answer) in zip(needs, answers) {
             guard let defect = plan.requests[needed].request.checks.timeDefect(answer) else { continue }
@@ -138,7 +139,8 @@ extension GraphRun {
                 answer.body = .file(written)
                 return answer
             } catch let failure as CheckFailure {
-                // For another error, the message would say that the body could not be decoded.
+                // A `RequestError` keeps this message. For another error, the library's message would say that the body
+                // could not be decoded.
                 throw RequestError(.decodingFailed, failure.description, body: body, underlying: failure)
             }
         }

@@ -45,7 +45,8 @@ struct GraphRun: Sendable {
         let report = RunReport(self)
         let requests = OpenRequests(onStep: report.wantsSteps ? report.happened : nil)
         let lines = makeLines(report.wantsSteps ? [requests] : [])
-        // At most `jobs` rows are open. Each open row has an unfinished request, so more rows are not needed.
+        // At most `jobs` rows are open. Each open row has an unfinished request, so more open rows would not add
+        // concurrent requests.
         let places = FetchPlaces(count: options.fetch.jobs)
         let graph = makeGraph(lines, requests, report, places)
         interruption.onStop {
@@ -128,7 +129,7 @@ struct GraphRun: Sendable {
         options.each == nil && options.repeats == nil && plan.requests[place].request.usesCookieJar
     }
 
-    /// Makes a manager with a cookie jar, then a manager without one, each only if requests need it.
+    /// Returns a manager with a cookie jar, then a manager without one, each only if requests need it.
     ///
     /// Each manager applies the limits separately.
     private func makeLines(_ monitors: [any EventMonitor]) -> [Line] {

@@ -81,7 +81,7 @@ final class RunGraph: Sendable {
         /// The running rows, by their numbers.
         var rows: [Int: RowState] = [:]
         var rowCount = 0
-        /// Ready requests; those before the index `first` were already sent.
+        /// Ready requests; those before the index `first` were already taken.
         var ready: [(rowNumber: Int, place: Int)] = []
         var first = 0
         var sentCount = 0
@@ -154,7 +154,7 @@ final class RunGraph: Sendable {
 
     /// Stops sending.
     ///
-    /// Requests that were not sent fail as cancelled.
+    /// Requests that were not sent fail as cancelled, or because a dependency failed.
     func stop() {
         state.withLock { $0.isStopped = true }
         sendReady()

@@ -16,8 +16,8 @@ extension RunReport {
                 [.cancelled, .dependencyFailed].contains(error.code) && run.interruption.reason != nil
             let code = isCancelled ? RequestError.Code.cancelled : error.code
             let hidden = SentSecrets(of: error.attempts.map(\.request), and: secrets.union(filled))
-            // The response to a refused request may repeat secrets that are not known. The message for events and
-            // files does not quote it.
+            // A response may repeat secrets that convoy does not know. So the message for events and files does not
+            // quote the response, and only the line for people does.
             return Failure(
                 code: error.underlying is CheckFailure ? "checkFailed" : code.rawValue,
                 message: hidden.hidden(in: error.message), line: message(of: error, without: hidden),

@@ -8,12 +8,12 @@ import Foundation
 /// ``RunGraph`` reports a dependency before it starts its dependents.
 ///
 /// ## Concurrency
-/// Safe to use from any thread. ``OpenRequests`` reports one request at a time; ``ended(after:reason:)`` follows the
-/// last of them.
+/// Safe to use from any thread. ``OpenRequests`` reports one request at a time. ``ended(after:reason:)`` is called
+/// after the last report.
 final class RunReport: Sendable {
     private struct State {
         var summary = FetchSummary()
-        /// The number of lines that are not rows.
+        /// The number of invalid rows.
         var brokenCount = 0
         /// Nil without `--junit`, because a JUnit report stores a case for each request.
         var junit: JUnitReport?
@@ -28,7 +28,9 @@ final class RunReport: Sendable {
         let message: String
         /// The message for people, with the start of the response.
         let line: String
-        /// Whether the run was being stopped, so that the request gets no line: hundreds would hide the reason.
+        /// Whether the request ended because the run was being stopped.
+        ///
+        /// Such a request gets no line, because hundreds of lines would hide the reason of the stop.
         var isCancelled = false
     }
 
@@ -79,7 +81,7 @@ final class RunReport: Sendable {
         display.draw(summary.progress(counts, running), running)
     }
 
-    /// Records a line that is not a row.
+    /// Reports an invalid row.
     func isBroken(_ line: Int, _ reason: String) {
         let place = "\(run.rows.name ?? ""):\(line)"
         state.withLock { state in

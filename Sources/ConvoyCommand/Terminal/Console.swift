@@ -34,7 +34,8 @@ final class Console: Sendable {
     init(allowsLive: Bool, isJSON: Bool = false) {
         self.isJSON = isJSON
         isOutputPipe = Terminal.output.isPipe
-        // The reader of a pipe, for example tee, may write to this terminal in the middle of the region.
+        // The reader of a pipe, for example tee, may write to this terminal in the middle of the region. So with a pipe
+        // there is no region.
         isLive = allowsLive && Terminal.errors.canRedraw && !isOutputPipe
         isOutputTerminal = Terminal.output.isTerminal
         hasColour = Terminal.errors.hasColour
@@ -50,7 +51,8 @@ final class Console: Sendable {
 
     /// The exit status of the process after a run.
     ///
-    /// After a failed write to standard output, a success becomes a failure.
+    /// If standard output is closed, the result is ``ExitStatus/outputClosed``. After any other failed write to
+    /// standard output, a success becomes a failure.
     func status(after status: ExitStatus) -> ExitStatus {
         state.withLock { state in
             if state.isOutputClosed { return .outputClosed }

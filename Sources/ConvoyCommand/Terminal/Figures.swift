@@ -29,7 +29,7 @@ enum Figures {
         return "\(whole / 3_600) h \(twoDigits(whole % 3_600 / 60)) min"
     }
 
-    /// A countdown, always in the same unit: `0.5 s`, `12.0 s`.
+    /// A countdown: below a minute always in seconds, `0.5 s` or `12.0 s`.
     ///
     /// Times of a minute or more have the form of ``time(_:)``.
     static func seconds(_ duration: Duration) -> String {

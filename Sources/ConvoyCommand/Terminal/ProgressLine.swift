@@ -17,7 +17,8 @@ struct ProgressLine: Equatable {
 
     /// The line with at most `columns` columns.
     ///
-    /// The details get space first, then the sizes, the bar and the label.
+    /// The minimum of the label gets space first. The percentage, the details, the sizes and the bar follow. The label
+    /// gets the rest.
     ///
     /// The bar is never wider than the label's column.
     ///

@@ -1,6 +1,8 @@
 // A command line or a file that the command cannot use.
 
-/// The command line cannot be used, or a file that it names: one line that says why and what to do instead.
+/// The error for a command line that cannot be used, or that names a file that cannot be used.
+///
+/// The message is one line. It says why, and what to do instead.
 struct UsageError: Error, Equatable {
     let message: String
 

@@ -4,7 +4,7 @@ import Convoy
 extension Unicode.Scalar {
     /// The number of columns, as in wcwidth(3); the larger number if terminals differ.
     var columnCount: Int {
-        // U+FE0F, the emoji variation selector, makes the preceding symbol wide.
+        // U+FE0F, the emoji variation selector, makes the preceding symbol wide. So it counts as one more column.
         if value == 0xFE0F { return 1 }
         switch properties.generalCategory {
         case .nonspacingMark, .enclosingMark, .format, .control: return 0

@@ -29,7 +29,7 @@ extension RequestBuilder {
     private func text(of piece: Filled, behind url: String, before next: String) throws(BuildFailure) -> String {
         guard let value = piece.value, !url.isEmpty else { return piece.text }
         if url.isBehindAuthority {
-            // Fragments are not sent, so the text after a # in a value would be lost.
+            // Fragments are not sent, so the text after a # in a value would be lost. Therefore each # is encoded.
             return piece.encoding == .never ? piece.text.hashesEncoded : piece.asPart
         }
         if let host = url.openAuthority, !piece.text.mayFollow(host: host, before: next) {
@@ -40,9 +40,9 @@ extension RequestBuilder {
         return piece.text.hashesEncoded
     }
 
-    /// The URL in the library's spelling.
+    /// The URL of a text, parsed as the library does.
     ///
-    /// The URL must be http or https with a host.
+    /// Throws if the URL is neither http nor https, or has no host.
     private func spelled(_ url: String) throws(BuildFailure) -> URL {
         let scheme = Substring(url.utf8.prefix { $0 != UInt8(ascii: ":") }).lowercased()
         guard scheme == "http" || scheme == "https" else {

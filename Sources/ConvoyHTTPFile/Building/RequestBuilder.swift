@@ -4,9 +4,9 @@ import Foundation
 
 /// Fills in the values that a plan does not contain: values of responses and rows, times, random numbers.
 ///
-/// A value of a response or a row is treated as data. Such a value cannot add a header field or a form field, cannot
-/// change the host of the surrounding text, and cannot name a file outside the output directory. Such a value is never
-/// parsed as a template.
+/// A value of a response or a row is treated as data. Such a value cannot add a header field, cannot change the host of
+/// the surrounding text, and cannot name a file outside the output directory. Only with `{{&name}}` can it add a form
+/// field. Such a value is never parsed as a template.
 struct RequestBuilder {
     let planned: PlannedRequest
     let surroundings: Surroundings

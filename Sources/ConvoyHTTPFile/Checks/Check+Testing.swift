@@ -88,9 +88,9 @@ extension Check {
         return Double(text)
     }
 
-    /// Compares numbers by value, and two other texts in alphabetical order.
+    /// Compares two numbers by value, and two texts that are not numbers in alphabetical order.
     ///
-    /// A number is neither less nor more than another text.
+    /// A number and a text that is not a number are unequal, but neither of them is less.
     private func compare(_ found: String, _ comparison: Comparison, _ expected: String) -> Bool {
         guard let order = order(found, expected) else { return comparison == .unequal }
         switch comparison {
@@ -140,7 +140,7 @@ extension String {
 }
 
 extension JSONValue {
-    /// The value with each text and number replaced that is in a member whose name suggests a secret.
+    /// The value without the texts and numbers in members whose names suggest a secret.
     fileprivate func withoutSecrets(_ isSecret: Bool = false) -> JSONValue {
         switch self {
         case .null, .bool: self

@@ -24,13 +24,13 @@ extension ImportedFile {
 struct ChainFinder {
     /// The source of each value.
     private var sources: [[UInt8]: String] = [:]
-    /// The lengths of the values, by their first bytes.
+    /// The lengths of the values, by their first eight bytes.
     private var lengths: [UInt64: Set<Int>] = [:]
     /// The values of cookies, by name.
     private var cookies: [String: (value: String, source: String)] = [:]
-    /// The words of earlier requests.
+    /// The words of the requests read so far.
     ///
-    /// If an earlier request contains a value, the client did not learn the value from a response.
+    /// If one of these requests contains a value, the client did not learn the value from a later response.
     private var known: Set<[UInt8]> = []
     private static let mostValues = 100_000
     private static let leastBytes = 8

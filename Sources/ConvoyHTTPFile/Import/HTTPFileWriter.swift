@@ -80,7 +80,9 @@ package struct HTTPFileWriter {
         return tags
     }
 
-    /// The duration in seconds, or in milliseconds if it has a fraction; nil for zero, which means no limit.
+    /// The duration in seconds; nil for zero, which means no limit.
+    ///
+    /// A duration with a fraction is in milliseconds if it is below a million seconds.
     private static func duration(_ duration: Duration) -> String? {
         let (seconds, attoseconds) = duration.components
         guard attoseconds > 0, seconds < 1_000_000 else { return seconds > 0 ? "\(seconds)" : nil }

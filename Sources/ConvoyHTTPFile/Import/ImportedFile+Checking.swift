@@ -48,7 +48,7 @@ extension ImportedFile {
 
     /// The index of the last setter before a request, or else of the first setter after it.
     ///
-    /// The planner of a run uses the same rule.
+    /// The planner of a run uses the same rule, but also regards handlers that clear the variable.
     private func setter(_ name: String, of index: Int, _ setters: [String: [Int]]) -> Int? {
         guard let all = setters[name] else { return nil }
         var (low, high) = (0, all.count)

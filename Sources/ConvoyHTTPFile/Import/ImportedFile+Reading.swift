@@ -8,7 +8,7 @@ extension ImportedFile {
         ///
         /// An empty list imports the requests of all hosts.
         package var hosts: [String] = []
-        /// Whether to import images, fonts, scripts and style sheets of a HAR.
+        /// Whether to import images, fonts, scripts, style sheets and other assets of a HAR, and its preflights.
         package var keepsAssets = false
         /// Whether the written file contains secrets as values of variables.
         package var keepsSecrets = false

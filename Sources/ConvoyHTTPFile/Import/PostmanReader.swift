@@ -139,7 +139,8 @@ extension String {
 
     /// The name of a Postman variable as a valid name in the file.
     ///
-    /// `{{$processEnv X}}` of a foreign collection must not read this process's environment.
+    /// Other variables lose their `$`, because `{{$processEnv X}}` of a foreign collection must not read this process's
+    /// environment.
     var postmanName: String {
         let name = trimmed
         if Self.postmanNames.contains(name) { return name }

@@ -35,7 +35,7 @@ struct PostmanScript {
     private static func code(of event: JSONValue) -> String {
         let exec = event["script"]?["exec"]
         let text = exec?.string ?? exec?.elements.compactMap(\.string).joined(separator: "\n") ?? ""
-        // By scalars, because CR and LF together are one character.
+        // The scalars are filtered, because CR and LF together are one `Character`.
         return String(String.UnicodeScalarView(text.unicodeScalars.filter { $0 != "\r" }))
     }
 

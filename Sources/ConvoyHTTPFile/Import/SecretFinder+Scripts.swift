@@ -29,8 +29,8 @@ extension String {
     fileprivate var withoutSecretTexts: String {
         let bytes = Array(utf8)
         var (shown, start, index) = ("", 0, 0)
-        // Whether a secret name precedes, whether that name was a string, and whether its value was found. `mark` is
-        // the last byte that is not blank.
+        // `isSecret`: a secret name precedes. `isByText`: this name is a string. `isFound`: a value after the name was
+        // replaced. `mark`: the last byte that is not blank.
         var (isSecret, isByText, isFound, mark) = (false, false, false, UInt8(0))
         func hide(_ range: Range<Int>) {
             shown += String(decoding: bytes[start..<range.lowerBound], as: UTF8.self) + "…"
@@ -38,8 +38,8 @@ extension String {
         }
         func noteName(_ range: Range<Int>, isText: Bool) {
             guard range.count <= 100, case let name = String(decoding: bytes[range], as: UTF8.self),
-                // The words `code`, `key` and `keys` alone are not secret: a status is a code, and a member of an object
-                // has a key.
+                // The words `code`, `key` and `keys` alone are not secret: a status is a code, and a member of an
+                // object has a key.
                 isText || !["code", "key", "keys"].contains(name),
                 name.contains(" ")
                     ? SecretWords.standard.isSecret(sentence: name) : SecretWords.standard.isSecret(name)

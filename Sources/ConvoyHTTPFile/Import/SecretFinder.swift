@@ -65,7 +65,7 @@ struct SecretFinder {
 
     private mutating func replaced(_ value: Template, of name: String) -> Template {
         let small = name.lowercased()
-        // A value with placeholders no longer contains the secret itself.
+        // In a value with placeholders, only a password after a user name and the values of cookies are replaced.
         guard let text = value.plainText, !text.isEmpty, small != "idempotency-key" else {
             if ["authorization", "proxy-authorization"].contains(small) { return withoutPassword(value) }
             return small == "cookie" ? withoutCookies(value) : value

@@ -42,7 +42,8 @@ struct Expander {
             case .text(let text): pieces += .plain(text)
             case .placeholder(let placeholder):
                 pieces += self.pieces(of: placeholder)
-                // A chain of variables that each use the previous one twice grows exponentially.
+                // The number of pieces is limited, because variables that each use the previous one twice grow
+                // exponentially.
                 guard pieces.count <= Self.mostPieces else {
                     report(placeholder, "this consists of more than \(Self.mostPieces) pieces", "write the text itself")
                     return []

@@ -1,6 +1,6 @@
 // Where a response may be written.
 
-/// The path of an output, relative to the output directory.
+/// Checks the paths of outputs, which are relative to the output directory.
 package enum OutputPath {
     /// Why the path is not allowed; nil if it is allowed.
     package static func defect(_ path: String) -> String? {

@@ -62,6 +62,6 @@ extension [Piece] {
 extension String {
     /// Whether the name of a variable or a field suggests a secret.
     ///
-    /// A value with such a name is hidden. It is not sent to a server that a response names.
+    /// The value of such a variable or field is hidden, and is not sent to a server that only a response names.
     var namesSecret: Bool { SecretWords.standard.isSecret(self) }
 }

@@ -78,7 +78,7 @@ extension Planner {
         for (place, index) in order.enumerated() { places[index] = place }
         var history = History()
         var outputs: [String: Int] = [:]
-        // Usually the order is that of the file, and the requests, which are large values, are not copied.
+        // If the order is that of the file, as usual, the requests are not copied, because they are large values.
         ordered = order.elementsEqual(planned.indices) ? planned : order.map { planned[$0] }
         planned = []
         for place in ordered.indices {

@@ -14,7 +14,7 @@ extension HTTPFileReader {
         "use-os-credentials": "write Authorization: Basic user password",
     ]
 
-    /// Reads a comment line.
+    /// Reads a comment line, which has an effect only if it contains a tag.
     mutating func readTag(_ line: String) {
         guard let sign = line.utf8.firstIndex(of: UInt8(ascii: "@")),
             line[..<sign].trimmed.utf8.allSatisfy({ $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "/") })

@@ -147,7 +147,7 @@ package struct HTTPFileReader {
             return true
         }
         let name = line[..<equals].dropFirst(offset + 1).trimmed
-        // In httpyac `@name := value` is evaluated lazily. Here every variable is evaluated lazily.
+        // In httpyac, `@name := value` is evaluated lazily. Here every variable is, so the colon is ignored.
         let plainName = name.hasSuffix(":") ? name.dropLast().trimmed : name
         guard plainName.isVariableName else {
             report(
@@ -177,7 +177,7 @@ extension StringProtocol {
     var indentation: Int {
         var count = 0
         for byte in utf8 {
-            // A character outside of ASCII may be a blank, or combine with one.
+            // A character outside of ASCII may be a blank, or combine with one. So here characters are counted.
             if byte >= 0x80 { return prefix { $0.isWhitespace }.count }
             guard byte.isBlank else { break }
             count += 1

@@ -7,7 +7,7 @@ package struct HandlerOutcome: Sendable, Equatable {
     package var globals: [String: JSONValue] = [:]
     /// The texts of `client.log`.
     package var logs: [String] = []
-    /// Failed tests and assertions.
+    /// The messages of failed tests, failed assertions and other errors.
     package var defects: [String] = []
 }
 
@@ -209,7 +209,7 @@ struct ScriptRun {
             for argument in arguments { values.append(try value(argument)) }
             let base = try value(base)
             if method == .join || method == .toString, case .array(let elements)? = base {
-                // The text is limited before it is made.
+                // The size is checked before the text is made, because the text may be very large.
                 try spend(base)
                 if let separator = values.first {
                     bytesLeft -= min(elements.count, 1 << 24) * text(separator).utf8.count

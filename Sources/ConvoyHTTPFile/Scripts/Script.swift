@@ -134,7 +134,7 @@ extension Script {
     /// The changes to variables in order: the name (nil for all variables), and whether the variable is set or cleared.
     var changes: [(name: String?, sets: Bool)] { Self.changes(statements) }
 
-    /// The variables of other handlers that this script reads.
+    /// The variables that this script reads by `client.global.get`.
     var globals: Set<String> {
         Set(expressions.flatMap(\.all).compactMap { if case .global(let name) = $0 { name } else { nil } })
     }

@@ -1,7 +1,7 @@
 // Reads expressions of a handler.
 
 extension ScriptReader {
-    /// The names with which expressions start, besides constants.
+    /// The names with which an expression may start, besides the names of constants.
     private static let known: Set = [
         "true", "false", "null", "undefined", "response", "client", "JSON", "Array", "jsonPath", "Number", "String",
         "Boolean", "parseInt", "parseFloat", "encodeURIComponent", "typeof",

@@ -165,7 +165,7 @@ struct ScriptReader {
             return [.log(try arguments())]
         default:
             index = start
-            // An expression alone has no effect. It is parsed to find errors.
+            // An expression alone has no effect, unless `.forEach` follows. It is always parsed, to find errors.
             let items = try expression()
             guard isNext("."), tokens[index + 1].token == .name("forEach") else { return [] }
             index += 2

@@ -16,8 +16,8 @@ extension Script.Expression {
 extension JSONValue {
     /// Subtracts the size of the value, until nothing is left.
     ///
-    /// Lists share their elements in memory, but their text repeats them. Of a value with more than 500 levels, nothing
-    /// is left.
+    /// An element counts each time that it occurs. Lists share an element in memory, but their texts repeat it. A value
+    /// with more than 500 levels leaves nothing.
     func subtractSize(from bytesLeft: inout Int, level: Int = 1) {
         bytesLeft -= level > 500 ? .max / 2 : 16
         switch self {

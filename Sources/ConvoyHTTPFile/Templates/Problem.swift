@@ -38,7 +38,7 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
     package var position: Position
     package var what: String
     package var advice: String
-    /// The variable without a value.
+    /// The variable whose missing value is the error; nil for other errors.
     var variable: String?
 
     package init(_ position: Position, _ what: String, _ advice: String, kind: Kind = .mistake, file: String? = nil) {

@@ -2,7 +2,9 @@
 import Convoy
 import Foundation
 
-/// Sends a request to the next URL of its file when a server fails, cyclically.
+/// Sends a request to the next URL of its file when a server fails.
+///
+/// The first URL follows the last one.
 ///
 /// A server whose file has another digest is not requested again. If that leaves no server, the first failure is
 /// reported.
@@ -16,7 +18,7 @@ final class MirrorFallback: RequestInterceptor {
         /// The servers whose files had another digest.
         var wrongPlaces: Set<Int> = []
         var firstError: RequestError?
-        /// Whether a file with bytes of an earlier run had another digest.
+        /// Whether a file with resumed bytes had another digest, so that the library has started over.
         var hasStartedOver = false
         /// The number of the last failed attempt.
         ///
@@ -50,7 +52,7 @@ final class MirrorFallback: RequestInterceptor {
             return .proceed
         }
         let isWrong = error.code == .integrityFailed
-        // If the bytes of an earlier run are wrong, the library requests the complete file from the same server.
+        // If a file with resumed bytes has another digest, the library requests the complete file from the same server.
         let isResumed = isWrong && end.request.headerFields.contains("Range")
         let decision: Result<InterceptorDecision, RequestError> = state.withLock { state in
             state.lastFailed = attempt.number

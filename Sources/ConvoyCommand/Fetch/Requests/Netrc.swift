@@ -28,7 +28,7 @@ struct Netrc: Sendable {
         }
     }
 
-    /// The first login for a host, or else the last default login; nil if the file has none with a user name.
+    /// The first login for a host, or else the last default login; nil if there is none, or if it has no user name.
     func login(for host: String?) -> Login? {
         let own = host.flatMap { host in logins.first { $0.host == host.lowercased() } }
         let login = (own ?? logins.last { $0.host == nil })?.login

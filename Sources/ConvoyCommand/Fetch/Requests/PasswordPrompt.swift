@@ -8,7 +8,7 @@ import Synchronization
 struct PasswordPrompt {
     /// The last signal that arrived while a password was typed; 0 for none.
     ///
-    /// The initializer of the prompt initialises this property before a signal handler uses it.
+    /// The initializer of the prompt uses this property first. A signal handler therefore never initialises it lazily.
     private static let received = Atomic<Int32>(0)
     /// Signals that would leave the terminal without echo.
     private static let watched = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]
@@ -24,7 +24,7 @@ struct PasswordPrompt {
 
     /// Prompts, and reads a line; nil at the end of the input.
     func password(_ question: String) -> String? {
-        // The parent process may have blocked these signals.
+        // The signals are unblocked, because the parent process may have blocked them.
         var (signals, mask) = (sigset_t(), sigset_t())
         sigemptyset(&signals)
         for number in Self.watched { sigaddset(&signals, number) }

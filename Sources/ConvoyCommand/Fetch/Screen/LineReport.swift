@@ -21,7 +21,7 @@ final class LineReport: FetchReport {
     var wantsCancelled: Bool { false }
 
     func happened(_ step: FetchStep, to item: FetchItem) {
-        // The live region has a line for requests that wait for a retry, but not with segments.
+        // A retry is printed only if the live region does not show it: without a region, and with segments.
         guard case .retrying(let attempt, _, _, let cause, let delay) = step, !console.isLive || options.usesSegments
         else { return }
         let words = Words.retry(after: cause, attempt: attempt, of: options.retries + 1, in: delay)

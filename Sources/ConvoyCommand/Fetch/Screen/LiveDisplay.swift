@@ -20,7 +20,9 @@ final class LiveDisplay: Sendable {
         screen = Locked(FetchScreen(maxAttempts: options.retries + 1, noun: noun))
     }
 
-    /// Prints a line, with the next drawing if the live region is on the same terminal.
+    /// Prints a line.
+    ///
+    /// If the live region is on the same terminal, the next drawing prints the line.
     func say(_ line: String) {
         guard console.isLive, console.isOutputTerminal else { return console.printLine(line, wraps: true) }
         lines.withLock { $0.append(line) }

@@ -1,8 +1,9 @@
 // Options in a file.
 import Foundation
 
-/// Parses options in the format of curl's configuration files: `name value`, `name = value`, `--name value`, `url =
-/// URL`.
+/// Parses options in the format of curl's configuration files.
+///
+/// A line is `name value`, `name = value`, `--name value` or `url = URL`.
 enum ConfigFile {
     private static let limitBytes = 1 << 20
 
@@ -77,14 +78,14 @@ enum ConfigFile {
 
     /// The value without its quotes, inside which a backslash escapes the next character.
     ///
-    /// A comment may follow a value: a `#` between blanks, because a value may be `Track #1.mp3` or `#1.html`. Nil without
-    /// a value; `""` is an empty value.
+    /// A comment may follow a value. It begins with a `#` between blanks, because a value may be `Track #1.mp3` or
+    /// `#1.html`. Without a value the result is nil; `""` is an empty value.
     private static func value(_ text: Substring) -> String? {
         guard let match = text.prefixMatch(of: #/"((?:[^"\\]|\\.)*)/#) else {
             let padded = " " + text
             let comment = padded.firstMatch(of: #/[ \t]#(?:[ \t]|$)/#)?.range.lowerBound
             let value = padded[..<(comment ?? padded.endIndex)].trimmingCharacters(in: .whitespaces)
-            // The mark may belong to a value with blanks, such as `Track # 1.mp3`.
+            // In a value with blanks, the `#` may belong to the value: `Track # 1.mp3`. So such a text has no comment.
             if value.contains(where: \.isWhitespace) { return String(text) }
             return value.isEmpty ? nil : value
         }

@@ -51,7 +51,7 @@ struct NamedFile: Sendable {
                     "\(kept.shownName) and \(writer.shownName) name the same file, \(path): name another file with \(writer.name)"
                 )
             }
-            // A million URLs may have the same file name.
+            // A million URLs may have the same file name, so only one file of each option is stored.
             if known[identity]?.contains(where: { $0.name == file.name }) != true {
                 known[identity, default: []].append(file)
             }
@@ -100,7 +100,7 @@ extension ParsedOptions {
         _ operands: [NamedFile] = [], outputs: @autoclosure () -> [NamedFile]? = nil
     ) throws(UsageError) {
         let others = files.filter { $0.name != "--output" }
-        // Most command lines name no other file, and may have a million URLs.
+        // Most command lines name no other file. The files of up to a million URLs need not be found then.
         guard !operands.isEmpty || !others.isEmpty else { return }
         guard let outputs = outputs() else { return try NamedFile.check(operands + files) }
         try NamedFile.check(operands + outputs + others)

@@ -51,7 +51,7 @@ extension OptionScanner {
     init(_ verb: Verb) {
         var habits = verb == .fetch ? FetchOptions.habits : [:]
         let own = Set(verb.options)
-        // Several entries may have the same spelling, such as -o.
+        // Several entries of the table may have the same spelling, such as -o. The advice names the verbs of all.
         var owners: [String: Set<Verb>] = [:]
         for option in Option.table where !own.contains(option) && !option.isHidden {
             for spelling in option.spellings { owners[spelling, default: []].formUnion(option.verbs) }

@@ -101,7 +101,7 @@ struct Option: Sendable {
         }
     }
 
-    /// Whether the value may be omitted; then it follows an equals sign.
+    /// Whether the value may be omitted; if given, it follows an equals sign.
     var isValueOptional: Bool { valueUsage.hasPrefix("[=") }
     /// The word for the value in the help.
     var valueWord: Substring { isValueOptional ? valueUsage.dropFirst(2).dropLast() : valueUsage.dropFirst() }

@@ -3,7 +3,9 @@ import Foundation
 
 /// The value of `--db`: a file, or the address of a PostgreSQL database.
 enum DatabaseAddress {
-    /// Whether a text without `://` may contain a password; the command then does not use the text as a file name.
+    /// Whether a text without `://` may contain a password.
+    ///
+    /// The command does not use such a text as a file name.
     static func mayHoldPassword(_ text: String) -> Bool {
         let lower = text.lowercased()
         let user = lower.prefix { $0 != "/" }.split(separator: "@", omittingEmptySubsequences: false)

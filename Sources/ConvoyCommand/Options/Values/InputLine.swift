@@ -23,7 +23,7 @@ enum InputLine: Equatable {
 
     /// Parses a line of a list.
     ///
-    /// - Parameter base: the base URL of lines that have only a name.
+    /// - Parameter base: the base URL of lines that begin with a file name instead of a URL.
     init(_ line: some StringProtocol, base: URL? = nil) {
         let text = String(line).trimmed
         guard !text.isEmpty, !text.hasPrefix("#") else {
@@ -43,7 +43,8 @@ enum InputLine: Equatable {
                 reason: "its third column is not a digest: sha256: and 64 hexadecimal digits, or sha512: and 128")
             return
         }
-        // With a base, a text without a scheme is a file name, although report.zip looks like a host.
+        // If a base URL is set, a first column without a scheme is a file name. Without the base, `report.zip` would be
+        // parsed as a host.
         if let base, !columns[0].containsScheme {
             let url = base.appending(path: columns[0])
             self = .request(ListEntry(url: url, name: name.isEmpty ? nil : name, digest: digest))
@@ -148,7 +149,7 @@ extension InputLine {
 extension String {
     /// Whether the text contains `://`.
     ///
-    /// For speed, Foundation's search is not used, which converts each text.
+    /// The bytes are searched here, because Foundation's search is slower: it converts each text first.
     var containsScheme: Bool {
         var rest = utf8[...]
         while let colon = rest.firstIndex(of: UInt8(ascii: ":")) {

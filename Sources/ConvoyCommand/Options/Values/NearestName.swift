@@ -16,7 +16,9 @@ extension [String] {
 }
 
 extension String {
-    /// The number of letters to insert, delete, replace or swap with the next one.
+    /// The least number of edits that turn this text into the other.
+    ///
+    /// An edit inserts, deletes or replaces a letter, or swaps two neighbours.
     fileprivate func distance(to other: String) -> Int {
         let (left, right) = (Array(self), Array(other))
         var (before, last) = ([Int](), Array(0...right.count))

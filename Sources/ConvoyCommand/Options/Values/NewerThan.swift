@@ -31,10 +31,10 @@ enum NewerThan: Sendable, Equatable {
 
     /// The value of `If-Modified-Since`.
     ///
-    /// For a file, nil if the version file exists, because the library then sends the condition. Also nil if the
-    /// file of `--newer` does not exist.
+    /// With `--newer FILE`, the value is nil if FILE does not exist. The value is also nil if the output has a version
+    /// file, because the library then sends the condition itself.
     ///
-    /// - Parameter version: the path of the version file.
+    /// - Parameter version: the path of the output's version file, `.NAME.convoy-version`.
     func fieldValue(version: String) -> String? {
         switch self {
         case .date(let date): return Self.fieldValue(date)

@@ -14,7 +14,7 @@ enum OptionValues {
         guard let seconds = Figures.plainNumber(text), seconds > 0 else {
             throw refusal(text, "a number of seconds above 0, such as 30 or 2.5")
         }
-        // The duration is limited to 10^9 seconds, about 31 years, because `Duration` can overflow.
+        // The duration is limited to 10^9 seconds, almost 32 years, because `Duration` can overflow.
         return .seconds(min(seconds, 1e9))
     }
 
@@ -30,7 +30,7 @@ enum OptionValues {
 
     /// A date of the calendar with a time and a zone.
     ///
-    /// Foundation takes 30 February as 2 March, so the date is formatted again and compared.
+    /// Foundation parses 30 February as 2 March. So the date is formatted again, and is valid if the text is the same.
     private static func calendarDate(_ text: String) -> Date? {
         let local = "\(text.prefix(19))Z"
         guard text.dropFirst(19).wholeMatch(of: #/Z|[+-]\d\d:?\d\d/#) != nil,
@@ -67,8 +67,8 @@ enum OptionValues {
 
     /// The content of a file or pipe, or of standard input for a dash.
     ///
-    /// - Parameter limitBytes: the maximum size in whole MiB; nil, the default, means none. Larger content is an error.
-    ///     At most one byte more is read, because a device may have no end.
+    /// - Parameter limitBytes: the maximum size in bytes, a multiple of 1 MiB; nil for no limit. Larger content is an
+    ///     error. At most one byte more is read from a pipe or device, because a device may have no end.
     static func content(of path: String, limitBytes: Int? = nil) throws(UsageError) -> Data {
         let content: Data
         do {
@@ -76,7 +76,7 @@ enum OptionValues {
                 content = try bytes(of: FileHandle.standardInput, limitBytes)
             } else {
                 let file = URL(filePath: try readableFile(path))
-                // `Data` reads regular files only. A shell passes `<(…)` as a pipe.
+                // `Data` reads only regular files. A pipe is read by a handle, because a shell passes `<(…)` as a pipe.
                 content =
                     FileType.of(path) == S_IFREG
                     ? try Data(contentsOf: file, options: .mappedIfSafe)

@@ -40,7 +40,7 @@ struct Shard: Sendable, Equatable {
 
     /// The part that a scheduler assigns to this process.
     ///
-    /// The scheduler is Slurm. If the count is given, Kubernetes or GNU parallel is possible too.
+    /// Slurm tells the number of parts. Kubernetes and GNU parallel do not, so with them the count must be given.
     private static func found(
         in environment: [String: String], count: Int?
     ) throws(UsageError) -> Shard {

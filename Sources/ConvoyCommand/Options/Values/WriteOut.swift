@@ -12,7 +12,9 @@ struct WriteOut: Sendable, Equatable {
         header_json time_namelookup time_connect time_appconnect time_starttransfer time_total url url_effective urlnum
         """.split(separator: " ").map(String.init)
 
-    /// Names in the place of a variable that direct what follows them.
+    /// Names that stand in the place of a variable.
+    ///
+    /// They decide on which stream, or after which results, the following text is printed.
     static let directions = ["onerror", "stderr", "stdout"]
 
     enum Piece: Sendable, Equatable {

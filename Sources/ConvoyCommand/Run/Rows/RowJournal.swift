@@ -16,7 +16,7 @@ final class RowJournal: Sendable {
     private let known: Set<UInt64>
     /// The `errno` of the first failed write; nil if none failed.
     ///
-    /// Nothing is written after it, because the file may end in the middle of a line.
+    /// Nothing is written after a failure, because the file may end in the middle of a line.
     private let failure = Locked<Int32?>(nil)
 
     /// Opens or creates the file.
