@@ -104,7 +104,7 @@ extension Scheduler {
     }
 
     private func query(_ request: PreparedRequest, _ core: RequestCore) -> CacheQuery {
-        let keepsCoding = core.destination.isFile && !request.decodesFile || request.asksForIdentity
+        let keepsCoding = core.destination.isFile && request.keepsCoding || request.asksForIdentity
         return CacheQuery(request, core.policyBox?.policies.cache, keepsCoding: keepsCoding, clock: context.clock)
     }
 

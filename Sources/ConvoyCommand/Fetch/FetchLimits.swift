@@ -9,11 +9,16 @@ extension Request {
         var request = self
         if let deadline = options.deadline { request = request.deadline(deadline) }
         if let policy = options.cachePolicy { request = request.cachePolicy(policy) }
-        if let time = options.maxTime { request = request.attemptTimeout(time) }
+        if let time = options.maxTime { request = request.limited(toAttemptsOf: time) }
         if let count = options.maxRedirects { request = request.redirects(RedirectPolicy(maxCount: count)) }
         if let bytes = options.maxBytes { request = request.maxBodyBytes(bytes) }
         guard let speed = options.minimumSpeed else { return request }
         return request.minimumSpeed(bytesPerSecond: speed, over: options.minimumSpeedWindow)
+    }
+
+    /// Limits each attempt, and lets it be silent as long.
+    func limited(toAttemptsOf time: Duration) -> Self {
+        attemptTimeout(time).idleTimeout(max(time, .seconds(60)))
     }
 }
 

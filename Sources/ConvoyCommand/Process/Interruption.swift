@@ -98,6 +98,8 @@ final class Interruption: Sendable {
         signal(SIGPIPE, SIG_IGN)
         // With SIGXFSZ ignored, a write beyond the size limit (`ulimit -f`) fails with EFBIG.
         signal(SIGXFSZ, SIG_IGN)
+        // Where a toolchain is installed, Swift handles Ctrl-\ by printing a backtrace, and the process continues.
+        if let present = sigaction.current(of: SIGQUIT), present.sa_flags & SA_SIGINFO != 0 { signal(SIGQUIT, SIG_DFL) }
         var watched: [Int32: ExitStatus] = [SIGINT: .interrupted, SIGTERM: .terminated]
         // SIGHUP stays ignored if the parent ignored it, as nohup does.
         if let present = sigaction.current(of: SIGHUP), present.handler == nil { watched[SIGHUP] = .hangUp }

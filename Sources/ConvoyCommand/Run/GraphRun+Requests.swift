@@ -42,7 +42,7 @@ extension GraphRun {
             request = request.addingHeader(field.name, field.value, isSecret: isSecret)
         }
         // The properties are read one by one, because a copy of the planned request would take longer.
-        if let timeout = plan.requests[turn.place].request.timeout { request = request.attemptTimeout(timeout) }
+        if let timeout = plan.requests[turn.place].request.timeout { request = request.limited(toAttemptsOf: timeout) }
         request = try adding(built.body, to: request)
         if let digest = built.digest {
             request = request.intercepted(

@@ -37,6 +37,8 @@ extension PostgresStore {
                 """, [.ints(positions), .int(transaction.time.now)])
             try rules.drop(positions, from: "convoy_results")
             try rules.follow(PostgresRules.ended(rows))
+            // Other queues may have stopped claiming because too many results waited.
+            if rows.count > 0 { rules.noteWork() }
             rules.notify()
             return rows.count
         }

@@ -100,9 +100,10 @@ extension SQLiteWorker {
                 }
                 return try connection().run(
                     """
-                    UPDATE job SET state = 2, failure = NULL, attempt_count = 0, lapses = 0, finished = NULL, due = NULL,
+                    UPDATE job SET state = 2, failure = NULL, attempt_count = 0, lapses = 0, finished = NULL,
+                        due = CASE WHEN not_before > ? THEN not_before END, due_clock = ifnull(not_before > ?, 0),
                         expires = CASE WHEN expires <= ? THEN NULL ELSE expires END WHERE position = ?
-                    """, .integer(time.date), .integer(row.position))
+                    """, .integer(time.date), .integer(time.date), .integer(time.date), .integer(row.position))
             }
             for (id, _) in moved.sorted(by: { $0.value < $1.value }) { try moveToEnd(id) }
             mustRing = count > 0

@@ -35,6 +35,24 @@ struct FileHitTests {
         #expect(world.sent.count == 1)
     }
 
+    /// A file that was decoded as it arrived is no hit for a request of the stored form.
+    @Test(arguments: Place.allCases)
+    func aFileInTheStoredFormIsNotTheDecodedOne(_ place: Place) async throws {
+        let zipped = try #require(
+            Data(base64Encoded: "H4sIAAAAAAACA0vOzyvLr1RIHqVGqVFqlBqlRqlRapTCRwEAiHc6/zQIAAA="))
+        let world = try CacheWorld(place, capacity: 64 << 20) { _, _ in
+            .status(
+                200, headerFields: [("Cache-Control", "max-age=60"), ("Content-Encoding", "gzip")], body: zipped)
+        }
+        let request = Request<Data>.get(world.server.url("/a"))
+        let (decoded, stored) = (world.directory.file("decoded"), world.directory.file("stored"))
+        _ = try await world.manager.download(request.header("Accept-Encoding", "gzip"), to: decoded).response()
+        #expect(try Data(contentsOf: decoded).count == 2_100)
+        _ = world.cache.statistics
+        _ = try await world.manager.download(request, to: stored).response()
+        #expect(try Data(contentsOf: stored) == zipped)
+    }
+
     @Test(arguments: Place.allCases)
     func digestOfAHitIsVerified(_ place: Place) async throws {
         let world = try Self.makeWorld(place)

@@ -105,7 +105,8 @@ import Testing
 
     @Test(arguments: [
         ("localhost", "http://localhost"), ("localhost:80/a", "http://localhost:80/a"),
-        ("127.0.0.1:8765/x", "http://127.0.0.1:8765/x"), ("[::1]:80/", "http://[::1]:80/"),
+        ("127.0.0.1:8765/x", "http://127.0.0.1:8765/x"), ("127.a.b.com/x", "https://127.a.b.com/x"),
+        ("[::1]:80/", "http://[::1]:80/"),
         ("example.com/a.zip", "https://example.com/a.zip"), ("host:8080", "https://host:8080"),
         ("me:pw@example.com", "https://me:pw@example.com"), ("a/b", "a/b"), ("../x", "../x"), ("word", "word"),
         ("ftp:x", "ftp:x"), ("http://a", "http://a"), ("a.b c", "a.b c"),

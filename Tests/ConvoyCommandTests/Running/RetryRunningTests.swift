@@ -69,6 +69,14 @@ import Testing
         #expect(last.errors.contains("/b: the attempt timeout has passed"), "\(last.errors)")
     }
 
+    @Test func aProxyThatIsDownIsTriedAgain() async throws {
+        let port = try LoopbackPort.refusing()
+        let ending = try await fetch(
+            "--retries=1", "-x", "http://127.0.0.1:\(port.port)", server.url("/a").absoluteString)
+        #expect(ending.status == 1)
+        #expect(ending.errors.hasSuffix(" (2 attempts)\n"), "\(ending.errors)")
+    }
+
     @Test func retriesEndAtTheGivenNumber() async throws {
         server.respond { _ in .status(500) }
         let url = server.url("/a").absoluteString

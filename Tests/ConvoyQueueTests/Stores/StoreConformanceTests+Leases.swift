@@ -163,6 +163,27 @@ extension StoreConformanceTests {
         await store.close()
     }
 
+    /// A job that expired before its date is sent again, but not before its date.
+    @Test(arguments: ConformingStore.all)
+    func anExpiredJobThatIsRetriedStillWaitsForItsDate(conforming: ConformingStore) async throws {
+        let store = try await conforming.open(place)
+        let date = place.clock.date
+        _ = try await store.add([
+            .test("a") {
+                $0.expires = date + 10
+                $0.notBefore = date + 3_600
+            }
+        ])
+        place.clock.advance(by: .seconds(11))
+        #expect(try await store.claim().isEmpty)
+        #expect(try await store.state("a") == .dead)
+        #expect(try await store.retry(.all) == 1)
+        #expect(try await store.claim().isEmpty)
+        place.clock.advance(by: .seconds(3_600))
+        #expect(try await store.claim().ids == ["a"])
+        await store.close()
+    }
+
     /// The dependency of a waiting job is deleted, and another job gets its id.
     @Test(arguments: ConformingStore.all)
     func aReusedIdDoesNotBlockAJobWhoseDependencyWasDone(conforming: ConformingStore) async throws {

@@ -84,6 +84,9 @@ import Testing
         /// A frame that says that the server needs no more of the request (RFC 9113, section 8.1).
         static func resetWithoutError(_ stream: Int) -> Data { frame(type: 3, stream, bigEndian(0)) }
 
+        /// A frame that rejects a stream with an error code (RFC 9113, section 7).
+        static func reset(_ stream: Int, code: Int) -> Data { frame(type: 3, stream, bigEndian(code)) }
+
         /// A GOAWAY frame: the server handles no streams after this one.
         static func goAway(after last: Int) -> Data { frame(type: 7, 0, bigEndian(last) + bigEndian(0)) }
 

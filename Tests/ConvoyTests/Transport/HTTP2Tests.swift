@@ -221,6 +221,43 @@ import Testing
             #expect(streams == [[1, 1], [1, 3], [1, 5], [2, 1]])
         }
 
+        /// RFC 9113, section 7: HTTP_1_1_REQUIRED.
+        @Test(arguments: [HTTPMethod.get, .post])
+        func aServerThatRequiresHTTP1GetsTheRequestSo(_ method: HTTPMethod) async throws {
+            let server = try await HTTP2Server { [HTTP2Server.reset($0.number, code: 13)] }
+            let other = try await TLSServer(Certificates.shared.server)
+            let connections = EventLog<Void>()
+            // The first connection is to a server of HTTP/2, the next to one of HTTP/1.1.
+            let listener = try LoopbackListener { client in
+                connections.record(())
+                let port = connections.count == 1 ? server.port : other.port
+                guard let origin = LoopbackConnection(port: UInt16(clamping: port)) else { return }
+                Thread { origin.copy(from: client) }.start()
+                client.copy(from: origin)
+            }
+            defer {
+                listener.shutDown()
+                server.shutDown()
+                other.shutDown()
+            }
+            let url = "https://127.0.0.1:\(listener.port)/"
+            var request = method == .post ? Request<Data>.post(url) : .get(url)
+            if method == .post { request = request.body("a") }
+            let response = try await Sending(request, over: transport()).response()
+            #expect(response.value == Data("hello".utf8))
+            #expect(server.streams.count == 1)
+            #expect(other.heads.map { $0.hasPrefix(method.rawValue + " / HTTP/1.1") } == [true])
+        }
+
+        /// RFC 9113, section 8.7: the server has not processed a refused stream.
+        @Test func aServerThatRefusesEveryStreamIsNotAskedForever() async throws {
+            let server = try await HTTP2Server { [HTTP2Server.reset($0.number, code: 7)] }
+            defer { server.shutDown() }
+            let error = try await Sending(Request<Data>.get(server.url()), over: transport()).error()
+            #expect(error.code == .connectionLost, "\(error)")
+            #expect(server.streams.count <= 7)
+        }
+
         @Test func aBodyThatCannotBeSentAgainIsReported() async throws {
             let server = try await refusingServer()
             defer { server.shutDown() }

@@ -17,6 +17,10 @@
         case goAway(lastStream: Int, isGraceful: Bool)
         /// The server has not processed the request (RFC 9113, section 8.7).
         case refused
+        /// The server takes the request only over HTTP/1.1 (RFC 9113, section 7), and has not processed it.
+        ///
+        /// libcurl repeats the request so.
+        case downgrade
         /// libcurl looks for another connection.
         case retry
         /// libcurl closes a connection at the end of the request.
@@ -43,6 +47,9 @@
                     let number = Int(words[range.upperBound...].prefix { $0.isASCII && $0.isNumber })
                 else { return nil }
                 self = .goAway(lastStream: number, isGraceful: words.contains("error=0,"))
+            case UInt8(ascii: "D"):
+                guard Self.hasPrefix(text, "Downgrades to HTTP/1.1") else { return nil }
+                self = .downgrade
             case UInt8(ascii: "R"):
                 guard Self.hasPrefix(text, "REFUSED_STREAM, retrying") else { return nil }
                 self = .refused

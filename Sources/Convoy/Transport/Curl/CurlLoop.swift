@@ -28,6 +28,10 @@
         @exclusivity(unchecked) private var shareableCount = 0
         /// How many polls in a row found no event.
         @exclusivity(unchecked) private var quietLooks = 0
+        /// How many polls in a row found events without which no transfer made progress.
+        @exclusivity(unchecked) private var vainLooks = 0
+        /// The turn in which a transfer last sent or received, and its time.
+        @exclusivity(unchecked) private var lastProgress: (turn: UInt, time: ContinuousClock.Instant) = (0, .now)
         /// Whether the next turn begins without sleeping, and then checks all sockets.
         ///
         /// If set before this turn handles the sockets, this turn checks all of them too.
@@ -173,7 +177,14 @@
                 Thread.sleep(forTimeInterval: 0.01)
             }
             quietLooks = ready > 0 ? 0 : quietLooks + 1
+            vainLooks = ready > 0 && lastProgress.turn != turnCount ? vainLooks + 1 : 0
+            // libcurl waits until a socket is writable, even if HTTP/2's flow control blocks the body. It always is.
+            guard vainLooks > 8 else { return }
+            let stalled = Double((ContinuousClock.now - lastProgress.time) / .seconds(1))
+            if stalled > 0.002 { Thread.sleep(forTimeInterval: min(stalled / 8, 0.01)) }
         }
+
+        func noteProgress() { lastProgress = (turnCount, now) }
 
         /// Ends the transfers that libcurl has finished.
         private func takeMessages() {

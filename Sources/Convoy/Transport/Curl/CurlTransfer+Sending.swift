@@ -90,7 +90,9 @@
 
         /// Why the request must not be sent a second time, or nil.
         var repetitionDefect: RequestError? {
-            if timesSent >= Self.mostTimesSent { return isUnprocessed ? .unprocessed : .lostBeforeAnswer }
+            if timesSent >= Self.mostTimesSent || timesRefused >= Self.mostRefusals {
+                return isUnprocessed ? .unprocessed : .lostBeforeAnswer
+            }
             if isUnprocessed { return nil }
             let wasRefused = parser.lastStatusCode == 417
             return wasRefused || request.isIdempotent ? nil : .lostBeforeAnswer

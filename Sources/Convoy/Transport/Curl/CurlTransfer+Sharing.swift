@@ -21,6 +21,8 @@
         var isHeard = false
         /// Whether the server has said that it has not processed the request.
         var isRefused = false
+        /// Whether libcurl repeats the request over HTTP/1.1, because the server requires that.
+        var isDowngraded = false
         /// Whether libcurl has closed the connection at the end of the request.
         var isClosed = false
         /// Whether libcurl is about to close another connection, because it keeps too many.
@@ -43,6 +45,10 @@
     extension CurlTransfer {
         /// The number of sends at which a request fails, even if the server has not processed it.
         static let mostTimesSent = 64
+        /// The number of streams that a server may refuse before the request fails, as in libcurl.
+        ///
+        /// A server that refuses streams is overloaded. After the failure, the caller's retry policy waits.
+        static let mostRefusals = 6
 
         /// Whether the transfer needs permission to open a connection.
         var waitsForConnections: Bool { isShareable && handle?.asksBeforeSending == true }
@@ -57,9 +63,9 @@
         }
 
         private func mayOpenConnection() -> Bool {
-            // After a 417, libcurl repeats the request without "Expect", so this handle may open a connection. Another
-            // handle would send the field again.
-            guard let loop, parser.lastStatusCode != 417 else { return true }
+            // After a 417, libcurl repeats the request without "Expect", and after a downgrade over HTTP/1.1. This handle
+            // may therefore open a connection. Another handle would repeat the request unchanged.
+            guard let loop, parser.lastStatusCode != 417, !place.isDowngraded else { return true }
             guard place.timesSent == 0 else {
                 handle?.isWorn = true
                 failure = repetitionDefect
@@ -134,7 +140,10 @@
                 loop.sharing.begin(number, on: connection)
             case .goAway(let last, let isGraceful):
                 if place.isHeard { loop.sharing.giveUp(connection, after: last, isGraceful: isGraceful) }
-            case .refused: (place.isRefused, place.isHeard) = (true, false)
+            case .refused:
+                (place.isRefused, place.isHeard) = (true, false)
+                timesRefused += 1
+            case .downgrade: (place.isRefused, place.isDowngraded, place.isHeard) = (true, true, false)
             case .retry: place.isHeard = false
             case .closing: (place.isClosed, place.closesOldest) = (place.isClosed || !place.closesOldest, false)
             case .closesOldest: place.closesOldest = true

@@ -74,6 +74,8 @@
         /// Whether the source has no more bytes.
         var hasSentAll = false
         @exclusivity(unchecked) var timesSent = 0
+        /// How many streams of the request the server has refused.
+        @exclusivity(unchecked) var timesRefused = 0
         /// Whether the request was not sent because unrequested bytes or a close were waiting on its connection.
         var isOnBadConnection = false
         /// Whether the request was sent on a connection whose socket the loop knows.
@@ -247,6 +249,7 @@
         func noteActivity() {
             guard let loop, activeTurn != loop.turnCount else { return }
             (activeTurn, lastActivity) = (loop.turnCount, loop.now)
+            loop.noteProgress()
         }
 
         /// Notifies the client of the end, once.

@@ -181,7 +181,7 @@ extension String {
         guard areLabels, parts.count <= 2, hasPort != false, isLocal || labels.count > 1 || hasPort == true else {
             return self
         }
-        let isThisMachine = isLocal || (labels.count == 4 && labels[0] == "127")
+        let isThisMachine = isLocal || labels.count == 4 && labels[0] == "127" && labels.allSatisfy { UInt8($0) != nil }
         return (isThisMachine ? "http://" : "https://") + self
     }
 
