@@ -125,7 +125,7 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
             // The message does not quote the text, which may be anything of any length.
             defect =
                 "a \(algorithm.name) digest has \(wanted) hexadecimal digits, and "
-                + (digits.count == given ? "\(given) were given" : "the given text has other characters")
+                + (digits.count == given ? "\(given) were given" : "the given text contains other characters")
             return
         }
         bytes = stride(from: 0, to: wanted, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }

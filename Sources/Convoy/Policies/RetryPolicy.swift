@@ -135,7 +135,7 @@ extension RequestError {
     fileprivate var isOfUnknownHost: Bool {
         if let error = underlying as? URLError { return [.cannotFindHost, .dnsLookupFailed].contains(error.code) }
         #if canImport(CLibcurl)
-            if let error = underlying as? CurlError { return error.code == 6 }
+            if let error = underlying as? CurlError { return [5, 6].contains(error.code) }
         #endif
         return false
     }

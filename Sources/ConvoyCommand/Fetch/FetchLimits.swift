@@ -16,7 +16,7 @@ extension Request {
         return request.minimumSpeed(bytesPerSecond: speed, over: options.minimumSpeedWindow)
     }
 
-    /// Limits each attempt, and lets it be silent as long.
+    /// Limits the time of each attempt, and allows the server to be silent for as long.
     func limited(toAttemptsOf time: Duration) -> Self {
         attemptTimeout(time).idleTimeout(max(time, .seconds(60)))
     }

@@ -76,9 +76,10 @@ extension FetchOptions {
     /// Sets the directory of several files, which a single `-o` names.
     private mutating func setDirectory(ofSeveral path: String) throws(UsageError) {
         guard makesDirectories || path.hasSuffix("/") || FileType.of(path) != nil else {
+            let advice = input == nil ? "write -o once for each URL, or " : ""
             throw UsageError(
-                "-o \(path) is not a directory, and is one name for several URLs; write -o once for each URL, or make the "
-                    + "directory: mkdir -p \(path)")
+                "-o \(path) is not a directory, and is one name for several URLs; \(advice)make the directory: "
+                    + "mkdir -p \(path)")
         }
         setDirectory(path)
     }

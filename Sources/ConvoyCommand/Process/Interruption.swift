@@ -98,14 +98,17 @@ final class Interruption: Sendable {
         signal(SIGPIPE, SIG_IGN)
         // With SIGXFSZ ignored, a write beyond the size limit (`ulimit -f`) fails with EFBIG.
         signal(SIGXFSZ, SIG_IGN)
-        // Where a toolchain is installed, Swift handles Ctrl-\ by printing a backtrace, and the process continues.
-        if let present = sigaction.current(of: SIGQUIT), present.sa_flags & SA_SIGINFO != 0 { signal(SIGQUIT, SIG_DFL) }
         var watched: [Int32: ExitStatus] = [SIGINT: .interrupted, SIGTERM: .terminated]
         // SIGHUP stays ignored if the parent ignored it, as nohup does.
         if let present = sigaction.current(of: SIGHUP), present.handler == nil { watched[SIGHUP] = .hangUp }
+        var atOnce = [SIGALRM]
+        // Where a toolchain is installed, Swift handles Ctrl-\ by printing a backtrace, and the process continues.
+        if let present = sigaction.current(of: SIGQUIT), present.handler == nil || present.sa_flags & SA_SIGINFO != 0 {
+            atOnce.append(SIGQUIT)
+        }
         var signals = sigset_t()
         sigemptyset(&signals)
-        for number in watched.keys + [SIGALRM] { sigaddset(&signals, number) }
+        for number in watched.keys + atOnce { sigaddset(&signals, number) }
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         state.withLock { $0.isWatching = true }
         let listener = PlainThread { [signals, watched] in
@@ -115,7 +118,7 @@ final class Interruption: Sendable {
                 if let status = watched[number] { self.received(status) } else { self.leave(self.reason ?? .failure) }
             }
         }
-        for number in watched.keys + [SIGALRM] { SignalPipe.take(number) }
+        for number in watched.keys + atOnce { SignalPipe.take(number) }
         let stopper = PlainThread {
             self.stopping.wait()
             self.stop()

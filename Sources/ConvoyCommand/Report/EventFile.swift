@@ -25,9 +25,8 @@ enum EventFile {
                 number += 1
                 if line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) { continue }
                 if let event = EventLine(line) {
-                    if uninteresting.contains(event.event) { continue }
-                    report.add(event)
                     eventCount += 1
+                    if !uninteresting.contains(event.event) { report.add(event) }
                 } else if end == nil {
                     report.note("\(name): the last line is incomplete, and was skipped; the run may have been killed")
                 } else {
@@ -39,8 +38,8 @@ enum EventFile {
             report.note(
                 broken.count == 1
                     ? "\(name): line \(first) is not an event of --json, and was skipped"
-                    : "\(name): \(broken.count) lines, the first of them line \(first), are not events of --json, and were "
-                        + "skipped")
+                    : "\(name): \(broken.count) lines, the first of them line \(first), are not events of --json, and "
+                        + "were skipped")
         }
         if eventCount == 0 { report.note("\(name) contains no events; write them with convoy run --json") }
         return eventCount > 0

@@ -194,7 +194,8 @@ extension HTTPFileReader {
 
     /// Adds `name=content` with percent-encoded content, as curl does.
     private mutating func addEncoded(_ value: Word, _ command: inout Command) {
-        let name = value.text.prefix { $0 != (value.text.contains("=") ? "=" : "@") }
+        let separator: Character = value.text.contains("=") ? "=" : "@"
+        let name = value.text.prefix { $0 != separator }
         let mark = value.text.dropFirst(name.count).first
         guard mark != "@" else {
             disableImported()

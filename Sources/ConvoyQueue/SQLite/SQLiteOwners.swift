@@ -99,7 +99,7 @@ final class SQLiteOwners {
 
     /// Closes a file and releases its lock.
     ///
-    /// A forked child that has not called `exec` yet shares the descriptor, so closing alone would not release the lock.
+    /// A forked child that has not called `exec` yet shares the descriptor. Closing alone would not release the lock.
     private static func closeFile(_ descriptor: Int32) {
         flock(descriptor, LOCK_UN)
         #if canImport(Darwin)

@@ -81,7 +81,8 @@ import Testing
 
     @Test(arguments: [
         ("output = Track #1.mp3", "Track #1.mp3"), ("output = My Track # 1.mp3", "My Track # 1.mp3"),
-        ("output #1.html", "#1.html"), ("output = a#b # c", "a#b"), ("output = a #", "a"),
+        ("output #1.html", "#1.html"), ("jobs = 4 #parallel", "4"), ("silent #no bars", ""),
+        ("output = a#b # c", "a#b"), ("output = a #", "a"),
         ("output = \"a # 1\" # c", "a # 1"),
     ])
     func aValueMayContainTheMarkOfAComment(line: String, value: String) throws {

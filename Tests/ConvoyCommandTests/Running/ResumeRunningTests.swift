@@ -76,6 +76,13 @@ import Testing
         #expect(!ranges.contains("bytes=0-"))
     }
 
+    /// Swift's own handler would print a backtrace, and the process would continue.
+    @Test func quittingEndsTheCommandAtOnce() async throws {
+        let ending = try await interrupt([url("/a")], fileCount: 1, signal: SIGQUIT)
+        #expect(ending.status == 1 && !ending.isSignalled)
+        #expect(!ending.errors.contains("crashed"), "\(ending.errors)")
+    }
+
     @Test func jsonReportsKeptAndResumedBytes() async throws {
         let first = try await interrupt(["--json", url("/a")], fileCount: 1)
         let kept = try partBytes()

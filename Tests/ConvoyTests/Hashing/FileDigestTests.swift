@@ -39,18 +39,18 @@ import Testing
         (digits512, "a SHA-256 digest has 64 hexadecimal digits, and 128 were given"),
         (
             "g" + digits256.dropFirst(),
-            "a SHA-256 digest has 64 hexadecimal digits, and the given text has other characters"
+            "a SHA-256 digest has 64 hexadecimal digits, and the given text contains other characters"
         ),
         (
             "0x" + digits256,
-            "a SHA-256 digest has 64 hexadecimal digits, and the given text has other characters"
+            "a SHA-256 digest has 64 hexadecimal digits, and the given text contains other characters"
         ),
         (
             " \(digits256)\n",
-            "a SHA-256 digest has 64 hexadecimal digits, and the given text has other characters"
+            "a SHA-256 digest has 64 hexadecimal digits, and the given text contains other characters"
         ),
-        ("\u{FF11}\u{0}é", "a SHA-256 digest has 64 hexadecimal digits, and the given text has other characters"),
-        ("a\u{301}", "a SHA-256 digest has 64 hexadecimal digits, and the given text has other characters"),
+        ("\u{FF11}\u{0}é", "a SHA-256 digest has 64 hexadecimal digits, and the given text contains other characters"),
+        ("a\u{301}", "a SHA-256 digest has 64 hexadecimal digits, and the given text contains other characters"),
     ])
     func theDefectNamesTheWrongAndTheRightLength(text: String, defect: String) {
         let digest = FileDigest.sha256(text)

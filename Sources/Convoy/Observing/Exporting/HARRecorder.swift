@@ -174,7 +174,7 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
         var position: Int64 = 0
         var problem = PartFile.write(data, to: descriptor, at: &position, appends: true)
         // A file system without permissions may refuse the change.
-        if let mode { _ = fchmod(descriptor, mode) }
+        if problem == 0, let mode { _ = fchmod(descriptor, mode) }
         if close(descriptor) != 0, problem == 0 { problem = errno }
         return problem
     }

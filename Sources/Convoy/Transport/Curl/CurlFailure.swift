@@ -157,12 +157,12 @@
             let text = said.isEmpty ? CurlLibrary.message(of: code) : said
             // For an invalid trailer (code 43) libcurl's text is about a bad function argument, which does not help.
             let shown = code == 43 && said.isEmpty ? what : "\(what) (\(text))"
-            // A failed name lookup (code 6) sets no error number, so `system` is about something else.
-            let number = code == 6 ? nil : POSIXErrorCode(rawValue: system)
+            // A failed name lookup (5 for a proxy, 6) sets no error number, so `system` is about something else.
+            let number = [5, 6].contains(code) ? nil : POSIXErrorCode(rawValue: system)
             let underlying = number.map { POSIXError($0) as any Error }
             return RequestError(
                 kind, shown, underlying: underlying ?? CurlError(code: Int(code), message: text),
-                isRetryable: kind == .proxyFailed ? failure.proxyStatusCode == 0 : nil)
+                isRetryable: kind == .proxyFailed ? failure.proxyStatusCode == 0 && ![94, 97].contains(code) : nil)
         }
 
         /// Whether libcurl ended the transfer because the attempt timeout had passed.

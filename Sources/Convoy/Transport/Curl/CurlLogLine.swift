@@ -19,7 +19,7 @@
         case refused
         /// The server takes the request only over HTTP/1.1 (RFC 9113, section 7), and has not processed it.
         ///
-        /// libcurl repeats the request so.
+        /// libcurl then repeats the request over HTTP/1.1.
         case downgrade
         /// libcurl looks for another connection.
         case retry

@@ -28,7 +28,7 @@
         @exclusivity(unchecked) private var shareableCount = 0
         /// How many polls in a row found no event.
         @exclusivity(unchecked) private var quietLooks = 0
-        /// How many polls in a row found events without which no transfer made progress.
+        /// How many polls in a row found events after a turn in which no transfer made progress.
         @exclusivity(unchecked) private var vainLooks = 0
         /// The turn in which a transfer last sent or received, and its time.
         @exclusivity(unchecked) private var lastProgress: (turn: UInt, time: ContinuousClock.Instant) = (0, .now)
@@ -178,10 +178,13 @@
             }
             quietLooks = ready > 0 ? 0 : quietLooks + 1
             vainLooks = ready > 0 && lastProgress.turn != turnCount ? vainLooks + 1 : 0
-            // libcurl waits until a socket is writable, even if HTTP/2's flow control blocks the body. It always is.
-            guard vainLooks > 8 else { return }
-            let stalled = Double((ContinuousClock.now - lastProgress.time) / .seconds(1))
-            if stalled > 0.002 { Thread.sleep(forTimeInterval: min(stalled / 8, 0.01)) }
+            // If HTTP/2's flow control blocks a body, libcurl waits until the socket is writable, which it always is.
+            let stalled = (ContinuousClock.now - lastProgress.time) / .milliseconds(1)
+            guard vainLooks > 8, stalled > 2, active.contains(where: { $0.sendsBody && $0.place.stream != nil }) else {
+                return
+            }
+            var wakeup = pollfd(fd: sockets.wakeup.descriptor, events: Int16(POLLIN), revents: 0)
+            _ = Foundation.poll(&wakeup, 1, Int32(min(stalled / 8, 10).rounded(.up)))
         }
 
         func noteProgress() { lastProgress = (turnCount, now) }

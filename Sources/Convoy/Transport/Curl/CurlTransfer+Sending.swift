@@ -127,10 +127,10 @@
 
         fileprivate static let unprocessedBody = RequestError(
             .bodyNotReplayable,
-            "the server ended the connection and has not processed the request, whose body cannot be sent again")
+            "the server has not processed the request, and its body cannot be sent again")
 
         fileprivate static let unprocessed = RequestError(
             .connectionLost,
-            "the server repeatedly ended the connection before it processed the request")
+            "the server repeatedly refused the request, or ended the connection before it processed it")
     }
 #endif

@@ -47,7 +47,8 @@
         static let mostTimesSent = 64
         /// The number of streams that a server may refuse before the request fails, as in libcurl.
         ///
-        /// A server that refuses streams is overloaded. After the failure, the caller's retry policy waits.
+        /// A server that refuses streams is overloaded. After the failure, the caller's retry policy waits. Refusals that
+        /// libcurl does not log do not count.
         static let mostRefusals = 6
 
         /// Whether the transfer needs permission to open a connection.
@@ -63,8 +64,8 @@
         }
 
         private func mayOpenConnection() -> Bool {
-            // After a 417, libcurl repeats the request without "Expect", and after a downgrade over HTTP/1.1. This handle
-            // may therefore open a connection. Another handle would repeat the request unchanged.
+            // After a 417, libcurl repeats the request without "Expect", and after a downgrade over HTTP/1.1. So this
+            // handle may open a connection. Another handle would repeat the request unchanged.
             guard let loop, parser.lastStatusCode != 417, !place.isDowngraded else { return true }
             guard place.timesSent == 0 else {
                 handle?.isWorn = true

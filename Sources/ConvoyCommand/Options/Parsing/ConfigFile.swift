@@ -78,12 +78,12 @@ enum ConfigFile {
 
     /// The value without its quotes, inside which a backslash escapes the next character.
     ///
-    /// A comment may follow a value. It begins with a `#` between blanks, because a value may be `Track #1.mp3` or
-    /// `#1.html`. Without a value the result is nil; `""` is an empty value.
+    /// A comment may follow a value. It begins with a blank and a `#` that no digit follows, because a value may be
+    /// `Track #1.mp3` or `#1.html`. Without a value the result is nil; `""` is an empty value.
     private static func value(_ text: Substring) -> String? {
         guard let match = text.prefixMatch(of: #/"((?:[^"\\]|\\.)*)/#) else {
             let padded = " " + text
-            let comment = padded.firstMatch(of: #/[ \t]#(?:[ \t]|$)/#)?.range.lowerBound
+            let comment = padded.firstMatch(of: #/[ \t]#(?!\d)/#)?.range.lowerBound
             let value = padded[..<(comment ?? padded.endIndex)].trimmingCharacters(in: .whitespaces)
             // In a value with blanks, the `#` may belong to the value: `Track # 1.mp3`. So such a text has no comment.
             if value.contains(where: \.isWhitespace) { return String(text) }

@@ -38,7 +38,7 @@ extension Option {
         ) { $0.fetch.connection.connectTimeout = try OptionValues.seconds($1) },
         Option(
             "-m, --max-time SEC", .limits, for: .sending, "seconds for each attempt",
-            more: " of a URL, its body included (default: no limit, but a server may be silent for 60 seconds)"
+            more: " of a URL, its body included (default: no limit, but a server may be silent for at most 60 seconds)"
         ) { $0.fetch.maxTime = try OptionValues.seconds($1) },
         Option(
             "--deadline SEC", .limits, for: [.fetch, .run], "seconds for each URL",
