@@ -18,7 +18,7 @@ import Foundation
 /// - ``uniqueness``
 /// - ``group``
 public struct Job: Sendable, Hashable {
-    /// Decides what happens to a job if an unfinished one with the same key exists.
+    /// Decides what happens to a new job if an unfinished job with the same key exists.
     public struct Uniqueness: Sendable, Hashable {
         /// The rule for two jobs with the same key.
         public enum Policy: String, Sendable, Hashable, CaseIterable {
@@ -73,7 +73,7 @@ public struct Job: Sendable, Hashable {
     /// The job waits while a dependency is a dead letter, because a dead letter can be retried. If a dependency is
     /// cancelled, or deleted as a dead letter, the job is cancelled too.
     public var dependencies: [String] = []
-    /// The rule for a second job with the same key; nil, the default, means no key.
+    /// The key of the job and the rule for jobs with the same key; nil, the default, means no key.
     public var uniqueness: Uniqueness?
     /// Tags, by which jobs are found, listed and cancelled.
     public var tags: Set<String> = []
@@ -84,9 +84,9 @@ public struct Job: Sendable, Hashable {
     /// The next job is sent when the previous one is done, cancelled or dead. A retried dead letter moves to the end
     /// of its group.
     public var group: String?
-    /// The `Idempotency-Key`, the same for every attempt.
+    /// The value of the header field `Idempotency-Key`, the same for every attempt.
     ///
-    /// By default, the value of that header field in the request, or a UUID if the request has no such field.
+    /// By default, the value of this field in the request, or a UUID if the request has no such field.
     public var idempotencyKey: String
 
     /// Makes a job.
@@ -112,7 +112,7 @@ public struct Job: Sendable, Hashable {
 }
 
 extension Job {
-    /// Why the job cannot be added, or nil.
+    /// Why the job cannot be added; nil if it can.
     var defect: String? {
         let texts = [("id", id), ("kind", kind), ("group", group), ("key", uniqueness?.key)]
         for case (let name, let text?) in texts {

@@ -30,8 +30,8 @@ public struct JobAttempt: Sendable, Hashable, Codable {
 extension JobAttempt {
     /// The JSON text that stores save for the attempt.
     func json() throws -> String {
-        // Most attempts have neither failure nor message. Their text is built without an encoder, which would cost as
-        // much time as the rest of a row.
+        // Most attempts have neither failure nor message. Their text is built without an encoder, because encoding
+        // would take as long as writing the rest of the row.
         let date = started.timeIntervalSinceReferenceDate
         guard failure == nil, message == nil, date.isFinite else {
             return String(decoding: try JSONEncoder().encode(self), as: UTF8.self)
@@ -51,9 +51,10 @@ public struct JobResult: Sendable, Hashable {
     public var headerFields: HeaderFields
     /// The body of the response, possibly truncated.
     ///
-    /// After a failure, the body is at most the first 64 KiB. After a successful download, it is empty.
+    /// For a failure, the body is at most the first 64 KiB of the response body. For a successful download, it is
+    /// empty.
     public var body: Data
-    /// Whether the body was truncated.
+    /// Whether the body was truncated; also true if the body of a failure has exactly 64 KiB.
     public var isBodyCut: Bool
     /// Why the outcome is not a success: for example an unacceptable status, no response, or the expiry of the job.
     ///
@@ -61,9 +62,12 @@ public struct JobResult: Sendable, Hashable {
     public var failure: String?
     /// The number of attempts since the job was added, or last retried as a dead letter.
     ///
-    /// The number includes attempts of earlier processes and the last attempt.
+    /// The number includes attempts of earlier processes and the last attempt. Only results that a handler receives
+    /// have this number. In a result that was read from the store, it is 0; see ``JobRecord/attemptCount``.
     public var attemptCount = 0
     /// Whether no other attempt is possible, because the retries are used up or the job has expired.
+    ///
+    /// Only results that a handler receives have this value.
     ///
     /// If the handler decides `.retry` for such a job, the job becomes a dead letter, as with `.fail`.
     public var isGivenUp = false

@@ -17,11 +17,11 @@ import Foundation
 public struct JobRequest: Sendable, Hashable {
     /// Where the bytes of a body are stored.
     public enum Body: Sendable, Hashable {
-        /// In memory.
+        /// The body is in memory.
         ///
         /// The store saves the bytes.
         case data(Data)
-        /// In the caller's file, which is read when the job is sent.
+        /// The body is the caller's file, which is read when the job is sent.
         ///
         /// Keep the file until the job is done.
         case file(URL)
@@ -44,8 +44,8 @@ public struct JobRequest: Sendable, Hashable {
     /// Whether a redirect (301, 302, 303) may turn the request into a GET without its body; false by default.
     ///
     /// If true, the response to that GET is the outcome. If false, such a redirect is a failure, because no server has
-    /// confirmed the original request. A redirect from `http:` to `https:` of the same host keeps method and body,
-    /// unless it is a 303.
+    /// confirmed the original request. One redirect is followed even then: a 301 or 302 from `http:` to `https:` on the
+    /// same host keeps method and body.
     public var followsRedirectsAsGet = false
 
     /// Makes a request.
@@ -86,7 +86,7 @@ public struct JobRequest: Sendable, Hashable {
 }
 
 extension JobRequest {
-    /// Why the request cannot be stored, or nil.
+    /// Why the request cannot be stored; nil if it can.
     var defect: String? {
         if let secret = headerFields.first(where: { $0.isSecret || Self.tellsOfSecret($0.name) })?.name {
             return "its header field \(secret) is a secret, and secrets are never stored: "

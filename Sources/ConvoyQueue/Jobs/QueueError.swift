@@ -13,10 +13,10 @@ public struct QueueError: Error, Sendable, Hashable {
         case unknownJob
         /// The disk is full, or a limit of file sizes or a quota was reached.
         case diskFull
-        /// The database cannot be used.
+        /// The database cannot be opened or written, because of missing permissions or an unsuitable file.
         ///
-        /// The file or its directory cannot be opened or written, or the file cannot have a write-ahead log. With
-        /// PostgreSQL, the role lacks a privilege, or the transaction is read-only.
+        /// With SQLite, the file or its directory cannot be opened or written, or the file cannot have a write-ahead
+        /// log. With PostgreSQL, the role lacks a privilege, or the transaction is read-only.
         case notPermitted
         /// The file is not a database, or the file or its tables belong to another program.
         case foreignFile
@@ -26,10 +26,10 @@ public struct QueueError: Error, Sendable, Hashable {
         case newerSchema
         /// Another process kept the database locked for too long, or transactions conflicted too often.
         case busy
-        /// The database cannot be used now.
+        /// The database cannot be reached now, or a requirement of the queue is not met.
         ///
-        /// No server responds, or the SQLite file was moved or removed. Or a requirement is not met: libpq is not
-        /// installed, the server is too old, or its database has another encoding than UTF8.
+        /// The PostgreSQL server does not respond, or the SQLite file was moved or removed. Examples of a requirement:
+        /// libpq is installed, the server is new enough, its database has the encoding UTF8.
         case unavailable
         /// The store was closed.
         case closed

@@ -1,12 +1,12 @@
 // Combines additions of several callers in one transaction.
 import Convoy
 
-/// A group commit for additions, on one session.
+/// Adds jobs on one session, and commits the lists of concurrent callers together if possible.
 ///
-/// Jobs without dependencies, and without the policy `keep` or `replace`, are written without reading the tables
-/// first. Consecutive lists of such jobs are committed together. A list with any other job is added separately, step
-/// by step. If the server rejects lists that were combined, each list is added separately, because one list may have
-/// caused the error.
+/// A job without dependencies is written without reading the tables first, unless its policy is `keep` or `replace`.
+/// Consecutive lists that have only such jobs are committed together. A list with any other job is added separately,
+/// step by step. If the server rejects lists that were combined, each list is added separately, because one list may
+/// have caused the error.
 final class PostgresAdditions: Sendable {
     let group: AdditionGroup
 
@@ -63,7 +63,7 @@ final class PostgresAdditions: Sendable {
     }
 }
 
-/// An addition that reads nothing before it writes.
+/// Adds jobs with statements that are all known in advance, because no row must be read first.
 private struct WholeAddition {
     private let jobs: [Job]
     private let number: String
@@ -93,7 +93,7 @@ private struct WholeAddition {
         }
     }
 
-    /// - Parameter rows: the ids that were added.
+    /// - Parameter rows: the ids of the jobs that the server has added.
     private static func additions(of jobs: [Job], _ rows: PostgresRows) throws -> [JobAddition] {
         var added = Set(try (0..<rows.count).compactMap { try rows.text($0, 0) })
         return jobs.map { JobAddition(id: $0.id, outcome: added.remove($0.id) == nil ? .alreadyThere : .added) }
@@ -103,7 +103,7 @@ private struct WholeAddition {
         get throws {
             var ids: Set<String> = []
             let jobs = jobs.filter { ids.insert($0.id).inserted }
-            // The condition is a subquery, because the planner would run a join once for each row.
+            // The condition is a subquery instead of a join, because the planner would run the join once for each row.
             let isNew = "(position IN (SELECT position FROM new)) IS TRUE"
             return PostgresStatement(
                 """

@@ -2,7 +2,6 @@
 import CPostgres
 import Foundation
 
-/// A statement with its parameters.
 struct PostgresStatement: Sendable {
     let text: String
     let parameters: [PostgresValue]
@@ -16,7 +15,7 @@ struct PostgresStatement: Sendable {
 extension PostgresConnection {
     /// Queues a statement, which the next call of `run` sends first.
     ///
-    /// The rows of a queued statement are not read.
+    /// The caller does not receive the rows of a queued statement.
     func later(_ statement: PostgresStatement) { waiting.append(statement) }
 
     /// Runs statements in order.
@@ -52,7 +51,8 @@ extension PostgresConnection {
     private func answersInPipeline(
         to statements: [PostgresStatement], until end: ContinuousClock.Instant
     ) throws(PostgresError) -> (rows: [PostgresRows], failure: PostgresError?) {
-        // The expected results in order: text and name of a statement that is parsed, or nil for rows.
+        // The results to expect, in order: the text and name of a statement that the server parses, or nil for its
+        // rows.
         var expected: [(text: String, name: String)?] = []
         var names: [String: String] = [:]
         for statement in statements {
@@ -90,7 +90,7 @@ extension PostgresConnection {
         return (rows, failure)
     }
 
-    /// The next result; nil after the last result of one send, for example of `sendPrepare`.
+    /// The next result of the server; nil after the last result of one send function, for example `sendPrepare`.
     private func next(until end: ContinuousClock.Instant) throws(PostgresError) -> OpaquePointer? {
         while library.isBusy(handle) == 1 { try receive(until: end) }
         return library.getResult(handle)

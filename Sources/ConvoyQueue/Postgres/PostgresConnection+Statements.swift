@@ -55,9 +55,9 @@ extension PostgresConnection {
         }
     }
 
-    /// Waits for notifications.
+    /// Waits for notifications on the channels that the connection listens to.
     ///
-    /// The array is empty when the time limit or the wakeup ended the wait.
+    /// The array is empty if the time limit ended the wait, or if the descriptor `wakeup` became readable.
     func notifications(
         within bound: Duration, wakeup: Int32 = -1
     ) throws(PostgresError) -> [Notification] {
@@ -81,7 +81,7 @@ extension PostgresConnection {
         return notifications
     }
 
-    /// Converts a failed result to an error.
+    /// Converts a failed result to an error, and marks the connection as unusable if the server has ended it.
     func failure(_ answer: OpaquePointer) -> PostgresError {
         let text = library.resultErrorField(answer, Int32(CONVOY_PG_DIAG_MESSAGE)).map { String(cString: $0) }
         let state = library.resultErrorField(answer, Int32(CONVOY_PG_DIAG_SQLSTATE)).map { String(cString: $0) }
@@ -91,7 +91,9 @@ extension PostgresConnection {
         return PostgresError(.refused(state: state), "the database reports: \(text ?? message) (SQLSTATE \(state))")
     }
 
-    /// Sends pending bytes and reads arriving bytes, because a server that waits to send does not read.
+    /// Sends all queued bytes, and meanwhile receives the bytes that the server sends.
+    ///
+    /// A server that waits until it can send does not read.
     func flush(until end: ContinuousClock.Instant) throws(PostgresError) {
         while true {
             let rest = library.flush(handle)

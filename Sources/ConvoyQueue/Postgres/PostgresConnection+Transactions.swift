@@ -2,7 +2,7 @@
 import Foundation
 
 extension PostgresTime {
-    /// Reads the row of `PostgresConnection.mark` or `time`.
+    /// Reads the first row of a result of `PostgresConnection.mark` or `time`.
     init(_ rows: PostgresRows) throws {
         self.init(now: try rows.int(0, 0) ?? 0, date: try rows.double(0, 1) ?? 0)
     }
@@ -11,7 +11,7 @@ extension PostgresTime {
 extension PostgresConnection {
     static let begin = PostgresStatement("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE")
 
-    /// Reads the server's time.
+    /// The statement that reads the time of the server.
     static let time = PostgresStatement(
         """
 
@@ -19,10 +19,10 @@ extension PostgresConnection {
             (extract(epoch FROM clock_timestamp()) - 978307200)::float8
         """)
 
-    /// Records the number of a transaction, a random UUID.
+    /// The statement that records the number of a transaction, a random UUID.
     ///
-    /// The returned row has the server's time and a count: 1 for a new number, more when the number was recorded
-    /// before.
+    /// The returned row has the server's time and a count. The count is 1 for a new number. A larger count shows a
+    /// repetition of the transaction that an earlier attempt was committed.
     ///
     /// The statement waits for an earlier transaction with the same number that has not ended.
     static func mark(_ number: String) -> PostgresStatement {

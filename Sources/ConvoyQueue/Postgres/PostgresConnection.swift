@@ -4,10 +4,10 @@ import Foundation
 
 /// A connection to a PostgreSQL server.
 ///
-/// Calls block, at most for their time limit. Use a connection on one thread that may block, not on one of the
+/// Calls block, at most for their time limit. Use a connection on one thread that may block, not on one of Swift's
 /// cooperative pool. Only the system's resolver limits the time in which libpq resolves the host's name.
 final class PostgresConnection {
-    /// How a wait ended.
+    /// How a wait ended: the socket is ready, the time limit was reached, or the wakeup is readable.
     enum Wait {
         case ready
         case timedOut
@@ -18,16 +18,14 @@ final class PostgresConnection {
     let handle: OpaquePointer
     /// The names of statements that the server has parsed, by their text.
     var prepared: [String: String] = [:]
-    /// The number of statement names used.
-    ///
-    /// Each name is used once.
+    /// The number of statement names used so far, which makes each new name unique.
     var nameCount = 0
     /// Queued statements, which the next call of `run` sends first.
     var waiting: [PostgresStatement] = []
-    /// Why the connection can no longer be used.
+    /// Why the connection can no longer be used; nil while it is usable.
     var ending: PostgresError?
 
-    /// Connects.
+    /// Connects to the server.
     ///
     /// - Parameters:
     ///   - address: `postgres://user@host:port/database`, or libpq's `key=value …`.
@@ -98,7 +96,7 @@ final class PostgresConnection {
             .joined(separator: " ")
     }
 
-    /// Waits for the socket, until an instant or until the wakeup is signalled.
+    /// Waits until the socket is ready, until an instant, or until the descriptor `wakeup` is readable.
     func wait(
         for events: Int16, until end: ContinuousClock.Instant, wakeup: Int32 = -1
     ) throws(PostgresError) -> Wait {
@@ -119,7 +117,7 @@ final class PostgresConnection {
         }
     }
 
-    /// Marks the connection as unusable.
+    /// Marks the connection as unusable, and returns the error to throw: the first reason that was given.
     func lost(_ reason: String) -> PostgresError {
         let error = ending ?? PostgresError(.lost, "the connection to the database is lost: \(reason)")
         ending = error

@@ -1,11 +1,10 @@
 // Failures of a PostgreSQL server or its connection.
 
-/// A failure of a PostgreSQL database.
 struct PostgresError: Error, Sendable, CustomStringConvertible {
     enum Kind: Sendable, Equatable {
         /// libpq is not installed.
         case libraryMissing
-        /// The address is invalid, so another attempt does not help.
+        /// The address of the database is invalid, so another attempt does not help.
         case addressInvalid
         /// No connection could be opened.
         ///
@@ -32,7 +31,7 @@ struct PostgresError: Error, Sendable, CustomStringConvertible {
         self.description = description
     }
 
-    /// The code of the server's error, see appendix A of its manual.
+    /// The SQLSTATE of a rejected statement (PostgreSQL manual, appendix A); nil for other failures.
     var state: String? {
         if case .refused(let state) = kind { state } else { nil }
     }

@@ -28,7 +28,7 @@ enum PostgresJobs {
         ]
     }
 
-    /// Seconds since 2001, limited to ±10¹¹ seconds, more than 3,000 years.
+    /// A date in seconds since 2001, limited to ±10¹¹ seconds (more than 3,000 years).
     private static func date(_ date: Date?) -> Double? {
         date.map { max(-1e11, min(1e11, $0.timeIntervalSinceReferenceDate)) }
     }
@@ -49,9 +49,10 @@ enum PostgresJobs {
         String(decoding: try JSONEncoder().encode(value), as: UTF8.self)
     }
 
-    /// The text for no header fields.
+    /// The stored text of an empty list of header fields.
     ///
-    /// Most jobs have no header fields, and an encoder or decoder would cost as much time as the rest of the row.
+    /// Most jobs have no header fields. For them, no JSON is encoded or decoded, which would take as long as the rest
+    /// of the row.
     private static let none = "[]"
 
     static func headerFields(_ text: String?) throws -> HeaderFields {
@@ -64,7 +65,7 @@ enum PostgresJobs {
     }
 }
 
-/// A row with a job, whose columns have a fixed order.
+/// A row of a query for jobs, with the columns of ``columns(withBody:)``.
 struct PostgresJobRow {
     static let columnCount = 29
 
@@ -79,11 +80,11 @@ struct PostgresJobRow {
         """
     }
 
-    /// For a job without a body, the server does not search `convoy_bodies`.
+    /// The SQL expression for the body of a job; without a body, the server does not search `convoy_bodies`.
     private static let body =
         "CASE WHEN j.has_body THEN (SELECT b.body FROM convoy_bodies AS b WHERE b.position = j.position) END"
 
-    /// The joins after `convoy_jobs AS j`.
+    /// The joins to write after `convoy_jobs AS j`, for the columns that are in other tables.
     static let joins = """
         JOIN convoy_contents AS c ON c.position = j.position
         LEFT JOIN convoy_results AS r ON r.position = j.position

@@ -4,7 +4,7 @@ import Foundation
 
 /// Limits of PostgreSQL, checked before anything is sent.
 enum PostgresLimits {
-    /// The maximum size of a body in bytes.
+    /// The maximum size in bytes of a job's body.
     ///
     /// The server's own limit for a message is 1 GiB.
     static let maxBodyBytes = 256 << 20
@@ -14,7 +14,7 @@ enum PostgresLimits {
     /// A claim ends with the job whose body makes the total reach this size.
     static let maxStatementBytes = 32 << 20
 
-    /// Why a job cannot be stored, or nil.
+    /// Why a job cannot be stored; nil if it can.
     static func defect(of job: Job) -> String? {
         if case .data(let data)? = job.request.body, data.count > maxBodyBytes {
             return
@@ -37,7 +37,7 @@ enum PostgresLimits {
         return "its \(name) contains NUL, which a PostgreSQL text cannot have: remove it"
     }
 
-    /// The text of a failure as it is stored, with `␀` instead of NUL.
+    /// Replaces NUL by `␀` in the text of a failure, because PostgreSQL stores no NUL.
     static func visible(_ text: String?) -> String? {
         guard let text, text.utf8.contains(0) else { return text }
         return String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value == 0 ? "\u{2400}" : $0 }))

@@ -2,7 +2,9 @@
 import Convoy
 import Foundation
 
-/// A connection that listens from the first stream until `close`, and that is reopened when it is lost.
+/// Listens to notifications of the database, from the first stream until `close`.
+///
+/// A lost connection is reopened.
 final class PostgresListener: Sendable {
     private struct State {
         var streams: [Int: AsyncStream<Void>.Continuation] = [:]
@@ -16,7 +18,7 @@ final class PostgresListener: Sendable {
     private let address: String
     private let queue = DispatchQueue(label: "convoy.postgres.listen")
     private let state = Locked(State())
-    /// A pipe that ends a wait: its reading end becomes readable when `close` closes its writing end.
+    /// A pipe that ends a wait: `close` closes the writing end, and the reading end then becomes readable.
     private let wakeup = Pipe()
 
     init(_ address: String) { self.address = address }
@@ -66,7 +68,7 @@ final class PostgresListener: Sendable {
                 let connection = try PostgresConnection(address, within: PostgresSession.usualPatience)
                 try connection.run("LISTEN convoy_jobs")
                 pause = .milliseconds(20)
-                // Notifications may have been sent while there was no connection.
+                // The listener missed the notifications that were sent before it was connected.
                 tell()
                 while !isClosed {
                     let wakeup = wakeup.fileHandleForReading.fileDescriptor

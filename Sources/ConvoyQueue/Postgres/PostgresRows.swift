@@ -3,7 +3,7 @@ import CPostgres
 
 /// The rows of a result, and the number of changed rows.
 ///
-/// The rows are used on the connection's thread.
+/// Use the rows only on the thread of the connection.
 final class PostgresRows {
     private let library: convoy_pg_functions
     private let result: OpaquePointer
@@ -45,7 +45,7 @@ final class PostgresRows {
         try read(row, column) { bytes throws(PostgresError) in String(decoding: bytes, as: UTF8.self) }
     }
 
-    /// An integer of any width.
+    /// The integer in a column, of any width; nil for NULL.
     func int(_ row: Int, _ column: Int) throws(PostgresError) -> Int64? {
         try read(row, column) { bytes throws(PostgresError) in
             switch bytes.count {
@@ -58,7 +58,7 @@ final class PostgresRows {
         }
     }
 
-    /// An integer, limited so that the sum of two does not overflow.
+    /// The integer in a column, limited to ±2⁶¹, so that the sum of two does not overflow; nil for NULL.
     ///
     /// A row that was edited by hand may have any value.
     func bounded(_ row: Int, _ column: Int) throws(PostgresError) -> Int64? {
@@ -76,7 +76,7 @@ final class PostgresRows {
         }
     }
 
-    /// An array of texts, none of them NULL.
+    /// The texts in an array column, whose elements are not NULL; nil if the column itself is NULL.
     func texts(_ row: Int, _ column: Int) throws(PostgresError) -> [String]? {
         guard let bytes = try bytes(row, column) else { return nil }
         var texts: [String] = []

@@ -4,8 +4,9 @@ import Convoy
 extension PostgresRules {
     /// Deletes up to 5,000 transaction numbers that are older than ten minutes.
     ///
-    /// A call needs its number while it repeats the transaction, by default for 15 seconds. If the outcome of an
-    /// exchange is unknown, the next exchange needs the number too.
+    /// A call of the store reads its number to learn whether an earlier attempt was committed. By default, it repeats
+    /// its transaction for 15 seconds. If `exchange` ends without knowing this, the next call of `exchange` reads the
+    /// number.
     func forgetCommits() throws {
         try transaction.run(
             """
@@ -21,7 +22,7 @@ extension PostgresRules {
             [.text(owner), .int(transaction.time.now + Self.microseconds(lease))])
     }
 
-    /// Applies everything that is due: jobs that become ready, expired jobs, ended leases.
+    /// Makes jobs ready whose time has come, ends expired jobs, and releases the jobs of ended leases.
     ///
     /// - Parameter kinds: the kinds whose handlers receive expired jobs; with nil, the call expires no jobs.
     mutating func passTime(for owner: String, telling kinds: ClaimRequest.Kinds?) throws {
@@ -73,7 +74,7 @@ extension PostgresRules {
         try follow(Self.ended(rows))
     }
 
-    /// An update of up to 5,000 jobs that no other transaction is changing.
+    /// The statement that updates up to 5,000 jobs that no other transaction is changing.
     static func changing(_ changes: String, where condition: String) -> String {
         """
         WITH meant AS MATERIALIZED (
@@ -82,7 +83,7 @@ extension PostgresRules {
         """
     }
 
-    /// Ends leases.
+    /// Ends the leases of some owners, and releases the jobs that they have claimed.
     ///
     /// Claims of other owners count as lapsed. The claims of `owner` are released without a lapse.
     mutating func endLeases(of owners: [String], for owner: String) throws {

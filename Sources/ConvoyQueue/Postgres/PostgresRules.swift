@@ -1,11 +1,11 @@
 // How the end of a job changes other jobs, as SQL statements.
 import Convoy
 
-/// Changes of one transaction that spread from job to job.
+/// Applies changes of a transaction, and their effects on other jobs: a job that ends may unblock or cancel others.
 ///
-/// Each statement sees what was committed before it started. Two transactions must not miss each other's changes.
-/// So jobs of a group or key are changed under an advisory lock for the name of that group or key. A dependency is
-/// locked while a dependent job is added.
+/// Each statement sees what was committed before it started. Two transactions must not miss each other's changes. So
+/// jobs of a group or key are changed under an advisory lock for the name of that group or key. A dependency is locked
+/// while a dependent job is added.
 ///
 /// Against deadlocks, rows and names are each locked in a fixed order, and in most transactions rows before names. If a
 /// deadlock occurs anyway, the server detects it, and the transaction is repeated.
@@ -26,7 +26,7 @@ struct PostgresRules {
     static let endedColumns = "j.id, j.state, j.is_needed, j.group_name, j.unique_key, j.has_body, j.position"
 
     let transaction: PostgresTransaction
-    /// Whether `notify` sends a notification: a job may have become claimable, or was cancelled on request.
+    /// Whether `notify` sends a notification: a job may have become claimable, or a caller has cancelled a job.
     private(set) var bringsWork = false
     /// Whether there may be a suspect: a job of which at least two claims in a row have lapsed.
     var hasSuspects = false
@@ -40,10 +40,14 @@ struct PostgresRules {
         if bringsWork { transaction.later(Self.notification) }
     }
 
-    /// Notifies all listeners, once for each transaction.
+    /// Notifies all listeners.
+    ///
+    /// The server sends one notification for each transaction, however often the statement runs.
     static let notification = PostgresStatement("SELECT 1 FROM (SELECT pg_notify('convoy_jobs', '')) AS a")
 
-    /// Locks groups and keys until the transaction ends; the lock is sent with the next statement.
+    /// Locks groups and keys until the transaction ends.
+    ///
+    /// The statement that locks them is sent with the next one.
     ///
     /// All names share 256 locks, because the server's lock table is small.
     func lock(groups: [String?], keys: [String?]) {
@@ -61,7 +65,7 @@ struct PostgresRules {
             """, [.texts(names)])
     }
 
-    /// The jobs that an update has ended.
+    /// Reads which jobs an update has ended.
     static func ended(_ rows: PostgresRows) throws -> [Ended] {
         try (0..<rows.count).compactMap { row in
             let state = try rows.int(row, 1) ?? 0
@@ -94,7 +98,6 @@ struct PostgresRules {
         if !keys.isEmpty { try free(Self.freeingFirst("unique_key", "is_behind_key"), [.texts(Array(keys))]) }
     }
 
-    /// Deletes the rows of jobs from a table.
     func drop(_ positions: [Int64], from table: String) throws {
         guard !positions.isEmpty else { return }
         try transaction.run("DELETE FROM \(table) WHERE position = ANY($1)", [.ints(positions)])
@@ -105,7 +108,7 @@ struct PostgresRules {
         for row in 0..<rows.count where try rows.int(row, 0) == 0 { bringsWork = true }
     }
 
-    /// The statement that removes the hold by group or by key from the first unfinished job of each group or key.
+    /// The statement after which each group or key no longer blocks its first unfinished job.
     private static func freeingFirst(_ name: String, _ flag: String) -> String {
         """
         UPDATE convoy_jobs AS j SET \(flag) = false, state = CASE WHEN j.state > 1 THEN j.state
@@ -118,14 +121,14 @@ struct PostgresRules {
         """
     }
 
-    /// Computes all holds of added or moved jobs.
+    /// Computes what blocks added or moved jobs.
     ///
-    /// For other jobs of the given groups and keys, the method computes only the hold by group or by key.
+    /// For other jobs of the given groups and keys, the method computes only whether the group or the key blocks them.
     ///
     /// - Parameters:
-    ///   - positions: the added or moved jobs. Their groups and keys are locked.
-    ///   - groups: groups whose order has changed, locked.
-    ///   - keys: keys whose order has changed, locked.
+    ///   - positions: the positions of the added or moved jobs. The caller has locked their groups and keys.
+    ///   - groups: groups whose order has changed. The caller has locked them.
+    ///   - keys: keys whose order has changed. The caller has locked them.
     mutating func hold(_ positions: [Int64], groups: [String], keys: [String]) throws {
         try transaction.run(
             """
@@ -142,14 +145,15 @@ struct PostgresRules {
             [.text(number), .texts([]), .texts([])])
     }
 
-    /// The statement that computes holds.
+    /// The statement that computes what blocks jobs.
     ///
-    /// A job found by its group, or by its key, keeps its other holds.
+    /// For added or moved jobs, the statement computes everything that blocks them. For a job found by its group or
+    /// key, it computes only whether that group or key blocks the job.
     ///
-    /// Another transaction may change those other holds before the update, because they are not locked. So the update
-    /// takes their values from the newest version of the row. The update skips a job found by its group or key if its
-    /// hold stays the same. Otherwise a deadlock is possible: another transaction may have locked the row of that job,
-    /// and wait for the group.
+    /// Another transaction may change the other values of such a job before the update, because they are not locked. So
+    /// the update takes them from the newest version of the row. The update skips a job found by its group or key if
+    /// nothing changes. Otherwise a deadlock is possible: another transaction may have locked the row of that job, and
+    /// wait for the group.
     private static func holding(_ positions: String) -> String {
         let needs = "coalesce(h.needs, j.needs)"
         let (group, key) = ("coalesce(h.by_group, j.is_behind_group)", "coalesce(h.by_key, j.is_behind_key)")

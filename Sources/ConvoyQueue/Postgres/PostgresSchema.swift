@@ -1,11 +1,11 @@
 // The tables in the database, and their migrations.
 import Convoy
 
-/// The schema as numbered steps.
+/// The tables, made and changed by numbered steps.
 ///
 /// Each step runs once in a database, in the first process that needs it.
 enum PostgresSchema {
-    /// The steps from an empty database.
+    /// The steps that lead from an empty database to the current tables, in order.
     ///
     /// Published steps never change.
     static let migrations = [tables + indexes + counting, redirects, lapses, hosts, commits, outcomes]
@@ -15,12 +15,13 @@ enum PostgresSchema {
     /// Published numbers never change.
     static let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .done, .dead, .cancelled]
 
-    /// The tables with parts of a job, by its position.
+    /// The tables with parts of a job, whose rows have the position of the job.
     static let partTables = ["convoy_contents", "convoy_bodies", "convoy_results", "convoy_needs"]
 
-    /// The rows of `convoy_jobs` are narrow, because they change often.
+    /// Creates the tables.
     ///
-    /// The request is written once, in rows of other tables.
+    /// The rows of `convoy_jobs` are narrow, because they change often. The request of a job is written once, in rows
+    /// of other tables.
     ///
     /// - `due`, `finished` and `ends` are times of the server's clock in microseconds. `not_before`, `expires` and
     ///   `added` are dates in seconds since 2001, as in Foundation. A job that is ready has neither `due` nor
@@ -111,7 +112,7 @@ enum PostgresSchema {
         "CREATE INDEX convoy_suspect ON convoy_jobs (priority DESC, position) WHERE lapses >= 2",
     ]
 
-    /// Adds hosts, and an order in which tried jobs follow untried ones.
+    /// Adds the hosts of jobs, and indexes in which tried jobs follow untried ones.
     ///
     /// Existing jobs have no host, so the limit of claims for each host does not apply to them.
     private static let hosts = [
@@ -126,7 +127,7 @@ enum PostgresSchema {
         """,
     ]
 
-    /// The numbers of recently committed transactions.
+    /// Creates the table with the numbers of recent transactions, which show whether a transaction was committed.
     private static let commits = [
         """
         CREATE TABLE convoy_commits (
@@ -134,8 +135,9 @@ enum PostgresSchema {
         """, "CREATE INDEX convoy_commits_made ON convoy_commits (made)",
     ]
 
-    /// The results of a transaction, in case the connection is lost during COMMIT: the jobs that it added or claimed,
-    /// and the settlements that were accepted.
+    /// Adds the results of a transaction to its number, in case the connection is lost during COMMIT.
+    ///
+    /// `positions` has the jobs that the transaction added or claimed, `settled` the settlements that it accepted.
     private static let outcomes = [
         "ALTER TABLE convoy_commits ADD COLUMN positions int8[], ADD COLUMN settled int8[]"
     ]
@@ -156,9 +158,9 @@ enum PostgresSchema {
         "CREATE INDEX convoy_needed ON convoy_needs (needed)",
     ]
 
-    /// Counts by kind and state.
+    /// Creates the triggers that count the jobs of each kind and state.
     ///
-    /// Triggers of the database update the counts at every change.
+    /// The server runs them after every change.
     private static let counting = [
         """
         CREATE FUNCTION convoy_count() RETURNS trigger LANGUAGE plpgsql AS $body$
@@ -232,7 +234,7 @@ extension PostgresConnection {
         }
     }
 
-    /// The number of steps that were run in the database; nil without tables.
+    /// The number of migration steps that were run in the database; nil if it has no tables of a queue.
     private func schemaVersion() throws(PostgresError) -> Int? {
         let isThere = try run("SELECT to_regclass('convoy_schema') IS NOT NULL").bool(0, 0) ?? false
         guard isThere else { return nil }

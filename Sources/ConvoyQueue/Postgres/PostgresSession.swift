@@ -3,15 +3,15 @@ import CPostgres
 import Convoy
 import Foundation
 
-/// The database's time.
+/// The time of the database server, in two forms.
 struct PostgresTime: Sendable {
-    /// Microseconds, for leases and delays.
+    /// The time in microseconds, for leases and delays.
     var now: Int64
-    /// Seconds since 2001, for calendar dates.
+    /// The time in seconds since 2001, for comparisons with calendar dates.
     var date: Double
 }
 
-/// An open transaction, in which statements run.
+/// A transaction that has begun, and in which statements run.
 struct PostgresTransaction {
     let connection: PostgresConnection
     let time: PostgresTime
@@ -27,7 +27,7 @@ struct PostgresTransaction {
     func later(_ statement: PostgresStatement) { connection.later(statement) }
 }
 
-/// A write operation of the store.
+/// A writing call of the store, in the forms that a session can run.
 struct PostgresWork<Result: Sendable>: Sendable {
     /// A transaction whose statements are all known in advance; with libpq 14 or newer, it takes one round trip.
     struct Whole: Sendable {
@@ -45,27 +45,28 @@ struct PostgresWork<Result: Sendable>: Sendable {
     ///
     /// If the server rejects these statements, the work is repeated step by step.
     var whole: (@Sendable (_ number: String, _ given: PostgresTime?) throws -> Whole)?
-    /// The work step by step.
+    /// The work as statements that may depend on rows of earlier statements.
     let steps: @Sendable (PostgresTransaction) throws -> Result
     /// Called with the number of a failed transaction when it is unknown whether it was committed.
     var unknown: (@Sendable (_ number: String) -> Void)?
 }
 
-/// One connection at a time, with its own blocking queue.
+/// Runs transactions on one connection, one at a time, on its own blocking queue.
 ///
-/// Every call is one transaction. The session repeats a transaction after a serialization failure, and on a new
-/// connection if the old one was lost. With libpq 14 or newer, statements that are known in advance take one round
-/// trip. Other statements run step by step. A writing transaction first inserts a random number into `convoy_commits`.
-/// If the connection was lost during COMMIT, the repetition finds that row only if the first attempt took effect. The
-/// server's transaction id is unsuitable, because after a failover it may belong to another transaction.
+/// Every call is one transaction. The session repeats a transaction after a serialization failure. If the connection
+/// was lost, it repeats the transaction on a new one. With libpq 14 or newer, statements that are known in advance take
+/// one round trip. Other statements run step by step. A writing transaction first inserts a random number into
+/// `convoy_commits`. If the connection was lost during COMMIT, the repetition finds that row only if the first attempt
+/// took effect. The server's transaction id is unsuitable, because after a failover it may belong to another
+/// transaction.
 final class PostgresSession: Sendable {
-    /// State that is used on the queue only.
+    /// Holds the connection, which only the queue of the session uses.
     private final class State: @unchecked Sendable {
         // @unchecked: only the serial queue of the session uses the connection.
         var connection: PostgresConnection?
     }
 
-    /// How long a call tries to connect by default, and the time limit of each attempt to connect.
+    /// How long a call tries to connect by default; also the time limit of a single attempt to connect.
     static let usualPatience = Duration.seconds(15)
     private static let maxConflicts = 20
 
@@ -75,7 +76,7 @@ final class PostgresSession: Sendable {
     private let library: Swift.Result<convoy_pg_functions, PostgresError>
     private let queue: DispatchQueue
     private let state = State()
-    /// Signalled permanently when the session is closed.
+    /// Ends the waits of the session when the session is closed.
     private let closing = Closing()
 
     init(
@@ -184,7 +185,8 @@ final class PostgresSession: Sendable {
         let number = UUID().uuidString
         var whole: PostgresWork<Result>.Whole?
         do { whole = try work.whole?(number, givenTime?()) } catch { return .failure(Self.queueError(error)) }
-        // Whether an attempt sent its COMMIT without success, and the result of that attempt if known.
+        // `isOpen`: whether an attempt may have been committed, although its COMMIT did not succeed. `result`: the
+        // result of that attempt, if known.
         var (isOpen, result) = (false, Result?.none)
         let outcome = repeating(mayHaveTakenEffect: { isOpen }) { connection in
             if let tried = whole, !isOpen {
@@ -209,6 +211,8 @@ final class PostgresSession: Sendable {
         return outcome
     }
 
+    /// Makes one attempt to run the steps as a transaction, or recovers the result of an earlier attempt.
+    ///
     /// - Parameters:
     ///   - recover: returns the result of an earlier attempt whose COMMIT did not succeed; nil without such an attempt.
     ///   - committing: receives the result of this attempt before its COMMIT.
@@ -258,7 +262,7 @@ final class PostgresSession: Sendable {
     }
 }
 
-/// A flag that `close` sets, and a wait that `close` ends.
+/// Tells whether the session is closed, and ends waits when it is closed.
 private final class Closing: @unchecked Sendable {
     // @unchecked: the flag is used under the condition's lock only.
     private let condition = NSCondition()

@@ -4,7 +4,7 @@ import Convoy
 extension PostgresStore {
     /// Adds all jobs or none, in order.
     ///
-    /// Lists of concurrent callers share one transaction if their jobs have no dependencies, and not the policy `keep`
+    /// Lists of concurrent callers share one transaction if none of their jobs has dependencies, or the policy `keep`
     /// or `replace`.
     public func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] {
         for job in jobs {
@@ -15,14 +15,14 @@ extension PostgresStore {
     }
 }
 
-/// One call of `add`, step by step.
+/// Adds the jobs of one call of `add` with statements that depend on rows of earlier statements.
 struct Adding {
     /// The maximum number of jobs that one statement inserts.
     private static let maxRunCount = 2_000
 
     var rules: PostgresRules
     var additions: [JobAddition] = []
-    /// The ids that this call has added.
+    /// The ids of the jobs that this call of `add` has added.
     private var added: Set<String> = []
 
     init(_ rules: PostgresRules) { self.rules = rules }
@@ -106,9 +106,9 @@ struct Adding {
         }
     }
 
-    /// Applies the uniqueness of a job.
+    /// Cancels the unfinished jobs that a new job replaces, or finds the existing job to keep instead.
     ///
-    /// Returns the id of an existing job to keep instead; nil if the new job must be added.
+    /// Returns the id of the job to keep; nil if the new job must be added.
     private mutating func settle(_ uniqueness: Job.Uniqueness) throws -> String? {
         rules.lock(groups: [], keys: [uniqueness.key])
         let rows = try rules.transaction.run(

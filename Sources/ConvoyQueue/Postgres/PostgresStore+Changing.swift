@@ -1,4 +1,4 @@
-// Changes on request: cancel, retry, acknowledge, delete, purge.
+// Changes that a caller requests: cancel, retry, acknowledge, delete, purge.
 import Convoy
 
 extension PostgresStore {
@@ -74,7 +74,7 @@ extension PostgresStore {
 }
 
 extension PostgresRules {
-    /// The jobs of a selection in some states, in order.
+    /// The jobs of a selection that are in given states, in the order of their positions.
     ///
     /// The jobs are locked until the transaction ends.
     fileprivate func select(
@@ -131,7 +131,7 @@ extension PostgresRules {
         return ids.count
     }
 
-    /// Gives jobs the next positions in order.
+    /// Moves jobs to the end of the queue in the same order, and returns their new positions.
     private func move(_ positions: [Int64]) throws -> [Int64] {
         let rows = try transaction.run(
             "SELECT nextval('convoy_positions') FROM generate_series(1, $1)", [.int(positions.count)])

@@ -33,7 +33,7 @@ extension PostgresRules {
         return (jobs, hasMore)
     }
 
-    /// The kinds as a condition with a parameter; nil for no kinds.
+    /// The SQL condition for some kinds, which are its parameter `$3`; nil if no kind is allowed.
     static func condition(_ kinds: ClaimRequest.Kinds) -> (condition: String, kinds: [String])? {
         switch kinds {
         case .all: ("", [])
@@ -46,7 +46,7 @@ extension PostgresRules {
     /// The order in which jobs are sent.
     private static let order = "priority DESC, attempt_count > 0, position"
 
-    /// The hosts with ready jobs, from the index of hosts, with one index lookup for each host.
+    /// The table expression `hosts`: the hosts with ready jobs, found by one index lookup for each host.
     private static let hosts = """
         hosts(host) AS (
             (SELECT host FROM convoy_jobs WHERE \(ready) ORDER BY host LIMIT 1)
@@ -55,9 +55,9 @@ extension PostgresRules {
             FROM hosts WHERE hosts.host IS NOT NULL)
         """
 
-    /// The first jobs of each host with room, as `candidates`.
+    /// The table expression `candidates`: the first jobs of each host that has room.
     ///
-    /// The list has up to four times the limit, because other transactions may have locked or claimed some of the jobs.
+    /// It has up to four times as many jobs as the limit, because other transactions may have locked or claimed some.
     private static func candidates(_ condition: String) -> String {
         """
         \(hosts), rooms AS MATERIALIZED (
@@ -82,7 +82,7 @@ extension PostgresRules {
         return (claimed.jobs, claimed.hasMore)
     }
 
-    /// Claims ready jobs that are not suspects; nil for no kinds, and for a limit of zero.
+    /// The statement that claims ready jobs that are not suspects; nil for no kinds, and for a limit of zero.
     ///
     /// - Parameter number: the transaction's number, under which the positions of the jobs are recorded.
     static func claimReady(_ request: ClaimRequest, by owner: String, noting number: String) -> PostgresStatement? {
@@ -139,7 +139,7 @@ extension PostgresRules {
             """, [.int(limit), .text(owner)] + values)
     }
 
-    /// The jobs of a claim, and the claimed jobs that cannot be read.
+    /// Reads the jobs of a claim, and separately the claimed jobs that cannot be read (`broken`).
     static func claimed(
         _ rows: PostgresRows
     ) throws -> (jobs: [ClaimedJob], hasMore: Bool, broken: [(position: Int64, defect: String)]) {
@@ -160,7 +160,7 @@ extension PostgresRules {
         return (jobs, hasMore || !broken.isEmpty, broken)
     }
 
-    /// Reads the jobs that a transaction has claimed and that the owner has not lost since.
+    /// The query for the jobs that a transaction has claimed and that the owner has not lost since.
     static func claimed(under number: String, by owner: String) -> PostgresStatement {
         PostgresStatement(
             """
@@ -181,12 +181,12 @@ extension PostgresRules {
         try follow(Self.ended(rows))
     }
 
-    /// The time after which locked rows are tried again.
+    /// How long a queue waits before it tries again to claim jobs whose rows are locked.
     ///
     /// The database does not notify of the unlocking of a row.
     private static let lockedRowPause = Duration.seconds(1)
 
-    /// The time until a job, an expiry or the end of another owner's lease is due; nil if there is none.
+    /// The time until a job becomes ready or expires, or the lease of another owner ends; nil if none will.
     ///
     /// PostgreSQL sends no notification at that time. If one of these moments has passed or a job is ready, the result
     /// is at most ``lockedRowPause``.
@@ -215,7 +215,7 @@ extension PostgresRules {
         return moments.min()
     }
 
-    /// The query for whether there is a claimable job of a host with room; nil for no kinds.
+    /// The query for whether a claimable job of a host with room exists; nil if no kind is allowed.
     private static func hasReady(_ request: ClaimRequest, _ owner: String) -> PostgresStatement? {
         guard let (condition, kinds) = condition(request.kinds) else { return nil }
         guard let most = request.maxPerHost else {

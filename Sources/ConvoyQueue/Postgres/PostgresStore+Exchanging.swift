@@ -171,7 +171,7 @@ extension PostgresRules {
         """
     }
 
-    /// The state after a verdict; -1 for the state before the claim.
+    /// The number of the state after a verdict; -1 means the state before the claim.
     static func number(of verdict: JobVerdict) -> Int64 {
         switch verdict {
         case .retry: 0
@@ -191,7 +191,8 @@ extension PostgresRules {
     }
 
     static func microseconds(_ duration: Duration) -> Int64 {
-        // The duration is limited to a thousand years, because an overflowing product would trap.
+        // The duration is limited to a thousand years, because the product of a longer one could overflow and stop the
+        // process.
         let (seconds, rest) = min(max(duration, .zero), .seconds(31_556_952_000)).components
         return seconds * 1_000_000 + rest / 1_000_000_000_000
     }

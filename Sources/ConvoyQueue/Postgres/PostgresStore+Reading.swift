@@ -31,7 +31,7 @@ extension PostgresStore {
         }
     }
 
-    /// The blockers of a job.
+    /// The jobs that block a job, at most a hundred.
     public func blockers(of id: String) async throws(QueueError) -> [JobBlocker] {
         let statement = PostgresStatement(
             """
@@ -77,7 +77,7 @@ extension PostgresStore {
 }
 
 extension PostgresJobRow {
-    /// The columns that a `JobRecord` needs in addition.
+    /// The columns of a `JobRecord` that ``columns(withBody:)`` does not contain.
     static let recordColumns = """
         j.due, j.not_before, j.needs, j.is_behind_group, j.is_behind_key, j.owner, j.attempts, j.failure, j.added
         """

@@ -30,17 +30,19 @@ public final class PostgresStore: Store {
     /// The name of this instance as an owner of leases.
     public let owner = UUID().uuidString
 
-    /// One minute, because a notification is missed while the listening connection is reopened.
+    /// How often a queue polls: every minute, because notifications are missed while the connection is reopened.
     public let pollInterval: Duration? = .seconds(60)
 
-    /// The session for claims, settlements and heartbeats, which must not wait for a long list of additions.
+    /// The session for claims, settlements and heartbeats.
+    ///
+    /// They must not wait for a long list of additions, which runs on the session `callers`.
     let workers: PostgresSession
     let callers: PostgresSession
     let additions: PostgresAdditions
     private let listener: PostgresListener
-    /// The transaction numbers of exchanges that may have claimed jobs without the caller's knowledge.
+    /// The transaction numbers of exchanges that failed, although they may have claimed jobs.
     let unknownExchanges = Locked([String]())
-    /// Until this instant exchanges run step by step, because the server rejected the last exchange in one round trip.
+    /// Exchanges run step by step until this instant, a second after an exchange failed to run in one round trip.
     let stepsUntil = Locked(ContinuousClock.now)
 
     /// Connects, and creates the tables if there are none.
@@ -53,9 +55,9 @@ public final class PostgresStore: Store {
     public convenience init(_ address: String) async throws(QueueError) { try await self.init(address, time: nil) }
 
     /// - Parameters:
-    ///   - time: replaces the server's time.
+    ///   - time: returns the time to use instead of the server's; nil uses the server's time.
     ///   - patience: how long a call tries to connect.
-    ///   - library: libpq.
+    ///   - library: the functions of libpq, or why they could not be loaded.
     init(
         _ address: String, time: (@Sendable () -> PostgresTime)?, patience: Duration = PostgresSession.usualPatience,
         library: Result<convoy_pg_functions, PostgresError> = PostgresLibrary.shared
@@ -72,7 +74,7 @@ public final class PostgresStore: Store {
 
     deinit { listener.close() }
 
-    /// A stream with an element for new work, by means of `LISTEN`.
+    /// A stream with an element whenever an instance may have made a job claimable, or has cancelled a job.
     public func changes() -> AsyncStream<Void> { listener.changes() }
 
     /// Releases all claims and closes the connections.

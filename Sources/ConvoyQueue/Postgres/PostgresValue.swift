@@ -4,7 +4,7 @@
 struct PostgresValue: Sendable {
     /// The OID of the type in PostgreSQL's catalogue, the same in every database.
     let type: UInt32
-    /// `nil` for NULL.
+    /// The value in binary format; nil for NULL.
     let bytes: [UInt8]?
 
     private enum Kind {
@@ -47,7 +47,9 @@ struct PostgresValue: Sendable {
         Self(type: Kind.arrayOfBytes, bytes: array(of: Kind.bytes, values))
     }
 
-    /// The format of `array_recv`: dimensions, whether there are NULLs, the type, count, first index, elements.
+    /// Encodes an array in the binary format that the server function `array_recv` reads.
+    ///
+    /// The format is: number of dimensions, whether there are NULLs, type, count, first index, elements.
     private static func array(of type: UInt32, _ elements: [[UInt8]?]) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(20 + elements.reduce(0) { $0 + 4 + ($1?.count ?? 0) })

@@ -17,11 +17,15 @@ struct WholeExchange: Sendable {
         (self.settlements, self.request, self.owner) = (settlements, request, owner)
     }
 
-    /// Whether no settlement has a result to store, which would need the job's position from an earlier statement.
+    /// Whether no settlement has a result to store.
+    ///
+    /// To store a result, a statement needs the job's position from an earlier statement.
     var isPossible: Bool {
         !settlements.contains { if case .answered = $0.verdict { true } else { false } }
     }
 
+    /// The exchange as statements that are all known in advance.
+    ///
     /// - Parameter found: receives claimed jobs that cannot be read.
     func work(
         _ number: String, _ given: PostgresTime?,
@@ -81,7 +85,7 @@ struct WholeExchange: Sendable {
         }
     }
 
-    /// - Parameter rows: the numbers of the accepted settlements, from 1.
+    /// - Parameter rows: the numbers of the accepted settlements, counted from 1.
     private static func settled(_ settlements: [Settlement], _ rows: PostgresRows) throws -> [Bool] {
         let numbers = Set(try (0..<rows.count).compactMap { try rows.int(0 + $0, 0) })
         return settlements.indices.map { numbers.contains(Int64($0 + 1)) }
@@ -129,7 +133,9 @@ struct WholeExchange: Sendable {
             ])
     }
 
-    /// Fails with a division by zero if an expiry, an ended lease, a suspect or a waiting result requires single steps.
+    /// The statement that checks the conditions for one round trip.
+    ///
+    /// If a condition is not met, the statement divides by zero, and so the transaction fails.
     private func check(_ request: ClaimRequest, _ given: PostgresTime?) -> PostgresStatement {
         let answered = PostgresRules.condition(request.answeredKinds)
         let waits = "OR EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 3 \(answered?.condition ?? ""))"
@@ -144,8 +150,9 @@ struct WholeExchange: Sendable {
             """, [.int(given?.now), .double(given?.date), .texts(answered?.kinds ?? [])])
     }
 
-    /// Makes jobs ready whose date or delay has passed, with one update, because each update runs a trigger that counts
-    /// jobs.
+    /// The statement that makes jobs ready whose date or delay has passed.
+    ///
+    /// It is a single update, because each update runs a trigger that counts jobs.
     private func dueJobs(_ given: PostgresTime?) -> PostgresStatement {
         let (now, date) = (Self.now(1), Self.date(2))
         let some = "LIMIT 5000 FOR UPDATE SKIP LOCKED"

@@ -2,7 +2,6 @@
 import Convoy
 import Foundation
 
-/// The text forms of lists in a column.
 enum JobText {
     /// One value on each line; nil for an empty list.
     static func lines(_ values: [String]) -> String? { values.isEmpty ? nil : values.joined(separator: "\n") }

@@ -8,7 +8,7 @@ extension QueueError {
     ///   - file: the database.
     ///   - code: the extended result code.
     ///   - system: `errno` of the call that failed, or 0.
-    ///   - action: what was tried, as a participle.
+    ///   - action: what was tried, as a participle: `opened`.
     ///   - message: SQLite's message.
     init(file: URL, code: Int32, system: Int32, doing action: String, message: String = "") {
         let path = file.path

@@ -18,7 +18,7 @@ final class SQLiteBell: Sendable {
         var isClosed = false
     }
 
-    /// Whether notifications of other processes are received.
+    /// Whether this process can receive the notifications of other processes.
     let isHeard: Bool
     private let path: String
     /// The descriptor that receives notifications: of inotify on Linux, of the file on Apple platforms.
@@ -43,21 +43,24 @@ final class SQLiteBell: Sendable {
 
     /// Notifies other processes and the listeners of this one.
     func ring() {
-        // Another program may have removed the file. On Linux the directory is watched, so a new file notifies too.
+        // Another program may have removed the file. It is then created again. On Linux the directory is watched, so
+        // the creation also notifies other processes.
         let isTouched = utimes(path, nil) == 0
         if !isTouched { Self.makeFile(path) }
         if !isHeard || !isTouched { tell() }
     }
 
     #if os(Linux)
-        /// Watches a directory; no change if it is watched already.
+        /// Watches a directory with inotify, and returns whether the system allows it.
+        ///
+        /// A second call for the same directory has no effect.
         private static func follows(_ directory: String, _ watch: Int32) -> Bool {
             inotify_add_watch(watch, directory, UInt32(IN_ATTRIB | IN_CLOSE_WRITE | IN_DELETE)) >= 0
         }
 
-        /// Makes a removed directory again and watches it, because other processes touch a file in it.
+        /// Creates the directory again if it was removed, and watches it, because other processes touch a file in it.
         ///
-        /// Without the database, nothing is made.
+        /// Does nothing if the database file no longer exists.
         private func followAgain() {
             guard !state.withLock({ $0.isClosed }) else { return }
             let directory = URL(fileURLWithPath: path).deletingLastPathComponent()

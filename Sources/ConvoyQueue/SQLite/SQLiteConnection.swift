@@ -8,7 +8,6 @@ import Foundation
     import SQLite3
 #endif
 
-/// A parameter of a statement.
 enum SQLiteValue {
     case null
     case integer(Int64)
@@ -31,9 +30,9 @@ final class SQLiteConnection {
     let file: URL
     private let handle: OpaquePointer
     private var statements: [String: OpaquePointer] = [:]
-    /// The identities of the database and its log at opening.
+    /// The inode numbers of the database and its log when they were opened.
     ///
-    /// SQLite itself would continue to use files that were deleted or replaced, without an error.
+    /// They are compared before each commit. SQLite itself would continue to use files that were deleted or replaced.
     private var opened: [(path: String, number: UInt64)] = []
     /// Whether the last transaction may have taken effect although its COMMIT failed.
     private(set) var isCommitUnknown = false
@@ -56,7 +55,8 @@ final class SQLiteConnection {
             throw QueueError(.failed, "\(file.path) could not be opened: memory allocation failed")
         }
         guard code == 0 else {
-            // After a refused creation SQLite tries to open the file for reading, which fails with another error.
+            // If the system refuses to create the file, SQLite tries to open it for reading, which fails with another
+            // error. The code restores the first error.
             let directory = file.deletingLastPathComponent().path
             let isRefused =
                 access(directory, F_OK) == 0 && access(file.path, F_OK) != 0 && access(directory, W_OK | X_OK) != 0
@@ -82,7 +82,7 @@ final class SQLiteConnection {
         if code != 0 { throw error(code) }
     }
 
-    /// Runs a statement without rows.
+    /// Runs a statement whose rows, if any, are not needed.
     ///
     /// Returns the number of changed rows.
     @discardableResult
@@ -137,7 +137,7 @@ final class SQLiteConnection {
         return made
     }
 
-    /// One number; nil without a row or for NULL.
+    /// The number in the first column of the first row; nil for no row or for NULL.
     func number(_ sql: String, _ values: SQLiteValue...) throws(QueueError) -> Int64? {
         try rows(sql, values) { row throws(QueueError) in row.integer(0) }.first ?? nil
     }
@@ -161,7 +161,7 @@ final class SQLiteConnection {
     private func commit() throws(QueueError) {
         lastCode = 0
         do throws(QueueError) { try run("COMMIT") } catch {
-            // If the sync failed, for example on a full disk, the log may contain the commit nevertheless.
+            // If the write to the disk failed, for example on a full disk, the log may contain the commit nevertheless.
             isCommitUnknown = lastCode & 0xFF == 10
             throw error
         }
@@ -199,14 +199,14 @@ final class SQLiteConnection {
         }
     }
 
-    /// Throws if the files are no longer those that were opened.
+    /// Throws if the database or its log was moved, replaced or removed after ``watchPlace()``.
     func checkPlace() throws(QueueError) {
         for file in opened where Self.number(of: file.path) != file.number {
             throw QueueError(moved: file.path, of: self.file.path)
         }
     }
 
-    /// Makes commits fail from now on if the files are no longer those that were opened.
+    /// Makes later commits fail if the database or its log is moved, replaced or removed.
     func watchPlace() {
         opened = [file.path, file.path + "-wal"].compactMap { path in Self.number(of: path).map { (path, $0) } }
     }
@@ -274,8 +274,8 @@ struct SQLiteRow {
 
     /// The integer in a column; nil for NULL.
     ///
-    /// The integer is limited, so that the sum of two does not overflow. A row that was edited by hand may contain any
-    /// number.
+    /// The integer is limited to ±2⁶¹, so that the sum of two does not overflow. A row that was edited by hand may
+    /// contain any number.
     func integer(_ column: Int32) -> Int64? {
         guard sqlite3_column_type(statement, column) != 5 else { return nil }
         return max(-1 << 61, min(1 << 61, sqlite3_column_int64(statement, column)))

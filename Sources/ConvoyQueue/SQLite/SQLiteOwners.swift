@@ -13,7 +13,8 @@ final class SQLiteOwners {
 
     init(in directory: URL) throws(QueueError) {
         self.directory = directory
-        // Before the new file is locked, another process may take it for the file of a dead instance and remove it.
+        // Before the new file is locked, another process may take it for the file of a dead instance and remove it. The
+        // loop then creates the file again.
         for _ in 1...100 {
             let path = self.path(of: name)
             let made = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -29,15 +30,17 @@ final class SQLiteOwners {
         throw QueueError(.busy, "no lock file could be created and locked in \(directory.path)")
     }
 
-    /// Leaves the file of a store that was not closed, so that others find it unlocked and end its leases.
+    /// Leaves the lock file of a store that was not closed.
+    ///
+    /// Other processes then find the file unlocked and end the leases.
     deinit { close(isReleased: false) }
 
     private func path(of owner: String) -> String { directory.appending(path: "owner-\(owner)").path }
 
     /// Creates the lock file again if another program has removed it.
     ///
-    /// The new file is locked before it gets its name, so no process finds it unlocked. Without a directory, a new one
-    /// is made.
+    /// The new file is locked before it gets its name, so no process finds it unlocked. If the directory is missing, it
+    /// is created again.
     func restore() {
         let path = path(of: name)
         guard descriptor >= 0, !Self.isSame(descriptor, path) else { return }
@@ -60,12 +63,12 @@ final class SQLiteOwners {
         for place in [directory.deletingLastPathComponent(), directory] { mkdir(place.path, 0o700) }
     }
 
-    /// Whether an instance was closed or its process ended.
+    /// Whether a store instance was closed or its process ended.
     ///
     /// The file is opened only for reading, so that watchers do not mistake its closing for the end of its owner.
     ///
-    /// - Parameter isMissingGone: the result if the file does not exist. Another program may have removed the file of
-    ///   an instance that is alive.
+    /// - Parameter isMissingGone: the result if the lock file does not exist. Another program may have removed the file
+    ///   of an instance that is alive.
     func isGone(_ owner: String, isMissingGone: Bool = false) -> Bool {
         guard owner != name else { return false }
         let path = path(of: owner)
@@ -78,13 +81,13 @@ final class SQLiteOwners {
     /// Removes the lock files of owners that are gone and have no row.
     func remove(_ owners: [String]) { for owner in owners { unlink(path(of: owner)) } }
 
-    /// The names of all instances with a file.
+    /// The names of all store instances that have a lock file.
     var all: [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
         return names.filter { $0.hasPrefix("owner-") }.map { String($0.dropFirst("owner-".count)) }
     }
 
-    /// - Parameter isReleased: whether no lease is left, so that the lock file is removed.
+    /// - Parameter isReleased: whether the instance has no lease left, so that its lock file can be removed.
     func close(isReleased: Bool = true) {
         guard descriptor >= 0 else { return }
         if isReleased { unlink(path(of: name)) }
@@ -99,7 +102,8 @@ final class SQLiteOwners {
 
     /// Closes a file and releases its lock.
     ///
-    /// A forked child that has not called `exec` yet shares the descriptor. Closing alone would not release the lock.
+    /// A forked child that has not called `exec` yet shares the descriptor. Closing the descriptor here would therefore
+    /// not release the lock.
     private static func closeFile(_ descriptor: Int32) {
         flock(descriptor, LOCK_UN)
         #if canImport(Darwin)

@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// The columns that are needed to settle or end a job.
+/// The columns of a job that are needed to settle or end it.
 struct LifeRow {
     static let columns = """
         position, id, state, missing, behind, owner, claims, result, body, grp, key, lapses, \
@@ -61,7 +61,7 @@ struct LifeRow {
 
     /// The number of a state in the database.
     ///
-    /// A waiting job whose date or delay is not over has 1 in the database, not 0.
+    /// The number of a waiting job is 1 instead of 0 in the database, while its date or delay is not over.
     static func number(of state: JobState) -> Int64 {
         switch state {
         case .waiting: 0
@@ -77,7 +77,7 @@ struct LifeRow {
 
 /// The row of a job.
 ///
-/// `body` and `result` are the numbers of rows in the tables with these names.
+/// `body` and `result` are primary keys of rows in the tables `body` and `result`.
 struct JobRow {
     static let columns = """
         position, id, kind, state, priority, due, due_clock, not_before, expires, needs, missing, behind, grp, key, key_policy, \

@@ -5,19 +5,21 @@ import Foundation
 ///
 /// The version of the schema is in `user_version`.
 enum SQLiteSchema {
-    /// "CVQ1", which identifies the queue's database files.
+    /// The value of `application_id` in the database files of a queue: "CVQ1".
     static let applicationID: Int64 = 0x4356_5131
-    /// One entry for each version.
+    /// The SQL scripts of all versions, in order.
     ///
-    /// An older file is migrated with the entries after its version.
+    /// A file of an older version is migrated with the scripts after its version.
     static let migrations = [version1, version2, version3, version4, version5]
     static var version: Int64 { Int64(migrations.count) }
 
-    /// States: 0 waiting, 1 waiting for a date or delay, 2 blocked, 3 claimed, 4 answered, 5 done, 6 dead, 7 cancelled.
+    /// Creates the tables.
     ///
-    /// `tally` counts claimed jobs as waiting, so that a claim does not write to `tally`. `due` is in milliseconds, on
-    /// the clock of the store (`due_clock` 0) or since 1970 (1). `behind` has one bit for the group (1) and one for the
-    /// key (2).
+    /// The numbers of `state`: 0 waiting, 1 waiting for a date or delay, 2 blocked, 3 claimed, 4 answered, 5 done, 6
+    /// dead, 7 cancelled. `tally` counts claimed jobs as waiting, so that a claim does not write to `tally`.
+    ///
+    /// `due` is in milliseconds. If `due_clock` is 0, it is a time of the store's clock, and if 1, a time since 1970.
+    /// `behind` has a bit for a job blocked by its group (1) and a bit for a job blocked by its key (2).
     private static let version1 = """
         CREATE TABLE job(
             position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, state INTEGER NOT NULL,
@@ -81,7 +83,7 @@ enum SQLiteSchema {
         CREATE INDEX job_suspect ON job(state) WHERE lapses >= 2;
         """
 
-    /// Adds hosts, and an order in which tried jobs follow untried ones.
+    /// Adds the hosts of jobs, and indexes in which tried jobs follow untried ones.
     ///
     /// Existing jobs have no host, so the limit of claims for each host does not apply to them.
     private static let version5 = """
@@ -120,13 +122,15 @@ enum SQLiteSchema {
 
     /// Removes other users' permissions on the database and the two files that SQLite creates beside it.
     ///
-    /// Files before version 2 were readable by others. `prepare` calls this once, so that the owner of the files may
-    /// grant permissions afterwards.
+    /// Files before version 2 were readable by others. `prepare` makes them private once, when it migrates them. The
+    /// owner of the files may grant permissions afterwards.
     private static func makePrivate(_ path: String) {
         for suffix in ["", "-wal", "-shm"] { chmod(path + suffix, 0o600) }
     }
 
-    /// The version of a queue's file; 0 for an empty one.
+    /// The version of a queue's file; 0 for an empty file.
+    ///
+    /// Throws for the file of another program, and for a file with a newer version.
     @discardableResult
     private static func check(_ connection: SQLiteConnection) throws(QueueError) -> Int64 {
         let path = connection.file.path

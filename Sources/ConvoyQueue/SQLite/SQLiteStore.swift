@@ -16,9 +16,9 @@ import Foundation
 public final class SQLiteStore: Store {
     /// The name of this instance as an owner of leases.
     public let owner: String
-    /// Nil if the system reports changes of other processes; otherwise ten seconds.
+    /// How often a queue polls this store: nil if the system reports changes of other processes, else ten seconds.
     public let pollInterval: Duration?
-    /// The database.
+    /// The file of the database.
     public let file: URL
 
     private let bell: SQLiteBell
@@ -129,7 +129,7 @@ public final class SQLiteStore: Store {
         try await perform { worker throws(QueueError) in try worker.jobs(selection, position, limit) }
     }
 
-    /// The blockers of a job.
+    /// The jobs that block a job, at most a hundred.
     public func blockers(of id: String) async throws(QueueError) -> [JobBlocker] {
         try await perform { worker throws(QueueError) in try worker.blockers(id) }
     }

@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// The time for leases and back-off in milliseconds.
+/// The clock of a store for leases and back-off, in milliseconds.
 ///
 /// This clock cannot be set, and continues after a reboot.
 ///
@@ -17,18 +17,18 @@ struct SQLiteTime {
 
     init(clock: any RequestClock) { self.clock = clock }
 
-    /// The store's time.
+    /// The time of the store's clock, in milliseconds.
     var now: Int64 { shift + uptime }
 
-    /// The calendar time since 1970.
+    /// The calendar time in milliseconds since 1970.
     var date: Int64 { Int64(clamping: clock.date) }
 
-    /// The time since boot on the store's clock, which may be a virtual one.
+    /// The time since boot, as ``clock`` measures it, which may be a virtual clock.
     private var uptime: Int64 {
         Self.reference.milliseconds + Int64(clamping: Self.reference.instant.duration(to: clock.now))
     }
 
-    /// Reads the shift, or sets it after a boot.
+    /// Reads the difference between the store's time and the time since boot, or sets it after a boot.
     ///
     /// Returns true for the first process after a boot, and for a new database. No earlier owner is then alive.
     mutating func anchor(in connection: SQLiteConnection, boot: String) throws(QueueError) -> Bool {

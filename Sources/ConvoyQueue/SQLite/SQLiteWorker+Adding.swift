@@ -9,7 +9,7 @@ extension SQLiteWorker {
     ///
     /// Returns the outcome of each list.
     func add(_ lists: [[Job]]) -> [AdditionGroup.Outcome] {
-        // The body files of each list, by the job's index.
+        // For each list, the names of its body files by the index of the job.
         var files: [Result<[Int: String], QueueError>] = []
         for list in lists { files.append(Result { () throws(QueueError) in try writeBodies(of: list) }) }
         let names = files.flatMap { (try? $0.get().values.map { $0 }) ?? [] }
@@ -85,7 +85,7 @@ extension SQLiteWorker {
         if here != nil { return JobAddition(id: job.id, outcome: .alreadyThere) }
         var missing = try missing(of: job)
         if let kept = try applyUniqueness(of: job) { return JobAddition(id: kept, outcome: .kept) }
-        // The replaced job may be a dependency of the new job.
+        // The replaced job is cancelled now. It may be a dependency of the new job.
         if job.uniqueness?.policy == .replace { missing = try self.missing(of: job) }
 
         var behind: Int64 = 0
@@ -123,7 +123,7 @@ extension SQLiteWorker {
         return JobAddition(id: job.id, outcome: .added)
     }
 
-    /// The dependencies that are not done; nil when one was cancelled.
+    /// The dependencies of a new job that are not done; nil if one was cancelled.
     private func missing(of job: Job) throws(QueueError) -> Set<String>? {
         var missing: Set<String> = []
         var isCancelled = false

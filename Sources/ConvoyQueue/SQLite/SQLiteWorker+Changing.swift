@@ -1,9 +1,9 @@
-// Changes on request: cancel, retry, acknowledge, delete, purge. Also the effects on dependents and groups.
+// Changes that a caller requests: cancel, retry, acknowledge, delete, purge. Also the effects on dependents and groups.
 import Convoy
 import Foundation
 
 extension SQLiteWorker {
-    /// Calls a function for each row of a selection, and returns the sum of its results.
+    /// Calls a function for each job of a selection, and returns the sum of its results.
     ///
     /// The rows are read in portions of 1,000, so that a million rows need little memory.
     private func forEach(
@@ -45,7 +45,7 @@ extension SQLiteWorker {
                     "UPDATE job SET state = 5, result = NULL, finished = ?, body = NULL WHERE position = ?",
                     .integer(time.now), .integer(row.position))
                 try finished(row, .done)
-                // Queues that had too many waiting results may continue.
+                // Queues that had too many waiting results may claim jobs again.
                 mustRing = true
                 return 1
             }
@@ -80,7 +80,8 @@ extension SQLiteWorker {
 
     func retry(_ selection: JobSelection) throws(QueueError) -> Int {
         try transaction { () throws(QueueError) in
-            // The blocked dependents of a dead letter move too, so that they stay behind it in their group.
+            // The blocked dependents of a dead letter move to the end with it, so that they stay behind it in their
+            // group.
             var moved: [String: Int64] = [:]
             let count = try forEach(selection, and: "state = 6") { row throws(QueueError) in
                 var (ids, index) = ([row.id], 0)

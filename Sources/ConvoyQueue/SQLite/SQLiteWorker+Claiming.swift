@@ -3,7 +3,7 @@ import Convoy
 import Foundation
 
 extension SQLiteWorker {
-    /// The maximum number of jobs that one statement makes ready or expired.
+    /// The maximum number of jobs that one statement makes ready, or ends because they have expired.
     ///
     /// The next exchange, which is due at once, handles the remaining jobs.
     private static let portion: Int64 = 1_000
@@ -23,7 +23,7 @@ extension SQLiteWorker {
         }
     }
 
-    /// Ends expired jobs.
+    /// Ends expired jobs as dead letters.
     ///
     /// Expired jobs of the given kinds wait for their handler instead.
     func expire(telling kinds: ClaimRequest.Kinds) throws(QueueError) {
@@ -63,8 +63,8 @@ extension SQLiteWorker {
         let ready = "state = 0 AND lapses < 2"
         guard request.maxPerHost != nil else { return try claim(ready, Self.order, request.kinds, limit) }
         let (condition, values) = Self.condition(request.kinds)
-        // Usually all of the first jobs may be claimed. The first job whose host is full ends this search, and
-        // `fillRooms` searches by host.
+        // Usually all of the first jobs may be claimed. If they would exceed the limit of a host, this search ends, and
+        // `fillRooms` searches host by host.
         var (first, counts, isFull): ([Int64], [String: Int], Bool) = ([], [:], false)
         try connection().forEachRow(
             "SELECT position, host FROM job WHERE \(ready)\(condition) ORDER BY \(Self.order) LIMIT ?",
@@ -89,7 +89,9 @@ extension SQLiteWorker {
         return jobs.count == rows.count ? jobs : jobs + (try claimReady(request.rest(after: jobs), limit - jobs.count))
     }
 
-    /// The positions of at most `limit` jobs in the order of sending, of each host no more than its room.
+    /// The positions of the ready jobs to claim, in the order of sending.
+    ///
+    /// There are at most `limit` positions, and of each host no more than the request allows.
     private func fillRooms(
         _ request: ClaimRequest, _ limit: Int, _ ready: String
     ) throws(QueueError) -> [Int64] {
@@ -115,7 +117,7 @@ extension SQLiteWorker {
         return candidates.sorted().prefix(limit).map(\.position)
     }
 
-    /// A ready job of a host with room; `fillRooms` chooses among all hosts by this order.
+    /// A ready job of a host whose limit is not reached, compared in the order of sending.
     private struct Candidate: Comparable {
         let position: Int64
         let priority: Int64
@@ -184,7 +186,7 @@ extension SQLiteWorker {
         try end("position = ?", [.integer(row.position)], row.defect)
     }
 
-    /// Makes unclaimed jobs dead letters.
+    /// Makes unclaimed jobs dead letters, at most ``portion`` of them.
     private func end(_ condition: String, _ values: [SQLiteValue], _ failure: String?) throws(QueueError) {
         let rows = try connection().rows(
             "SELECT \(LifeRow.columns) FROM job WHERE \(condition) ORDER BY expires LIMIT ?",

@@ -9,7 +9,7 @@ final class SQLiteWorker: @unchecked Sendable {
     let bodies: SQLiteBodies
     private(set) var time: SQLiteTime
     private var open: SQLiteConnection?
-    /// Body files that are not needed after the commit.
+    /// Body files to remove after the commit.
     var removals: [String] = []
     /// Owners that no longer exist and whose leases this transaction has ended.
     ///
@@ -158,7 +158,7 @@ final class SQLiteWorker: @unchecked Sendable {
         return !gone.isEmpty
     }
 
-    /// Ends leases.
+    /// Ends the leases of the owners that meet a condition, and releases the jobs that they have claimed.
     ///
     /// Claims of other owners count as lapsed. The claims of this instance are released without a lapse.
     private func endLeases(_ condition: String, _ value: SQLiteValue) throws(QueueError) {

@@ -1,6 +1,6 @@
 // The state machine of a job: pure values, without clock and database.
 
-/// The state of one job, its holds (what blocks it) and its lease.
+/// The state of one job, what blocks the job, and its lease.
 ///
 /// Every store saves these values in its own form and must follow these rules. The tests in `StoreConformanceTests`
 /// check that it does.
@@ -11,41 +11,41 @@ public struct JobLife: Sendable, Hashable {
         case claimed(by: String)
         /// The owner reports the outcome of the job.
         ///
-        /// The token detects an owner that has lost the job.
+        /// The token is the number of the claim. An older token means that the owner has lost the job.
         case settled(token: Int64, JobVerdict)
         /// Another owner finds that the lease has ended, or that the owner of the lease no longer exists.
         ///
         /// An owner whose own lease has ended releases the job instead, ``JobVerdict/release``.
         case leaseEnded
-        /// The holds of the job have changed.
+        /// What blocks the job has changed.
         case held(JobHolds)
-        /// The expiry of the job has passed.
+        /// The job has expired, and its kind has no handler.
         case expired
-        /// The expiry of the job has passed, and the job's kind has a handler.
+        /// The job has expired, and its kind has a handler.
         case expiredWithHandler
-        /// The job or one of its dependencies was cancelled.
+        /// A caller cancelled or replaced the job, or cancelled or deleted a job that it depends on.
         case cancelled
-        /// The waiting result of the job was acknowledged without a claim.
+        /// A caller accepted the result that waits for a handler, without claiming the job.
         case acknowledged
-        /// The job, a dead letter, is retried.
+        /// A caller wants the job, a dead letter, to be sent again.
         case retried(JobHolds)
     }
 
     /// The current state.
     public private(set) var state: JobState
-    /// The holds; empty unless the job is blocked.
+    /// What blocks the job; empty unless the state is `blocked`.
     public private(set) var holds: JobHolds
     /// The lease; nil unless the job is claimed.
     public private(set) var lease: JobLease?
-    /// The number of claims so far.
+    /// The number of claims so far, which is also the token of the last claim.
     public private(set) var claimCount: Int64
     /// Whether a result waits for a handler.
     public private(set) var hasResult: Bool
     /// The number of consecutive lapsed claims.
     ///
-    /// A claim lapses when its owner ends, or when another owner finds that its lease has ended. A high number
-    /// indicates a job that crashes its process. Releasing a job (``JobVerdict/release``) keeps the number. Every other
-    /// verdict, a cancellation and a retry of a dead letter reset the number.
+    /// A claim lapses when its owner's process ends, or when another owner finds that its lease has ended. A high
+    /// number indicates a job that crashes its process. Releasing a job (``JobVerdict/release``) keeps the number.
+    /// Every other verdict, a cancellation and a retry of a dead letter reset the number.
     public private(set) var lapseCount: Int
 
     /// Makes the state of a new job.
@@ -65,9 +65,9 @@ public struct JobLife: Sendable, Hashable {
         self.hasResult = hasResult
     }
 
-    /// The number of lapses at which a job becomes a suspect.
+    /// The number of consecutive lapsed claims at which a job becomes a suspect: it may crash its process.
     ///
-    /// An owner claims one suspect at a time, so that a crash does not count against other suspects.
+    /// An owner claims one suspect at a time. A crash therefore does not count against other suspects.
     public static let suspectLapseCount = 2
 
     /// How long a job waits after a lapsed claim: zero after the first lapse, then 1, 2, 4 and so on up to 64 seconds.
@@ -75,7 +75,7 @@ public struct JobLife: Sendable, Hashable {
         lapseCount < Self.suspectLapseCount ? .zero : .seconds(1 << min(6, lapseCount - Self.suspectLapseCount))
     }
 
-    /// The sentence about lapsed claims: `its process ended or stopped 2 times during the job`.
+    /// A clause that tells how many claims have lapsed: `its process ended or stopped 2 times during the job`.
     package static func lapses(_ count: Int) -> String {
         let times = count == 1 ? "once" : "\(count) times"
         return "its process ended or stopped \(times) during the job"
@@ -153,9 +153,9 @@ public struct JobLife: Sendable, Hashable {
     }
 }
 
-/// The owner's report about a claimed job.
+/// What the owner of a claimed job decides about the job.
 public enum JobVerdict: Sendable, Hashable {
-    /// The job's outcome was acknowledged.
+    /// The job is done: its handler has accepted the outcome.
     case done
     /// The job has a result, which waits for a handler.
     case answered(JobResult)
@@ -163,6 +163,6 @@ public enum JobVerdict: Sendable, Hashable {
     case retry(after: Duration)
     /// The job failed permanently for this reason.
     case dead(String)
-    /// The job is released unchanged, without a new result.
+    /// The owner gives the job back unchanged, for example because its queue stops.
     case release
 }

@@ -12,23 +12,23 @@ public enum JobState: String, Sendable, Hashable, CaseIterable, Codable {
     case blocked
     /// An owner has claimed the job and renews the lease.
     ///
-    /// Next: waiting, answered, done, dead, cancelled.
+    /// Next: waiting, blocked, answered, done, dead, cancelled.
     case claimed
-    /// The result or the expiry of the job waits for a handler.
+    /// The result of the job, or the news that the job has expired, waits for a handler.
     ///
     /// Next: claimed, done, cancelled.
     case answered
-    /// The outcome of the job was acknowledged.
+    /// A handler, or a call of ``DurableQueue/acknowledge(_:)``, has accepted the outcome of the job.
     ///
-    /// Final.
+    /// The job does not leave this state.
     case done
     /// A dead letter: the job failed permanently or expired.
     ///
-    /// Next: waiting, blocked, by a retry; cancelled.
+    /// Next: waiting or blocked, if a caller retries the job; cancelled.
     case dead
-    /// The job was cancelled.
+    /// A caller cancelled or replaced the job, or cancelled or deleted a job that it depends on.
     ///
-    /// Final.
+    /// The job does not leave this state.
     case cancelled
 
     /// Whether the queue no longer works on a job in this state: done, dead or cancelled.
@@ -57,7 +57,7 @@ public struct JobHolds: Sendable, Hashable {
 
 /// An owner's lease on a job.
 public struct JobLease: Sendable, Hashable {
-    /// The owning store instance.
+    /// The name of the store instance that has claimed the job.
     public var owner: String
     /// The number of the claim, which increases with each claim of the job: a fencing token.
     public var token: Int64

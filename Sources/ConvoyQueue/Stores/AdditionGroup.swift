@@ -1,13 +1,13 @@
 // Commits additions of several callers together.
 import Convoy
 
-/// A group commit: callers that arrive during a commit share the next one.
+/// Commits additions of several callers together: calls that arrive during a commit share the next commit.
 ///
 /// A call that finds no commit in progress is committed at once. Each caller receives the outcome of its own jobs.
 final class AdditionGroup: Sendable {
     typealias Outcome = Result<[JobAddition], QueueError>
 
-    /// One caller of `add`.
+    /// A call of `add` that waits for its outcome.
     struct Call {
         let jobs: [Job]
         let byteCount: Int
@@ -20,9 +20,9 @@ final class AdditionGroup: Sendable {
         var isCommitting = false
     }
 
-    /// The maximum number of jobs and body bytes in a commit.
+    /// The maximum number of jobs, and of body bytes, in one commit.
     ///
-    /// A list that exceeds a maximum is committed alone.
+    /// A list that alone exceeds a maximum is committed without other lists.
     private static let (maxJobCount, maxByteCount) = (1_000, 8 << 20)
 
     let state = Locked(State())
@@ -33,7 +33,7 @@ final class AdditionGroup: Sendable {
         self.commit = commit
     }
 
-    /// Adds all jobs or none.
+    /// Adds all jobs or none, and returns after the commit.
     func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] {
         let byteCount = jobs.reduce(0) { sum, job in
             if case .data(let data)? = job.request.body { sum + data.count } else { sum }

@@ -14,7 +14,7 @@ public struct JobRecord: Sendable, Hashable {
     public var job: Job
     /// The job's position in the order of adding; a retried dead letter gets a new position at the end.
     public var position: Int64
-    /// State, holds and lease.
+    /// The state of the job, what blocks it, and its lease.
     public var life: JobLife
     /// When the job was added, as a calendar date.
     public var added: Date
@@ -22,11 +22,11 @@ public struct JobRecord: Sendable, Hashable {
     public var attempts: [JobAttempt]
     /// The number of attempts since the job was added, or last retried as a dead letter.
     public var attemptCount: Int
-    /// The remaining delay of a waiting job; nil when it is ready.
+    /// How long a waiting job must still wait for its date or next attempt; nil if it is ready or not waiting.
     public var delay: Duration?
     /// Why the job is a dead letter; nil for other states.
     public var failure: String?
-    /// The result that waits for a handler.
+    /// The result that waits for a handler; nil if none does.
     public var result: JobResult?
 
     /// Makes a record.
@@ -78,7 +78,7 @@ public struct JobBlocker: Sendable, Hashable {
 
 /// The number of jobs of each kind in each state.
 public struct QueueStatus: Sendable, Hashable {
-    /// The numbers by kind and state; zeros are left out.
+    /// The numbers of jobs by kind and state; zeros are left out.
     public var counts: [String: [JobState: Int]]
 
     /// Makes a status.

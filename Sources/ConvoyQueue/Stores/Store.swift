@@ -40,7 +40,7 @@ public protocol Store: Sendable {
 
     /// Settles claimed jobs, then claims others.
     ///
-    /// This is one transaction, so that a queue needs one commit for each turn.
+    /// Both steps are one transaction, so that a queue needs one commit instead of two.
     ///
     /// Before claiming, the store turns expired jobs into dead letters. An expired job of
     /// ``ClaimRequest/answeredKinds`` waits for its handler instead, with ``JobRecord/expired`` as the failure of its
@@ -59,7 +59,7 @@ public protocol Store: Sendable {
     /// Renews the leases of this instance: the heartbeat.
     ///
     /// - Parameters:
-    ///   - claims: the claims that the caller has.
+    ///   - claims: the claims that the caller still works on.
     ///   - lease: the duration of the leases from now on.
     /// - Returns: the lost claims. The job of a lost claim was cancelled or deleted, or the lease had ended before this
     ///   call.
@@ -82,7 +82,7 @@ public protocol Store: Sendable {
 
     /// Acknowledges results that wait for a handler.
     ///
-    /// - Returns: the number of jobs that are done as a result.
+    /// - Returns: the number of acknowledged jobs, which are then done.
     func acknowledge(_ selection: JobSelection) async throws(QueueError) -> Int
 
     /// Deletes finished jobs, including dead letters.

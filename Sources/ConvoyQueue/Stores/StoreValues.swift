@@ -4,7 +4,7 @@ import Foundation
 
 /// The outcome of adding a job.
 public struct JobAddition: Sendable, Hashable {
-    /// Whether the job was added.
+    /// What the store did with the job.
     public enum Outcome: String, Sendable, Hashable {
         /// The job was added.
         case added
@@ -16,7 +16,7 @@ public struct JobAddition: Sendable, Hashable {
 
     /// The id of the stored job: the new job, or the existing job that was retained.
     public var id: String
-    /// Whether the job was added.
+    /// What the store did with the job.
     public var outcome: Outcome
 
     /// Makes an addition.
@@ -26,7 +26,7 @@ public struct JobAddition: Sendable, Hashable {
     }
 }
 
-/// One claim of a job by this owner.
+/// A claim of a job: the job's id and the number of the claim.
 public struct Claim: Sendable, Hashable {
     /// The id of the job.
     public var id: String
@@ -57,7 +57,7 @@ public struct Settlement: Sendable, Hashable {
     }
 }
 
-/// Which jobs to claim.
+/// Which jobs an exchange claims.
 public struct ClaimRequest: Sendable, Hashable {
     /// Some kinds of jobs, or all.
     public enum Kinds: Sendable, Hashable {
@@ -77,7 +77,7 @@ public struct ClaimRequest: Sendable, Hashable {
             }
         }
 
-        /// All other kinds.
+        /// The kinds that this value does not contain.
         var others: Kinds {
             switch self {
             case .all: .only([])
@@ -87,16 +87,17 @@ public struct ClaimRequest: Sendable, Hashable {
         }
     }
 
-    /// The maximum number of jobs.
+    /// The maximum number of jobs to claim.
     public var limit: Int
-    /// The duration of the lease without renewal.
+    /// How long the claims are valid unless the owner renews its lease.
     public var lease: Duration
-    /// The kinds whose jobs are sent.
+    /// The kinds whose ready jobs are claimed, to be sent.
     public var kinds: Kinds
-    /// The kinds whose waiting results are handled.
+    /// The kinds whose waiting results are claimed, to be passed to a handler.
     public var answeredKinds: Kinds
-    /// The maximum number of claimed jobs to send for each host, ``JobRequest/host``; nil, the default, means no
-    /// limit.
+    /// The maximum number of jobs to send that are claimed for each host; nil, the default, means no limit.
+    ///
+    /// The host is ``JobRequest/host``.
     ///
     /// Without a limit, one unresponsive host could use up all claims. Relative URLs have no host and therefore no
     /// limit.
@@ -117,7 +118,7 @@ public struct ClaimRequest: Sendable, Hashable {
 }
 
 extension ClaimRequest {
-    /// How many jobs of a host may be claimed.
+    /// How many jobs of a host the exchange may claim.
     func room(of host: String) -> Int {
         host.isEmpty ? limit : min(limit, max(0, rooms[host] ?? maxPerHost ?? limit))
     }
@@ -163,14 +164,14 @@ public struct ClaimedJob: Sendable, Hashable {
 public struct Exchange: Sendable, Hashable {
     /// For each settlement, whether the store accepted it.
     ///
-    /// False if the job was lost, cancelled or deleted.
+    /// False if the claim had ended: the job was cancelled or deleted, or the lease was not renewed in time.
     public var isSettled: [Bool]
     /// The jobs that were claimed.
     public var jobs: [ClaimedJob]
     /// The time until more work may be ready without a notification: a job's date, an expiry, the end of another
     /// owner's lease.
     ///
-    /// Nil if no such moment is known, if the requested number was claimed, or if no claim was requested.
+    /// Nil if the store knows no such moment, if it claimed as many jobs as requested, or if no claim was requested.
     public var next: Duration?
 
     /// Makes an exchange.
@@ -183,17 +184,17 @@ public struct Exchange: Sendable, Hashable {
 
 /// A selection of jobs.
 ///
-/// All set conditions must match.
+/// A job is selected if it meets every condition that is not nil.
 public struct JobSelection: Sendable, Hashable {
-    /// The ids; nil for any.
+    /// The ids of the selected jobs; nil selects any id.
     public var ids: Set<String>?
-    /// The states; nil for any.
+    /// The states of the selected jobs; nil selects any state.
     public var states: Set<JobState>?
-    /// The kind; nil for any.
+    /// The kind of the selected jobs; nil selects any kind.
     public var kind: String?
-    /// A tag of the jobs; nil for any.
+    /// A tag that the selected jobs have; nil selects jobs with any tags, or none.
     public var tag: String?
-    /// The group; nil for any.
+    /// The group of the selected jobs; nil selects jobs of any group, or of none.
     public var group: String?
 
     /// Makes a selection; by default every job.

@@ -7,8 +7,8 @@ extension DurableQueue {
     /// Sends a claimed job, or passes its waiting result to its handler.
     func send(_ claimed: ClaimedJob) {
         let (isWorking, isFirst, earlier) = state.withLock { state in
-            // An earlier request for the same job may still run, if its lease has ended, for example while the machine
-            // slept.
+            // If the lease of this queue ended, for example while the machine slept, an earlier request for the job may
+            // still run. It is cancelled below.
             let earlier = state.inFlight[claimed.job.id]?.sending
             state.inFlight[claimed.job.id] = DurableQueueState.InFlight(
                 claim: claimed.claim, host: claimed.job.request.host)
@@ -26,7 +26,8 @@ extension DurableQueue {
         }
         if let result = claimed.result { return handle(result, of: claimed, attempt: nil) }
         let job = claimed.job
-        // The manager does not retry: the store saves the back-off, and a wait in memory would not survive a crash.
+        // The queue retries instead of the manager, because the store saves the wait before a retry. A wait in the
+        // manager would not survive a crash.
         var request = job.request.sendable(body: job.request.body)
             .header("Idempotency-Key", job.idempotencyKey).retries(.never).priority(job.priority).named("job \(job.id)")
         if claimed.attemptCount > 0 { request = request.countingAttempts(from: claimed.attemptCount) }
@@ -83,7 +84,8 @@ extension DurableQueue {
         if error.code == .cancelled || error.code == .managerShutDown {
             return end(claimed, .release, attempt: nil)
         }
-        // Another download is writing the file, and nothing was sent. The job waits, however often, until it expires.
+        // Another download is writing the same file, so nothing was sent. The job is retried without limit, until the
+        // file is free or the job expires.
         if error.code == .destinationInUse {
             return end(claimed, .retry(after: heartbeatInterval), attempt: attempt, isCounted: false)
         }

@@ -3,10 +3,10 @@ import Convoy
 import Foundation
 
 extension DurableQueue {
-    /// Stops at once.
+    /// Stops the queue at once.
     ///
     /// Cancels running requests and releases their jobs. The queue that claims these jobs next sends them again with
-    /// the same keys.
+    /// the same `Idempotency-Key`.
     ///
     /// The function does not wait for running handlers. The queue can be started again. A second call during the stop
     /// returns when the first one does.
@@ -47,8 +47,8 @@ extension DurableQueue {
         do throws(QueueError) {
             if !rest.isEmpty { report(rest, try await store.exchange(rest, claiming: nil)) }
         } catch { configuration.onError?(error) }
-        // The jobs are released even if outcomes could not be written. Jobs without a written outcome are sent again
-        // with the same keys.
+        // The jobs are released even if outcomes could not be written. A job without a written outcome is sent again
+        // with the same `Idempotency-Key`.
         do throws(QueueError) { try await store.release() } catch { configuration.onError?(error) }
         let waiters = state.withLock { state in
             state.phase = .idle
@@ -59,9 +59,9 @@ extension DurableQueue {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Stops when running jobs have ended, or after a time.
+    /// Stops the queue when running jobs have ended, or after a time.
     ///
-    /// Use this function before a deployment. After a stop at once, running jobs would be sent a second time.
+    /// Use this function before a deployment. With ``stop()``, running jobs would be sent a second time.
     ///
     /// The queue claims and starts nothing more, and releases jobs that have not started. Running requests and their
     /// handlers continue, and their leases are renewed. Requests that have not ended in time are cancelled, as with
@@ -91,7 +91,7 @@ extension DurableQueue {
         await stop()
     }
 
-    /// Stops, and closes the store.
+    /// Stops the queue, and closes its store.
     public func close() async {
         await stop()
         await store.close()

@@ -5,7 +5,7 @@ import Foundation
 extension DurableQueue {
     /// Starts to claim and send jobs, including those of an earlier run.
     ///
-    /// No effect if the queue is already running or is stopping.
+    /// The call has no effect if the queue is already running or is stopping.
     ///
     /// - Parameters:
     ///   - handlers: the handlers by kind. Results of kinds without a handler wait in the store, see
@@ -86,8 +86,8 @@ extension DurableQueue {
         do throws(QueueError) {
             if let claims = turn.renewing {
                 for lost in try await store.renew(claims, for: max(.seconds(1), configuration.lease)) { lose(lost) }
-                // A cancellation also causes a renewal. If the timer of the next heartbeat is still running, it is not
-                // set again, because a later heartbeat would also look for stuck hosts later.
+                // A cancellation also causes a renewal, between two heartbeats. The next heartbeat then stays as
+                // planned, because it also searches for hosts whose jobs do not end.
                 if state.withLock({ !$0.awaitsHeartbeat }) { setHeartbeat() }
             }
             let request = turn.room > 0 ? try await claimRequest(for: turn) : nil
@@ -107,7 +107,8 @@ extension DurableQueue {
         } catch {
             state.withLock { $0.putBack(turn) }
             configuration.onError?(error)
-            // The cause may be a full disk or another process's lock. No outcome is lost, and the exchange is repeated.
+            // The cause may be a full disk or another process's lock. No outcome is lost, and the exchange is repeated
+            // after five seconds.
             wake(after: .seconds(5))
             return false
         }
@@ -124,7 +125,7 @@ extension DurableQueue {
         let room = turn.room
         let (handled, handlesAll) = state.withLock { (Set($0.handlers.keys), $0.otherwise != nil) }
         if handlesAll { return bounded(ClaimRequest(limit: room, lease: configuration.lease, answeredKinds: .all)) }
-        // Running jobs may also end as waiting results.
+        // Running jobs are counted too, because each of them may end as a result that waits for a handler.
         let inFlight = state.withLock { $0.inFlight.count + $0.settlements.count } + turn.settlements.count
         let waiting = try await store.status()[.answered] + inFlight
         let isFull = waiting >= configuration.maxWaitingResultCount
@@ -140,9 +141,9 @@ extension DurableQueue {
 
     /// The maximum number of claimed jobs of one host.
     ///
-    /// The maximum is four times the number that the manager sends at once, so that sending continues during an
-    /// exchange. If an eighth of all claims is more, the maximum is that eighth. The maximum never exceeds three
-    /// quarters of all claims, but is at least 1.
+    /// The maximum is four times the number of jobs that the manager sends to a host at once. Sending therefore
+    /// continues during an exchange with the store. If an eighth of all claims is more, the maximum is that eighth. The
+    /// maximum never exceeds three quarters of all claims, but is at least 1.
     var maxPerHost: Int {
         let all = configuration.maxClaimedJobCount
         // Both limits may be `Int.max`, so the products are computed without overflow.
@@ -157,16 +158,18 @@ extension DurableQueue {
         return request
     }
 
-    /// Releases claimed jobs of stuck hosts whose requests the manager has not started.
+    /// Cancels requests that the manager has not started, if their host is stuck: its running jobs do not end.
     ///
-    /// Other queues may have room for these jobs, and the jobs no longer use up claims of this queue.
+    /// Their jobs are released. Other queues may have room for these jobs, which then no longer use up claims of this
+    /// queue.
     private func giveBackStuck() {
         let sendings = state.withLock { $0.findStuck(least: leastPerHost) }
         for sending in sendings where !sending.operation.isExecuting { sending.operation.cancel() }
     }
 
-    /// Runs when no more jobs can be claimed: schedules the next exchange, and resumes callers of `drain` if all is
-    /// done.
+    /// Schedules the next exchange, and resumes callers of `drain` if no job waits or runs.
+    ///
+    /// Called when no more jobs can be claimed.
     private func becomeIdle(next: Duration?) async {
         let waits = [next, store.pollInterval].compactMap { $0 }
         if let wait = waits.min() { wake(after: wait) }
@@ -197,7 +200,7 @@ extension DurableQueue {
         if isOver { for drainer in drainers { drainer.resume() } }
     }
 
-    /// Deletes jobs that finished longer ago than `keepsFinished`, at most once in a tenth of that time.
+    /// Deletes done and cancelled jobs that are older than `keepsFinished`, usually once in a tenth of that time.
     private func purge() async {
         let (now, age) = (manager.configuration.clock.now, configuration.keepsFinished)
         let isDue = state.withLock { state in
@@ -206,8 +209,8 @@ extension DurableQueue {
             return true
         }
         guard isDue, let count = try? await store.purge(olderThan: age), count > 0 else { return }
-        // More jobs may be old, so the next turn purges again. One call deletes at most 5,000. Otherwise outcomes and
-        // renewals of leases might wait for millions of deletions.
+        // More jobs may be old, so the next turn of the loop purges again. One call deletes at most 5,000 jobs, so that
+        // outcomes and renewals of leases do not wait for millions of deletions.
         state.withLock { $0.lastPurge = nil }
         lookForWork()
     }
@@ -225,12 +228,12 @@ extension DurableQueue {
         earlier?.cancel()
     }
 
-    /// A third of the lease.
+    /// The time between two renewals of the leases: a third of their duration, and at least a third of a second.
     var heartbeatInterval: Duration { max(.seconds(1), configuration.lease) / 3 }
 
     /// Sets the timer of the next heartbeat.
     ///
-    /// The heartbeat renews the leases if jobs are running then.
+    /// The heartbeat renews the leases if jobs are running then, and searches for stuck hosts.
     func setHeartbeat() {
         state.withLock { $0.awaitsHeartbeat = true }
         let clock = manager.configuration.clock

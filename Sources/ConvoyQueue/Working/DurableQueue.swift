@@ -46,7 +46,7 @@ public final class DurableQueue: Sendable {
     public let configuration: Configuration
 
     let state = Locked(DurableQueueState())
-    /// Wakes the loop.
+    /// Each element wakes the loop that exchanges jobs with the store.
     ///
     /// Elements that arrive during a turn of the loop are merged into one.
     let wakeUps: AsyncStream<Void>
@@ -100,8 +100,8 @@ public final class DurableQueue: Sendable {
         }
         let additions = try await store.add(jobs)
         if jobs.contains(where: { $0.uniqueness?.policy == .replace }) {
-            // This queue may be running the replaced job. The next turn therefore renews the leases, and learns that
-            // the claim of the replaced job is lost.
+            // This queue may be running the replaced job. The next turn of the loop therefore renews the leases, and
+            // learns that the claim of the replaced job is lost.
             state.withLock { state in
                 state.needsHeartbeat = true
                 state.resume()
@@ -119,7 +119,7 @@ public final class DurableQueue: Sendable {
     @discardableResult
     public func cancel(_ selection: JobSelection) async throws(QueueError) -> Int {
         let count = try await store.cancel(selection)
-        // The next turn renews the leases, and so learns which running jobs were cancelled.
+        // The next turn of the loop renews the leases, and so learns which running jobs were cancelled.
         state.withLock { $0.needsHeartbeat = true }
         lookForWork()
         return count

@@ -4,30 +4,29 @@ import Foundation
 
 /// The state of a running queue, protected by the queue's lock.
 struct DurableQueueState {
-    /// A claimed job that is not settled.
+    /// A claimed job whose outcome is not known yet.
     struct InFlight {
         var claim: Claim
-        /// The host of its request.
         var host = ""
-        /// The running request; nil before it is created, and while the handler runs.
+        /// The running request of the job; nil before it is created, and while the handler runs.
         var sending: Sending?
     }
 
-    /// A running request.
+    /// The operation of a running request.
     struct Sending {
         var operation: AnyRequestOperation
         /// Waits until the operation and its `onFinish` callbacks have finished.
         var finish: @Sendable () async -> Void
     }
 
-    /// The next step of the loop.
+    /// What the loop does next: write outcomes, renew leases, claim jobs.
     struct Turn {
         var settlements: [Settlement] = []
         /// The number of jobs that may be claimed.
         var room = 0
         /// The claims to renew; nil when no heartbeat is due.
         var renewing: [Claim]?
-        /// How often the state had been resumed when the turn began.
+        /// The value of `resumeCount` when the turn began, which shows whether `resume` was called during the turn.
         fileprivate var resumeCount = 0
     }
 
@@ -87,7 +86,7 @@ struct DurableQueueState {
     var drainers: [CheckedContinuation<Void, Never>] = []
     /// Callers of `stop` while the queue is already stopping.
     var stopWaiters: [CheckedContinuation<Void, Never>] = []
-    /// Callers that wait until no job is running.
+    /// Callers of `stop(finishingWithin:)` that wait until no job is running.
     var finishers: [CheckedContinuation<Void, Never>] = []
     var lastPurge: ContinuousClock.Instant?
     /// Whether the manager was shut down, so that nothing can be sent any more.
@@ -131,7 +130,7 @@ struct DurableQueueState {
         return rooms
     }
 
-    /// Finds the stuck hosts, and returns their requests.
+    /// Updates ``stuckHosts``, and returns the running requests to these hosts.
     ///
     /// Called once for each heartbeat.
     mutating func findStuck(least: Int) -> [Sending] {
@@ -147,7 +146,7 @@ struct DurableQueueState {
         return drainers
     }
 
-    /// Removes and returns the callers that wait for running jobs, if no job is running or their time is over.
+    /// Removes and returns ``finishers`` if no job is running or their time is over; otherwise returns none.
     mutating func takeFinishers(isOver: Bool = false) -> [CheckedContinuation<Void, Never>] {
         guard isOver || inFlight.isEmpty else { return [] }
         defer { finishers = [] }
@@ -165,7 +164,7 @@ struct DurableQueueState {
         if turn.renewing != nil { needsHeartbeat = true }
     }
 
-    /// Removes the outcomes of settlements, and returns those that the store has accepted.
+    /// Removes the outcomes of settlements from ``unreported``, and returns those that the store has accepted.
     mutating func takeReports(
         of settlements: [Settlement], _ isSettled: [Bool]
     ) -> [(job: Job, verdict: JobVerdict, attempt: JobAttempt?)] {
