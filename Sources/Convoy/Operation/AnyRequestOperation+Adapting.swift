@@ -15,9 +15,10 @@ extension AnyRequestOperation {
         return (policies.usesManagerInterceptors ? context.interceptors : []) + policies.interceptors
     }
 
-    /// Whether an adapted request may be sent: no interceptor declares it outdated.
+    /// Whether no interceptor declares the adapted request outdated.
     ///
-    /// After ten outdated requests of the operation, the result is always true.
+    /// If false, the interceptors adapt the request again. After ten outdated requests of the operation, the result is
+    /// always true, so that the operation sends one.
     func isCurrent(_ request: PreparedRequest, _ interceptors: [any RequestInterceptor]) -> Bool {
         if interceptors.allSatisfy({ $0.isCurrent(request) }) { return true }
         return state.withLock { state in
@@ -36,7 +37,7 @@ extension AnyRequestOperation {
                 try Task.checkCancellation()
             }
             if attempt.hasLeftOrigin {
-                // Interceptors cannot add credentials after the request has left its origin.
+                // The request goes to another origin. So secret fields that an interceptor added are removed.
                 request.headerFields.removeAll { field in field.isSecret && !base.headerFields.contains(field) }
             }
             try request.check()

@@ -2,7 +2,7 @@
 import Foundation
 
 extension AnyRequestOperation {
-    /// Starts the deadline of a request that has one.
+    /// Starts the timer of the deadline, if the request has a deadline.
     ///
     /// A manager calls this method when the operation is enqueued or started, and the first attempt calls it too. Only
     /// the first call has an effect. The deadline of a chain's link starts when its request has been built.

@@ -22,7 +22,7 @@ extension AnyRequestOperation {
             dependenciesChanged()
             BarrierCycles.edgeMade(from: self, to: dependency)
         case .failed(let error):
-            // The operation fails at once, because no edge delays its start.
+            // The dependency has already failed. No edge was made, so this operation fails now.
             let reason = DependencyGraph.FailureReason(dependency, error)
             dependencyFailed(reason.message, reason.root)
         case .cycle(let members):
@@ -42,7 +42,8 @@ extension AnyRequestOperation {
 
     /// Adds a dependency that is not a request.
     ///
-    /// A bridge, which is a `BlockOperation`, depends on that operation and notifies the graph when it has finished.
+    /// A `BlockOperation`, called the bridge, depends on the dependency. The bridge notifies the graph when the
+    /// dependency has finished.
     func addForeignDependency(_ dependency: Operation) {
         guard joinsGraph(), DependencyGraph.connect(self, toForeign: dependency) else { return }
         dependenciesChanged()
@@ -57,10 +58,10 @@ extension AnyRequestOperation {
     /// Whether the operation waits for dependencies and has no outcome yet.
     var isBlocked: Bool { !state.withLock { $0.isUnblocked } && DependencyGraph.isBlocked(self) }
 
-    /// Marks that the operation may have edges.
+    /// Marks that the operation may have edges; false if it has started or has an outcome.
     ///
-    /// False if the operation has started or has an outcome. The mark is set before the edge is made, so a manager that
-    /// enqueues the operation between these two steps cannot miss the edge.
+    /// The caller makes the edge after the mark. So a manager that enqueues the operation in between cannot miss the
+    /// edge.
     private func joinsGraph() -> Bool {
         state.withLock { state in
             guard state.machine.phase == .pending else { return false }
@@ -89,7 +90,7 @@ extension AnyRequestOperation {
     /// A short label for messages: the operation's name, or method and URL.
     var label: String {
         let (caption, error) = state.withLock { ($0.caption, $0.outcome?.error) }
-        // An operation that was not sent has released its plan at its end. Its error still names the request.
+        // A finished operation that sent nothing may have neither a request nor a plan. Its error names the request.
         return name?.oneLine ?? caption.summary?.resolved(against: context.defaults.baseURL).description
             ?? caption.link?.description ?? error?.request ?? "a request not built yet"
     }
@@ -98,7 +99,7 @@ extension AnyRequestOperation {
         let (requestPlan, prepared) = state.withLock { ($0.requestPlan, $0.prepared) }
         if let name { return LinkLabel(root: RequestSummary(text: name.oneLine), others: others) }
         if let link = requestPlan?.link, prepared == nil {
-            // The text is built once for all later links, because a failing chain names each of its links.
+            // The text of the root is built once and reused by later links, because a failing chain names each link.
             let root = link.distance == 1 ? RequestSummary(text: link.root.description) : link.root
             return LinkLabel(root: root, others: link.others + others, distance: link.distance + 1)
         }

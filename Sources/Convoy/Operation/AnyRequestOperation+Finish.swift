@@ -52,11 +52,12 @@ extension AnyRequestOperation {
                 ? outcome : outcome.listing(state.attemptRecords(outcome.error, now.instant, metrics))
             state.timings.finishedMoment = now
             swap(&transfer, &state.transfer)
-            // A target that has taken the complete body owns no partial file.
+            // The target of a delivered download owns no partial file, so nothing has to close the target.
             if isDelivered, let followUp = state.followUp { swap(&download, &followUp.download) }
             (isSeen, hasEdges, notifiesReadiness) = (state.isSeen, state.hasEdges, state.notifiesReadiness)
             #if canImport(FoundationNetworking)
-                // Nothing is left to close, and no observer follows the state.
+                // No attempt is left to close, and no observer of the state is left to notify. So the delivery begins
+                // here.
                 let isLast = isDelivered && effects.finishes && !state.isObserved
             #else
                 let isLast = false
@@ -74,7 +75,7 @@ extension AnyRequestOperation {
             return close(transfer?.attempt) { self.finish(wasExecuting: true) }
         }
         guard effects.abandons else {
-            // The phase is already `finished`.
+            // `beginDelivery(isEnd:)` has already set the phase to `finished`.
             if isSeen { notifying([.isFinished]) { ((), .foundation) } }
             return deliver(delivery, isEnd: true)
         }
@@ -86,7 +87,7 @@ extension AnyRequestOperation {
         } else {
             deliver(delivery, isEnd: false)
         }
-        // Finishing also fails the dependents.
+        // `finish` also fails the dependents. If a queue finishes the operation later, the dependents fail now.
         if isInNoQueue {
             finish(wasExecuting: false, isAbandoned: true)
         } else if hasEdges {
@@ -119,7 +120,7 @@ extension AnyRequestOperation {
             let notificationTargets = state.withLock { state -> OperationState.NotificationTargets in
                 if isAbandoned, !state.machine.handle(.start(mayBeBlocked: false)).finishes { return .none }
                 if wasExecuting, state.registry?.value.startNotification == .isRunning {
-                    // The thread that notifies observers of the start calls this method afterwards.
+                    // Another thread is notifying observers of the start. That thread calls this method afterwards.
                     state.registry?.value.startNotification = .endFollows
                     return .none
                 }
@@ -131,7 +132,6 @@ extension AnyRequestOperation {
         if let delivery = delivery.take() { deliver(delivery, isEnd: true) }
     }
 
-    /// Adds a handler for the outcome.
     func whenFinished(_ handler: FinishHandler) {
         let (outcome, handlers) = state.withLock { state -> (AnyOutcome?, [FinishHandler]) in
             state.handlers.append(handler)
@@ -167,8 +167,8 @@ extension AnyRequestOperation {
 
     /// Dispatches the handlers in order.
     ///
-    /// If the last handler has returned, it calls the settled hooks. At the end of the operation it also notifies the
-    /// scheduler, which releases the slot, and the graph.
+    /// If the last handler has returned, this method calls the settled hooks. If the operation has finished, it also
+    /// notifies the scheduler, which releases the slot, and the dependency graph.
     private func deliver(_ given: consuming OperationState.Dispatch, isEnd: Bool) {
         var delivery = given
         if delivery.notifiesEvents { notifyEvents() }
@@ -197,7 +197,8 @@ extension AnyRequestOperation {
         guard let ending = remainder.take() else { return }
         if !ending.settledHooks.isEmpty { ending.notifySettled() }
         if ending.wasBarred { BarrierCycles.left() }
-        // The captured values are released outside the lock, because a deinit may call back.
+        // `ending` may hold the last reference to an object. It is released outside the lock, because a deinit may call
+        // back.
         withExtendedLifetime(ending) {
             guard let scheduler = ending.scheduler, let queueEntry = ending.queueEntry else { return }
             if ending.isEnd {
@@ -210,7 +211,7 @@ extension AnyRequestOperation {
         if ending.hasEdges { DependencyGraph.release(self, error: ending.outcome?.error) }
     }
 
-    /// - Parameter counts: whether the operation waits for this handler before it settles.
+    /// - Parameter counts: whether ``whenSettled(_:)`` waits until this handler has returned.
     private func run(_ handler: FinishHandler, with outcome: AnyOutcome, counts: Bool = true) {
         run(at: handler.place) {
             handler.run(outcome)

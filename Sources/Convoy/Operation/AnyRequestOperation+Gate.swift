@@ -81,7 +81,7 @@ extension AnyRequestOperation {
             let waiting = FoundationFields.waitingOperations(of: self)
             guard !waiting.isEmpty else { return }
             let old = state.withLock { state -> [Operation] in
-                // The list only grows, so the longer one contains all entries.
+                // Foundation's list of waiting operations only grows, so the longer copy contains all entries.
                 let known = state.relatives?.waiting.count ?? 0
                 guard !state.machine.delivery.hasNotifiedEnd, waiting.count > known else { return [] }
                 let relatives = state.makeRelatives()

@@ -50,7 +50,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Sends the KVO pairs around a change, in the order given, with no lock held.
+    /// Performs a change of state, and sends the KVO notifications of each key, with no lock held.
     ///
     /// On Linux there is no KVO. Foundation needs `isReady` and `isFinished`, the library's own observers need every
     /// key.
@@ -89,9 +89,9 @@ extension OperationState {
 
     var notificationTargets: NotificationTargets { isObserved ? .observers : isSeen ? .foundation : .none }
 
-    /// Makes Foundation be notified of changes from now on.
+    /// Marks that code outside Convoy may refer to the operation, so that Foundation is notified of its changes.
     ///
-    /// True if the operation has already finished. The caller must then notify Foundation of the end.
+    /// True if the operation finished before the mark. The caller must then notify Foundation of the end.
     mutating func becomeSeen() -> Bool {
         guard !isSeen else { return false }
         isSeen = true

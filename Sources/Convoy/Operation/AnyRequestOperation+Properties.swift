@@ -68,7 +68,7 @@ extension AnyRequestOperation {
     ///
     /// An operation without an outcome never leaves the group, so enqueue, start or cancel each operation.
     ///
-    /// - Thread: any. The group is left on any thread; if the operation has settled before, on the calling thread.
+    /// - Thread: any. The group is left on any thread, or on the calling thread if all handlers have returned before.
     @discardableResult
     public final func enter(_ group: DispatchGroup) -> Self {
         group.enter()

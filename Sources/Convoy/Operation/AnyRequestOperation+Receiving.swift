@@ -37,7 +37,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Records that the body is complete.
+    /// Records that the body is complete; nil if the attempt is no longer the current one.
     func attempt(
         _ number: Int, hasWholeBodyOf head: ResponseHead, to request: PreparedRequest,
         _ metrics: CopyOnWrite<TransferMetrics>?,
@@ -85,7 +85,8 @@ extension AnyRequestOperation {
                     isDelivered: true)
             }
             shared.decode(sharing, by: { self.outcome(of: body, completion) }) { outcome in
-                // The current thread may be running the serial executor of another operation.
+                // The current thread may run another operation's serial executor. So this operation's own executor
+                // concludes.
                 self.onExecutor {
                     let outcome = sharing.adopt(outcome, completion.exchange)
                     self.conclude(outcome, attempt: completion.attempt, taskHasEnded: true)

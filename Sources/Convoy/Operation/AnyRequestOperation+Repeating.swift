@@ -181,7 +181,7 @@ extension AnyRequestOperation {
         return true
     }
 
-    /// Makes an attempt that could not begin wait until another request has released a descriptor.
+    /// Makes an attempt wait that found no descriptor; false if no other request is expected to release one.
     func putOff(_ attempt: Int) -> Bool {
         guard state.withLock({ $0.scheduler })?.mayGetDescriptor(self) == true,
             state.withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken
@@ -205,30 +205,31 @@ extension AnyRequestOperation {
         if let download { download.release(wait) } else { wait() }
     }
 
-    /// Waits until the given moment, then for a slot.
+    /// Makes the operation wait until the given moment, then for a slot.
     private func queueAgain(at due: ContinuousClock.Instant, _ reason: RetryAfterReason?) {
         let scheduler = state.withLock { state in
             state.followUp?.wait = nil
             return state.scheduler
         }
         scheduler?.yieldSlot(self, isIntercepted: false, isUnsent: false)
-        // A strong reference, because a waiting operation may have no other. Finishing cancels the timer.
+        // The timer retains the operation, because a waiting operation may have no other reference. Finishing cancels
+        // it.
         let timer = context.clock.wake(at: due) { self.queueAgain() }
         keep(.wait) { timer.cancel() }
-        // The timer may have fired already and set its own state.
+        // If the timer has fired already, `queueAgain()` has set `wait`, which must be kept.
         state.withLock { state in
             if case nil = state.followUp?.wait { state.followUp?.wait = .time(due, asked: reason) }
         }
     }
 
-    /// Waits for a slot.
+    /// Makes the operation wait for a slot for its next attempt.
     func queueAgain() {
         let scheduler = state.withLock { state in
             state.followUp?.wait = .slot
             return state.scheduler
         }
-        // This part runs on the serial executor, because the current queue may be the clock's, and many operations may
-        // start here.
+        // `requeue` may start many operations, and the current queue may be the clock's. So the serial executor calls
+        // it.
         onExecutor {
             guard let scheduler else { return self.resumeAttempt() }
             scheduler.requeue(self)

@@ -36,7 +36,7 @@ extension AnyRequestOperation {
 
     var suspension: Versioned<OperationStateMachine.Suspension> { state.withLock { $0.machine.suspension } }
 
-    /// Adds or removes a suspension reason.
+    /// Adds or removes a reason; the first reason suspends the operation, and it resumes without the last one.
     final func setSuspended(_ isSuspended: Bool, by suspensionReason: SuspensionReasons) {
         let now = context.clock.now
         let pausesInPlace = self.pausesInPlace && state.withLock { $0.followUp?.download }?.keepsPart != true
@@ -90,7 +90,7 @@ extension AnyRequestOperation {
 
     /// How long the rest of the body takes at the average speed of this attempt.
     ///
-    /// Nil before the head or the first byte, and when the length is unknown.
+    /// Nil before the head of the response or the first byte, and when the length of the body is unknown.
     ///
     /// - Thread: any.
     public final var estimatedTimeLeft: Duration? {
@@ -106,7 +106,7 @@ extension AnyRequestOperation {
         return .seconds(min((now - began).seconds * Double(left) / Double(received), 1e11))
     }
 
-    /// Applies the priority of the requests that share this transfer, unless a newer one is known.
+    /// Gives a shared transfer the highest priority of the operations that share it, unless a newer one is known.
     func follow(_ priority: Versioned<Operation.QueuePriority>) {
         let (isNew, scheduler) = state.withLock { state -> (Bool, (any OperationScheduler)?) in
             (state.priority.take(priority), state.scheduler)
@@ -141,7 +141,7 @@ struct SuspensionReasons: OptionSet, Sendable {
     let rawValue: UInt8
 
     static let owner = SuspensionReasons(rawValue: 1)
-    /// The group that has the operation as a member.
+    /// The group of the operation is suspended.
     static let group = SuspensionReasons(rawValue: 2)
 }
 

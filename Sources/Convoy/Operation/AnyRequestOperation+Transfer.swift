@@ -1,4 +1,4 @@
-// Starting an operation and sending its request: by a queue, by hand, or inline on the thread that found a slot.
+// Starts an operation and sends its request. A queue, the caller, or the thread that gave the slot starts it.
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -21,7 +21,8 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Starts the operation inline; false if that would be slow or run user code, or if it has been started.
+    /// Starts the operation on the current thread; false if that is slow or runs user code, or if it was started
+    /// before.
     func startInline(at moment: CompactInstant) -> Bool {
         #if !canImport(FoundationNetworking)
             // A KVO observer would run user code.
@@ -73,8 +74,8 @@ extension AnyRequestOperation {
         guard isWaiting else { return false }
         add(self)
         let (handover, wasUnready) = state.withLock { ($0.machine.handle(.handoverEnded), $0.wasUnready) }
-        // The operation starts here if that is fast, before the next handover. Otherwise another thread starts it,
-        // because the current thread may be a transport's.
+        // If `start()` was called during the handover, the operation starts here, provided that this is fast. Otherwise
+        // another thread starts it, because the current thread may be a transport's.
         let hasBegun =
             handover.starts && context.transport.isReentrant
             && startInline(at: CompactInstant(context.clock.now))
@@ -84,9 +85,10 @@ extension AnyRequestOperation {
         return true
     }
 
-    /// Builds the request if necessary, and checks it.
+    /// Builds the request if necessary, and checks it; nil if the operation has failed or is a group.
     ///
-    /// Building runs user code, so the caller then uses the serial executor.
+    /// Building the request runs user code. If the request must be built, the caller therefore uses the serial
+    /// executor.
     func prepare() -> OperationState.Wish? {
         let (given, wish) = state.withLock { ($0.requestPlan, $0.wish(in: context)) }
         guard var requestPlan = given, wish == nil else { return wish }
@@ -141,7 +143,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Claims an attempt, adds cookies and the download's state to its request, and sends it.
+    /// Sends the request of an attempt, with cookies and with the fields that resume a download.
     ///
     /// - Parameter moment: the current time, if the caller has read the clock.
     func send(_ number: Int, at moment: CompactInstant? = nil) {
@@ -173,7 +175,7 @@ extension AnyRequestOperation {
                     self.transmit(request, number, plan, at: now, into: download, continuing: point)
                 }
                 // A transport that makes tasks on its own queue may block there until an earlier attempt has finished
-                // writing. So the task is made on the queue for tasks.
+                // writing. So the queue `taskControl` makes the task.
                 if self.context.transport.isReentrant, self.pausesInPlace {
                     transmit()
                 } else {
@@ -190,7 +192,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Finishes with an existing file as the output.
+    /// Finishes a download without a request, because the existing file is the output.
     private func finishUnsent(_ number: Int, with file: URL, _ request: PreparedRequest) {
         let head = ResponseHead(statusCode: 304, url: request.url)
         guard let completion = attempt(number, hasWholeBodyOf: head, to: request, nil, isSent: false) else { return }

@@ -21,7 +21,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// Whether an interceptor may change the request or decide what follows an attempt.
     let mayIntercept: Bool
     let mayHaveDeadline: Bool
-    /// Whether the library made the operation for its own use, so that the manager may start it inline.
+    /// Whether the library made the operation for its own use, so that the manager may start it without a queue.
     let isInternal: Bool
     /// Whether the request needs nothing but a free slot; preparing it reads no file and runs no user code.
     let isPlain: Bool
@@ -45,7 +45,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         (self.context, self.isInternal) = (context, isInternal)
         let (isLink, isGroup) = (requestPlan.build != nil, requestPlan.isGroup)
         (self.isLink, self.isGroup) = (isLink, isGroup)
-        // The box is passed rather than its policies, because they are large and would be copied.
+        // `asksInterceptors` receives the box rather than its policies, which are large and would be copied.
         let box = requestPlan.request.policyBox
         let sends = !isLink && !isGroup
         let intercepts = (box != nil || !context.interceptors.isEmpty) && context.asksInterceptors(box)
@@ -93,7 +93,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// A new, unsent operation of the same request, as ``RequestOperation/copy()`` makes it.
     public func copy() -> AnyRequestOperation { self }
 
-    /// The same copy, for callers of `NSObject.copy()`.
+    /// A new, unsent operation of the same request, for callers of `NSObject.copy()`.
     @_disfavoredOverload
     public final override func copy() -> Any { copy() as AnyRequestOperation }
 
@@ -211,7 +211,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// Stores an outcome to finish with it later; false if the operation finishes at once.
     func postpones(_ outcome: AnyOutcome) -> Bool { false }
     func suspensionChanged() {}
-    /// Describes the operation's work while it is executing; nil if the phase is enough.
+    /// Describes the operation's work while it is executing; nil if the words for its phase suffice.
     var activity: String? { nil }
 
     /// Cancels the request.
@@ -274,7 +274,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         /// Whether the operation was cancelled before it had finished; an outcome stored earlier may differ.
         public final override var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-        // swift-corelibs-foundation never clears the block, so a block that captures its operation would form a cycle.
+        // swift-corelibs-foundation never clears `completionBlock`, so a block that captures its operation would leak.
         /// The block that runs after the operation has finished; cleared before it runs.
         public final override var completionBlock: (@Sendable () -> Void)? {
             get { super.completionBlock }

@@ -15,7 +15,7 @@ extension Attempt {
                 return nil
             }
             (receiving.hasEnded, receiving.taskHasEnded) = (true, taskHasEnded)
-            // No other code needs the body in memory. From here on the output owns the body.
+            // The operation takes the body from the sink. So closing the attempt must not discard it.
             if isPlain, !receiving.isPreview, let head = receiving.head, let sink = receiving.sink as? MemorySink {
                 receiving.sink = nil
                 return (sink, head, receiving.metrics)

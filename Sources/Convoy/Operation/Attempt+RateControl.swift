@@ -23,7 +23,8 @@ extension Attempt {
     /// Charges received bytes to the speed limits; false if the transfer must pause until the charge is paid.
     func acquire(_ count: Int) -> Bool {
         stallDetector?.add(count)
-        // If a manager's limit is set at run time, attempts that cannot be paused may be running.
+        // The caller may set a manager's limit while attempts run that cannot be paused. These attempts are not
+        // limited.
         guard operation.pausesInPlace, !isAnswered else { return true }
         let payer = ObjectIdentifier(self)
         let wake: @Sendable () -> Void = { [weak self] in self?.operation.adjustTask() }

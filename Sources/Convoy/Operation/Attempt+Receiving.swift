@@ -8,7 +8,7 @@ extension Attempt {
         // These responses have no body, whatever length they declare (RFC 9110, section 6.4.1).
         if rules.method == .head || head.statusCode == 204 || head.statusCode == 304 { head.expectedBytes = nil }
         if !keepsInMemory {
-            // A response that is received again restarts the body.
+            // The transport may report another head. The body then starts again in a new sink.
             let (begins, old) = receiving.withLock { receiving -> (Bool, (any BodySink)?) in
                 guard receiving.accepts else { return (false, nil) }
                 receiving.isBusy = true
@@ -66,7 +66,7 @@ extension Attempt {
         }
     }
 
-    /// Judges the head: its meaning for a download, and why it is not acceptable.
+    /// Returns what the head means for a download, and why the head is not acceptable; each may be nil.
     private func judge(_ head: ResponseHead) -> (DownloadAnswer?, RequestError?) {
         var plain = head
         // The library added the range. For the original request the result is the complete file, so it counts as a 200.
@@ -92,7 +92,7 @@ extension Attempt {
     private func rangeRefusal(_ head: ResponseHead) -> RequestError? {
         guard resumePoint == nil, head.statusCode == 206 else { return nil }
         guard let asked = request.headerFields["Range"] else {
-            // A download has its own error.
+            // For a download, `download.judge` reports an error of its own.
             guard download == nil else { return nil }
             return RequestError(.badResponse, "the server answered 206 with a part that was not requested")
         }
@@ -131,7 +131,9 @@ extension Attempt {
             canPause: operation.pausesInPlace)
     }
 
-    /// Whether receiving a head and a body changes only the attempt's own state.
+    /// Whether the body is kept in memory and no cookies are stored.
+    ///
+    /// If true, the head of a response changes only the attempt's own state, so that `close` may be called meanwhile.
     private var keepsInMemory: Bool {
         if case .memory = rules.destination { operation.context.cookies == nil } else { false }
     }
@@ -198,7 +200,7 @@ extension Attempt {
             return (receiving.isOver, receiving.afterwards)
         }
         guard isOver else { return true }
-        // The rest never runs on the transport's thread, because it notifies observers and calls back.
+        // `afterwards` notifies observers and calls back, so it never runs on the transport's thread.
         let rest: @Sendable () -> Void = { [operation] in if let afterwards { operation.onExecutor(afterwards) } }
         if let sink { sink.discard(rest) } else { rest() }
         return false

@@ -14,12 +14,12 @@ struct AttemptEnding: Sendable {
     let taskHasEnded: Bool
     /// Whether the attempt failed to resume a download, so that the complete file may be requested.
     let canStartOver: Bool
-    /// Whether the attempt could not connect because there is no network, and requests wait for a network.
+    /// Whether the attempt found no network, and the manager lets requests wait for a network.
     let lacksNetwork: Bool
 
     var request: PreparedRequest { attempt.request }
 
-    /// Whether the head may be used: the response is complete, or only part of its body is missing.
+    /// Whether the head is valid: the response is complete, or only part of its body is missing.
     var hasHead: Bool {
         isAnswer || head != nil && error?.code.facts.contains(.headCounts) == true
     }
@@ -37,7 +37,7 @@ final class Attempt: TransportClient {
         var refusal: RequestError?
         /// Whether only the beginning of the body is kept: the response is refused, or another attempt may follow.
         var isPreview = false
-        /// The number of bytes received, including the part that a download resumes, and their limit.
+        /// The number of body bytes received, including the part that a download resumes; `bodyLimit` is their maximum.
         var bodyCount: Int64 = 0
         var bodyLimit = Int64.max
         var answer: DownloadAnswer?
@@ -70,7 +70,7 @@ final class Attempt: TransportClient {
     let isAnswered: Bool
     let receiving = Locked(Receiving())
     let ownRateLimit: RateLimit?
-    /// Nil if any speed is acceptable.
+    /// Ends the attempt if it stays below the request's minimum speed; nil if any speed is acceptable.
     let stallDetector: StallDetector?
 
     init(
@@ -100,7 +100,7 @@ final class Attempt: TransportClient {
                 }
                 return (nil, true)
             }
-            // The sink stays stored, so that a second close runs after the first discard.
+            // The sink stays stored, so that the `afterwards` of a second `close` is called after the first discard.
             return (receiving.sink, false)
         }
         if isRateControlled { stopPacing() }
@@ -129,8 +129,8 @@ final class Attempt: TransportClient {
         // Another attempt may follow once a file descriptor is free.
         if error.lacksDescriptors {
             if end(error, taskHasEnded: false) { return }
-            // The transport has ended. If the sink is already finishing, the sink reports the error to `complete`, and
-            // this decision has no effect.
+            // The transport has reported the end. If the sink is already finishing, the sink reports the error to
+            // `complete`, and this decision has no effect.
             let received = receiving.withLock { $0.isOver ? nil : $0 }
             if let received { decide(received, error.with(response: received.head), isAnswer: false) }
             return

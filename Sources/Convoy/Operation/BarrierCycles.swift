@@ -4,10 +4,9 @@ import Synchronization
 
 /// Finds a request that is queued before a barrier but waits, directly or not, for a request after that barrier.
 ///
-/// In that case Foundation's own operations would wait forever. An operation in a queue depends on every barrier that
-/// was added before it. If the second of two operations depends on a barrier and the first does not, the barrier was
-/// added between them and waits for the first. On Apple platforms this finds nothing, because Foundation hides its
-/// barriers.
+/// Foundation would wait for such a request forever, so the request fails. An operation in a queue depends on every
+/// barrier that was added before it. So a barrier on which only the second of two operations depends was added between
+/// them, and waits for the first. On Apple platforms no cycle is found, because Foundation hides its barriers.
 enum BarrierCycles {
     /// The number of requests that were added after a barrier and have not finished.
     private static let barred = Atomic(0)
@@ -15,7 +14,7 @@ enum BarrierCycles {
     /// Called after an operation was added to a caller's queue; a second call has no effect.
     static func added(_ operation: AnyRequestOperation) {
         guard operation.isBehindBarrier else { return }
-        // The operation is counted before the mark is set, because it may finish now.
+        // The operation may finish now. If it has the mark, its end decrements the count. So the count comes first.
         barred.add(1, ordering: .relaxed)
         let isFirst = operation.state.withLock { state in
             guard !state.isBarred, !state.machine.delivery.hasNotifiedEnd else { return false }

@@ -2,16 +2,18 @@
 import Foundation
 
 enum CallbackPlace: Sendable {
-    /// At once on the finishing thread, perhaps a transport's. Only for handlers of the library that dispatch their
-    /// work elsewhere.
+    /// The handler runs at once on the thread that finishes the operation, perhaps a transport's.
+    ///
+    /// Only for handlers of the library that dispatch their work elsewhere.
     case here
     case executor
-    /// For handlers of the library: after all earlier handlers on the serial executor, or at once on the finishing
-    /// thread if none is left.
+    /// The handler runs after all earlier handlers on the serial executor, or at once if none is left.
+    ///
+    /// Only for handlers of the library.
     case inTurn
-    /// For the caller's handlers: as `inTurn`, but on the serial executor while another callback in place is running.
+    /// As `inTurn`, but for the caller's handlers, and on the serial executor inside another callback in place.
     case inPlace
-    /// Where the caller requested, with the operation's quality of service.
+    /// The handler runs where the caller requested, with the operation's quality of service.
     case elsewhere(@Sendable (_ work: @escaping @Sendable () -> Void, QualityOfService) -> Void)
 
     /// Whether a handler that was dispatched with this place runs on the thread that finishes the operation.
@@ -118,7 +120,9 @@ public struct MainDelivery: Sendable {
     /// The main actor.
     public static var main: MainDelivery { MainDelivery() }
 
-    /// The only place in the library that assumes main actor isolation.
+    /// Runs a handler on the main actor; the current thread must be the main thread.
+    ///
+    /// No other code of the library assumes main actor isolation.
     func run<Value: Sendable>(_ value: Value, _ handler: @escaping @MainActor (Value) -> Void) {
         // The main queue is the main actor's executor, on Linux too.
         MainActor.assumeIsolated { handler(value) }

@@ -40,7 +40,7 @@ extension DependencyGraph {
 
         var open: [AnyRequestOperation]
         private(set) var reached: [AnyRequestOperation]
-        /// The operation from which each was reached; nil for the first.
+        /// Maps each operation that was reached to the operation from which it was reached; nil for the first.
         private var seen: [ObjectIdentifier: AnyRequestOperation?] = [:]
 
         init(from first: AnyRequestOperation) {

@@ -34,7 +34,8 @@ final class DependencyNode {
     var changes: UInt32 = 0
     /// The unfinished dependencies that are not requests.
     ///
-    /// The bridge of such a dependency may notify late, twice, or after a removal. The set reveals outdated calls.
+    /// ``DependencyGraph/foreignFinished(_:for:)`` may be called late, twice, or after a removal. A call for a
+    /// dependency that is not in the set is ignored.
     var unfinishedForeign: Set<ObjectIdentifier> = []
 
     func contains(_ operation: Operation) -> Bool {
@@ -154,9 +155,9 @@ enum DependencyGraph {
         locked.withLock { _ in (operation.node?.unfinished ?? 0) > 0 }
     }
 
-    /// Whether an operation waits for another, with the number of the change.
+    /// Whether an operation waits for a dependency, with a version that grows with each change.
     ///
-    /// An operation without edges, such as a finished one, has version 1.
+    /// The version is 1 for an operation without edges, such as a finished one.
     static func isDependent(_ operation: AnyRequestOperation) -> Versioned<Bool> {
         locked.withLock { _ in
             guard let node = operation.node else { return Versioned(false, version: 1) }
@@ -164,7 +165,7 @@ enum DependencyGraph {
         }
     }
 
-    /// Fails the dependents that have the policy `fail`, before the abandoned operation has finished.
+    /// Fails the dependents with the policy `fail`, because the operation has failed before its start.
     static func fail(dependentsOf operation: AnyRequestOperation, error: RequestError?) {
         guard let error else { return }
         let failing = locked.withLock { _ -> [AnyRequestOperation] in

@@ -10,7 +10,7 @@ import Foundation
 /// Used only under the operation's lock. The class is not `Sendable`, so the compiler prevents its use outside the
 /// lock.
 final class ExecutionState {
-    // Unchecked: the operation's lock excludes other accesses.
+    // `@exclusivity(unchecked)` is safe, because the operation's lock excludes other accesses.
     @exclusivity(unchecked) var timings: Timings
     @exclusivity(unchecked) var progress: TransferProgress
     @exclusivity(unchecked) var transfer: Transfer?
@@ -23,7 +23,7 @@ struct Transfer {
     let task: any TransferTask
     /// The `URLSessionTask`, once the caller has asked for it.
     var sessionTask: URLSessionTask?
-    /// How often the task was resumed or paused.
+    /// How often the task was resumed or paused; the number orders the reports to the stall detector.
     var runningChanges: UInt32 = 0
 }
 

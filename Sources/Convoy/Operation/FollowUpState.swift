@@ -9,7 +9,7 @@ final class FollowUpState {
     var records: [AttemptRecord] = []
     /// The next request to send, before interceptors; nil for the original request.
     var request: PreparedRequest?
-    /// The next request to send, after interceptors.
+    /// The next request to send, as the interceptors have adapted it; nil before.
     var adapted: PreparedRequest?
     var outdatedCount = 0
     var sharedAnswer: SharedAnswer?
@@ -36,7 +36,7 @@ final class FollowUpState {
     /// The values that the caller has set; nil while the request's values apply.
     var userInfo: [String: any Sendable]?
 
-    /// The tags, stored when the plan is released.
+    /// The tags of the request, stored when the operation releases its plan.
     var finalTags: Set<String> = []
     /// The label of a link whose request was never built, stored when the plan is released.
     var finalLink: LinkLabel?
@@ -50,7 +50,7 @@ final class FollowUpState {
 
     func share(_ answer: SharedAnswer) { (sharedAnswer, isShared) = (answer, true) }
 
-    /// Decides, at most once, not to resume the existing partial file.
+    /// Makes the next attempt request the complete file; false if an earlier call has done so.
     func startOver() -> Bool {
         guard !hasStartedOver else { return false }
         (hasStartedOver, startsOver) = (true, true)
@@ -69,7 +69,7 @@ final class FollowUpState {
         case slot
     }
 
-    /// Removes and returns the closures that stop all callers of the operation; call them outside the lock.
+    /// Removes and returns the closures that stop timers and interceptors; call them outside the lock.
     func takeCallers() -> [@Sendable () -> Void] {
         defer { callers = [:] }
         return Array(callers.values)
@@ -89,7 +89,7 @@ final class FollowUpState {
 extension AnyRequestOperation {
     var lastRecord: AttemptRecord? { state.withLock { $0.followUp?.records.last } }
 
-    /// Stores a closure that stops a caller of the operation, such as a timer.
+    /// Stores a closure that stops a timer or an interceptor, or calls it now if there is an outcome.
     func keep(_ caller: FollowUpState.Caller, stop: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             if state.outcome == nil { state.makeFollowUp().callers[caller] = stop }

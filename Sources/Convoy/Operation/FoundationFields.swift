@@ -1,7 +1,7 @@
 // Fields of Foundation's operations on Linux that have no public accessor.
 import Foundation
 
-/// Reads stored properties of Foundation's `Operation` by reflection; empty where they have other names.
+/// Reads stored properties of Foundation's `Operation` by reflection; the results are empty where their names differ.
 enum FoundationFields {
     static func waitingOperations(of operation: Operation) -> [Operation] {
         read(operation) { value in
@@ -18,7 +18,8 @@ enum FoundationFields {
     /// The barriers before a request in its queue, including those that have run.
     static func barriers(before operation: AnyRequestOperation) -> [Operation] {
         let dependencies = read(operation) { $0("__dependencies") as? [Operation] } ?? []
-        // A gate is a plain `Operation`. Dependencies on other operations are in the library's own graph.
+        // The gate of `notifyByGate()` is a plain `Operation`. Dependencies on other operations are in the library's
+        // graph.
         return dependencies.filter { type(of: $0) != Operation.self }
     }
 

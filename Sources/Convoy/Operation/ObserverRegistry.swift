@@ -113,7 +113,7 @@ extension AnyRequestOperation {
                 state.registry?.value.pending = []
                 return (observers, nil)
             }
-            // Captured values are released outside the lock, because a deinit may call back.
+            // `dropped` is released outside the lock, because the deinit of an object that it retains may call back.
             withExtendedLifetime(dropped) {}
             guard let observers else { return }
             for event in observers.pending { tell(event, observers) }

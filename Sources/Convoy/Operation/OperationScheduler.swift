@@ -28,7 +28,11 @@ protocol OperationScheduler: AnyObject, Sendable {
     /// Called when the last callback of an operation has returned.
     func settled(_ reference: QueueEntryReference)
 
-    /// Releases the slot of an operation that waits for something else.
+    /// Releases the slot of an operation that waits and sends nothing, for example during a retry's delay.
+    ///
+    /// - Parameters:
+    ///   - isIntercepted: whether the operation waits for its interceptors.
+    ///   - isUnsent: whether the operation has sent nothing since it got the slot.
     func yieldSlot(_ operation: AnyRequestOperation, isIntercepted: Bool, isUnsent: Bool)
     func leaveInterceptors(_ operation: AnyRequestOperation)
     /// Queues an operation that has begun and waits for a slot for its next attempt.
@@ -71,7 +75,7 @@ struct QueueEntryReference: @unchecked Sendable {
 /// overtake each other. A receiver accepts only versions newer than its own. The receiver therefore ends with the
 /// owner's value, in any order of arrival.
 struct Versioned<Value: Sendable>: Sendable {
-    // The version is before the value, which is usually smaller, so that no gap is left between them.
+    // The version is declared before the value. Most values are smaller, so no gap is left between the two.
     /// The owner counts from 1; a receiver starts with 0.
     private(set) var version: UInt32
     private(set) var value: Value
@@ -81,7 +85,7 @@ struct Versioned<Value: Sendable>: Sendable {
     /// Changes the value and increments its version; called by the owner.
     mutating func change(to value: Value) { (self.value, version) = (value, version &+ 1) }
 
-    /// Stores a value with a newer version; called by a receiver.
+    /// Stores a value if its version is newer; called by a receiver.
     mutating func take(_ word: Versioned) -> Bool {
         guard word.version > version else { return false }
         self = word

@@ -11,7 +11,7 @@ extension OperationState {
         var ending: Ending?
     }
 
-    /// The work that remains after the operation has finished, and after its last handler.
+    /// The work that remains when the operation has finished, or when its last handler has returned.
     struct Ending: ~Copyable, Sendable {
         let isEnd: Bool
         let isSettled: Bool
@@ -42,8 +42,7 @@ extension OperationState {
         if let outcome, machine.handle(.delivery(.begin)).isTaken {
             let notifiesEvents = isWatched && note(.finished(outcome.error))
             let notifiers = observers?.progress.notifiers ?? []
-            // A success reports its last progress before the handlers. The operation waits for that call before it
-            // settles.
+            // A success reports its last progress before the handlers. The settled hooks are called after that report.
             if outcome.error == nil, !notifiers.isEmpty {
                 handlers = .several(notifiers.map { [progress] in $0.lastCall(progress) } + handlers.all)
             }
@@ -80,7 +79,7 @@ extension OperationState {
         return sent
     }
 
-    /// The remaining work after the operation has finished, or after its last handler has returned.
+    /// Returns the work that remains; nil unless the operation has finished or its last handler has returned.
     mutating func endDelivery(_ event: HandlerDelivery.Event?, isEnd: Bool = false) -> Ending? {
         if isEnd { _ = machine.handle(.delivery(.endNotified)) }
         let settles = event.map { machine.handle(.delivery($0)).settles } ?? false
@@ -122,7 +121,6 @@ enum FinishHandlers: Sendable {
     case one(FinishHandler)
     case several([FinishHandler])
 
-    /// All handlers.
     var all: [FinishHandler] {
         switch self {
         case .none: []

@@ -16,7 +16,7 @@ struct OperationState: ~Copyable {
     var (wasAskedReadiness, wasUnready) = (false, false)
     /// Whether the operation was cancelled before it had finished; used only with swift-corelibs-foundation.
     var isCancelled = false
-    /// Released when the operation finishes, unless the plan is a value.
+    /// The request and its decoding; released when the operation finishes, unless ``RequestPlan/isValue`` is true.
     var requestPlan: RequestPlan?
     var prepared: PreparedRequest? {
         didSet { execution?.progress.upload.totalBytes = prepared?.body?.byteCount }
@@ -49,7 +49,7 @@ struct OperationState: ~Copyable {
     /// Code that waits to run: decoding, building, decisions after attempts, and callbacks without another place.
     var executor = ExecutorWork()
     var looksForBarrier = false
-    /// Whether the gate is being added to Foundation's dependencies now.
+    /// Whether the gate of ``AnyRequestOperation/notifyByGate()`` is being added to Foundation's dependencies now.
     var isClosingGate = false
     /// The number of handlers for the outcome and the last progress on the serial executor.
     var executorHandlers: Int32 = 0
@@ -141,7 +141,7 @@ struct OperationState: ~Copyable {
         var host: String
         /// Whether the operation had been started when it made the wish.
         ///
-        /// An outdated wish is ignored.
+        /// If the operation has been started since, the scheduler ignores the wish.
         var hasBegun = false
         var asksInterceptors = false
         var isCoalesced = false
@@ -155,7 +155,7 @@ struct OperationState: ~Copyable {
         var queueEntry: QueueEntryReference?
     }
 
-    /// Nil until the request has been checked.
+    /// The needs of the next attempt; nil until the request has been checked.
     func wish(in context: ExecutionContext, hasBegun: Bool = false) -> Wish? {
         guard prepared != nil else { return nil }
         let box = requestPlan?.request.policyBox
@@ -177,7 +177,7 @@ struct OperationState: ~Copyable {
 
     var observers: ObserverRegistry? { registry?.value }
 
-    /// Whether a monitor or a reader of `events` observes the operation; progress alone needs no order among events.
+    /// Whether a monitor or a reader of `events` receives the events; handlers for progress alone do not count.
     var isWatched: Bool { isMonitored || registry?.value.events != nil }
 
     /// Makes the operation notify the graph when it finishes; false if it has finished without notifying the graph.
@@ -186,7 +186,7 @@ struct OperationState: ~Copyable {
         return hasEdges
     }
 
-    /// Whether the operation waits for no dependency; if false, only the graph knows.
+    /// Whether the operation certainly waits for no dependency; if false, the graph decides.
     ///
     /// During the handover to a queue, an outcome does not unblock the operation. Otherwise the queue would start the
     /// operation twice.

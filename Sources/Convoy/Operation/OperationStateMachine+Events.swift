@@ -2,18 +2,18 @@
 
 extension OperationStateMachine {
     enum Event: Hashable, Sendable {
-        // Handover to a queue, and start.
+        // The handover to an operation queue, and the start.
         case handoverBegan
         case handoverEnded
         /// `start()` was called. If the operation may be blocked, the caller checks the dependency graph first.
         case start(mayBeBlocked: Bool)
 
-        // The owner.
+        // Suspending and resuming, by the owner or by the group.
         case suspend(pausesInPlace: Bool)
         case resume
 
-        // The task.
-        /// An attempt may be launched. If `isClaim` is true, its task is made next.
+        // The task that moves the bytes of an attempt.
+        /// Asks whether an attempt may be launched. If `isClaim` is true, the caller makes its task next.
         case launch(attempt: Int, pausesInPlace: Bool, isClaim: Bool)
         case taskMade(attempt: Int, pausesInPlace: Bool)
         case taskNotMade
@@ -26,7 +26,7 @@ extension OperationStateMachine {
         /// The task was paused, has ended, or was not made, so the slot may be released.
         case cameToRest
 
-        // Attempts.
+        // Slots and attempts.
         /// A slot was given; nil when none is needed.
         case slotGiven(Slot?)
         /// The operation was resumed before it released its slot.
@@ -38,11 +38,11 @@ extension OperationStateMachine {
         case repeats(attempt: Int)
         case bodyComplete(attempt: Int, commits: Bool)
 
-        // The end.
+        // The outcome and its delivery.
         /// An outcome of the attempt with this number; nil for an outcome from elsewhere, such as a cancellation.
         case end(attempt: Int?)
         case endBeforeStart
-        /// `isExecuting` turns false, `isFinished` true.
+        /// The operation finishes: `isFinished` becomes true, and `isExecuting` is false.
         case finished
         case delivery(HandlerDelivery.Event)
     }
@@ -67,14 +67,14 @@ extension OperationStateMachine {
         /// Cancel the task of the running attempt, close its sink, then send ``Event/attemptClosed``.
         var endsAttempt = false
         var runsTask: Bool?
-        /// Check the state of the task, on the queue for tasks.
+        /// Check whether the task should run or pause, with ``AnyRequestOperation/adjustTask()``.
         var adjusts = false
         /// Release the slot, unless the operation is resumed first.
         var leavesSlot = false
         var starts = false
-        /// The outcome is stored: close the attempt, notify, deliver.
+        /// Close the attempt, notify the observers, and deliver the outcome, which is stored.
         var finishes = false
-        /// The outcome is stored before the start: deliver.
+        /// Deliver the outcome, which is stored before the start; the operation finishes later.
         var abandons = false
         /// All handlers have returned: call the settled hooks, and release the operation if its end was notified too.
         var settles = false
@@ -183,7 +183,7 @@ struct HandlerDelivery: Hashable, Sendable {
         switch event {
         case .begin:
             guard phase == .unsent else { return .dropped }
-            // The dispatch counts as one, so the operation cannot settle before all handlers are dispatched.
+            // The dispatch counts as one, so that the count cannot be zero before all handlers are dispatched.
             (phase, runningHandlers) = (.sending, runningHandlers + 1)
         case .handlersSent(let count):
             guard phase == .sending else { return .dropped }

@@ -25,13 +25,13 @@ struct OperationStateMachine: Hashable, Sendable {
         case decoding(attempt: Int, isCommitted: Bool)
         /// The outcome is stored, and notifications are being sent. Next: finished.
         case finishing(wasExecuting: Bool)
-        /// Terminal.
+        /// The operation has finished. No event changes this phase.
         case finished
     }
 
     /// The task of the running attempt.
     enum Transfer: Hashable, Sendable {
-        /// No task. Next: launching.
+        /// There is no task. Next: launching.
         case none
         /// A task is being made, or the previous task is being ended. Next: none, settingOff, paused.
         case launching
@@ -68,7 +68,9 @@ struct OperationStateMachine: Hashable, Sendable {
     /// The number of the last slot that the operation used or released; slots up to this number are ignored.
     private(set) var lastSlot: UInt32 = 0
     private(set) var isQueued = false
-    /// A slot that arrived before the event `queued`: the requested slot, or an earlier one that was released.
+    /// A slot that the scheduler gave before the event `queued` arrived; it may be out of date.
+    ///
+    /// `queued` then uses the slot, or drops it if its number is not above ``lastSlot``.
     private(set) var offeredSlot: Slot?
     /// Whether a suspension has made the operation idle: its slot may be released, and it needs another to move bytes.
     private(set) var awaitsSlot = false

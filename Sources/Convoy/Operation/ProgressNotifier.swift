@@ -43,7 +43,7 @@ final class ProgressNotifier: Sendable {
         state.withLock { $0.timer = timer }
     }
 
-    /// A handler that reports the last counts of a success, without waiting for the interval.
+    /// A handler for the outcome that reports the last counts of a success, without waiting for the interval.
     func lastCall(_ progress: TransferProgress) -> FinishHandler {
         FinishHandler(place: place) { _ in self.tell(progress) }
     }
@@ -118,15 +118,15 @@ extension AnyRequestOperation {
     ) {
         let notifier = ProgressNotifier(place, every: interval, clock: context.clock, handler)
         state.withLock { state in
-            // No progress follows the outcome, and the handler would never be released.
+            // No progress follows the outcome. A handler that was added after the outcome would never be released.
             guard !state.machine.delivery.hasBegun else { return }
             state.observing { $0.progress.notifiers.append(notifier) }
         }
     }
 
-    /// The progress for a handler; nil if the outcome may have been handled.
+    /// The progress so far; nil once the outcome is being delivered.
     ///
-    /// The last counts of a success are reported by `lastCall`.
+    /// From then on, only `lastCall` reports counts.
     fileprivate var progressBeforeOutcome: TransferProgress? {
         state.withLock { $0.machine.delivery.hasBegun ? nil : $0.progress }
     }

@@ -58,7 +58,8 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     private static func finishHandler(
         _ handler: @escaping @Sendable (Result) -> Void, at place: CallbackPlace
     ) -> FinishHandler {
-        // The closure names the type, because it would capture `Self` too.
+        // The closure names the type `RequestOperation<Output>`, because with `Self` it would also capture the
+        // metatype.
         FinishHandler(place: place) { handler(RequestOperation<Output>.typed($0)) }
     }
 
@@ -131,7 +132,9 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
             scheduler?.context === context ? scheduler : nil)
     }
 
-    /// The response of an outcome, without a `Result`, because generic code would have to look up its metadata.
+    /// Returns the response of an outcome, or throws its error.
+    ///
+    /// The method makes no `Result`, because generic code would have to look up its metadata.
     static func response(in outcome: AnyOutcome) throws(RequestError) -> Response<Output> {
         if let success = outcome as? Success<Output> { return success.response }
         throw outcome.failure

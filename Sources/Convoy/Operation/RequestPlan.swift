@@ -18,7 +18,7 @@ class RequestPlan: @unchecked Sendable {
         indirect case link(LinkLabel, build: @Sendable () throws -> RequestPlan)
     }
 
-    /// The request.
+    /// The request; an empty GET for a group, and for a link until it is built.
     var request: RequestCore { _read { yield sharedRequest.value } }
     private let sharedRequest: CopyOnWrite<RequestCore>
     private let kind: Kind
@@ -35,13 +35,11 @@ class RequestPlan: @unchecked Sendable {
         (sharedRequest, self.kind, self.isValue) = (request, kind, isValue)
     }
 
-    /// The plan of a link whose request is built later.
     convenience init(link: LinkLabel, build: @escaping @Sendable () throws -> RequestPlan) {
         self.init(.link(link, build: build))
     }
 
     var isGroup: Bool { if case .group = kind { true } else { false } }
-    /// Whether the plan has a request.
     var hasRequest: Bool {
         switch kind {
         case .request, .shared: true
@@ -61,7 +59,6 @@ class RequestPlan: @unchecked Sendable {
     }
 }
 
-/// The plan of a request.
 final class TypedRequestPlan<Output: Sendable>: RequestPlan, @unchecked Sendable {
     // @unchecked: immutable, like its superclass.
     private let decode: BodyDecoder<Output>

@@ -17,7 +17,7 @@ public protocol ResponseCache: AnyObject, Sendable {
 /// The connection between a manager and its cache.
 ///
 /// ```swift
-/// let connection = cache.connection  // of an HTTPCache; a manager alone uses it
+/// let connection = cache.connection  // `cache` is an HTTPCache; only a manager uses the connection
 /// ```
 public struct CacheConnection: Sendable {
     package let engine: any CacheEngine
@@ -105,15 +105,16 @@ package protocol CacheExchange: AnyObject, Sendable {
     var answers: Bool { get }
     /// Whether the stored response still satisfies the request; false if it has become stale since the lookup.
     var stillAnswers: Bool { get }
-    /// Whether to refresh the response in the background; true for one exchange of a key at a time.
+    /// Whether to refresh the response in the background; true for one exchange of a cache key at a time.
     var wantsRefresh: Bool { get }
     /// The request of the refresh, without the conditions and the range that only the original request needs.
     var refreshRequest: PreparedRequest { get }
     func refreshEnded()
     /// Waits for the response to an equal request in progress, if the response may be shared.
     ///
-    /// - Parameter makeThen: makes a closure, which the cache calls once, on any thread, when the response is stored
-    ///   or cannot be shared. Without an equal request in progress, the cache does not call `makeThen`.
+    /// - Parameter makeThen: makes a closure, which the cache calls once, on any thread, when the response is stored or
+    ///   cannot be shared. Without an equal request in progress, the cache does not call `makeThen`.
+    /// - Returns: whether the request waits; if so, the cache calls the closure.
     func awaitEqual(_ makeThen: () -> @Sendable () -> Void) -> Bool
     func makeTransfer(
         for request: PreparedRequest, client: any TransportClient, over network: CacheNetwork

@@ -10,7 +10,7 @@ final class SharedDecoding: Sendable {
         fileprivate let output: ObjectIdentifier
     }
 
-    /// Retained, so that no other object gets its identifier.
+    /// Identifies the decoding; retained, so that no other object gets the same identifier.
     private let identity: any AnyObject & Sendable
     let key: Key
     /// Replaces the exchange in another operation's success by the given one.
@@ -29,7 +29,7 @@ final class SharedDecoding: Sendable {
 /// A response that one operation has fetched for several.
 final class SharedAnswer: Sendable {
     private struct Decoding {
-        /// Retained, so that no other object gets the identifiers in the key.
+        /// How the response is decoded; retained, so that no other object gets the identifiers in the key.
         let way: SharedDecoding
         var outcome: AnyOutcome?
         var waiting: [@Sendable (AnyOutcome) -> Void] = []

@@ -1,9 +1,9 @@
 // Observes the state of an operation, with the same call on every platform.
 import Foundation
 
-/// The reported values of a change: Foundation's options that apply to a Boolean.
+/// Which values of a change are reported: the options of Foundation's KVO that apply to a Boolean.
 public struct StateObservingOptions: OptionSet, Sendable {
-    /// The bits.
+    /// The options as bits.
     public let rawValue: Int
     /// Makes options from bits.
     public init(rawValue: Int) { self.rawValue = rawValue }
@@ -17,11 +17,12 @@ public struct StateObservingOptions: OptionSet, Sendable {
 
 /// A change of an operation's state.
 public struct StateChange: Sendable {
-    /// The value at the time of the call, with `.new`; otherwise nil.
+    /// The value when the handler is called, with `.new`; otherwise nil.
     public let newValue: Bool?
-    /// With `.old`, the previous reported value, or the initial one.
+    /// The previous value, with `.old`; otherwise nil.
     ///
-    /// It is nil in the first call of `.initial`.
+    /// This is the value of the previous call, or for the first call the value when the observation began. It is nil in
+    /// the call that `.initial` makes.
     public let oldValue: Bool?
 }
 
@@ -98,7 +99,7 @@ extension AnyRequestOperation {
             observeState(keyPath, options: options, changeHandler: changeHandler)
         }
 
-        /// Adds an observer of the library, because there is no KVO.
+        /// Adds an observer to the library's own list, because Linux has no KVO.
         private func addStateObserver(
             _ keyPath: KeyPath<Operation, Bool> & Sendable, isInitial: Bool,
             _ tell: @escaping @Sendable (AnyRequestOperation) -> Void
@@ -116,7 +117,7 @@ extension AnyRequestOperation {
                     defer { state.registry?.value.state.removeAll { $0.identity == identity } }
                     return state.observers?.state.filter { $0.identity == identity } ?? []
                 }
-                // Captured values are released outside the lock.
+                // A removed handler may hold the last reference to an object, which is released outside the lock.
                 withExtendedLifetime(removed) {}
             }
         }

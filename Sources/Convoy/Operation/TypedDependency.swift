@@ -20,7 +20,7 @@ import Foundation
 ///
 /// Your own type with an operation conforms by returning the ``input`` of that operation.
 public protocol TypedDependency<Value>: Sendable {
-    /// The value that the function receives.
+    /// The value that the link's function receives.
     associatedtype Value: Sendable
     /// The operation, its failure policy, and its value.
     var input: DependencyInput<Value> { get }

@@ -18,7 +18,7 @@ final class CoalescingKey: Sendable {
     /// Whether the request goes to another origin, after a redirect or to a mirror, so that credentials are not sent.
     let hasLeftOrigin: Bool
 
-    /// Nil for a request that shares nothing.
+    /// Nil for a request that must not share a transfer.
     init?(_ core: RequestCore, _ request: PreparedRequest) {
         // A request's own interceptors may add credentials of another user.
         guard let policies = core.policyBox?.policies, policies.isCoalesced, policies.interceptors.isEmpty,
@@ -54,7 +54,7 @@ extension CoalescingKey: Hashable {
     }
 }
 
-/// The shared transfers.
+/// The transfers that several operations share.
 ///
 /// Each transfer is a separate operation, with subscribers that wait for its response.
 ///
@@ -74,7 +74,7 @@ struct Coalescer {
         var subscribers: [ObjectIdentifier: (queueEntry: QueueEntry, priorityIndex: Int)] = [:]
         /// The number of subscribers of each priority.
         var counts = [0, 0, 0, 0, 0]
-        /// The number of changes of the subscribers.
+        /// The number of changes of the subscribers, used as the version of their highest priority.
         var changes: UInt32 = 0
 
         /// Adds or removes a subscriber; an existing one is added again with its current priority.
@@ -186,7 +186,7 @@ extension Scheduler {
         if let priority = change.priority { change.operation.follow(priority) } else { change.operation.cancel() }
     }
 
-    /// Delivers the response to each subscriber on the subscriber's serial executor.
+    /// Delivers the response or the error to each subscriber, on the subscriber's serial executor.
     private func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) {
         guard let result = shared.result else { return }
         let progress = shared.progress

@@ -50,12 +50,14 @@ struct DescriptorLimit {
     }
 
     /// Removes and returns the first waiting operation that is not suspended, which the caller queues.
+    ///
+    /// Entries that no longer wait are dropped.
     mutating func takeFirst() -> QueueEntry? {
         waiting.removeAll { $0.status != .awaitingDescriptor }
         return waiting.firstIndex { !$0.suspension.value.isSuspended }.map { waiting.remove(at: $0) }
     }
 
-    /// The time after which to call `timePassed`; nil if a timer is set already, or no descriptor is missing.
+    /// Returns after how long to call `timePassed`; nil if a timer is set already, or no descriptor is missing.
     mutating func takeWait() -> Duration? {
         guard !isTimed, isReached else { return nil }
         isTimed = true
@@ -63,7 +65,9 @@ struct DescriptorLimit {
         return wait
     }
 
-    /// Raises the limit when that time has passed; the first waiting operation may try again.
+    /// Called after the time that `takeWait` returned; raises the limit by one, or removes it.
+    ///
+    /// - Returns: the first waiting operation, which may then try again.
     mutating func timePassed(slots: Int) -> QueueEntry? {
         isTimed = false
         if let limit { self.limit = limit + 1 < slots ? limit + 1 : nil }

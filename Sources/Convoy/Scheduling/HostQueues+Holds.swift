@@ -12,7 +12,7 @@ extension HostQueues {
         return true
     }
 
-    /// Ends the expired holds of a host or, if the name is nil, of all hosts together.
+    /// Ends the expired holds of one host or, if the name is nil, those that apply to every host.
     mutating func lift(_ name: String?, now: ContinuousClock.Instant) {
         guard let name else { return holds.lift(now) }
         guard let host = hosts[name] else { return }

@@ -15,7 +15,9 @@ struct HostQueues {
     let limits: HostLimits
     let prioritization: RequestPrioritization
     var hosts: [String: Host] = [:]
-    /// Two heaps, for operations that have begun and for new ones, because either kind may have to be skipped.
+    /// The best waiting entries of the hosts: one heap for operations that have begun, and one for new ones.
+    ///
+    /// There are two heaps, because either kind may have to be skipped.
     private(set) var candidates = (begun: Heap<Turn>(), new: Heap<Turn>())
     /// The number of candidates above which outdated ones are removed.
     private var sweepCount = 64
@@ -25,14 +27,14 @@ struct HostQueues {
     /// The number of operations with a slot that have not begun.
     var unstarted = 0
 
-    /// When a candidate for the next slot was last found.
+    /// When a candidate for a slot was last found; ``release(_:for:isUnsent:)`` uses it as the current time.
     private var lastLook: ContinuousClock.Instant?
     /// The rate limit for all hosts together.
     var pacer: RequestPacer?
     var holds = Holds()
     /// Whether there is no network, so that a remote host is put on hold when one of its requests is next.
     var isOffline = false
-    /// Holds that end at a moment, for which the scheduler sets timers.
+    /// New holds with a known end, for which the scheduler sets timers.
     var newHolds: [NewHold] = []
 
     /// A new hold of one host, or of all hosts if `host` is nil.
@@ -173,7 +175,7 @@ struct Turn: Comparable {
         order = prioritization == .lifo && queueEntry.rank != .returning ? .max - queueNumber : queueNumber
     }
 
-    /// False once the queue entry no longer waits, or waits with another turn.
+    /// Whether the queue entry still waits with this turn.
     var isLive: Bool {
         queueEntry.status == status && queueEntry.queueNumber == queueNumber
             && queueEntry.priorityIndex == priorityIndex

@@ -8,7 +8,7 @@
 ///
 /// As with slots, the permit of an operation that has not begun does not count against operations that have begun.
 struct InterceptorLimiter {
-    /// When so many permits are in use, an operation that has sent nothing waits for a permit.
+    /// How many permits may be in use before an operation that has sent nothing must wait for one.
     var limit = 256
 
     private(set) var count = 0

@@ -26,7 +26,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     }
 
     private let state = Locked(State())
-    // A copy of Foundation's value, because reading that value acquires a lock.
+    // A copy of `super.maxConcurrentOperationCount`, because Foundation acquires a lock to read that property.
     private let limit = Atomic(OperationQueue.defaultMaxConcurrentOperationCount)
     private let holdsBack = Atomic(false)
     private let hasBarriers = Atomic(false)
@@ -36,7 +36,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
 
     private var scheduler: Scheduler? { state.withLock { $0.scheduler } }
 
-    /// Starts an operation inline if that is possible; false if the operation has to be added to the queue.
+    /// Starts an operation on the current thread if possible; false if it has to be added to the queue.
     ///
     /// The current thread may be a transport's. So an operation does not start here if its start would run user code or
     /// wait for a disk, or if the operation has dependencies or dependents.

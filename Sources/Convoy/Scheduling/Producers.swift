@@ -7,7 +7,7 @@ protocol Producer: AnyObject, Sendable {
     func cancel()
     /// Cancels the producer if a predicate selects the operation that stands for it.
     func cancel(where isMeant: (AnyRequestOperation) -> Bool)
-    /// Called once after ``Scheduler/whenSlotsAreFree(_:)``, on any thread.
+    /// Called after ``Scheduler/whenSlotsAreFree(_:)``, when a slot is free that no operation wants; on any thread.
     func slotsAreFree()
     /// Called when the number of slots was changed, on any thread.
     func limitHasChanged()

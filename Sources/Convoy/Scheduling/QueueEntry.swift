@@ -33,13 +33,13 @@ final class QueueEntry {
         /// Has no slot. An operation queue starts the operation, or it has a stored or shared response. Next: yielded,
         /// ended.
         case inQueue
-        /// Finished, or finishing without having had a slot. Terminal.
+        /// Has finished, or has an outcome before it had a slot. This status is final.
         case ended
     }
 
     /// How the operation came to the manager.
     enum Role {
-        /// Enqueued, or started without the manager.
+        /// The caller enqueued the operation, or started it without enqueueing it.
         case caller
         /// Added to a group. A member is not added to a caller's queue.
         case member
@@ -52,7 +52,7 @@ final class QueueEntry {
         var isInternal: Bool { self == .shared || self == .barrier }
     }
 
-    /// The order within a priority.
+    /// The order of the entries that have the same priority; the first case precedes the others.
     enum Rank: Int {
         /// Has sent something, and is ready for another attempt.
         case returning
@@ -68,7 +68,7 @@ final class QueueEntry {
     ///
     /// Stale entries in queues may live longer. The scheduler's state calls no method of the operation.
     var operation: AnyRequestOperation?
-    /// The order of enqueueing.
+    /// The position in the order of enqueueing.
     var sequence: UInt64 = 0
     /// The number of the entry's last position in a queue; a position with another number is stale and skipped.
     var queueNumber: UInt64 = 0

@@ -77,7 +77,7 @@ extension Scheduler {
         guard let exchange, !exchange.answers else { return false }
         var timer: ClockTimer?
         let isShared = exchange.awaitEqual {
-            // The timer runs its action only once.
+            // A `ClockTimer` runs its action once, whichever end of the wait comes first.
             let end = ClockTimer(makeThen())
             timer = end
             return { end.fire() }
@@ -136,5 +136,5 @@ extension Scheduler {
     }
 }
 
-/// A background refresh is cancelled with the producers, because no list of operations has it.
+/// A background refresh is a producer, because ``Scheduler/cancelAll()`` cancels only listed operations and producers.
 extension AnyRequestOperation: Producer {}

@@ -21,7 +21,9 @@ extension Scheduler {
         handingOver { _ = $0.queues.hold(host, until: instant, reason) }
     }
 
-    /// Sets a timer that ends the expired holds of a host, or of all hosts together.
+    /// Sets a timer for the end of a hold.
+    ///
+    /// The timer ends the expired holds of that host, or those of every host.
     func liftLater(_ hold: HostQueues.NewHold) {
         _ = context.clock.wake(at: hold.until) { [weak self] in
             guard let self else { return }

@@ -5,7 +5,7 @@ extension Scheduler {
     func dependenciesChanged(of operation: AnyRequestOperation, _ reference: QueueEntryReference) {
         let isDependent = DependencyGraph.isDependent(operation)
         let event = { (state: inout SchedulerState) in state.dependenciesTold(state[reference], isDependent) }
-        // A newly blocked operation may have released a slot.
+        // A newly blocked operation may have released a slot, so another operation may start.
         perform(isDependent.value ? handingOver(event) : state.withLock(event), for: operation)
     }
 
@@ -57,7 +57,7 @@ extension Scheduler {
         perform(effects, for: operation)
     }
 
-    /// Changes a value of ``SchedulerState/isHoldingBack``, then starts the groups that may start.
+    /// Changes a property on which ``SchedulerState/isHoldingBack`` depends, then starts the groups that may start.
     func suspend(_ change: (inout SchedulerState) -> Void) {
         let groups = handingOver { state in
             change(&state)
@@ -66,7 +66,7 @@ extension Scheduler {
         for group in groups { startGroup(group) }
     }
 
-    /// Called when the manager's own queue gets or loses its own limit.
+    /// Called when the caller sets or removes the concurrency limit of the manager's own queue.
     func limitQueue(_ isLimited: Bool) {
         guard isLimited else { return state.withLock { $0.isQueueLimited = false } }
         for operation in handingOver({ $0.limitQueue() }) { enter(operation) }

@@ -71,7 +71,7 @@ final class Scheduler: OperationScheduler {
 
     func adopt(_ operation: AnyRequestOperation) { enqueue(operation, isStarted: true) }
 
-    /// Notifies the monitors of an operation that had finished before it was enqueued; nil if it has not finished.
+    /// Returns an error and notifies the monitors, if an enqueued operation had finished before; nil otherwise.
     private func refuseFinished(_ operation: AnyRequestOperation) -> RequestError? {
         guard operation.isFinished else { return nil }
         let hint = operation.isGroup ? "" : "; copy() makes another"
@@ -175,7 +175,7 @@ final class Scheduler: OperationScheduler {
             let (operation, isNew) = (dispatch.operation, !dispatch.hasBegun)
             count += 1
             if isNew, ownQueue?.start(operation, at: dispatch.moment) == true {
-                // The manager's own queue has started the operation inline.
+                // The manager's own queue has started the operation on this thread.
             } else if isNew, dispatch.startsBeside {
                 // The operation is in no queue: it is a shared transfer, or a member of a group in a caller's queue.
                 if !context.transport.isReentrant || !operation.startInline(at: dispatch.moment) {

@@ -209,7 +209,7 @@ extension SchedulerState {
         queueEntry.hasBegun = true
     }
 
-    /// Releases the slot of an operation that waits for something else.
+    /// Releases the slot of an operation that waits and sends nothing, for example during a retry's delay.
     ///
     /// - Parameter isUnsent: whether the operation has sent nothing since it got the slot.
     mutating func yielded(_ queueEntry: QueueEntry, isIntercepted: Bool, isUnsent: Bool = false) {

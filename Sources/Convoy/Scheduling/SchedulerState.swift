@@ -32,7 +32,7 @@ struct SchedulerState {
     var cancellations = 0
     /// Whether new operations do not start for now.
     var isHoldingBack: Bool { isSuspended || isQueueSuspended || cancellations > 0 }
-    /// Called when no operation is left.
+    /// The callbacks of ``Scheduler/drain()``, called when no operation is left.
     var drains: [Int: @Sendable () -> Void] = [:]
     var lastDrain = 0
 
@@ -86,9 +86,9 @@ struct SchedulerState {
 
     /// The next operation, and the work that the search for it has caused.
     struct Next: Sendable {
-        /// Nil if no operation may start, so that the thread stops.
+        /// The operation to start or resume; nil if none may run.
         var dispatch: Dispatch?
-        /// New holds, for which the thread sets timers.
+        /// New holds, for which the scheduler sets timers.
         var holds: [HostQueues.NewHold] = []
         /// The producers to notify, because no operation wants a free slot.
         var waiters: Set<ObjectIdentifier> = []
@@ -108,7 +108,7 @@ struct SchedulerState {
     mutating func arrived(_ queueEntry: QueueEntry, _ arrival: OperationState.Arrival) -> Effects {
         lastSequence += 1
         queueEntry.sequence = lastSequence
-        // The entry is over if the operation was cancelled, finished and settled before this call.
+        // The entry is over if the operation had finished, and its last callback had returned, before this call.
         if !queueEntry.isOver {
             let index = freeIndices.popLast() ?? queueEntries.count
             if index == queueEntries.count { queueEntries.append(nil) }
@@ -166,9 +166,9 @@ struct SchedulerState {
             guard let host = queueEntry.queue else { break }
             queues.unstarted -= 1
             host.unstarted -= 1
-            // A newer suspension is not stored here, because its report follows: on a resume, the report lets the
-            // operation keep its slot. `take` asks for the name again, because it may be lost. Another operation
-            // took it while this one was in the operation queue, or this one was blocked there.
+            // A newer suspension is not stored here, because its report follows. If the operation was resumed, the
+            // report lets it keep its slot. `take` asks for the name again. Another operation may have taken the name
+            // while this one was in the operation queue, or was blocked there.
             let newest = suspension.version > queueEntry.suspension.version ? suspension : queueEntry.suspension
             if host.holds.isEmpty || host.mayBegin(queueEntry), queues.running - queues.unstarted <= slotLimit,
                 host.running - host.unstarted <= host.currentLimit, !newest.value.isSuspended,
@@ -275,7 +275,7 @@ struct SchedulerState {
         return Effects()
     }
 
-    /// Releases the slot of an operation that has begun, or removes it from its queue: it waits for something else.
+    /// Makes an operation that has begun wait without a slot: releases its slot, or removes it from its queue.
     mutating func yieldSlot(_ queueEntry: QueueEntry, isUnsent: Bool = false) {
         queues.release(queueEntry, for: .yielded, isUnsent: isUnsent)
         // The operation was idle because it is suspended, but its attempt has ended.

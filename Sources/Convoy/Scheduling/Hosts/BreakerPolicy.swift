@@ -6,6 +6,7 @@
 /// 499 are errors of the request and do not count, nor do cancelled requests. With ``AdaptiveLimits``, an overload
 /// first lowers the limit of the host, and counts as a failure only at the minimum limit. After ``openTime`` one
 /// request probes the host. If that request fails too, the time doubles, up to ``maxOpenTime``.
+/// While requests are delayed, the breaker of the host is open.
 ///
 /// ```swift
 /// var policy = BreakerPolicy()

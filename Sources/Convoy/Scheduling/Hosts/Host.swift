@@ -82,7 +82,7 @@ final class Host {
         }
     }
 
-    // Unchecked: nothing that is called during a change reads or writes these properties.
+    // `@exclusivity(unchecked)` is safe, because no code that is called during a change accesses these properties.
     @exclusivity(unchecked) var running = 0
     /// The number of operations with a slot that have not begun.
     @exclusivity(unchecked) var unstarted = 0
@@ -110,7 +110,7 @@ final class Host {
         breaker = limits.breaker.map { HostBreaker($0) }
     }
 
-    /// How many operations may run.
+    /// How many operations may run at this host now.
     var currentLimit: Int { limit?.current ?? fixedLimit }
 
     /// Whether the host has a free slot and no hold.
@@ -183,9 +183,9 @@ final class Host {
     /// The queues of the ranks `returning` and `started`, of every priority.
     private static let begunQueues: UInt16 = 0b011_011_011_011_011
 
-    /// Removes stale entries when there are over 64 more than waiting ones.
+    /// Removes stale entries once they outnumber the waiting ones by more than 64.
     ///
-    /// `peek` does not reach stale entries behind a waiting one.
+    /// `peek` does not reach a stale entry that follows a waiting one.
     func sweepIfNeeded() {
         guard queues.reduce(0, { $0 + $1.count }) > 2 * waiting + 64 else { return }
         for index in queues.indices { queues[index].sweep() }

@@ -109,7 +109,7 @@ struct HostBreaker {
         enter(.open(until: now))
     }
 
-    /// Why requests wait; nil if none does.
+    /// Why requests wait; nil while the breaker is closed.
     func words(now: ContinuousClock.Instant) -> String? {
         switch phase {
         case .closed: return nil

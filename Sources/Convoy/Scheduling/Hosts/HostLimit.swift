@@ -22,7 +22,7 @@ struct HostLimit {
     private static let gentle = (step: 0.2, share: 0.03)
     /// The growth in a round trip, as a share of the distance between the limit and the last limit that was too high.
     private static let stride = 0.7
-    /// The growth of latency from which a queue at the host is assumed.
+    /// If latency grows to this multiple of the best, requests are assumed to queue at the host.
     private static let queueGrowth = 1.25
 
     private let limits: AdaptiveLimits
