@@ -5,7 +5,7 @@ import Foundation
 ///
 /// Even two hundred requests that receive a 401 cause only one refresh. Each of them is sent once more with the new
 /// token. A request that receives a 401 again causes another refresh if a server has accepted the new token since, and
-/// if the limit of refreshes allows it. The limit is five within 30 seconds by default. Otherwise the 401 is the
+/// if the limit of refreshes allows it. The limit is five within 30 seconds by default. If not, the 401 is the
 /// outcome. If the token of a request has been replaced in the meantime, the request is sent again without a refresh.
 /// If a refresh fails, all requests that wait for it fail with its error. The next 401 then starts another refresh, and
 /// so does the next request if there is no token or the token is about to expire.
@@ -189,7 +189,7 @@ public final class BearerAuthenticator: RequestInterceptor {
 
     /// The current token, or the token of a refresh that is running or starts here.
     ///
-    /// - Parameter refused: a token that must not be returned.
+    /// - Parameter refused: a token that a server has rejected, and that must not be returned; nil if there is none.
     private func currentToken(insteadOf refused: String?, because reason: RefreshReason) async throws -> String {
         let waiter: Int
         let begin = now()

@@ -45,17 +45,17 @@ struct DigestChallenge: Equatable, Sendable {
     let algorithm: DigestAlgorithm
     /// The algorithm as the server spelt it; nil when the challenge names none.
     let algorithmName: String?
-    /// Whether the quality of protection is `auth`.
+    /// Whether the challenge offers the quality of protection `auth`.
     ///
-    /// Without a quality of protection, the rules of RFC 2069 apply.
+    /// If false, the challenge names no quality of protection, and the rules of RFC 2069 apply.
     let hasQuality: Bool
     let hashesUserName: Bool
     /// Whether the server has announced UTF-8 (`charset`).
     let isUTF8: Bool
-    /// Whether the credentials were correct and only the nonce was too old.
+    /// Whether the server reports that only the nonce was too old, and that the credentials were correct (`stale`).
     let isStale: Bool
 
-    /// Nil for another scheme, a missing realm or nonce, or an unsupported feature.
+    /// Reads a challenge; nil for another scheme, a missing realm or nonce, or an unsupported feature.
     ///
     /// Unsupported are unknown algorithms, `auth-int` alone, a session key without quality of protection, and control
     /// characters in the parameters that an answer repeats.

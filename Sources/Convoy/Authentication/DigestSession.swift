@@ -7,12 +7,16 @@ import Foundation
 struct DigestSession: Sendable {
     let challenge: DigestChallenge
     private(set) var nonce: String
-    /// How many requests have used this nonce (section 3.4, `nc`).
+    /// How many requests have used this nonce (RFC 7616, section 3.4, `nc`).
     private(set) var count: UInt32 = 0
-    /// All requests use one client nonce, because a session key contains the client nonce of the first request
-    /// (section 3.4.2).
+    /// The client nonce of all requests with this session.
+    ///
+    /// It never changes, because a session key contains the client nonce of the first request (RFC 7616, section
+    /// 3.4.2).
     private let clientNonce: String
-    /// H(A1) of section 3.4.2.
+    /// H(A1) of RFC 7616, section 3.4.2: the hash of user name, realm and password.
+    ///
+    /// The hash of a session variant (`-sess`) includes both nonces.
     private let key: String
     private let userParameter: String
 
@@ -22,15 +26,14 @@ struct DigestSession: Sendable {
         nonce = challenge.nonce
         let algorithm = challenge.algorithm
         let secret = algorithm.hash("\(credential.user):\(challenge.realm):\(credential.password)")
-        // Section 3.4.2: A1 of the session variant contains both nonces.
         key = algorithm.isSession ? algorithm.hash("\(secret):\(challenge.nonce):\(clientNonce)") : secret
         userParameter =
             if challenge.hashesUserName {
-                // Section 3.4.4: the server accepts the hash of the user name.
+                // The server accepts the hash of the user name (RFC 7616, section 3.4.4).
                 "username=\"\(algorithm.hash("\(credential.user):\(challenge.realm)"))\", userhash=true"
             } else if challenge.isUTF8, !credential.user.utf8.allSatisfy({ $0 < 0x80 }) {
-                // Section 3.4: the user name in the notation of RFC 8187. A server that does not announce UTF-8
-                // receives the bytes unchanged.
+                // The user name is sent in the notation of RFC 8187 (RFC 7616, section 3.4). A server that does not
+                // announce UTF-8 receives the bytes unchanged.
                 "username*=UTF-8''\(credential.user.percentEncoded)"
             } else {
                 "username=\(credential.user.quoted)"
@@ -44,7 +47,7 @@ struct DigestSession: Sendable {
         return self
     }
 
-    /// Switches to the nonce that the server wants next (section 3.5).
+    /// Switches to the nonce that the server wants next (RFC 7616, section 3.5).
     mutating func proceed(to nextNonce: String) {
         nonce = nextNonce
         count = 0
@@ -55,11 +58,12 @@ struct DigestSession: Sendable {
     /// - Parameter target: path and query, as in the request line.
     func fieldValue(method: HTTPMethod, target: String) -> String {
         let algorithm = challenge.algorithm
-        // Section 3.4.3: A2.
+        // H(A2) of RFC 7616, section 3.4.3.
         let subject = algorithm.hash("\(method.rawValue):\(target)")
         let digits = String(count, radix: 16)
         let number = String(repeating: "0", count: 8 - digits.count) + digits
-        // Section 3.4.1; without a quality of protection the formula of RFC 2069, section 2.1.2.
+        // The formula is that of RFC 7616, section 3.4.1, or without a quality of protection that of RFC 2069, section
+        // 2.1.2.
         let response = algorithm.hash(
             challenge.hasQuality
                 ? "\(key):\(nonce):\(number):\(clientNonce):auth:\(subject)" : "\(key):\(nonce):\(subject)")
@@ -69,7 +73,7 @@ struct DigestSession: Sendable {
         ]
         if let name = challenge.algorithmName { parameters.append("algorithm=\(name)") }
         if let opaque = challenge.opaque { parameters.append("opaque=\(opaque.quoted)") }
-        // Neither the quality nor the count is quoted.
+        // The values of `qop` and `nc` must not be quoted (RFC 7616, section 3.4).
         if challenge.hasQuality { parameters.append("qop=auth, nc=\(number), cnonce=\(clientNonce.quoted)") }
         return "Digest " + parameters.joined(separator: ", ")
     }

@@ -55,7 +55,7 @@ public final class PasswordAuthenticator: RequestInterceptor {
         }
     }
 
-    /// - Parameter makeClientNonce: makes the client nonces of Digest.
+    /// - Parameter makeClientNonce: makes a client nonce for Digest; tests make a known one.
     init(
         user: String, password: String, schemes: Schemes, origins: [URL]? = nil,
         makeClientNonce: @escaping @Sendable () -> String
@@ -132,8 +132,8 @@ public final class PasswordAuthenticator: RequestInterceptor {
 
     private func notePassed(_ sent: ProtectionSpaces.Sent, _ head: ResponseHead, origin: String) {
         let hasWorked = head.statusCode < 400
-        // The field counts for every status, because a server that sends it has verified the credentials (RFC 7615,
-        // section 3).
+        // `Authentication-Info` is read whatever the status, because a server that sends it has verified the
+        // credentials (RFC 7615, section 3).
         let information = head.headerFields["Authentication-Info"].map { AuthenticationChallenge.parameters(in: $0) }
         let nextNonce = information?["nextnonce"]
         spaces.withLock { $0.passed(sent, origin: origin, hasWorked: hasWorked, nextNonce: nextNonce) }

@@ -23,10 +23,10 @@ struct ProtectionSpaces {
     }
 
     static let maxCount = 64
-    /// The maximum number of sessions in `fresh`, and in `answering`.
+    /// The maximum number of unused sessions of a space, and of its sessions whose requests have no result yet.
     ///
-    /// The number is twice ``InterceptorLimiter/limit``. If it were too low, requests that are challenged at the same
-    /// time would share a session.
+    /// The number is twice ``InterceptorLimiter/limit``. With a lower one, requests that are challenged at the same
+    /// time could have to share a session.
     static let maxFreshCount = 512
     static let maxDirectoryCount = 8
 
@@ -50,7 +50,7 @@ struct ProtectionSpaces {
         var directories: [String] = []
         /// Whether credentials were accepted in this space since they were last rejected.
         var hasWorked = false
-        /// The number of the latest challenge.
+        /// The number of the latest challenge of this space, counted over all spaces.
         var lastChallenge = 0
 
         /// Claims a session for the exclusive use of a request that is sent again; nil when no session is left.
@@ -101,8 +101,8 @@ struct ProtectionSpaces {
     /// Records a Basic challenge.
     ///
     /// - Parameters:
-    ///   - sent: the Digest credentials that were rejected; nil if the request carried none. Credentials of another
-    ///     realm were a guess.
+    ///   - sent: the Digest credentials that the request carried; nil if there were none. Only credentials of this
+    ///     realm count as rejected.
     ///   - refusals: how many 401 responses the request has received before, since its last redirect.
     /// - Returns: whether the request is to be sent again.
     mutating func challengedBasic(_ key: Key, path: String, sent: Sent?, refusals: Int) -> Bool {
@@ -154,8 +154,9 @@ struct ProtectionSpaces {
         guard sent.realm != key.realm || sent.nonce != challenge.nonce else { return false }
         let space = spaces[key]
         if challenge.isStale {
-            // Section 3.3: `stale` means that the credentials are correct. If the nonce of the request came from a
-            // stale challenge too, a second 401 is final.
+            // `stale` means that the server accepts the password but not the nonce (RFC 7616, section 3.3). The request
+            // is then sent again. After a second 401 it is sent again only if its last nonce did not come from a stale
+            // challenge.
             let used = space?.answering.first { $0.nonce == sent.nonce } ?? space?.current
             let isSecond = used?.nonce == sent.nonce && used?.challenge.isStale == true
             return refusals == 0 || (refusals == 1 && !isSecond)
@@ -171,7 +172,7 @@ struct ProtectionSpaces {
     /// Later requests use the session of these credentials.
     ///
     /// - Parameters:
-    ///   - hasWorked: whether the request succeeded.
+    ///   - hasWorked: whether the response had a status below 400.
     ///   - nextNonce: the nonce that the server wants next, if it named one.
     mutating func passed(_ sent: Sent, origin: String, hasWorked: Bool, nextNonce: String?) {
         let key = Key(origin: origin, realm: sent.realm)

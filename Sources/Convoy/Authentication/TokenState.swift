@@ -42,7 +42,7 @@ struct TokenState {
     static let rememberedCount = 256
 
     private var token: String?
-    /// The time from which requests wait for a new token.
+    /// The time from which requests wait for a new token; nil if the lifetime of the token is unknown.
     private var staleFrom: Instant?
     private(set) var isRefreshing = false
     private var waiters: [Int: Waiter] = [:]

@@ -72,7 +72,7 @@ public struct Cookie: Sendable, Hashable, Codable {
 }
 
 extension Cookie {
-    /// The cookie as part of a `Cookie` field (section 5.8.3, step 6).
+    /// The cookie as part of a `Cookie` field (RFC 6265bis, section 5.8.3, step 6).
     ///
     /// Without a name the pair is the value alone.
     var pair: String { name.isEmpty ? value : "\(name)=\(value)" }
@@ -80,7 +80,7 @@ extension Cookie {
     /// Whether the cookie has expired; a session cookie never does.
     func isExpired(at now: Date) -> Bool { expires.map { $0 <= now } ?? false }
 
-    /// Whether one of two cookies of the same domain replaces the other (section 5.7, step 23).
+    /// Whether one of two cookies of the same domain replaces the other (RFC 6265bis, section 5.7, step 23).
     ///
     /// The method compares octets, because `==` of strings treats a composed and a decomposed `é` as equal.
     func replaces(_ other: Cookie) -> Bool {
@@ -90,8 +90,8 @@ extension Cookie {
 
     /// Whether the name starts with `__Host-`, in any case.
     ///
-    /// For a cookie without a name the value is checked, because a server would read it as a name (section 5.7, steps
-    /// 21 and 22).
+    /// For a cookie without a name the value is checked, because a server would read it as a name (RFC 6265bis, section
+    /// 5.7, steps 21 and 22).
     var hasHostPrefix: Bool { hasPrefix("__Host-") }
 
     private func hasPrefix(_ prefix: String) -> Bool {
@@ -99,7 +99,7 @@ extension Cookie {
         return String(decoding: start, as: UTF8.self).equalsIgnoringCase(prefix)
     }
 
-    /// Whether the cookie meets the conditions of its name's prefix (section 5.7, steps 20 to 22).
+    /// Whether the cookie meets the conditions of its name's prefix (RFC 6265bis, section 5.7, steps 20 to 22).
     ///
     /// The caller checks that a `__Host-` cookie came with a Path attribute, which the cookie does not record.
     var keepsPromiseOfPrefix: Bool {
@@ -110,8 +110,8 @@ extension Cookie {
 
     /// Whether name and value can be written into a `Cookie` field without changing its other cookies.
     ///
-    /// Section 5.7, step 3, forbids control characters except the tab. `;` and `=` can only come from a program or a
-    /// file, because they end the value and the name in a `Set-Cookie` field.
+    /// RFC 6265bis (section 5.7, step 3) forbids control characters except the tab. `;` and `=` can only come from a
+    /// program or a file, because they end the value and the name in a `Set-Cookie` field.
     var isSendable: Bool {
         let forbidden = { (byte: UInt8) in (byte < 0x20 && byte != 0x09) || byte == 0x7F || byte == UInt8(ascii: ";") }
         return !(name.isEmpty && value.isEmpty) && !value.utf8.contains(where: forbidden)

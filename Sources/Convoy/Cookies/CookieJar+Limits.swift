@@ -29,12 +29,12 @@ extension CookieJar {
         /// Makes the limits of RFC 6265bis.
         public init() {}
 
-        /// Whether name and value are short enough.
+        /// Whether name and value together have at most ``maxCookieBytes``.
         func allowsPair(_ name: String, _ value: String) -> Bool {
             Int64(name.utf8.count + value.utf8.count) <= maxCookieBytes
         }
 
-        /// Whether the value of an attribute is short enough.
+        /// Whether the value of an attribute has at most ``maxAttributeBytes``.
         func allowsAttribute(_ value: Substring) -> Bool { Int64(value.utf8.count) <= maxAttributeBytes }
     }
 }

@@ -12,7 +12,7 @@ struct CookieOrigin {
     /// False for `http://localhost`, although RFC 6265bis would allow it.
     let isSecure: Bool
 
-    /// Nil unless the URL is http or https and has a host.
+    /// Reads a URL; nil unless it is http or https and has a host.
     ///
     /// - Complexity: O(*n*) for *n* bytes.
     init?(_ url: URL) {

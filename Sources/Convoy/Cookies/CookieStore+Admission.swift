@@ -9,11 +9,12 @@ extension CookieStore {
         let cookie = Cookie(
             name: new.name, value: new.value, domain: domain, isHostOnly: isHostOnly, path: path,
             expires: new.expires, isSecure: new.isSecure, isHTTPOnly: new.isHTTPOnly, sameSite: new.sameSite)
-        // Step 13: http cannot set a Secure cookie, because an attacker may write to the connection.
+        // http cannot set a Secure cookie, because an attacker may write to the connection (RFC 6265bis, 5.7, step 13).
         guard origin.isSecure || !cookie.isSecure else { return }
-        // Step 16: http cannot replace a Secure cookie either.
+        // http cannot replace a Secure cookie (RFC 6265bis, section 5.7, step 16).
         guard origin.isSecure || !hasSecureCookie(overlaidBy: cookie, now: now) else { return }
-        // Step 21: a `__Host-` cookie needs a Path attribute. The default path does not suffice.
+        // A `__Host-` cookie needs a Path attribute (RFC 6265bis, section 5.7, step 21). The default path does not
+        // suffice.
         guard !cookie.hasHostPrefix || new.path != nil else { return }
         guard isAllowed(cookie) else { return }
         insert(cookie, now: now)
@@ -23,7 +24,7 @@ extension CookieStore {
     ///
     /// Returns false when a rule forbids the cookie; the store then does not change.
     ///
-    /// Steps 13 and 16 do not apply, because the cookie comes from no host.
+    /// The rules for Secure cookies over http do not apply, because the cookie comes from no host.
     mutating func set(_ cookie: Cookie, now: Date) -> Bool {
         var cookie = cookie
         cookie.domain = CookieDomain.lowercased(cookie.domain, droppingDot: !cookie.isHostOnly)
@@ -41,13 +42,13 @@ extension CookieStore {
         return cookie.isSendable && cookie.keepsPromiseOfPrefix && limits.allowsPair(cookie.name, cookie.value)
             && cookie.path.utf8.first == UInt8(ascii: "/") && !cookie.domain.isEmpty
             && cookie.domain.utf8.allSatisfy { $0 < 0x80 }
-            // A default path and a host may have any length. This limit bounds the size of the cookie.
+            // A default path and a host may have any length. Limiting them bounds the size of the cookie.
             && attributes.allSatisfy { limits.allowsAttribute($0[...]) }
-            // Step 19: `SameSite=None` requires Secure.
+            // `SameSite=None` requires Secure (RFC 6265bis, section 5.7, step 19).
             && (cookie.isSecure || !(cookie.sameSite ?? "").equalsIgnoringCase("None"))
     }
 
-    /// The host or domain of a cookie; nil if the host may not set it (steps 7 to 10).
+    /// The host or domain of a cookie; nil if the host may not set it (RFC 6265bis, section 5.7, steps 7 to 10).
     private func domain(of new: SetCookie, from origin: CookieOrigin) -> (String, isHostOnly: Bool)? {
         if CookieDomain.mayBeShared(new.domain) {
             return CookieDomain.matches(origin.host, new.domain) ? (new.domain, false) : nil

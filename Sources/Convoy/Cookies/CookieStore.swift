@@ -9,9 +9,9 @@ import Foundation
 struct CookieStore {
     private struct Entry {
         let cookie: Cookie
-        /// The tick at which the cookie was first stored.
+        /// The value of `tick` when the cookie was first stored.
         ///
-        /// A cookie that replaces another inherits this value (step 23).
+        /// A cookie that replaces another inherits this value (RFC 6265bis, section 5.7, step 23).
         let creation: UInt64
         var lastUse: UInt64
 
@@ -20,7 +20,7 @@ struct CookieStore {
 
         /// Whether the cookie is sent with a request.
         ///
-        /// The caller has selected the cookies of the host and of its parent domains (section 5.8.3, step 3).
+        /// The caller has selected the cookies of the host and its parent domains (RFC 6265bis, section 5.8.3, step 3).
         func isMeant(for origin: CookieOrigin) -> Bool {
             (!cookie.isHostOnly || cookie.domain == origin.host) && (!cookie.isSecure || origin.isSecure)
                 && CookiePath.matches(origin.path, cookie.path)
@@ -30,11 +30,12 @@ struct CookieStore {
     let limits: CookieJar.Limits
     /// The entries by site (``PublicSuffixes/site(of:)``), then by domain.
     ///
-    /// A request searches only the few domains of its host. Only step 16 searches the other domains of the site.
+    /// A request searches only the few domains of its host. Only ``hasSecureCookie(overlaidBy:now:)`` searches the
+    /// other domains of the site.
     private var sites: [String: [String: [Entry]]] = [:]
     /// The number of entries, including expired ones.
     private(set) var count = 0
-    /// Counts stores and requests.
+    /// Counts stores and requests, to order them in time.
     ///
     /// The counter replaces creation-time and last-access-time of the RFC, because clock times may be equal or go
     /// backwards.
@@ -46,7 +47,7 @@ struct CookieStore {
 
     // MARK: Finding
 
-    /// The cookies to send to a URL, in the order in which they are sent (section 5.8.3).
+    /// The cookies to send to a URL, in the order in which they are sent (RFC 6265bis, section 5.8.3).
     ///
     /// - Complexity: O(*k* log *k*) for *k* cookies of the host and of the domains above it.
     mutating func cookies(for origin: CookieOrigin, now: Date) -> [Cookie] {
@@ -63,7 +64,7 @@ struct CookieStore {
                 }
             }
         }
-        // Step 4: cookies with longer paths first, then older cookies.
+        // Cookies with longer paths come first, then older cookies (RFC 6265bis, section 5.8.3, step 4).
         found.sort { ($1.cookie.path.utf8.count, $0.creation) < ($0.cookie.path.utf8.count, $1.creation) }
         return found.map(\.cookie)
     }
@@ -74,7 +75,7 @@ struct CookieStore {
             .sorted { $0.creation < $1.creation }.map(\.cookie)
     }
 
-    /// Whether the jar has a Secure cookie that the new cookie would overlay (step 16).
+    /// Whether the jar has a Secure cookie that the new one would overlay (RFC 6265bis, section 5.7, step 16).
     ///
     /// - Complexity: O(*k*) for *k* cookies of the site.
     func hasSecureCookie(overlaidBy new: Cookie, now: Date) -> Bool {
@@ -89,7 +90,8 @@ struct CookieStore {
 
     // MARK: Changing
 
-    /// Stores an accepted cookie in place of its predecessor (steps 23 and 24), and makes room.
+    /// Stores an accepted cookie in place of its predecessor (RFC 6265bis, section 5.7, steps 23 and 24), and makes
+    /// room.
     ///
     /// - Complexity: O(*k*) for *k* cookies of the domain, amortised: occasionally the complete jar is searched.
     mutating func insert(_ cookie: Cookie, now: Date) {
@@ -119,7 +121,6 @@ struct CookieStore {
         }
     }
 
-    /// Removes everything.
     mutating func removeAll() {
         sites = [:]
         count = 0

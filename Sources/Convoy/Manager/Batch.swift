@@ -145,9 +145,9 @@ public final class Batch<Output: Sendable>: Sendable {
         return run.add(operation, onOutcome).map { Addition(number: $0) }
     }
 
-    /// Sends a request of the source, then waits for room for another.
+    /// Sends a request of the source, then waits until the batch may pull another one.
     ///
-    /// False when the batch accepts no more.
+    /// Returns false when the batch accepts no more requests.
     func admit(_ request: Request<Output>) async -> Bool {
         let isWanted = run.take(RequestOperation(request, of: run.scheduler, isInternal: true))
         if let isWanted { return isWanted }

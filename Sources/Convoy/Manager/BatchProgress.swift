@@ -28,7 +28,7 @@ public struct BatchProgress: Sendable, Hashable {
     public internal(set) var fractionCompleted = 0.0
 }
 
-/// Adds up the members' progress: a value without a lock.
+/// Adds up the progress of a batch's members, without a lock of its own.
 struct BatchMeter {
     private struct Member {
         /// The member's contribution to the sums.
@@ -41,7 +41,7 @@ struct BatchMeter {
     private var members: [Member] = []
     private var runningFraction = 0.0
     private var (uploadRate, downloadRate) = (RateMeter(), RateMeter())
-    /// The bytes at the last measurement.
+    /// The bytes sent and received at the last measurement of the rates.
     private var measured: (upload: Int64, download: Int64) = (0, 0)
 
     mutating func start(_ index: Int) {
@@ -69,11 +69,11 @@ struct BatchMeter {
         measured = (progress.upload.completedBytes, progress.download.completedBytes)
     }
 
-    /// - Parameter index: nil for a member that never started.
+    /// - Parameter index: nil for an error of the source, which counts as a member that never started.
     mutating func finish(_ index: Int?, isSuccess: Bool) {
         if let index {
             runningFraction -= members[index].fraction
-            // No more bytes of this member follow.
+            // The member moves no more bytes, so its total becomes the number of bytes that it has moved.
             progress.upload.end(&members[index].upload)
             progress.download.end(&members[index].download)
             members[index] = Member()
@@ -83,7 +83,7 @@ struct BatchMeter {
         update()
     }
 
-    /// Counts members that will never be made.
+    /// Counts announced requests that a cancelled batch will not pull.
     mutating func skip(_ count: Int) {
         progress.finishedCount += count
         progress.failedCount += count
@@ -97,7 +97,7 @@ struct BatchMeter {
         update()
     }
 
-    /// Ends an empty batch, whose fraction no member completes.
+    /// Sets the fraction of an empty batch to 1, because no member ends in it.
     mutating func complete() {
         if progress.totalCount == 0 { progress.fractionCompleted = 1 }
     }
@@ -112,7 +112,7 @@ struct BatchMeter {
 }
 
 extension ByteProgress {
-    /// Counts the bytes that a member has moved.
+    /// Adds the bytes that a member has sent or received.
     ///
     /// - Parameter counted: the member's contribution to the sum. A body that starts again counts once it has passed
     ///   its former position.

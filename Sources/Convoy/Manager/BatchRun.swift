@@ -8,7 +8,7 @@ final class BatchRun: Producer {
     let progress = BroadcastSource<BatchProgress>(replaces: { _, _ in true }, repeats: ==)
     private let state: Locked<BatchState>
     private let failFast: Bool
-    /// The caller's handler for the outcomes of the source.
+    /// The caller's handler for the outcomes of the source's requests.
     private let onOutcome: (@Sendable (Int, AnyOutcome) -> Void)?
 
     init(
@@ -30,11 +30,12 @@ final class BatchRun: Producer {
         guard let (_, count, isPulled) = submit(operation, isFromSource: true) else { return false }
         guard count < SchedulerState.minReadAhead || scheduler.readsAhead(of: count) else { return nil }
         // A member that finishes at once may stop the batch. If the batch knows the task that runs this code
-        // (`isPulled`), a stop also cancels that task. So the task's flag is read instead of the state.
+        // (`isPulled`), a stop also cancels that task. So it suffices to ask whether the task is cancelled, without the
+        // lock.
         return isPulled ? !Task.isCancelled : state.withLock { !$0.isStopped }
     }
 
-    /// Waits for room; false when the batch accepts no more.
+    /// Waits until the batch may pull another request; false when it accepts no more.
     func waitForRoom() async -> Bool {
         await withCheckedContinuation { continuation in
             let isStopped = state.withLock { state in
@@ -45,17 +46,17 @@ final class BatchRun: Producer {
         }
     }
 
-    /// Continues to read the source if the batch has room now.
+    /// Continues to read the source if the number of unfinished members is below its limit.
     ///
-    /// Otherwise the method sets the numbers of unfinished members at which the source continues.
+    /// If it is not, the method sets the numbers of unfinished members at which reading continues.
     func limitHasChanged() {
         let (window, wideWindow) = scheduler.readAhead
         let (room, looksForSlots) = state.withLock { state -> (CheckedContinuation<Bool, Never>?, Bool) in
             guard state.room != nil else { return (nil, false) }
             if state.runningCount < window { return (state.takeRoom(), false) }
-            // The source continues at half of the number at which it pauses. If it continued after each member, the
-            // source and the queue would wake each other for every request. The larger number counts, because another
-            // thread may have seen a higher limit.
+            // Reading continues at half of the number at which it pauses. If it continued after each member, the source
+            // and the queue would wake each other for every request. The larger of the old and the new number applies,
+            // because another thread may have seen a higher limit.
             (state.roomAt, state.wideRoomAt) = (max(state.roomAt, window / 2), max(state.wideRoomAt, wideWindow / 2))
             return (nil, state.runningCount < wideWindow)
         }
@@ -91,8 +92,8 @@ final class BatchRun: Producer {
         var moved: (@Sendable (TransferProgress) -> Void)?
         if isWatched { moved = { self.moved(member, $0) } }
         operation.join(moved: moved, finished: handler, settled: { self.settled(member, $0) })
-        // The member can be cancelled only from here on, because its callbacks had to be added first. If a member
-        // finished before that, the batch would not wait for its callbacks.
+        // The member can be cancelled only from here on, after its callbacks were added. The batch would not wait for
+        // the callbacks of a member that finished earlier.
         let (isStopped, startsWatching, count, isPulled) = state.withLock { state in
             let isStopped = state.run(member, operation)
             return (
@@ -115,7 +116,7 @@ final class BatchRun: Producer {
         if isStopped { task.cancel() }
     }
 
-    /// Called when the source has ended.
+    /// Records that the source has ended, and finishes the batch if no member is left.
     ///
     /// An error of the source is its last result.
     func endSource(_ error: RequestError? = nil) {
@@ -129,7 +130,7 @@ final class BatchRun: Producer {
     }
 
     private func settled(_ member: BatchMember, _ outcome: AnyOutcome) {
-        // A successful outcome contains its progress.
+        // A successful outcome contains its progress, so the operation is needed only after a failure.
         let operation = outcome.error == nil ? nil : state.withLock { $0.running[member.index]?.operation }
         let transfer = outcome.transfer ?? operation?.progress
         let error = outcome.error
@@ -175,7 +176,6 @@ final class BatchRun: Producer {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Waits until the batch has finished.
     func finished() async {
         await withCheckedContinuation { continuation in
             let isFinished = state.withLock { state in

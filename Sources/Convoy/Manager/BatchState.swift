@@ -17,9 +17,10 @@ struct BatchMember: Hashable, Sendable {
 
 /// The state of a batch, whatever its output.
 struct BatchState {
-    /// If a source announces at most this number of requests, requests that were not pulled get results too.
+    /// The maximum number of announced requests that all get results, even those that a cancelled batch did not pull.
     ///
-    /// A lazy collection may announce more requests than memory can hold. Then only pulled requests get results.
+    /// A lazy collection may announce more requests than memory can hold. In that case only pulled requests get
+    /// results.
     private static let mostListed = 1 << 22
 
     /// A member, and its operation once the operation can be cancelled.
@@ -46,7 +47,7 @@ struct BatchState {
     var pulling: Task<Void, Never>?
     private(set) var isStopped = false
     private(set) var isFinished = false
-    /// The continuation of the task that waits for room.
+    /// The continuation of the task that reads the source, while it waits until it may pull another request.
     ///
     /// Its result is whether the batch accepts more requests.
     var room: CheckedContinuation<Bool, Never>?
@@ -56,7 +57,7 @@ struct BatchState {
     /// no operation wants.
     var (roomAt, wideRoomAt) = (0, 0)
     var waiters: [CheckedContinuation<Void, Never>] = []
-    /// Whether progress has readers.
+    /// Whether the batch's progress has readers.
     ///
     /// Without readers, members report no progress.
     var isWatched = false
@@ -74,7 +75,7 @@ struct BatchState {
         expect()
     }
 
-    /// Removes and returns the task that waits for room.
+    /// Removes and returns the continuation in `room`.
     mutating func takeRoom() -> CheckedContinuation<Bool, Never>? {
         defer { room = nil }
         return room
@@ -143,7 +144,7 @@ struct BatchState {
         pending = meter.progress
     }
 
-    /// The progress of the batch, for a single read.
+    /// The current progress; without readers of the broadcast, the rates are measured now.
     mutating func progress(at now: ContinuousClock.Instant) -> BatchProgress {
         if !isWatched, !isFinished { meter.measure(at: now) }
         return meter.progress
@@ -169,7 +170,7 @@ struct BatchState {
         }
     }
 
-    /// Accepts no more members.
+    /// Stops the batch, which then accepts no more members.
     ///
     /// Announced requests that were never pulled count as cancelled, unless the source announced more than
     /// ``mostListed``.

@@ -38,7 +38,7 @@ extension RequestManager {
     ///   - count: the number of requests. A number below one means none.
     ///   - failFast: whether the first failure cancels all other members.
     ///   - keepsResults: whether ``Batch/results`` are stored.
-    ///   - onResult: called once for each request that became a member of the batch, as for a collection.
+    ///   - onResult: called once for each request that became a member of the batch, with the request's index.
     ///   - makeRequest: makes the request with an index from 0. It is called in one of the library's tasks, in order,
     ///     at most once for each index. A stopped batch makes at most one more request, and does not send it.
     public func batch<Output>(

@@ -129,7 +129,7 @@ extension RequestManager {
         /// A request that gets its response from the cache needs no slot and does not count against any rate limit.
         public var cache: (any ResponseCache)?
 
-        /// The transport.
+        /// The transport that sends the requests.
         public var transport: TransportChoice
         /// Where callbacks run by default.
         ///
@@ -212,12 +212,10 @@ extension RequestManager {
 }
 
 extension RequestManager.Configuration {
-    /// The limits for each host.
     var limits: HostLimits {
         HostLimits(fixed: maxConcurrentPerHost, adaptive: hostLimits, breaker: breaker, rate: requestRatePerHost)
     }
 
-    /// The defaults for the manager's requests.
     fileprivate var defaults: RequestDefaults {
         RequestDefaults(
             baseURL: baseURL, headerFields: headerFields, encoder: encoder, decoder: decoder, idleTimeout: idleTimeout,
@@ -227,7 +225,6 @@ extension RequestManager.Configuration {
 }
 
 extension ExecutionContext {
-    /// The context of a manager's operations.
     convenience init(_ configuration: RequestManager.Configuration) {
         self.init(
             transport: configuration.transport, defaults: configuration.defaults, callbacks: configuration.callbacks,

@@ -24,8 +24,8 @@ extension RequestManager {
     /// retries, the policy decides which failures, status codes and methods allow a reconnection. To resume after an
     /// earlier run, set `Last-Event-ID` on the request.
     ///
-    /// Choose ``Request/idleTimeout(_:)`` accordingly: if a server is silent for longer, the connection counts as
-    /// lost.
+    /// If the server is silent for longer than ``Request/idleTimeout(_:)``, the connection counts as lost. Set that
+    /// timeout above the longest pause of the server.
     ///
     /// - Parameters:
     ///   - request: the request. `Accept` and `Cache-Control` are added if the request does not have them.
@@ -34,7 +34,7 @@ extension RequestManager {
     public func events(
         of request: Request<Data>, reconnecting policy: RetryPolicy = .standard, maxEventBytes: Int64 = 1 << 20
     ) -> ServerSentEvents {
-        // Any other status fails. A 204 ends the stream without a reconnection (HTML standard, section 9.2.3).
+        // Only 200 and 204 are accepted. A 204 ends the stream without a reconnection (HTML standard, section 9.2.3).
         var request = request.acceptableStatusCodes(.codes([200, 204])).acceptableContentTypes("text/event-stream")
         for (name, value) in [("Accept", "text/event-stream"), ("Cache-Control", "no-store")]
         where !request.headerFields.contains(name) {

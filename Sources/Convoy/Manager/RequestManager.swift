@@ -42,7 +42,7 @@ public final class RequestManager: Sendable {
     /// If this queue is suspended when the manager is released, its operations wait until the queue is resumed. But if
     /// a manager with its own queue is itself suspended then, its operations are cancelled.
     public let queue: OperationQueue
-    /// The configuration, as given.
+    /// The configuration with which the manager was made.
     public let configuration: Configuration
 
     let scheduler: Scheduler
@@ -56,7 +56,8 @@ public final class RequestManager: Sendable {
         let queue = ManagerQueue()
         queue.name = "convoy.manager"
         // Starting is brief, so one operation at a time is enough. A serial queue gets a thread when it needs one. A
-        // concurrent queue waits for one of as many threads as there are cores, and other code may block these threads.
+        // concurrent queue would wait for one of the threads that such queues share, one for each core. Other code may
+        // block all of these.
         let startQueue = DispatchQueue(label: "convoy.manager")
         queue.underlyingQueue = startQueue
         self.init(queue: queue, ownQueue: queue, startQueue: startQueue, configuration: configuration)
@@ -140,7 +141,7 @@ public final class RequestManager: Sendable {
     /// Batches continue with their next requests. An event stream that waits to reconnect is cancelled if the predicate
     /// selects its last operation.
     ///
-    /// - Parameter isMeant: called on this thread, with no lock held.
+    /// - Parameter isMeant: called on the thread that calls this method, with no lock held.
     public func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) {
         scheduler.cancelAll { isMeant($0.handedOut()) }
     }

@@ -5,7 +5,7 @@ extension SegmentedDownload {
     /// The request's own server (nil), then the mirrors.
     private var servers: [URL?] { [nil] + mirrors }
 
-    /// The request for a server, an index of ``servers``.
+    /// The request for the server at an index of `servers`.
     private func core(at server: Int) -> RequestCore {
         var core = request.core
         guard let url = servers[server] else { return core }
@@ -66,7 +66,7 @@ extension SegmentedDownload {
                 if server == nil, !conditions.isEmpty, let head = error.response, head.statusCode == 304 {
                     return (head, index)
                 }
-                // A server that answers 206 with other bytes does not support ranges either.
+                // A 206 with other bytes than the requested one shows that the server does not support ranges.
                 let isUnfit = error.code == .badResponse && error.response?.statusCode == 206
                 if isUnfit || error.code == .bodyTooLarge || error.response?.statusCode == 416 { return (nil, index) }
                 if error.code == .cancelled { throw error }
@@ -123,7 +123,7 @@ extension SegmentedDownload {
         return try await operation.response()
     }
 
-    /// Text that lists which server sent which bytes.
+    /// Returns a text that lists which server sent which bytes.
     func told(_ segments: [FileSegment]) -> String {
         let servers = state.withLock { $0.servers }
         return segments.map { segment in

@@ -54,7 +54,7 @@ public final class SegmentedDownload: Sendable {
         // All segments share one rate limit.
         var request = request.sharingRateLimit(on: manager.configuration.clock)
         if let deadline = request.core.policies.deadline ?? manager.configuration.deadline {
-            // All requests share one deadline. Otherwise each request would start its own.
+            // All requests share one deadline. If each had its own, it would begin at the start of the request.
             let end = manager.configuration.clock.now + min(deadline, .seconds(1_000_000_000))
             request.core.policies.inheritedDeadline = min(end, request.core.policies.inheritedDeadline ?? end)
         }

@@ -59,7 +59,7 @@ extension RedirectPolicy {
         }
     }
 
-    /// The request that a redirect leads to, if it may be sent.
+    /// Returns the request for a redirect; throws if it may not be sent.
     private func propose(
         _ target: RedirectTarget, after head: ResponseHead, of from: PreparedRequest
     ) throws(RequestError) -> PreparedRequest {
@@ -77,7 +77,7 @@ extension RedirectPolicy {
         return proposed
     }
 
-    /// The request that the hook allows after a redirect.
+    /// Returns the request that the hook allows after a redirect; throws if the hook refuses the redirect.
     private func ask(_ redirect: Redirect) throws(RequestError) -> PreparedRequest {
         switch onRedirect?(redirect) {
         case .follow, nil: return redirect.to

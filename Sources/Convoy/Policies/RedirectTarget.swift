@@ -22,7 +22,7 @@ struct RedirectTarget {
 
     /// Why a response is not a redirect to follow.
     struct Defect: Error {
-        /// A text for people; nil for a response that is not a redirect.
+        /// The reason as a text for an error message; nil for a response that is not a redirect.
         let reason: String?
     }
 
@@ -48,7 +48,7 @@ struct RedirectTarget {
             throw Defect(reason: "its Location cannot be followed: \(reason)")
         }
         guard case .success(origin) = request.url.origin else {
-            // A server must not set the user of another origin.
+            // A server must not choose the user name that another origin receives.
             resolved.dropUserInfo()
             guard let bare = resolved.url else {
                 throw Defect(reason: "its Location is not a URL without its user name")
@@ -58,7 +58,7 @@ struct RedirectTarget {
         }
     }
 
-    /// The one location of a response, with invalid characters encoded.
+    /// The value of the response's only `Location` field, with invalid characters encoded.
     private static func location(of head: ResponseHead) throws(Defect) -> String {
         guard head.headerFields.contains("Location") else { throw Defect(reason: "it has no Location") }
         guard let location = head.headerFields.soleValue(of: "Location"), !location.isJoinedLocation else {

@@ -11,7 +11,9 @@ struct RedirectTrail: CustomStringConvertible {
 
     private var hops: [Hop]
 
-    /// Retries are not counted, because they repeat the same URL on purpose.
+    /// Collects the earlier attempts that received a redirect, and adds the latest redirect.
+    ///
+    /// Retries are left out, because they repeat the same URL on purpose.
     init(earlier: [AttemptRecord], request: PreparedRequest, statusCode: Int) {
         hops = earlier.compactMap { record in
             guard case .redirect = record.next else { return nil }

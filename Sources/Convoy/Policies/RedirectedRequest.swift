@@ -23,7 +23,7 @@ extension PreparedRequest {
     /// Whether the method changes to GET and the body is dropped.
     private func becomesGet(by statusCode: Int) -> Bool {
         switch statusCode {
-        // Only POST changes, as in all user agents and as section 15.4.2 allows.
+        // Only POST changes to GET, as in all user agents and as RFC 9110, section 15.4.2, allows.
         case 301, 302: method == .post
         case 303: method != .get && method != .head
         default: false

@@ -24,9 +24,9 @@ import Foundation
 /// ## Concurrency
 /// `adapt` and `decide` run in a task of the attempt. If the operation is cancelled, the task is cancelled and its
 /// result is ignored. While the task runs, the operation occupies no slot, so an interceptor may send requests
-/// through the same manager. Use ``Request/withoutInterceptors()`` for such requests. Otherwise a token refresh, for
-/// example, would wait for its own token. In your own operation queue, the operation counts as executing while the
-/// task runs. A queue with a limit of 1 therefore cannot run the interceptor's request.
+/// through the same manager. Use ``Request/withoutInterceptors()`` for such requests. With interceptors, a token
+/// refresh would wait for its own token, for example. In your own operation queue, the operation counts as executing
+/// while the task runs. A queue with a limit of 1 therefore cannot run the interceptor's request.
 public protocol RequestInterceptor: Sendable {
     /// Changes a request before an attempt.
     ///
@@ -94,8 +94,8 @@ public struct AttemptEnd: Sendable {
     public let response: ResponseHead?
     /// Why the attempt failed; nil after an acceptable response.
     ///
-    /// After an unacceptable status, ``RequestError/body`` has the first 64 KiB of the body. If failures are decoded,
-    /// the error has the body up to the body limit.
+    /// After an unacceptable status, ``RequestError/body`` has the first 64 KiB of the body. If the request decodes the
+    /// bodies of failures, the error has the body up to the body limit.
     public let error: RequestError?
 }
 

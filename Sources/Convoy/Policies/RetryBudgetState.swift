@@ -3,7 +3,8 @@ import Foundation
 
 /// The balance of a ``RetryBudget``, in integers so that rounding loses nothing.
 struct RetryBudgetState: Sendable {
-    // The units of one retry. The smallest rate, a thousandth of a retry per second, is then one unit per millisecond.
+    // One retry counts as a million units. The smallest rate, a thousandth of a retry per second, then adds one unit
+    // per millisecond.
     private static let retry: Int64 = 1_000_000
     private static let longestPause = Duration.seconds(864_000)
 

@@ -118,7 +118,8 @@ public struct RetryPolicy: Sendable, Hashable {
             ceiling = min(ceiling + ceiling, longest)
             count += 1
         }
-        // Rounding must not exceed the longest wait, and NaN must not trap. In this order `max` turns NaN into zero.
+        // Rounding must not exceed the longest wait, and NaN must not trap: with 0 as its first argument, `max` returns
+        // 0 for NaN.
         return min(ceiling * min(max(0, unit), 1), longest)
     }
 

@@ -21,13 +21,14 @@ public struct Broadcast<Element: Sendable>: AsyncSequence, Sendable {
     }
 }
 
-/// The maximum rate of values for a reader.
+/// The least time between two values of a reader, and the clock that measures it.
 struct BroadcastPace: Sendable {
     let interval: Duration
     let clock: any RequestClock
 
     init(_ interval: Duration, _ clock: any RequestClock) {
-        // The interval is limited to 1,000,000,000 seconds, because an overflowing sum would trap.
+        // The interval is limited to 1,000,000,000 seconds. With a longer one, a moment plus the interval could
+        // overflow.
         self.interval = min(interval, .seconds(1_000_000_000))
         self.clock = clock
     }
@@ -44,14 +45,15 @@ final class BroadcastSource<Element: Sendable>: Sendable {
     private struct State {
         /// Weak, because an iterator may be released before the broadcast ends.
         var readers: [WeakReader] = []
-        /// The number of readers at which released ones are removed.
+        /// When `readers` has this many entries, `add` removes those of released readers.
         var sweepCount = 16
         var last: Element?
         var hasEnded = false
 
         /// Adds a reader, and removes released readers when there are many.
         ///
-        /// - Returns: references to release outside the lock, because any of them may be the last.
+        /// - Returns: strong references to the readers. The caller releases them outside the lock, because any of them
+        ///   may be the last.
         mutating func add(_ reader: BroadcastReader<Element>) -> [BroadcastReader<Element>] {
             defer { readers.append(WeakReader(reader: reader)) }
             guard readers.count >= sweepCount else { return [] }
@@ -67,7 +69,7 @@ final class BroadcastSource<Element: Sendable>: Sendable {
 
     /// - Parameters:
     ///   - replaces: whether a new value replaces an unread one.
-    ///   - repeats: whether a value equals the previous one and is skipped.
+    ///   - repeats: whether a value equals the previous one and is skipped; nil to skip no value.
     init(
         replaces: @escaping @Sendable (_ waiting: Element, _ new: Element) -> Bool,
         repeats: (@Sendable (_ last: Element, _ new: Element) -> Bool)? = nil
@@ -115,7 +117,7 @@ final class BroadcastSource<Element: Sendable>: Sendable {
     }
 }
 
-/// How a value relates to the previous one.
+/// Decides whether a new value replaces an unread one, and whether it repeats the last one.
 struct BroadcastRules<Element: Sendable>: Sendable {
     let replaces: @Sendable (_ waiting: Element, _ new: Element) -> Bool
     let repeats: (@Sendable (_ last: Element, _ new: Element) -> Bool)?

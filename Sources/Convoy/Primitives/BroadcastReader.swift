@@ -7,7 +7,7 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         var next = 0
         var continuation: CheckedContinuation<Element?, Never>?
         var hasEnded = false
-        /// The last value, stored only if repeated values are skipped.
+        /// The last value that was sent, stored only if repeated values are skipped.
         var last: Element?
         /// The time before which no value is delivered.
         var due: ContinuousClock.Instant?
@@ -91,7 +91,8 @@ final class BroadcastReader<Element: Sendable>: Sendable {
 
     /// Delivers the next value or the end to the waiting iterator.
     ///
-    /// Until the interval of the pace has passed, a value waits for a timer, unless the broadcast has ended.
+    /// If the reader has a pace, a value waits until the pace's interval has passed since the last delivery. After the
+    /// end of the broadcast, no value waits.
     private func give() {
         let now = pace?.clock.now
         let step = state.withLock { state -> Step in

@@ -8,7 +8,7 @@ public final class ClockTimer: Sendable {
     private let work: Locked<(@Sendable () -> Void)?>
     private let endsSomething = Locked(false)
 
-    /// Makes a timer, which a clock fires.
+    /// Makes a timer with the work that it runs when a clock fires it.
     public init(_ work: @escaping @Sendable () -> Void) { self.work = Locked(work) }
 
     /// Runs the work.

@@ -11,8 +11,8 @@ struct CompactInstant: Sendable, Hashable {
     private static let origin = ContinuousClock.now
 
     init(_ instant: ContinuousClock.Instant) {
-        // A moment more than 292 years away becomes the first or last moment that fits. The least number means nil in
-        // `OptionalMoment`.
+        // A moment more than 292 years away becomes the first or last moment that fits. `Int64.min` is not used,
+        // because it means nil in `OptionalMoment`.
         let nanoseconds = Int64(clamping: Self.origin.duration(to: instant).attoseconds / 1_000_000_000)
         self.nanoseconds = max(nanoseconds, .min + 1)
     }
@@ -27,7 +27,7 @@ struct CompactInstant: Sendable, Hashable {
 
 /// Stores an optional moment in eight bytes.
 ///
-/// An `Optional` takes nine, and the next property then begins at sixteen.
+/// An `Optional` of ``CompactInstant`` takes nine bytes, and the next property then begins at byte sixteen.
 @propertyWrapper
 struct OptionalMoment: Sendable, Hashable {
     private var nanoseconds = Int64.min

@@ -11,11 +11,13 @@ import Foundation
 protocol ConnectivityMonitor: AnyObject, Sendable {
     /// Starts reporting changes.
     ///
-    /// Until the first report, a network is assumed. Called once.
+    /// Until the first report, a network is assumed. The scheduler calls this method once.
     ///
-    /// - Parameter tell: called in the order of the changes, until the monitor is released.
+    /// - Parameter tell: receives each change, in order, until the monitor is released.
     func start(_ tell: @escaping @Sendable (_ isConnected: Bool) -> Void)
-    /// Checks now, and reports a change before it calls `then`.
+    /// Checks for a network now, and passes the result to `then`.
+    ///
+    /// If the network has changed, the function that was passed to ``start(_:)`` is called first.
     func look(_ then: @escaping @Sendable (_ isConnected: Bool) -> Void)
 }
 
@@ -32,7 +34,7 @@ final class SystemConnectivity: ConnectivityMonitor {
         var isConnected = true
         /// Whether the system reports changes.
         ///
-        /// If the system does not, a network is assumed, because the return of a network would not be reported.
+        /// If false, a network is assumed, because its return would not be reported.
         var isWatching = false
         /// The object that reports changes; cancelled when the monitor is released.
         #if canImport(Network)
@@ -48,7 +50,7 @@ final class SystemConnectivity: ConnectivityMonitor {
     private let opens: @Sendable () -> Int32?
 
     /// - Parameters:
-    ///   - looks: checks whether there is a network now.
+    ///   - looks: checks whether there is a network now; nil when unknown.
     ///   - opens: opens an rtnetlink socket; nil when that fails.
     init(
         looks: @escaping @Sendable () -> Bool? = { SystemConnectivity.isConnected },
@@ -96,7 +98,7 @@ final class SystemConnectivity: ConnectivityMonitor {
             var next = list
             while let entry = next?.pointee {
                 next = entry.ifa_next
-                // IFF_UP and IFF_RUNNING, without IFF_LOOPBACK.
+                // 0x41 is IFF_UP and IFF_RUNNING, and 0x08 is IFF_LOOPBACK.
                 guard entry.ifa_flags & 0x49 == 0x41, let address = entry.ifa_addr else { continue }
                 switch Int32(address.pointee.sa_family) {
                 case AF_INET:
@@ -111,9 +113,9 @@ final class SystemConnectivity: ConnectivityMonitor {
             return false
         }
 
-        /// Checks again when rtnetlink reports a change of links or addresses.
+        /// Starts to check for a network whenever rtnetlink reports a change of links or addresses.
         ///
-        /// The content of the message is not used.
+        /// Returns false if rtnetlink cannot be opened. The content of the reports is not used.
         private func watch() -> Bool {
             guard let socket = opens() else { return false }
             let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
@@ -137,7 +139,7 @@ final class SystemConnectivity: ConnectivityMonitor {
 
         static func openSocket() -> Int32? {
             let kind = Int32(SOCK_RAW.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-            // NETLINK_ROUTE is 0.
+            // The protocol 0 is NETLINK_ROUTE.
             let descriptor = socket(AF_NETLINK, kind, 0)
             guard descriptor >= 0 else { return nil }
             var address = sockaddr_storage()
@@ -153,7 +155,7 @@ final class SystemConnectivity: ConnectivityMonitor {
 
         /// Reads the waiting messages from the socket, at most 64.
         ///
-        /// False when the socket can no longer be used.
+        /// Returns false when the socket can no longer be used.
         private static func drain(_ socket: Int32) -> Bool {
             var buffer = [UInt8](repeating: 0, count: 8_192)
             for _ in 0..<64 {

@@ -1,8 +1,8 @@
 // A large value in an object, which is copied only when a shared value changes.
 
-/// A value in an object.
+/// A value in an object that copies share.
 ///
-/// A copy retains the object. A change copies the object first if other values share it.
+/// Copying retains the object. Changing one copy first copies the object, if another copy shares it.
 ///
 /// Use this type for values with many fields or with a field of another library's type, such as `URL`. Copying such a
 /// value calls a function for each field.

@@ -4,7 +4,7 @@ import Foundation
 extension Duration {
     /// The duration in seconds for Foundation, from 0 to 1,000,000 (eleven and a half days).
     ///
-    /// Longer timeouts cause errors in some loaders.
+    /// Some implementations of URLSession fail with longer timeouts.
     var seconds: TimeInterval {
         // The duration is compared first, because the conversion traps when the seconds overflow `Int64`.
         guard self < .seconds(1_000_000) else { return 1_000_000 }

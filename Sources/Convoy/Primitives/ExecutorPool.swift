@@ -1,7 +1,7 @@
 // An executor for code that may block. It keeps the order for each member, and adds threads while code blocks.
 import Foundation
 
-/// An object whose code runs in order on any worker.
+/// An object whose queued code an ``ExecutorPool`` runs in order, on any of its threads.
 protocol ExecutorMember: AnyObject, Sendable {
     /// Runs all queued code.
     func runExecutor()
@@ -9,13 +9,13 @@ protocol ExecutorMember: AnyObject, Sendable {
 
 /// Runs callbacks, decoders and builders of one manager's operations, or the disk operations of all downloads.
 ///
-/// The executor adds workers while the existing ones block. A member is queued once, with all the code it has to run. A
-/// worker dequeues the member, runs that code in order and dequeues the next member. One worker suffices for brief
-/// code, and one wake-up for many members is cheap. `ExecutorClock` ticks every two milliseconds while members wait. If
-/// no member was dequeued during the last two ticks, the workers are assumed to block, and their number doubles.
-/// Otherwise one worker is added, up to the number of cores. Blocking code therefore delays other members by about four
-/// milliseconds, until `WorkerLimit` allows no more workers. A shorter time would also find workers that wait for a
-/// core.
+/// The pool adds workers (threads) while the existing ones block. A member is queued once, with all the code it has to
+/// run. A worker dequeues the member, runs that code in order and dequeues the next member. One worker suffices for
+/// brief code, and one wake-up for many members is cheap. `ExecutorClock` ticks every two milliseconds while members
+/// wait. If no member was dequeued during the last two ticks, the workers are assumed to block, and their number
+/// doubles. If members wait but some were dequeued, one worker is added, up to the number of cores. Blocking code
+/// therefore delays other members by about four milliseconds, until `WorkerLimit` allows no more workers. With a
+/// shorter time, workers that only wait for a core would also count as blocked.
 final class ExecutorPool: Sendable {
     private struct State {
         /// The queued members.
@@ -95,17 +95,17 @@ final class ExecutorPool: Sendable {
     }
 
     private let state: Locked<State>
-    /// The number of still ticks after which the workers are assumed to block, if members wait.
+    /// The number of ticks without a dequeued member after which the workers are assumed to block, if members wait.
     private static let blockedTicks = 2
-    /// The number of ticks in a row without a waiting member after which the pool ticks no more.
+    /// The number of ticks in a row without a waiting member after which the pool's ticks stop.
     private static let idleTicks = 8
     private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
     /// Limits the extra workers of several pools.
     ///
-    /// Each pool also has one worker that does not count.
+    /// Each pool also has one worker that does not count towards the limit.
     ///
-    /// libdispatch has 255 threads, which are also used elsewhere. In swift-corelibs-foundation, a thread that starts
-    /// a `URLSessionTask` waits for an internal queue. If all threads waited, none could run that queue.
+    /// libdispatch has 255 threads, which all code of the process shares. In swift-corelibs-foundation, a thread that
+    /// starts a `URLSessionTask` waits for an internal queue. If all threads waited, none could run that queue.
     final class WorkerLimit: Sendable {
         /// The limit for the callbacks of all managers.
         static let callbacks = WorkerLimit(128)
@@ -152,10 +152,10 @@ final class ExecutorPool: Sendable {
         if ticks { ExecutorClock.shared.begin(self) }
     }
 
-    /// Runs code that is known to block, on a worker.
+    /// Runs code that is known to block; called on a worker.
     ///
-    /// The worker does not count while the code runs. If no other worker exists and members wait, another worker
-    /// starts at once, without a tick.
+    /// While the code runs, the worker is not counted. If no other worker exists and members wait, another worker
+    /// starts at once, without waiting for a tick.
     func blocking<Value>(_ work: () -> Value) -> Value {
         let queues = state.withLock { state in
             state.workers -= 1
@@ -203,14 +203,14 @@ final class ExecutorPool: Sendable {
     }
 }
 
-/// Ticks the pools whose members wait.
+/// Calls `tick()` of the pools whose members wait, every two milliseconds.
 ///
 /// One sleeping thread serves all pools. A timer of libdispatch would wake two threads for each tick.
 private final class ExecutorClock: Sendable {
     static let shared = ExecutorClock()
 
     private let queue = DispatchQueue(label: "convoy.executors")
-    /// The ticking pools; empty while no thread ticks.
+    /// The pools to tick; empty while the clock's thread is not running.
     private let pools = Locked<[ExecutorPool]>([])
 
     /// Ticks a pool until its `tick()` returns false.
@@ -228,7 +228,7 @@ private final class ExecutorClock: Sendable {
             usleep(2_000)
             let idle = pools.withLock { $0 }.filter { !$0.tick() }
             isNeeded = pools.withLock { pools in
-                // A pool that has begun again since then is in the list twice.
+                // A pool that has called `begin(_:)` again since its tick is in the list twice, and one entry stays.
                 for pool in idle {
                     if let index = pools.firstIndex(where: { $0 === pool }) { pools.remove(at: index) }
                 }
@@ -252,7 +252,7 @@ struct ExecutorWork {
         return !isQueued
     }
 
-    /// Adds code that may wait until other code is queued.
+    /// Adds code without queueing the member; if the member is not queued, the code waits for the next `add`.
     mutating func put(_ piece: @escaping @Sendable () -> Void) { pending.append(piece) }
 
     /// Removes and returns all code to run now; nil if there is none.

@@ -4,7 +4,7 @@
 struct Heap<Element: Comparable> {
     private var elements: [Element] = []
 
-    /// The least element.
+    /// The least element; nil if the heap is empty.
     var first: Element? { elements.first }
     var count: Int { elements.count }
 
@@ -28,7 +28,7 @@ struct Heap<Element: Comparable> {
     mutating func popFirst() -> Element? {
         guard let first = elements.first, let last = elements.popLast() else { return nil }
         guard !elements.isEmpty else { return first }
-        // Lesser elements move up until the last one fits.
+        // The lesser child moves up until the heap's last element fits.
         var parent = 0
         while true {
             var child = 2 * parent + 1

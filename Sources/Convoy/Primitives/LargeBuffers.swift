@@ -5,7 +5,7 @@
     /// Buffers of one size for body bytes.
     ///
     /// The allocator returns freed memory of this size to the system. Getting zeroed pages again takes longer than
-    /// copying the bytes. So some unused buffers are kept.
+    /// copying the bytes of a body. So some unused buffers are kept.
     enum LargeBuffers {
         static let byteCount = 256 << 10
         /// The maximum number of unused buffers, 4 MiB in total.

@@ -3,8 +3,8 @@ import Foundation
 
 /// A value that can only be used while a lock is held.
 ///
-/// The lock is a leaf. The closure decides and returns what to do, and the caller does it after the lock is released.
-/// No callback, KVO notification, task call or second lock runs inside ``withLock(_:)``.
+/// The lock is a leaf lock. The closure of ``withLock(_:)`` returns what to do, and the caller does it after the lock
+/// is released. No callback, KVO notification, task call or second lock runs inside the closure.
 ///
 /// The closure's result is `Sendable`. An object that the lock guards is not `Sendable`, so it cannot be used after the
 /// lock is released.

@@ -13,9 +13,9 @@ package struct RateMeter: Sendable {
 
     package init() {}
 
-    /// Records a count.
+    /// Records how many bytes the transfer has moved in total.
     ///
-    /// A count lower than the last one resets the average.
+    /// A total lower than the last one resets the average.
     package mutating func note(_ bytes: Int64, at moment: ContinuousClock.Instant) {
         guard let last, bytes >= last.bytes else {
             self.last = (bytes, moment)

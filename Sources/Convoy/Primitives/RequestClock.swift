@@ -19,7 +19,7 @@ public protocol RequestClock: AnyObject, Sendable {
     ///
     /// A virtual clock may fire a due timer at its next move.
     ///
-    /// The work is brief and may run on any thread. Timers must not run concurrently.
+    /// The work is brief and may run on any thread. A clock must not run the work of two timers at the same time.
     ///
     /// - Returns: the timer, which the caller may cancel.
     func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> ClockTimer

@@ -15,7 +15,7 @@ public final class SystemClock: RequestClock {
 
     private struct State {
         var timers = TimerQueue()
-        /// The moment to which the source is set, or will be set.
+        /// The moment for which `source` is set, or will be set by `fire()`.
         var armed: ContinuousClock.Instant?
         var source: (any DispatchSourceTimer)?
     }
@@ -30,9 +30,9 @@ public final class SystemClock: RequestClock {
         source.activate()
     }
 
-    /// The moment on the continuous clock.
+    /// The current moment of the continuous clock.
     public var now: ContinuousClock.Instant { .now }
-    /// The calendar's date.
+    /// The current calendar date.
     public var date: Date { Date() }
 
     /// Fires a timer at a moment, or at once if the moment has passed, on the clock's queue (`convoy.clock`).
@@ -46,12 +46,13 @@ public final class SystemClock: RequestClock {
             state.armed = instant
             return true
         }
-        // `fire` runs on the queue, so that if two threads set the source, the earlier moment wins.
+        // Only `fire` sets the source, and only on the queue. If two threads add timers, the earlier moment therefore
+        // wins.
         if isEarlier { queue.async { self.fire() } }
         return timer
     }
 
-    /// Fires due timers, and sets the source to the next moment.
+    /// Fires due timers, and sets the source for the next timer.
     ///
     /// - Thread: the clock's queue.
     private func fire() {
@@ -61,7 +62,8 @@ public final class SystemClock: RequestClock {
             return (state.armed, state.source)
         }
         guard let next, let source else { return }
-        // The source waits at most an hour at a time. A later moment is checked again then, and no sum can overflow.
+        // The source waits at most an hour, so that no sum overflows. If the next timer is due later, the source is set
+        // again after the hour.
         let wait = min(max(.zero, ContinuousClock.now.duration(to: next)), .seconds(3_600))
         // The wait is rounded up, because a source that fires slightly early would find no due timer.
         source.schedule(deadline: .now() + .nanoseconds(Int((wait.seconds * 1e9).rounded(.up)) + 1))

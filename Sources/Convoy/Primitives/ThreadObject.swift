@@ -3,7 +3,7 @@ import Foundation
 
 /// One object for each thread, made at its first use and released when the thread ends.
 struct ThreadObject<Value: AnyObject>: Sendable {
-    /// Nil if the process has no key left.
+    /// The pthread key of the objects; nil if the process has no key left.
     private let key: pthread_key_t?
 
     init() {

@@ -3,11 +3,11 @@ import Foundation
 
 /// One reference for each thread, nil at first.
 ///
-/// A pthread key costs a few nanoseconds, the thread dictionary a hundred.
+/// Reading a pthread key takes a few nanoseconds, reading the thread dictionary about a hundred.
 struct ThreadSlot<Value: AnyObject>: Sendable {
-    /// Nil if the process has no key left.
+    /// The pthread key of the references; nil if the process has no key left.
     ///
-    /// Then the object is in the thread's dictionary.
+    /// If nil, the references are in the threads' dictionaries.
     private let key: pthread_key_t?
     private let name = "convoy.\(UUID().uuidString)"
 

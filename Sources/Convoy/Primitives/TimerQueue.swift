@@ -1,6 +1,6 @@
 // The timers of a clock.
 
-/// The timers of a clock, the next one first.
+/// The timers of a clock, the earliest first.
 ///
 /// Cancelled timers are removed whenever the number of entries has doubled since the last removal.
 struct TimerQueue {
@@ -20,7 +20,9 @@ struct TimerQueue {
     private var lastNumber: UInt64 = 0
     private var countAfterSweep = 64
 
-    /// The next moment.
+    /// When the first timer is due; nil if there is none.
+    ///
+    /// That timer may have been cancelled.
     var next: ContinuousClock.Instant? { entries.first?.instant }
 
     /// - Complexity: O(log *n*) amortised.

@@ -1,10 +1,10 @@
 // One timer at a time, recorded under a lock and set outside of it.
 
-/// Records, under a lock, the moment at which a timer fires.
+/// Records the moment at which its owner's timer fires.
 ///
-/// The ``Move`` sets or cancels timers outside the lock.
+/// The owner guards the slot with a lock. A ``Move`` then sets or cancels the timer outside the lock.
 struct TimerSlot {
-    /// The work to do outside the lock.
+    /// A change of the timer, to be performed outside the lock.
     struct Move {
         fileprivate let old: ClockTimer?
         fileprivate let due: ContinuousClock.Instant?
@@ -15,9 +15,9 @@ struct TimerSlot {
     private var number: UInt64 = 0
     private var timer: ClockTimer?
 
-    /// Records another moment, nil for never.
+    /// Records when the timer fires next; nil for never.
     ///
-    /// Returns nil when nothing has to be done.
+    /// Returns the work to do outside the lock; nil if the moment is the same as before.
     mutating func move(to instant: ContinuousClock.Instant?) -> Move? {
         guard instant != due else { return nil }
         number += 1
@@ -27,7 +27,7 @@ struct TimerSlot {
 
     /// Records that a timer fires.
     ///
-    /// False for an outdated timer, which must be ignored.
+    /// Returns false if `move(to:)` has replaced that timer. The caller then ignores the timer.
     mutating func fired(_ numberOfFired: UInt64) -> Bool {
         guard numberOfFired == number, due != nil else { return false }
         (due, timer) = (nil, nil)
@@ -36,7 +36,7 @@ struct TimerSlot {
 
     /// Stores a timer so that it can be cancelled.
     ///
-    /// False if the timer is outdated or has fired.
+    /// Returns false if `move(to:)` has replaced the timer, or if it has fired.
     fileprivate mutating func keep(_ made: ClockTimer, _ numberOfMade: UInt64) -> Bool {
         guard numberOfMade == number, due != nil else { return false }
         timer = made

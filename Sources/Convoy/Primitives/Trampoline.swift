@@ -33,15 +33,15 @@ enum Trampoline {
 
     /// Runs work at once.
     ///
-    /// If the call is made inside other work or a release on the same thread, the work runs after that has returned.
+    /// If a call of `run` or `release` is in progress on the same thread, that call runs the work later, in order.
     static func run(_ work: @escaping () -> Void) {
         begin { $0.work.append(work) }
     }
 
     /// Releases objects at once.
     ///
-    /// If the call is made inside work or another release on the same thread, the objects are released after that has
-    /// returned.
+    /// If a call of `run` or `release` is in progress on the same thread, that call releases the objects later, in
+    /// order.
     ///
     /// - Parameter objects: the objects to release; empty afterwards, so that the trampoline owns the last reference.
     static func release(_ objects: inout [AnyObject]) {

@@ -3,14 +3,15 @@
 /// Counts bytes that have arrived and have not been read, and decides when to pause the transfer.
 struct Backlog {
     private(set) var bytes: Int64 = 0
-    /// Whether so many bytes wait that the transfer should pause.
+    /// Whether the transfer is to pause: `highWaterBytes` bytes were unread, and more than half of them still are.
     private(set) var isPaused = false
     private let highWaterBytes: Int64
 
     init(highWaterBytes: Int64) { self.highWaterBytes = max(1, highWaterBytes) }
 
-    /// The number of bytes allowed beyond a limit if the transport can pause, because the transport may already have
-    /// read them.
+    /// How many bytes may exceed the limit of unread bytes, if the transport can pause.
+    ///
+    /// The transport may already have read these bytes from the connection when it pauses.
     static let slackBytes: Int64 = 1 << 20
 
     mutating func add(_ count: Int) {
@@ -29,9 +30,9 @@ struct Backlog {
     }
 }
 
-/// How a sink on another thread reports to its attempt.
+/// The calls by which a sink reports to its attempt.
 ///
-/// Called on any thread, without a lock.
+/// A sink may work on another thread. It makes the calls on any thread, without a lock.
 struct SinkCalls: Sendable {
     /// Reports that the sink has failed.
     ///
@@ -39,7 +40,7 @@ struct SinkCalls: Sendable {
     let fail: @Sendable (RequestError) -> Void
     /// Reports that ``BodySink/isPaused`` has become false.
     ///
-    /// The call may be late, so check the property.
+    /// When the call arrives, the sink may be paused again. So the attempt checks the property.
     let caughtUp: @Sendable () -> Void
     /// Whether the transport can pause.
     let canPause: Bool

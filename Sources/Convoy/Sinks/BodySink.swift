@@ -22,7 +22,7 @@ protocol BodySink: AnyObject, Sendable {
     ///
     /// A thrown error fails the operation.
     func write(_ data: Data) throws(RequestError)
-    /// Whether so many bytes wait to be written or read that the transfer should pause.
+    /// Whether the transfer is to pause, because too many bytes wait to be written or read.
     var isPaused: Bool { get }
     /// Whether the bytes are part of the requested body, and therefore count as progress.
     var counts: Bool { get }

@@ -38,7 +38,7 @@ final class ChunkBuffer: BodySink {
 
     private let state = Locked(State())
 
-    /// Whether the reader is so far behind that the transfer should pause.
+    /// Whether the transfer is to pause, because the reader has too many unread bytes.
     var isPaused: Bool { state.withLock { $0.backlog.isPaused } }
 
     /// Whether the reader has read any of the body.
@@ -88,7 +88,7 @@ final class ChunkBuffer: BodySink {
         completion(.success(ReceivedBody()))
     }
 
-    /// Ends the sequence; nil for a complete body.
+    /// Ends the sequence, with nil for a complete body.
     func end(_ error: RequestError?) {
         let (continuation, calls) = state.withLock { state in
             if state.end == nil { state.end = .some(error) }

@@ -27,7 +27,6 @@ final class MemorySink: BodySink, @unchecked Sendable {
         }
     }
 
-    /// The collected body.
     var body: ReceivedBody { ReceivedBody(storedData: data) }
 
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {

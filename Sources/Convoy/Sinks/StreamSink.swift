@@ -61,7 +61,7 @@ final class StreamSink: BodySink, @unchecked Sendable {
             let memory = stream.property(forKey: .dataWrittenToMemoryStreamKey) as? Data
             stream.close()
             self.stream = nil
-            // Buffered bytes are written when a stream is closed.
+            // Closing the stream writes its buffered bytes, which may fail.
             if stream.streamStatus == .error {
                 return completion(
                     .failure(

@@ -1,9 +1,7 @@
-// An operation for work of unknown size.
+// An operation whose function adds other operations while it runs.
 import Foundation
 
-/// An operation for work of unknown size.
-///
-/// The group's function adds operations to the group while the function runs.
+/// An operation that runs a function, which adds other operations to the group while it runs.
 ///
 /// A group finishes when its function and the last callback of its last member have returned. A `BlockOperation` or a
 /// typed link that depends on the group therefore waits for all members.
@@ -191,7 +189,7 @@ extension GroupOperation: TypedDependency {
     public var input: DependencyInput<Output> { DependencyInput(self) { self.result } }
 }
 
-/// The success of a group.
+/// The outcome of a group whose function has returned a value.
 private final class GroupValue<Output: Sendable>: AnyOutcome, @unchecked Sendable {
     // @unchecked: immutable, as its superclass.
     let value: Output
@@ -203,7 +201,7 @@ private final class GroupValue<Output: Sendable>: AnyOutcome, @unchecked Sendabl
 }
 
 extension RequestManager {
-    /// Makes an operation for work of unknown size.
+    /// Makes a group: an operation whose function adds other operations while it runs.
     ///
     /// Nothing runs until the operation is enqueued or started.
     ///

@@ -34,7 +34,7 @@ struct GroupState {
     private(set) var members: [ObjectIdentifier: AnyRequestOperation] = [:]
     /// The task that runs the function.
     private var task: Task<Void, Never>?
-    /// The outcome of the function.
+    /// The outcome of the function; nil until it has returned.
     private var value: AnyOutcome?
     /// The first failure, which stops all remaining work.
     private var failure: AnyOutcome?
@@ -109,8 +109,8 @@ struct GroupState {
     ///
     /// The group finishes with the outcome of the first call, when the function and all members have finished.
     ///
-    /// Nil before the function is called, because the operation can then finish at once. Nil also after the group has
-    /// finished.
+    /// The result is nil before the function is called, because the operation can then finish at once. It is also nil
+    /// after the group has finished.
     mutating func stop(_ outcome: AnyOutcome) -> Effects? {
         switch phase {
         case .pending:

@@ -109,7 +109,7 @@ public struct OperationGroup: Sendable {
             if isStopped { member.cancel() }
             if operation.isSuspended {
                 member.setSuspended(true, by: .group)
-                // The group may have been resumed since the check.
+                // If the group was resumed since the check, the member is resumed, too.
                 operation.context.taskControl.async {
                     if !operation.isSuspended { member.setSuspended(false, by: .group) }
                 }
@@ -134,7 +134,7 @@ public struct OperationGroup: Sendable {
 
     /// Suspends or resumes the members to match the group.
     ///
-    /// The latest change is applied last.
+    /// A serial queue applies the changes, so the members follow the group's latest state.
     func adjustMembers() {
         operation.context.taskControl.async {
             let members = state.withLock { Array($0.members.values) }
@@ -143,7 +143,6 @@ public struct OperationGroup: Sendable {
         }
     }
 
-    /// Performs the effects of an event.
     func perform(_ effects: GroupState.Effects?) {
         guard let effects else { return }
         effects.task?.cancel()

@@ -24,7 +24,7 @@ import Foundation
 /// ## Concurrency
 /// `Sendable`; any number of tasks may read, each its own pages.
 public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
-    /// The elements.
+    /// The element type: the response of one page.
     public typealias Element = Response<Output>
     /// The error type of reading.
     public typealias Failure = RequestError
@@ -34,7 +34,7 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
     /// Makes the next request; nil after the last page.
     fileprivate let follow: @Sendable (Page) async throws(RequestError) -> Request<Output>?
 
-    /// A page: the response, its request, and the URL and method as prepared.
+    /// A page: its response, its request, and that request as it was prepared before any redirect.
     fileprivate struct Page: Sendable {
         let response: Response<Output>
         let request: Request<Output>
@@ -109,7 +109,7 @@ private struct PageIdentity: Hashable {
 }
 
 extension RequestManager {
-    /// Pages that start with a request.
+    /// The pages of a resource, whose requests a function makes.
     ///
     /// Each next request is made from the response before it.
     ///
@@ -131,7 +131,7 @@ extension RequestManager {
         }
     }
 
-    /// Pages that start with a request.
+    /// The pages of a resource that links each page to the next.
     ///
     /// The `Link` field with the relation `next` (RFC 8288) leads to the next page.
     ///
@@ -194,7 +194,7 @@ extension Request {
         return next
     }
 
-    /// Fields that describe one resource.
+    /// The header fields that apply to the first page only: its ranges and conditions.
     ///
     /// Another page has other bytes and other validators.
     private static var firstPageFields: Set<String> {

@@ -7,7 +7,7 @@ public struct ServerSentEvent: Sendable, Hashable {
     public var type: String
     /// The event's data.
     ///
-    /// Several lines are joined by LF.
+    /// If the server sends several lines of data, they are joined by LF.
     public var data: String
     /// The last id that the server sent, with this event or before; empty when there is none.
     public var lastEventID: String
@@ -32,7 +32,7 @@ struct EventParser {
     private var lines: LineParser
     private var type = ""
     private var data = ""
-    /// The id that applies from the next empty line on.
+    /// The id that becomes `lastEventID` at the next empty line, which ends an event.
     private var nextEventID: String?
     /// The last id received; nil when there was none, empty when the server reset it.
     private(set) var lastEventID: String?

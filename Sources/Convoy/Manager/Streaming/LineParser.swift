@@ -13,9 +13,7 @@ struct LineParser {
     private var position = 0
     /// The start of a line whose end has not arrived.
     private var beginning: [UInt8] = []
-    /// Whether a CR ended the last line.
-    ///
-    /// An LF directly after it belongs to the same line end.
+    /// Whether a CR ended the last line, so that an LF directly after it is skipped.
     private var skipsLineFeed = false
     private var isFirstLine = true
 

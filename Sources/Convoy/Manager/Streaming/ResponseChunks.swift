@@ -14,7 +14,7 @@ import Foundation
 /// }
 /// ```
 public struct ResponseChunks: AsyncSequence, Sendable {
-    /// The elements.
+    /// The element type: a chunk of the body.
     public typealias Element = Data
     /// The error type of reading.
     public typealias Failure = RequestError

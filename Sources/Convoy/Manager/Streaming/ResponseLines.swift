@@ -24,7 +24,7 @@ import Foundation
 /// ## Topics
 /// - ``operation``
 public struct ResponseLines: AsyncSequence, Sendable {
-    /// The elements.
+    /// The element type: a line of text.
     public typealias Element = String
     /// The error type of reading.
     public typealias Failure = RequestError
@@ -93,7 +93,7 @@ public struct ResponseLines: AsyncSequence, Sendable {
 }
 
 extension AnyRequestOperation {
-    /// Reads received data, unless the operation or the reading task was cancelled, or the deadline has passed.
+    /// Calls `read`, or throws if the operation or the task was cancelled, or the deadline has passed.
     ///
     /// A parse error becomes the operation's outcome, unless it already has one.
     func ending<Value>(with read: () throws(RequestError) -> Value) throws(RequestError) -> Value {

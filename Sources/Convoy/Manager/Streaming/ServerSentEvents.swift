@@ -26,7 +26,7 @@ import Foundation
 /// - ``ServerSentEvent``
 /// - ``onReconnectionTime(_:)``
 public struct ServerSentEvents: AsyncSequence, Sendable {
-    /// The elements.
+    /// The element type: an event.
     public typealias Element = ServerSentEvent
     /// The error type of reading.
     public typealias Failure = RequestError
@@ -158,7 +158,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     }
 }
 
-/// The wait for the next connection, during which there is no operation to cancel.
+/// The wait of an event stream for its next connection, during which there is no operation to cancel.
 private final class Pause: Producer {
     private let last: AnyRequestOperation
     private let end: AsyncStream<Never>.Continuation
@@ -179,10 +179,10 @@ private final class Pause: Producer {
 }
 
 extension Scheduler {
-    /// Waits for a time.
+    /// Waits before an event stream connects again.
     ///
-    /// - Throws: `.cancelled` as soon as the task, or everything in the manager, is cancelled. Also if a call that
-    ///   cancels selected operations selects the last one.
+    /// - Throws: `.cancelled` as soon as the reading task is cancelled, or a call cancels all of the manager's
+    ///   operations or selects `last`.
     fileprivate func pause(
         for delay: Duration, after last: AnyRequestOperation, isolation _: isolated (any Actor)?
     ) async throws(RequestError) {

@@ -4,8 +4,9 @@ import Synchronization
 
 /// Limits the bytes per second of several transfers with a token bucket.
 ///
-/// The limit charges a transfer for received bytes. A transfer that has received too much pauses until its charges
-/// are paid. Charges are paid in order of arrival, so that waiting transfers get equal shares.
+/// The limit charges a transfer for received bytes. A charge is paid when enough time has passed for its bytes at the
+/// rate. A transfer that has received too much pauses until its charges are paid. Charges are paid in order of arrival,
+/// so that waiting transfers get equal shares.
 ///
 /// ## Concurrency
 /// The callbacks of waiting transfers run without a lock.
@@ -20,7 +21,7 @@ final class RateLimit: Sendable {
     }
 
     private struct Waiting {
-        /// The position of the waiter's last charge.
+        /// The position of the waiter's last charge, as ``TokenBucket/charge(_:now:)`` returned it.
         let position: Int64
         let wake: @Sendable () -> Void
     }
@@ -29,12 +30,12 @@ final class RateLimit: Sendable {
         /// The token bucket; nil without a limit.
         var bucket: TokenBucket?
         var waiting: [ObjectIdentifier: Waiting] = [:]
-        /// The waiters in order, including entries of waiters that have left.
+        /// The waiters in the order of their charges, including entries of waiters that have left.
         var turns = Heap<Turn>()
         var timer = TimerSlot()
     }
 
-    /// The work to do outside the lock.
+    /// The callbacks to call and the timer to set, outside the lock.
     private struct Effects {
         var wakes: [@Sendable () -> Void] = []
         var move: TimerSlot.Move?
@@ -47,8 +48,6 @@ final class RateLimit: Sendable {
     /// Without a limit, no transfer waits.
     private let isSet: Atomic<Bool>
 
-    /// Makes a limit.
-    ///
     /// - Parameter rate: bytes per second; nil and values below 1 mean no limit.
     init(_ rate: Int64?, clock: any RequestClock) {
         self.clock = clock
@@ -86,7 +85,7 @@ final class RateLimit: Sendable {
     /// Whether there is no limit, read without the lock.
     var isUnlimited: Bool { !isSet.load(ordering: .acquiring) }
 
-    /// The number of bytes to charge at a time: those of a twentieth of a second, but at least 1,024.
+    /// The largest number of bytes to charge at a time: the bytes of a twentieth of a second, but at least 1,024.
     ///
     /// Small charges keep each wait short. Without a limit, the number is `Int.max`.
     var pieceBytes: Int {
@@ -138,7 +137,9 @@ final class RateLimit: Sendable {
         withExtendedLifetime(gone) { if let effects { perform(effects) } }
     }
 
-    /// Removes the waiters whose charges are paid, and sets the timer for the next waiter.
+    /// Removes the waiters whose charges are paid.
+    ///
+    /// The result has their callbacks, and sets the timer for the next waiter.
     private static func settle(_ state: inout State, _ now: ContinuousClock.Instant) -> Effects {
         var effects = Effects()
         while let turn = state.turns.first {

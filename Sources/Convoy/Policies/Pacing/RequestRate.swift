@@ -60,10 +60,10 @@ public struct RequestRate: Sendable, Hashable {
 struct RequestPacer {
     let rate: RequestRate
     private let interval: Duration
-    /// How far `paidAt` may be ahead of the clock while a token is still available.
+    /// How far `paidAt`, the time at which all used tokens are replenished, may be ahead while a token is available.
     private let credit: Duration
     private var paidAt: ContinuousClock.Instant?
-    /// When the bucket was last full and a token was used.
+    /// When a token was last taken from a full bucket.
     private var wasFull: ContinuousClock.Instant?
 
     init(_ rate: RequestRate) {

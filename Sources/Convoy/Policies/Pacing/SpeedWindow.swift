@@ -4,7 +4,9 @@
 struct MinimumSpeed: Hashable, Sendable {
     /// The minimum number of bytes per second; at least 1.
     var bytesPerSecond: Int64
-    /// The length of the window in which fewer bytes fail the transfer; positive.
+    /// The length of the windows in which the speed is measured; positive.
+    ///
+    /// A window with too few bytes fails the transfer.
     var duration: Duration
 }
 
@@ -19,9 +21,9 @@ struct SpeedWindow {
     }
 
     private let minimum: MinimumSpeed
-    /// The running time of this window before `runningSince`.
+    /// How long the transfer has run in this window, up to `runningSince`.
     private var counted = Duration.zero
-    /// The time from which running time is not counted yet; nil while the transfer is paused.
+    /// The time up to which running time was added to `counted`; nil while the transfer is paused.
     private var runningSince: ContinuousClock.Instant?
     private var bytes: Int64 = 0
     private var lastChange: UInt32?

@@ -2,20 +2,19 @@
 
 /// A token bucket that charges received bytes.
 ///
-/// A transfer waits until its charge is paid.
-///
-/// Bytes are counted from the start. A charge is paid when the count of paid bytes reaches the position of the charge.
-/// Charges are therefore paid in order, rounding errors do not add up, and a new rate applies to all unpaid charges.
+/// A transfer waits until its charge is paid. The count of paid bytes grows with time, at the rate. The position of a
+/// charge is the sum of all charges up to it. The charge is paid when the count reaches the position. Charges are
+/// therefore paid in order, rounding errors do not add up, and a new rate applies to all unpaid charges.
 ///
 /// - Complexity: O(1), every member.
 struct TokenBucket {
     /// Bytes per second, at least 1.
     private(set) var rate: Int64
-    /// The sum of all charges.
+    /// The sum of all charges, in bytes.
     private(set) var charged: Int64 = 0
     /// The count of paid bytes at a moment.
     ///
-    /// If the count exceeds the charges, the difference is credit.
+    /// If the count exceeds the sum of all charges, the difference is credit for later charges.
     private var anchor: (instant: ContinuousClock.Instant, paid: Int64)
 
     /// Makes a full bucket.
@@ -46,7 +45,7 @@ struct TokenBucket {
     /// Sets another rate for unpaid and future charges.
     mutating func setRate(_ newRate: Int64, now: ContinuousClock.Instant) {
         limitCredit(now)
-        // The rounding happens once for each change of the rate.
+        // This is the only rounding; it happens once for each change of the rate.
         let paid = anchor.instant.duration(to: now).seconds * Double(rate)
         let whole = Int64(min(max(0, paid), 9e18))
         anchor = (max(now, anchor.instant), min(anchor.paid.addingSaturated(whole), fullPaid))

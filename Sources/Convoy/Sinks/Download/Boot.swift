@@ -1,7 +1,7 @@
 // Identifies the current boot of the system.
 import Foundation
 
-/// The boot of the system.
+/// Identifies the current boot of the system.
 package enum Boot {
     /// A name that differs after every start of the system; nil when the system has none.
     package static let name: String? = {

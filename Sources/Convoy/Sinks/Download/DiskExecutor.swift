@@ -28,7 +28,7 @@ final class DiskExecutor: ExecutorMember {
 
     /// Runs code after the code that was added before, and waits for it.
     ///
-    /// Must not be called by code of an executor.
+    /// Code that runs on an executor must not call this method, because it could wait for itself.
     func sync(_ piece: @escaping @Sendable () -> Void) {
         let hasRun = DispatchSemaphore(value: 0)
         async {

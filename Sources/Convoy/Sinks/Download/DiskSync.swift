@@ -7,17 +7,17 @@ import Foundation
 
 /// Synchronises files before they are renamed, and directories afterwards.
 ///
-/// Synchronising even a small file takes a disk milliseconds. So files that finish during a round are synchronised
-/// together in the next round.
+/// Synchronising even a small file takes a disk milliseconds. So files are synchronised in rounds: files that finish
+/// during a round are synchronised together in the next one.
 ///
 /// ## Concurrency
 /// Any thread may use an instance. A round runs on the pool of `DiskExecutor`, after the code that was queued before
 /// the round. The round includes the files that this code commits, and blocks as long as the disk does. Each file
 /// system has at most one round at a time.
 final class DiskSync: ExecutorMember {
-    /// A complete file.
+    /// A complete part, to be synchronised and renamed to its file.
     struct File: Sendable {
-        /// The descriptor of the file, open until the file is renamed.
+        /// The descriptor of the part, open until the part is renamed.
         let descriptor: Int32
         /// The directory of the file.
         let directory: String
@@ -86,7 +86,7 @@ final class DiskSync: ExecutorMember {
             state.isWorking = !state.waiting.isEmpty
             return state.isWorking
         }
-        // A completion may block, and must not delay the next round.
+        // The next round is queued before the completions are called, because a completion may block.
         if hasMore { DiskExecutor.executors.submit(self) }
         for (file, result) in zip(files, results) {
             let result = result.flatMap { url -> Result<URL, RequestError> in

@@ -115,7 +115,7 @@ extension Download {
         return finishCommit(name)
     }
 
-    /// Renames the part.
+    /// Gives the part its final name.
     ///
     /// Returns false when a file of that name exists and must not be replaced.
     private func give(_ part: PartFile, _ path: String, replaces: Bool) throws(RequestError) -> Bool {

@@ -177,7 +177,7 @@ final class FileSegment: DownloadTarget, Sendable {
         }
     }
 
-    /// Moves the position to the start of this body, even if an earlier body came further.
+    /// Moves the segment's position to the first byte of this body, even if an earlier body has passed it.
     func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
         guard case .body(let offset, _) = answer, let position, range.lowerBound + offset <= position else {
             throw RequestError(.badResponse, "the response begins after the bytes already received")
@@ -191,7 +191,7 @@ final class FileSegment: DownloadTarget, Sendable {
 
     /// The least number of bytes by which a body that ends early must advance the segment.
     ///
-    /// Otherwise a server could cause a request for each byte.
+    /// Without this minimum, a server could cause a request for each byte.
     private static let leastBytes: Int64 = 64 << 10
 
     /// Checks that the announced bytes have arrived.
@@ -214,7 +214,7 @@ final class FileSegment: DownloadTarget, Sendable {
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
     ) { completion(.success(download.plan.directory)) }
 
-    /// Whether bytes are missing.
+    /// Whether bytes of the segment are missing.
     var isIncomplete: Bool {
         get async {
             await withUnsafeContinuation { continuation in

@@ -9,7 +9,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     // @unchecked: only `executor` uses the mutable state, except `shared`, which has a lock. `DiskSync` may end the
     // download on another executor; until then, nothing runs on `executor`.
 
-    /// The state for all threads.
+    /// The state that any thread may use, guarded by a lock.
     struct Shared {
         var isStopped = false
         var keepsPart = false
@@ -21,7 +21,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     /// Fewer bytes than this do not justify a record, a checkpoint or a segment of their own.
     static let smallBytes: Int64 = 1 << 20
-    /// The number of bytes between two checkpoints, at which everything is synchronised.
+    /// The number of written bytes after which a checkpoint synchronises the part and its record.
     static let checkpointBytes: Int64 = 64 << 20
     static let checkpointInterval = Duration.seconds(10)
     /// The maximum number of existing bytes that are read for a digest before each write.
@@ -30,7 +30,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     let plan: DownloadPlan
     /// The path of the file's directory.
     let directory: String
-    /// The name in the directory; nil when the response decides it.
+    /// The file's name in `directory`; nil when the response decides the name.
     let fileName: String?
     let executor = DiskExecutor()
     let shared = Locked(Shared())
@@ -63,11 +63,11 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var isContinuable = false
     /// Whether the part was released permanently.
     var isClosed = false
-    /// Whether anything was changed in the existing part.
+    /// Whether this download has begun to change the existing part.
     var hasBegunBody = false
-    /// How many existing bytes can be resumed.
+    /// How many bytes of a part from an earlier attempt or download can be resumed.
     var foundBytes: Int64 = 0
-    /// The URL of the first attempt.
+    /// The URL of the first attempt, which identifies the part.
     private var first: URL?
     /// Identifies the part: a hash of the first attempt's URL, regardless of redirects.
     private(set) lazy var key = first?.downloadKey ?? ""
@@ -78,7 +78,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var digest: RunningDigest?
     var lastCheckpoint: (byteCount: Int64, moment: ContinuousClock.Instant) = (0, .now)
 
-    /// Whether several segments are written.
+    /// Whether the download writes several segments of the file at the same time.
     let isSegmented: Bool
     var segments = SegmentTable()
 
@@ -134,7 +134,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         return .send(request, continuing: point)
     }
 
-    /// The existing file that makes the download unnecessary.
+    /// The existing file that makes the download unnecessary; nil if the download is necessary.
     private func existingFile() throws(RequestError) -> URL? {
         guard case .file(let file) = plan.target, let fileName, plan.existing == .fail || plan.existing == .skip,
             plan.exists(fileName)

@@ -5,7 +5,7 @@ import Foundation
 struct ResumePoint: Hashable, Sendable {
     /// The number of existing bytes.
     ///
-    /// For a complete file one less, see ``init(of:usableBytes:)``.
+    /// For a complete file, the number is one less; see ``init(of:usableBytes:)``.
     let byteCount: Int64
     /// The version of the existing bytes; nil when unknown.
     let validator: Validator?
@@ -38,7 +38,7 @@ struct ResumePoint: Hashable, Sendable {
 enum DownloadAnswer: Hashable, Sendable {
     /// The body is the file from this byte on; 0 for the complete file.
     case body(from: Int64, totalBytes: Int64?)
-    /// The existing bytes are complete.
+    /// The existing bytes are the complete file.
     case isWhole(byteCount: Int64)
     /// The file of an earlier download is still current on the server.
     case isUnchanged

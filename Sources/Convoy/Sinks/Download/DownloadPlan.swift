@@ -43,7 +43,7 @@ struct DownloadPlan: Sendable {
     /// The expected size of the file.
     var byteCount: Int64?
     var existing = ExistingFile.overwrite
-    /// The mode of the file, reduced by the process's umask.
+    /// The mode of the file, before the process's umask is applied.
     var permissions: mode_t = 0o666
 
     var directory: URL {
@@ -53,7 +53,7 @@ struct DownloadPlan: Sendable {
         }
     }
 
-    /// The path of the directory, and the name in it unless the response decides it.
+    /// The path of the directory, and the file's name in it; the name is nil if the response decides it.
     var place: (directory: String, fileName: String?) {
         guard case .file(let file) = target else { return (directory.path, nil) }
         let path = file.usualPath ?? file.path
@@ -79,7 +79,7 @@ struct DownloadPlan: Sendable {
         guard fileName.utf8.count <= 255 else {
             throw RequestError(.destinationUnwritable, "nothing was sent: the file name is longer than 255 bytes")
         }
-        // A rename would replace a device or a pipe by a file.
+        // Devices and pipes are rejected, because the final rename would replace them by a file.
         var status = stat()
         let path = directory + "/" + fileName
         guard lstat(path, &status) == 0 else { return }
@@ -135,7 +135,7 @@ struct DownloadPlan: Sendable {
 extension URL {
     /// The path of a file URL without escapes; nil for any other URL.
     ///
-    /// The text is cut from the URL. `path` decodes and copies it several times.
+    /// The text is cut from the URL, because `path` would decode and copy it several times.
     fileprivate var usualPath: String? {
         let text = absoluteString
         guard text.hasPrefix("file:///"), !text.hasSuffix("/"), !text.utf8.contains(where: { "%?#".utf8.contains($0) })
@@ -156,9 +156,9 @@ extension URL {
 }
 
 extension PreparedRequest {
-    /// Whether the file is requested as stored, with or without a coding.
+    /// Whether the server's content coding, if any, is kept in the file.
     ///
-    /// False if the request accepts codings.
+    /// False if the caller's request decodes the file or sets `Accept-Encoding`.
     var keepsCoding: Bool { !decodesFile && !headerFields.contains("Accept-Encoding") }
 
     /// Whether the download can be resumed with range requests.

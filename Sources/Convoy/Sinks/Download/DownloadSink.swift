@@ -52,7 +52,6 @@ final class DownloadSink: BodySink, @unchecked Sendable {
         write(data.count) { target throws(RequestError) in try target.write(data) }
     }
 
-    /// Writes bytes of a file.
     func write(_ source: FileBytes) {
         write(Int(source.count)) { target throws(RequestError) in try target.write(source) }
     }

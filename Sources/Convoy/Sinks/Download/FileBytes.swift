@@ -5,13 +5,13 @@ import Foundation
     import CLibcurl
 #endif
 
-/// Bytes of an open file.
+/// A range of bytes of an open file.
 package struct FileBytes: Sendable {
     package let descriptor: Int32
     package let range: Range<Int64>
     /// The owner of the descriptor, retained so that the file stays open.
     private let owner: any AnyObject & Sendable
-    /// Called on any thread if a read fails or the file is shorter.
+    /// Called on any thread if a read fails or the file ends before the range does.
     private let whenUnreadable: @Sendable () -> Void
     #if canImport(CLibcurl)
         /// The call that copies inside the kernel; nil for the system's `copy_file_range`.
@@ -42,7 +42,6 @@ package struct FileBytes: Sendable {
 }
 
 extension DownloadTarget {
-    /// Writes bytes of a file.
     func write(_ source: FileBytes) throws(RequestError) { try writePieces(of: source, from: source.range.lowerBound) }
 
     /// Reads and writes bytes of a file in pieces.

@@ -11,7 +11,7 @@ import Foundation
 /// This type compares Unicode scalars, as file systems do. Swift treats a slash with a combining accent as one
 /// character that differs from a slash.
 package enum FileName {
-    /// The maximum length in file systems.
+    /// The maximum length of a file name.
     ///
     /// Linux counts bytes; Apple counts UTF-16 units, which are never more.
     private static let limitBytes = 255
@@ -33,8 +33,8 @@ package enum FileName {
     ///   extension.
     package static func safe(_ proposed: String, limitBytes: Int = 255) -> String {
         if isPlain(proposed, limitBytes: limitBytes) { return proposed }
-        // A backslash separates components too, because the name may come from Windows, or the file may be copied to
-        // Windows.
+        // A backslash separates components like a slash, because the name may come from Windows, or the file may be
+        // copied to Windows.
         let base = proposed.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last.map(Substring.init) ?? ""
         let visible = base.unicodeScalars.filter { !$0.isUnsafeToShow && !$0.properties.isDefaultIgnorableCodePoint }
         let name = trimmed(Substring(visible))
@@ -80,7 +80,7 @@ package enum FileName {
         return Substring(scalars[first...last])
     }
 
-    /// The stem, shortened so that everything fits, followed by the suffix and the extension.
+    /// The stem, the suffix and the extension, with the stem shortened so that all three fit the limit.
     private static func shortened(_ name: Substring, suffix: String = "", limitBytes: Int) -> Substring {
         let (stem, fileExtension) = parts(of: name, limitBytes: limitBytes)
         let room = limitBytes - suffix.utf8.count - fileExtension.utf8.count

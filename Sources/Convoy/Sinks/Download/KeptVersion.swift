@@ -5,14 +5,13 @@ import Foundation
 ///
 /// The next download sends the validators, so that the server sends only a newer version.
 ///
-/// The validators are valid only while the file's size and modification time are the same. Otherwise another program
-/// has changed or replaced the file.
+/// The validators are valid only while the file's size and modification time are the same. If they differ, another
+/// program has changed or replaced the file.
 struct KeptVersion: SidecarRecord, Hashable {
     static let heading = "convoy-version 1\n"
 
-    /// See `URL.downloadKey`.
+    /// Identifies the download by a hash of its URL; see `URL.downloadKey`.
     var key: String
-    /// The name of the file.
     var name: String
     /// The entity tag, strong or weak.
     ///
@@ -22,9 +21,9 @@ struct KeptVersion: SidecarRecord, Hashable {
     var source: String?
     /// The modification date, if it is a strong validator.
     ///
-    /// A file may change twice within one second.
+    /// A date is not a strong validator if the file may have changed twice within its second.
     var lastModified: String?
-    /// The size of the file.
+    /// The size of the file when it was saved.
     var byteCount: Int64
     var changedSeconds: Int64
     var changedNanoseconds: Int64
@@ -134,7 +133,7 @@ extension Download {
 
     /// Sets the part's modification time, and returns the version to store beside the file; nil if none is stored.
     ///
-    /// Removes the previous version, which must not exist beside another file.
+    /// The previous version is removed first, because it must not be stored beside another file.
     func prepareVersion(_ head: ResponseHead, named name: String) throws(RequestError) -> KeptVersion? {
         guard plan.existing == .updateIfChanged, let part else { return nil }
         versionFile.remove()

@@ -10,12 +10,12 @@ import Foundation
 /// The lock excludes other downloads, and the system releases it when the process ends. A process that does not use
 /// the lock may still write to the file; see ``isIntact``.
 ///
-/// Used by one thread at a time.
+/// The owner uses a part on one thread at a time.
 final class PartFile {
     let path: String
     /// The file's number of bytes.
     var byteCount: Int64
-    /// Whether the file existed before with bytes.
+    /// Whether the file existed before it was opened, and contained bytes.
     let wasThere: Bool
     /// Whether this instance created the file.
     let isNew: Bool
@@ -50,14 +50,13 @@ final class PartFile {
     /// Anything but a regular file of this user with one name, such as a planted link, is removed. A directory is an
     /// error.
     ///
-    /// - Parameter isFilledInPlace: whether several segments are written. Otherwise bytes are appended.
-    /// - Throws: `.destinationInUse` when another download has locked it.
+    /// - Parameter isFilledInPlace: whether several segments are written. If false, bytes are appended.
+    /// - Throws: `.destinationInUse` when another download has locked the part.
     static func open(
         _ path: String, permissions: mode_t, isFilledInPlace: Bool = false
     ) throws(RequestError) -> PartFile {
         let flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (isFilledInPlace ? 0 : O_APPEND)
-        // Another process may rename or remove the file between opening and locking. So the code tries a limited number
-        // of times.
+        // Another process may rename or remove the file between opening and locking. So the code tries up to 16 times.
         for _ in 0..<16 {
             // A file that was created here belongs to this user, even if the file system reports another owner.
             var isNew = true
@@ -65,7 +64,7 @@ final class PartFile {
             if descriptor < 0, errno == EEXIST {
                 isNew = false
                 descriptor = Foundation.open(path, flags | O_NONBLOCK)
-                // The file was removed in between.
+                // Another process removed the file after the attempt to create it.
                 if descriptor < 0, errno == ENOENT { continue }
             }
             guard descriptor >= 0 else {
@@ -186,7 +185,6 @@ final class PartFile {
         byteCount = count
     }
 
-    /// Synchronises the bytes with the disk.
     func synchronize() throws(RequestError) {
         guard PartFile.synchronize(descriptor) == 0 else { throw .file("could not be written", path, errno) }
     }
@@ -252,7 +250,7 @@ final class PartFile {
         return fstatvfs(descriptor, &status) == 0 ? Self.freeBytes(status) : nil
     }
 
-    /// The free bytes by a `statvfs` result; nil if the file system reports zero blocks, and on overflow.
+    /// The free bytes according to `statvfs`; nil if the file system reports zero blocks, and on overflow.
     static func freeBytes(_ status: statvfs) -> Int64? {
         guard status.f_blocks > 0 else { return nil }
         let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))

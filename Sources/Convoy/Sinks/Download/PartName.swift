@@ -3,7 +3,7 @@ import Foundation
 
 /// The names of a file's part (the partial file) and of its sidecar files.
 package struct PartName: Sendable {
-    /// The hidden name with which all these names begin.
+    /// The beginning of these names: a dot, which hides the files, and the file's name, shortened if it is too long.
     private let stem: String
 
     /// - Parameter fileName: the file's name. A name that is too long is shortened and made unique by a hash.
@@ -32,11 +32,12 @@ extension PartName {
     ///
     /// Nil when no bytes are usable.
     ///
-    /// The server may have another version when the download resumes.
+    /// The number is an estimate, because the server may have another version when the download resumes.
     ///
     /// - Parameters:
     ///   - url: the URL of the download; nil accepts any URL.
-    ///   - inSegments: whether the download can fill gaps. Otherwise only a range from the first byte on is used.
+    ///   - inSegments: whether the download can fill gaps. If false, only a range that begins at the first byte is
+    ///     used.
     ///   - isVerified: whether the download has a digest. Without a digest, a part with bytes of mirrors is not usable.
     /// - Complexity: O(*n*) for a record of *n* bytes.
     package func usableBytes(

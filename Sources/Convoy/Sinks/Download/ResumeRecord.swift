@@ -3,7 +3,7 @@ import Foundation
 
 /// Describes the bytes of a part, and how many of them are reliable.
 struct ResumeRecord: SidecarRecord, Hashable {
-    /// See `URL.downloadKey`.
+    /// Identifies the download by a hash of its URL; see `URL.downloadKey`.
     ///
     /// The URL is not stored, because it may contain a secret.
     var key: String
@@ -24,9 +24,9 @@ struct ResumeRecord: SidecarRecord, Hashable {
     var name: String?
     /// Whether the part has bytes from servers with an unknown version, which only a digest can verify.
     var needsDigest: Bool?
-    /// The existing ranges of a part with segments; nil for a part that grows from its start.
+    /// The received ranges of a part with segments; nil for a part that grows from its start.
     var ranges: [Range<Int64>]?
-    /// The ranges that have been synchronised.
+    /// The ranges that have been synchronised with the disk; nil for a part that grows from its start.
     var syncedRanges: [Range<Int64>]?
 
     static let heading = "convoy-resume 1\n"

@@ -3,7 +3,7 @@ import Foundation
 
 /// Computes a digest with the system's code, or with Convoy's own, which is several times slower.
 ///
-/// Used by one thread at a time.
+/// The owner uses a digest on one thread at a time.
 final class RunningDigest {
     let algorithm: FileDigest.Algorithm
     /// The number of hashed bytes.

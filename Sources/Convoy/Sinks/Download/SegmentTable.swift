@@ -1,6 +1,6 @@
 // The progress of a segmented download: a value.
 
-/// The existing ranges, and the position of each segment.
+/// The ranges of the file that were received, and the position of each segment.
 struct SegmentTable: Sendable {
     struct Segment: Sendable {
         let range: Range<Int64>
@@ -13,13 +13,13 @@ struct SegmentTable: Sendable {
     /// The ranges that were received before the division into segments, in order.
     var there: [Range<Int64>] = []
     var segments: [Segment] = []
-    /// The existing ranges at the last synchronisation.
+    /// The received ranges that were on the disk after the last synchronisation.
     var syncedRanges: [Range<Int64>] = []
     /// The numbers of bytes written since the table was saved, and since the last synchronisation.
     var unsavedBytes: Int64 = 0
     var unsyncedBytes: Int64 = 0
 
-    /// The existing ranges in order, with adjacent ones joined.
+    /// The received ranges in order, with adjacent ones joined.
     var ranges: [Range<Int64>] {
         let all = (there + segments.map { $0.range.lowerBound..<$0.position }).filter { !$0.isEmpty }
         var joined: [Range<Int64>] = []

@@ -107,7 +107,7 @@ struct SidecarFile<Record: SidecarRecord> {
 
     /// Removes the sidecar files of an earlier part after a new part was created.
     ///
-    /// A temporary file is removed only beside a record; otherwise the next `write` replaces it.
+    /// A temporary file is removed only if a record exists. If none does, the next `write` replaces the temporary file.
     func removeLeftover() {
         // Usually no sidecar file exists. Checking is cheaper than removing, which locks the directory.
         var status = stat()
