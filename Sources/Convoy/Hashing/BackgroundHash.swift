@@ -68,7 +68,7 @@ final class BackgroundHash: @unchecked Sendable {
         return try hash.finish()
     }
 
-    /// Returns when no bytes wait and no thread hashes.
+    /// Waits for the hashing thread, if any, then hashes the bytes that still wait.
     private func catchUp() {
         condition.lock()
         while isHashing { condition.wait() }

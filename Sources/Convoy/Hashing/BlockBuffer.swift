@@ -19,6 +19,8 @@ struct BlockBuffer: Sendable {
     /// The remainder, which waits for the rest of its block.
     private var kept: ArraySlice<UInt8> { block[..<keptCount] }
 
+    /// Adds bytes, and passes on the blocks that are now complete.
+    ///
     /// - Parameter compress: receives a number of complete blocks.
     mutating func take(
         _ bytes: UnsafeRawBufferPointer, compress: (_ blocks: UnsafeRawPointer, _ count: Int) -> Void

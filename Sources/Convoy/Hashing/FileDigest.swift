@@ -106,7 +106,6 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
         if defect != nil { return nil }
     }
 
-    /// A digest from its bytes.
     init(_ algorithm: Algorithm, bytes: some Collection<UInt8>) {
         self.algorithm = algorithm
         let isRight = bytes.count == algorithm.digestBytes

@@ -31,7 +31,6 @@ extension HashFunction {
         bytes.withUnsafeBytes { update($0) }
     }
 
-    /// The digest of some bytes.
     static func digest(of bytes: some ContiguousBytes) -> [UInt8] {
         var hash = Self()
         hash.update(bytes)

@@ -17,7 +17,7 @@ struct MD5: HashFunction {
 
     func finish() -> [UInt8] {
         var words = state
-        // Section 3.2: the length is stored with its least significant byte first.
+        // RFC 1321, section 3.2: the length is stored with its least significant byte first.
         buffer.takeEnd(lengthField: (buffer.totalBytes &<< 3).littleEndianBytes) {
             Self.compress($0, count: $1, into: &words)
         }
@@ -51,9 +51,10 @@ struct MD5: HashFunction {
         }
     }
 
-    /// Section 3.4: each round of 16 steps repeats four shifts.
+    /// Returns the number of bits by which a step rotates.
     ///
-    /// A constant contains the four shifts of a round, the first in its lowest byte.
+    /// Each round of 16 steps repeats four shifts (RFC 1321, section 3.4). A constant contains the four shifts of a
+    /// round, the first in its lowest byte.
     private static func shift(of step: Int) -> UInt32 {
         let turns: UInt32 =
             switch step &>> 4 {
@@ -65,7 +66,7 @@ struct MD5: HashFunction {
         return (turns &>> UInt32(truncatingIfNeeded: (step & 3) &* 8)) & 0xff
     }
 
-    /// Section 3.4: 2^32 times the absolute sine of each number from 1 to 64, rounded down.
+    /// 2^32 times the absolute sine of each number from 1 to 64, rounded down (RFC 1321, section 3.4).
     private static let constants: [UInt32] = [
         0xd76a_a478, 0xe8c7_b756, 0x2420_70db, 0xc1bd_ceee, 0xf57c_0faf, 0x4787_c62a, 0xa830_4613, 0xfd46_9501,
         0x6980_98d8, 0x8b44_f7af, 0xffff_5bb1, 0x895c_d7be, 0x6b90_1122, 0xfd98_7193, 0xa679_438e, 0x49b4_0821,

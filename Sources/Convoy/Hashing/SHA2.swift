@@ -1,9 +1,9 @@
 // The hash functions of FIPS 180-4 in Swift, for short messages and for systems without their own.
 
-/// SHA-256: section 6.2.
+/// SHA-256 (FIPS 180-4, section 6.2).
 struct SHA256: HashFunction {
     private static let blockBytes = 64
-    // The initial state: section 5.3.3.
+    // The initial state (FIPS 180-4, section 5.3.3).
     private var state: SIMD8<UInt32> = [
         0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19,
     ]
@@ -17,14 +17,14 @@ struct SHA256: HashFunction {
 
     func finish() -> [UInt8] {
         var words = state
-        // Section 5.1.1: the length has 64 bits.
+        // FIPS 180-4, section 5.1.1: the length has 64 bits.
         buffer.takeEnd(lengthField: (buffer.totalBytes &<< 3).bigEndianBytes) {
             Self.compress($0, count: $1, into: &words)
         }
         return words.indices.flatMap { words[$0].bigEndianBytes }
     }
 
-    /// Processes complete blocks: section 6.2.2.
+    /// Processes complete blocks (FIPS 180-4, section 6.2.2).
     private static func compress(_ blocks: UnsafeRawPointer, count: Int, into state: inout SIMD8<UInt32>) {
         // This code is not generic, because a debug build would call through witness tables and be twenty times slower.
         func rotate(_ value: UInt32, _ count: UInt32) -> UInt32 { value &>> count | value &<< (32 &- count) }
@@ -45,7 +45,7 @@ struct SHA256: HashFunction {
                 var (a, b, c, d) = (state[0], state[1], state[2], state[3])
                 var (e, f, g, h) = (state[4], state[5], state[6], state[7])
                 for t in 0..<64 {
-                    // Section 4.2.2: the constants are the upper halves of those of SHA-512.
+                    // FIPS 180-4, section 4.2.2: the constants are the upper halves of those of SHA-512.
                     let constant = UInt32(truncatingIfNeeded: sha2Constants[t] &>> 32)
                     let first =
                         h &+ (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) &+ (g ^ e & (f ^ g)) &+ constant &+ w[t]
@@ -58,14 +58,14 @@ struct SHA256: HashFunction {
     }
 }
 
-/// SHA-512: section 6.4.
+/// SHA-512 (FIPS 180-4, section 6.4).
 struct SHA512: HashFunction {
     private static let blockBytes = 128
     private var state: SIMD8<UInt64>
     private var buffer = BlockBuffer(blockBytes: blockBytes)
 
     init() {
-        // The initial state: section 5.3.5.
+        // The initial state (FIPS 180-4, section 5.3.5).
         self.init(initialState: [
             0x6a09_e667_f3bc_c908, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_36f1,
             0x510e_527f_ade6_82d1, 0x9b05_688c_2b3e_6c1f, 0x1f83_d9ab_fb41_bd6b, 0x5be0_cd19_137e_2179,
@@ -82,13 +82,13 @@ struct SHA512: HashFunction {
 
     func finish() -> [UInt8] {
         var words = state
-        // Section 5.1.2: the length has 128 bits.
+        // FIPS 180-4, section 5.1.2: the length has 128 bits.
         let length = (buffer.totalBytes &>> 61).bigEndianBytes + (buffer.totalBytes &<< 3).bigEndianBytes
         buffer.takeEnd(lengthField: length) { Self.compress($0, count: $1, into: &words) }
         return words.indices.flatMap { words[$0].bigEndianBytes }
     }
 
-    /// Processes complete blocks: section 6.4.2.
+    /// Processes complete blocks (FIPS 180-4, section 6.4.2).
     private static func compress(_ blocks: UnsafeRawPointer, count: Int, into state: inout SIMD8<UInt64>) {
         func rotate(_ value: UInt64, _ count: UInt64) -> UInt64 { value &>> count | value &<< (64 &- count) }
         withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 80) { w in
@@ -120,9 +120,9 @@ struct SHA512: HashFunction {
     }
 }
 
-/// SHA-512/256: SHA-512 with another initial state and the first half of its digest (section 6.7).
+/// SHA-512/256: SHA-512 with another initial state and the first half of its digest (FIPS 180-4, section 6.7).
 struct SHA512Truncated256: HashFunction {
-    // The initial state: section 5.3.6.2.
+    // The initial state (FIPS 180-4, section 5.3.6.2).
     private var whole = SHA512(initialState: [
         0x2231_2194_fc2b_f72c, 0x9f55_5fa3_c84c_64c2, 0x2393_b86b_6f53_b151, 0x9638_7719_5940_eabd,
         0x9628_3ee2_a88e_ffe3, 0xbe5e_1e25_5386_3992, 0x2b01_99fc_2c85_b8aa, 0x0eb7_2ddc_81c5_2ca2,
@@ -133,7 +133,7 @@ struct SHA512Truncated256: HashFunction {
     func finish() -> [UInt8] { Array(whole.finish().prefix(32)) }
 }
 
-/// The constants of section 4.2.3.
+/// The constants of SHA-512 (FIPS 180-4, section 4.2.3).
 private let sha2Constants: [UInt64] = [
     0x428a_2f98_d728_ae22, 0x7137_4491_23ef_65cd, 0xb5c0_fbcf_ec4d_3b2f, 0xe9b5_dba5_8189_dbbc,
     0x3956_c25b_f348_b538, 0x59f1_11f1_b605_d019, 0x923f_82a4_af19_4f9b, 0xab1c_5ed5_da6d_8118,

@@ -25,7 +25,6 @@ enum SystemHash {
 }
 
 #if canImport(CryptoKit)
-    /// A hash function of CryptoKit.
     struct CryptoKitHash<Function: CryptoKit.HashFunction>: FileHash {
         private var function = Function()
 
@@ -38,7 +37,7 @@ enum SystemHash {
     final class LibcryptoHash: FileHash {
         private let digest: OpaquePointer
 
-        /// Nil when libcrypto is missing or cannot make the function.
+        /// Makes the function; nil when libcrypto is missing or cannot make it.
         init?(_ function: convoy_digest_function) {
             guard let digest = convoy_digest_create(function) else { return nil }
             self.digest = digest

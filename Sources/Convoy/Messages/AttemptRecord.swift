@@ -46,7 +46,7 @@ public struct AttemptRecord: Sendable, Hashable {
     public internal(set) var message: String?
     /// The step that followed the attempt.
     public internal(set) var next = Next.outcome
-    /// The bytes transferred.
+    /// The number of body bytes sent and received.
     public internal(set) var transfer: TransferProgress
     /// The transport's measurements; nil if it does not measure, or if a cancellation or suspension ended the attempt.
     public internal(set) var metrics: TransferMetrics?

@@ -4,9 +4,11 @@ import Foundation
 extension RequestBody {
     /// The maximum size of a body that is searched for secrets.
     private static let mostSearchedBytes = 64 << 10
-    /// The number of secrets that are hidden; each is searched in every text of a server.
+    /// The maximum number of secrets of one body.
+    ///
+    /// Each is searched for in every text of a server.
     private static let mostSecrets = 100
-    /// Shorter values are mostly ordinary words.
+    /// The minimum length of a secret in bytes, because shorter values are mostly ordinary words.
     private static let shortestSecret = 6
 
     /// The values of a form or of JSON whose names suggest a secret.
@@ -27,7 +29,9 @@ extension RequestBody {
         return Array(long.sorted { $0.utf8.count > $1.utf8.count }.prefix(Self.mostSecrets))
     }
 
-    /// The bytes, without those of files and streams; nil if none is in memory.
+    /// The bytes in memory; nil for a file or a stream.
+    ///
+    /// A joined body contributes only its parts in memory.
     private var bytesInMemory: Data? {
         switch self {
         case .data(let data): data
@@ -54,7 +58,7 @@ extension JSONValue {
         }
     }
 
-    /// A text, or those of a list.
+    /// The text itself, or the texts in an array; empty for any other value.
     private var texts: [String] {
         switch self {
         case .string(let text): [text]

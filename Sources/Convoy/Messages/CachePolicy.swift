@@ -10,7 +10,8 @@ import Foundation
 /// let request = Request<Data>.get(url).cachePolicy(.revalidate)
 /// ```
 public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
-    /// A fresh response is used, a stale one is validated, and otherwise the network is used (`default`).
+    /// A fresh stored response is used, and a stale one is validated. If none is stored, the request is sent
+    /// (`default`).
     case standard
     /// Stored responses are ignored, and the new response replaces them (`reload`).
     case reload

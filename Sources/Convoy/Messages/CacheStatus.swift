@@ -24,7 +24,7 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
         case request
         /// The stored response is stale.
         case stale
-        /// Only a part of the wanted bytes is stored.
+        /// Only a part of the requested bytes is stored.
         case partial
     }
 
@@ -34,9 +34,9 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
     public var forwardStatus: Int?
     /// How many seconds the response stays fresh; negative for a stale one, nil if unknown.
     public var timeToLive: Int?
-    /// Whether the response is stored now.
+    /// Whether the cache has stored the response.
     public var isStored = false
-    /// One word with more detail.
+    /// The `detail` parameter: one word with information that the other parameters do not give.
     public var detail: String?
 
     /// Makes the status of a hit.

@@ -5,7 +5,7 @@
     /// This is the ``RequestError/underlying`` error of a failure that libcurl reported without an error number of the
     /// system. With such a number, the underlying error is a `POSIXError`.
     public struct CurlError: Error, Sendable, Hashable {
-        /// The CURLcode.
+        /// libcurl's error code, a `CURLcode`.
         public let code: Int
         /// libcurl's text, without user names and passwords.
         public let message: String

@@ -5,8 +5,8 @@ extension HeaderFields {
     /// The strongest readable digest of the complete representation; nil if there is none.
     ///
     /// The digest covers the bytes before any transfer coding and after any content coding. It applies to a file only
-    /// if the bytes were requested and stored in that form. In a partial response (206) it covers the complete
-    /// representation too.
+    /// if the bytes were requested and stored in that form. In a partial response (206) the digest still covers the
+    /// complete representation.
     ///
     /// Invalid members, and members with an unknown algorithm, are ignored.
     var representationDigest: FileDigest? {

@@ -7,11 +7,13 @@ struct EscapedText {
     private static let entities = ["amp": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'"]
     /// The length of the longest entity that is decoded: `&#x0010FFFF;`.
     private static let entityLength = 12
-    /// The least length of the beginning of a secret that counts at the end of a clipped text.
+    /// At the end of a clipped text, the beginning of a secret counts if it has at least this many bytes.
     private static let clippedLength = 8
 
     private var bytes: [UInt8]
-    /// For each byte, the offset of its escape in the original; then the length of the original.
+    /// For each decoded byte, the offset in the original at which it or its escape starts.
+    ///
+    /// The last element is the length of the original.
     private var starts: [Int]
 
     init(_ text: String) {
@@ -21,7 +23,8 @@ struct EscapedText {
 
     /// The places of a secret in the original.
     ///
-    /// The text may end inside a secret, or have three dots there.
+    /// A beginning of the secret counts if the text was clipped after it: the text ends there, or continues with three
+    /// dots.
     func ranges(of secret: [UInt8]) -> [Range<Int>] {
         guard let first = secret.first else { return [] }
         return bytes.indices.compactMap { (start) -> Range<Int>? in

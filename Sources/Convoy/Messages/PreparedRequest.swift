@@ -21,13 +21,13 @@ public struct PreparedRequest: Sendable, Hashable {
         var headerFields: HeaderFields
         var options: CopyOnWrite<Options>
         var hostKey: String
-        // Last, because its size is odd.
+        // The last property, because its odd size would cost padding before another.
         var body: RequestBody?
     }
 
     private var parts: CopyOnWrite<Parts>
 
-    /// The method, a token.
+    /// The method, which is a token (RFC 9110, section 5.6.2).
     public var method: HTTPMethod {
         _read { yield parts.value.method }
         _modify { yield &parts.value.method }
@@ -52,7 +52,7 @@ public struct PreparedRequest: Sendable, Hashable {
         get { parts.value.options.value.idleTimeout }
         set { parts.value.options.value.idleTimeout = newValue }
     }
-    /// The maximum time of the transfer; nil for no limit.
+    /// The maximum time of one attempt's transfer; nil for no limit.
     public var attemptTimeout: Duration? {
         get { parts.value.options.value.attemptTimeout }
         set { parts.value.options.value.attemptTimeout = newValue }
@@ -86,7 +86,7 @@ public struct PreparedRequest: Sendable, Hashable {
         if let framingDefect { throw Self.refusal(framingDefect, summary()) }
     }
 
-    /// Checks a changed request.
+    /// Checks the request again after it was changed.
     ///
     /// - Throws: `.invalidRequest` with the reason.
     mutating func check() throws(RequestError) {
@@ -119,7 +119,7 @@ public struct PreparedRequest: Sendable, Hashable {
         return nil
     }
 
-    /// Why a request cannot be sent to any URL; nil if it can.
+    /// Why a request with these parts cannot be sent, whatever its URL; nil if it can.
     static func findDefect(
         method: HTTPMethod, headerFields: HeaderFields, hasBody: Bool, idleTimeout: Duration,
         attemptTimeout: Duration?

@@ -195,7 +195,7 @@ extension RequestError {
 
         // MARK: All
 
-        /// Every code of the library, in the order of the pages.
+        /// Every code of the library, in the order of the documentation pages.
         package static let all: [Code] = [
             .cancelled, .pageRepeated, .dependencyFailed, .dependencyCycle, .invalidRequest, .interceptorFailed,
             .groupFailed, .managerShutDown, .timedOut, .deadlineExceeded, .connectionFailed, .connectionLost,

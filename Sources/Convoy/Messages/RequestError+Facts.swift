@@ -1,7 +1,7 @@
 // Properties of the error codes, which decide how the library reacts to a failure.
 
 extension RequestError.Code {
-    /// Properties of every failure with a code.
+    /// The properties that all failures with one code have.
     package struct Facts: OptionSet, Hashable, Sendable {
         package let rawValue: UInt8
 

@@ -94,7 +94,8 @@ public struct RequestError: Error, Sendable {
     public var response: ResponseHead? { storage.response }
     /// The raw body of a response that could not be decoded, or the beginning of an unacceptable response.
     ///
-    /// The beginning has up to 64 KiB. If the request decodes failures, it has up to the body limit.
+    /// The beginning has up to 64 KiB. If the request decodes failures (``Request/failing(with:decoder:)``), it has up
+    /// to the body limit.
     public var body: Data? { storage.body }
     /// The error of the transport, the decoder or the file system that caused this error.
     ///

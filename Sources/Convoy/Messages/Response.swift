@@ -14,7 +14,7 @@ public struct ResponseHead: Sendable, Hashable {
 
     /// Whether the cookies of a head have been stored.
     ///
-    /// All values are equal, because the flag is not part of the response.
+    /// All values are equal, because two heads are equal whether their cookies have been stored or not.
     private struct StoredCookies: Sendable, Hashable {
         var isTrue = false
 

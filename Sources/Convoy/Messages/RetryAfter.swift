@@ -7,14 +7,14 @@ extension ResponseHead {
     /// A value must be a number of seconds or a date. It is invalid if it is negative, past, or more than a year away.
     /// Several fields with different values are invalid too. Zero means to retry at once.
     ///
-    /// A date is compared with the response's own `Date`, so a difference of the clocks does not matter (section
-    /// 6.6.1).
+    /// A date is compared with the response's own `Date`, so a difference of the clocks does not matter (RFC 9110,
+    /// section 6.6.1).
     ///
     /// - Parameter now: the time to compare with if the response has no `Date`.
     func retryAfter(now: Date) -> Duration? {
         guard let value = headerFields.soleValue(of: "Retry-After") else { return nil }
         if !value.isEmpty, value.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
-            // A number that overflows exceeds the limit.
+            // A number too large for `Int64` is also above the limit of one year.
             guard let seconds = Int64(value), seconds <= Self.longestRetryAfter else { return nil }
             return .seconds(seconds)
         }
@@ -26,7 +26,6 @@ extension ResponseHead {
         return .seconds(seconds)
     }
 
-    /// A year, in seconds.
     private static let longestRetryAfter: Int64 = 365 * 86_400
 }
 
@@ -38,8 +37,8 @@ struct RetryAfterReason: Sendable {
     let request: RequestSummary
     let statusCode: Int
 
-    /// The text for the request itself.
+    /// The reason for the request that received the response.
     var wordsForItself: String { "as Retry-After of its \(statusCode) asked" }
-    /// The text for other requests to the same host.
+    /// The reason for other requests to the same host.
     var words: String { "\(request) was answered \(statusCode) with Retry-After" }
 }

@@ -5,26 +5,28 @@ import Foundation
 ///
 /// All logs, reports and messages use this type.
 ///
-/// A secret may be encoded for a URL, for JSON or for HTML, also twice. The type therefore searches the text as it is,
-/// then decodes the text step by step and searches it again.
+/// A secret may be encoded for a URL, for JSON or for HTML, even several times. The type therefore searches the text as
+/// it is, then decodes the text step by step and searches it again.
 package struct SentSecrets: Sendable {
     private static let placeholder = Array(SecretWords.placeholder.utf8)
-    /// How often a text is decoded.
+    /// The maximum number of times that a text is decoded.
     ///
     /// Without a limit, a text of nested escapes would take quadratic time.
     private static let decodingCount = 3
 
-    /// The secrets as sent and decoded, also with plus signs for blanks, as in a form.
+    /// Each secret as sent and percent-decoded, and again with plus signs for blanks, as in a form.
     private let secrets: [[UInt8]]
 
-    /// Leaves out texts of up to three bytes, `true`, `false` and `null`, because ordinary text contains them.
+    /// Searches for these secrets.
+    ///
+    /// Texts of up to three bytes, `true`, `false` and `null` are left out, because ordinary text contains them.
     package init(_ secrets: Set<String>) {
         let decoded = secrets.union(secrets.compactMap(\.removingPercentEncoding))
         let spelled = decoded.union(decoded.map { $0.replacing(" ", with: "+") })
         self.secrets = spelled.subtracting(["true", "false", "null"]).map { Array($0.utf8) }.filter { $0.count > 3 }
     }
 
-    /// The secrets that requests have sent, and further ones.
+    /// Searches for the secrets that requests have sent, and for further ones.
     package init(of requests: some Sequence<PreparedRequest>, and others: Set<String> = []) {
         self.init(requests.reduce(into: others) { $0.formUnion($1.repeatedSecrets) })
     }
@@ -58,8 +60,8 @@ extension PreparedRequest {
     /// The secrets that the request sends.
     ///
     /// These are the password of the URL, or its user name without one, and the values of parameters, header fields and
-    /// body members whose names suggest a secret. The values of a digest are left out, because they serve for one
-    /// request.
+    /// body members whose names suggest a secret. The values of the `Digest` scheme are left out, because they are
+    /// valid for one request only.
     package func secrets(_ words: SecretWords = .standard) -> Set<String> {
         let parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
         let items = (parts?.queryItems ?? []) + (parts?.percentEncodedQueryItems ?? [])
@@ -120,7 +122,9 @@ extension HeaderFields.Field {
 }
 
 extension Substring {
-    /// The parts of the text between equals signs, without the first part; a single part is returned.
+    /// The parts of the text between equals signs, without the first part.
+    ///
+    /// A text without an equals sign is returned complete.
     fileprivate var valuesOfPair: ArraySlice<Substring> {
         let parts = split(separator: "=")
         return parts.count > 1 ? parts.dropFirst() : parts[...]

@@ -51,7 +51,9 @@ public struct TransferMetrics: Sendable, Hashable {
     public init() {}
 }
 
-/// A box for the cache status, so that metrics without a cache store only an empty reference.
+/// Holds the cache status on the heap.
+///
+/// If no cache took part, the metrics hold only a nil reference.
 private final class CacheStatusBox: Sendable, Hashable {
     let status: CacheStatus
 

@@ -4,7 +4,7 @@
 ///
 /// The value is a snapshot and does not change by itself.
 public struct ByteProgress: Sendable, Hashable {
-    /// The bytes transferred.
+    /// The number of bytes transferred so far.
     public internal(set) var completedBytes: Int64
     // Negative numbers mean nil. Optionals would need more memory, and every queued operation has two `ByteProgress`.
     private var knownTotal: Int64 = -1
@@ -78,7 +78,7 @@ public struct TransferProgress: Sendable, Hashable {
     /// - Parameters:
     ///   - upload: the body of the request.
     ///   - download: the body of the response.
-    ///   - resumedBytes: the bytes of the response that existed before.
+    ///   - resumedBytes: the bytes of the response that an earlier attempt or run had received.
     public init(
         upload: ByteProgress = ByteProgress(), download: ByteProgress = ByteProgress(), resumedBytes: Int64 = 0
     ) {
@@ -89,7 +89,6 @@ public struct TransferProgress: Sendable, Hashable {
 }
 
 extension TransferProgress {
-    /// Resets the received counts to zero.
     mutating func forgetReceived() { (download, resumedBytes) = (ByteProgress(), 0) }
 }
 

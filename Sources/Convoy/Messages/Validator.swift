@@ -3,9 +3,9 @@ import Foundation
 
 /// A strong validator: representations with equal strong validators have equal bytes.
 enum Validator: Hashable, Codable, Sendable {
-    /// An entity tag, with its quotes (section 8.8.3).
+    /// An entity tag, with its quotes (RFC 9110, section 8.8.3).
     case entityTag(String)
-    /// The date of the last change, in the server's spelling (section 8.8.2).
+    /// The date of the last change, in the server's spelling (RFC 9110, section 8.8.2).
     case lastModified(String)
 
     /// The strong validator of a response, preferably its entity tag; nil if there is none.
@@ -27,20 +27,20 @@ enum Validator: Hashable, Codable, Sendable {
     static func strongModificationDate(of head: ResponseHead, now: Date) -> String? {
         guard let text = head.headerFields.onlyValue(of: "Last-Modified"), let modified = HTTPDate(text, now: now),
             let sent = head.headerFields.onlyValue(of: "Date").flatMap({ HTTPDate($0, now: now) }),
-            // The resource may change again within the same second (section 8.8.2.2).
+            // The resource may change again within the same second (RFC 9110, section 8.8.2.2).
             modified.secondsSince1970 < sent.secondsSince1970
         else { return nil }
         return text
     }
 
-    /// The value of an `If-Range` field (section 13.1.5).
+    /// The value of an `If-Range` field (RFC 9110, section 13.1.5).
     var fieldValue: String {
         switch self {
         case .entityTag(let text), .lastModified(let text): text
         }
     }
 
-    /// Whether the text is well-formed.
+    /// Whether the text is a strong entity tag, or a date.
     ///
     /// The text may come from a file that another program has changed.
     var isSound: Bool {
@@ -71,9 +71,9 @@ enum Validator: Hashable, Codable, Sendable {
 
     /// Whether a response is about the same representation: it has exactly this validator.
     ///
-    /// A weak entity tag differs from every strong one. A response without the validator has an unknown
-    /// representation. Ranges are combined only if all have the same strong validator (section 15.3.7.3). A server
-    /// that ignores `If-Range` could otherwise send a range of another version.
+    /// A weak entity tag differs from every strong one. A response without the validator has an unknown representation.
+    /// Ranges are combined only if all have the same strong validator (RFC 9110, section 15.3.7.3). A server that
+    /// ignores `If-Range` could otherwise send a range of another version.
     func matches(_ head: ResponseHead) -> Bool {
         let name =
             switch self {

@@ -5,7 +5,7 @@ import Foundation
     import os
 #endif
 
-/// Writes a line for each event of an operation that has at least the minimum ``Level``.
+/// Writes a log line for each event whose ``Level`` is at least the minimum.
 ///
 /// ```swift
 /// var configuration = RequestManager.Configuration(monitors: [LogMonitor()])
@@ -145,7 +145,7 @@ extension AnyRequestOperation {
 }
 
 extension Duration {
-    /// The duration for people: whole milliseconds below ten seconds.
+    /// The duration as text, in whole milliseconds if it is below ten seconds.
     fileprivate var shortText: String {
         self < .seconds(10) ? "\(Int((seconds * 1_000).rounded())) ms" : words
     }

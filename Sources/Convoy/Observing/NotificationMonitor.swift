@@ -5,7 +5,8 @@ import Foundation
 /// object.
 ///
 /// AFNetworking posts similar notifications. A manager without this monitor posts none. Requests that share a transfer
-/// (``Request/coalesced()``) post only their end. The transfer is an operation of its own, which posts both.
+/// (``Request/coalesced()``) post only their end. The transfer is an operation of its own, which posts its start and
+/// its end.
 ///
 /// ```swift
 /// let manager = RequestManager(

@@ -12,7 +12,7 @@ extension Date {
         ///
         /// Text that cannot be written is dropped.
         ///
-        /// SIGPIPE is blocked, because a pipe without a reader would end the process.
+        /// SIGPIPE is blocked, because writing to a pipe without a reader would end the process.
         static func write(_ text: String) {
             var brokenPipe = sigset_t()
             var earlier = sigset_t()

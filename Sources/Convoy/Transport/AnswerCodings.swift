@@ -2,7 +2,7 @@
 import Foundation
 
 extension ResponseHead {
-    /// Why the `Transfer-Encoding` of a response is not supported; nil if it is supported or missing.
+    /// Why the `Transfer-Encoding` of a response is not supported; nil if the field is supported or missing.
     ///
     /// Requests send no `TE`, so only `chunked` is allowed, once and without parameters (RFC 9112, sections 6.1, 7.1
     /// and 7.4).
@@ -48,7 +48,7 @@ extension ResponseHead {
 
 /// The rules for content codings, the same for all transports.
 enum ContentCodings {
-    /// The maximum number of codings.
+    /// The maximum number of content codings of one body.
     ///
     /// No server needs more, and the decoder of each coding uses memory.
     private static let maxCount = 5

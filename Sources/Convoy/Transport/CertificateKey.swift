@@ -56,7 +56,7 @@ private struct DERReader {
     enum Tag: UInt8 {
         case integer = 0x02
         case sequence = 0x30
-        /// The tag `[0]`, constructed.
+        /// The tag of the version field: `[0]`, constructed.
         case version = 0xA0
     }
 

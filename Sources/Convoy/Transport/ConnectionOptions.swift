@@ -27,7 +27,7 @@ import Foundation
 /// - ``hostOverrides``
 /// - ``acceptsMissingCloseNotify``
 public struct ConnectionOptions: Sendable, Hashable {
-    /// Which certificates are trusted.
+    /// Which certificates of servers and HTTPS proxies are trusted.
     public enum Trust: Sendable, Hashable {
         /// The certificate authorities of the system.
         case system
@@ -46,9 +46,13 @@ public struct ConnectionOptions: Sendable, Hashable {
     public struct ClientCertificate: Sendable, Hashable {
         /// How certificate and key are stored.
         public enum Format: Sendable, Hashable {
-            /// Two PEM files, for libcurl.
+            /// Two PEM files, one with the certificate and one with the key.
+            ///
+            /// Only libcurl supports this format.
             case pem
-            /// One PKCS #12 archive, for URLSession on Apple platforms and for libcurl without GnuTLS.
+            /// One PKCS #12 archive with certificate and key.
+            ///
+            /// URLSession on Apple platforms supports this format, and libcurl without GnuTLS.
             case archive
         }
 
@@ -79,14 +83,14 @@ public struct ConnectionOptions: Sendable, Hashable {
             self.password = password
         }
 
-        /// Compares the bytes of the passwords.
+        /// Compares the formats, the files and the bytes of the passwords.
         public static func == (left: ClientCertificate, right: ClientCertificate) -> Bool {
             (left.format, left.certificateFile, left.privateKeyFile)
                 == (right.format, right.certificateFile, right.privateKeyFile)
                 && left.password.hasBytes(of: right.password)
         }
 
-        /// Hashes the files.
+        /// Hashes the URLs of the files.
         public func hash(into hasher: inout Hasher) {
             hasher.combine(certificateFile)
             hasher.combine(privateKeyFile)
@@ -108,7 +112,7 @@ public struct ConnectionOptions: Sendable, Hashable {
         /// the proxy receives the credentials.
         case server(URL, userName: String? = nil, password: String? = nil)
 
-        /// Compares the bytes of names and passwords.
+        /// Compares the kinds, and for servers the URLs and the bytes of names and passwords.
         public static func == (left: Proxy, right: Proxy) -> Bool {
             switch (left, right) {
             case (.environment, .environment), (.direct, .direct): true
@@ -190,7 +194,7 @@ public struct ConnectionOptions: Sendable, Hashable {
     /// The URL, the `Host` field and the checked certificate name do not change. If a proxy resolves the host's name,
     /// the addresses are not used. If two overrides have the same host and port, the last one is used.
     public var hostOverrides: [HostOverride] = []
-    /// The allowed versions of HTTP.
+    /// The allowed versions of HTTP; by default HTTP/2 over TLS if the server offers it, otherwise HTTP/1.1.
     public var httpVersion = HTTPVersion.automatic
     /// Whether a body without a length counts as complete when its TLS connection is closed without a `close_notify`
     /// alert.

@@ -1,4 +1,4 @@
-// The delegate of the session. It finds the client of a callback, and translates errors.
+// URLSession's delegate, which passes callbacks to clients and translates errors.
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -69,7 +69,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
             return entries[dataTask.taskIdentifier]?.client
         }
         guard let client, !client.didReceive(data) else { return }
-        // A corelibs task cannot pause. On Linux the client therefore buffers the data up to its limit.
+        // On Linux a `URLSessionTask` cannot pause. The client then buffers the data up to its limit.
         #if canImport(Darwin)
             dataTask.suspend()
             client.didPause()
@@ -94,9 +94,9 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         _: URLSession, task: URLSessionTask, willPerformHTTPRedirection _: HTTPURLResponse,
         newRequest _: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
-        // The redirect is delivered as the response. If the loader followed it, credentials would go to another host,
-        // and corelibs would crash. For a cancelled task, the completion handler is not called, because the call traps
-        // in corelibs.
+        // The redirect is delivered as the response. If URLSession followed it, credentials would go to another host,
+        // and on Linux the process would crash. For a cancelled task the completion handler is not called, because on
+        // Linux the call traps.
         if task.state != .canceling { completionHandler(nil) }
     }
 
@@ -105,9 +105,9 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(FoundationNetworking)
-            // corelibs would hang forever without this call. After the cancellation of the challenge, the task still
+            // Without this call, the task would never end. After the cancellation of the challenge, the task still
             // receives the 401 and its body, and then ends. Another queue makes the call, because the completion
-            // handler waits for the loader's queue, which runs this code.
+            // handler waits for URLSession's queue, which runs this code.
             entries.withLock { $0[task.taskIdentifier]?.isChallenged = true }
             DispatchQueue.global().async { completionHandler(.cancelAuthenticationChallenge, nil) }
         #else
@@ -132,8 +132,8 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
 
     func urlSession(_: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let entry = entries.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
-        // corelibs does not report a redirect without a usable Location to the delegate, and drops the redirect's body.
-        // So the redirect is reported here.
+        // URLSession on Linux does not report a redirect without a usable Location to the delegate, and drops the
+        // redirect's body. So the redirect is reported here.
         if error == nil, !entry.hasHead, let response = task.response as? HTTPURLResponse {
             let head = ResponseHead(response)
             guard head.statusCode != 101 else {
@@ -161,8 +161,9 @@ extension SessionDelegate.Entry {
     /// Why a response cannot be used; nil if its head shows no defect.
     func defect(of head: ResponseHead) -> RequestError? {
         guard head.hasBody(for: request.method) else { return nil }
-        // Only corelibs needs this check, because its loader accepts invalid lengths such as `0x5`. Apple's loader also
-        // changes `Transfer-Encoding` after it has decoded the chunks, so the field could not be checked.
+        // Only URLSession on Linux needs this check, because it accepts invalid lengths such as `0x5`. On Apple
+        // platforms, URLSession changes `Transfer-Encoding` after it has decoded the chunks, so the field cannot be
+        // checked.
         #if canImport(FoundationNetworking)
             if let defect = head.transferCodingDefect ?? head.lengthDefect { return RequestError(.badResponse, defect) }
         #endif
@@ -174,9 +175,9 @@ extension SessionDelegate.Entry {
         )
     }
 
-    /// Translates the loader's error; nil when the response is complete nevertheless.
+    /// Translates URLSession's error; nil when the response is complete nevertheless.
     fileprivate func meaning(of error: any Error, _ url: URL?) -> RequestError? {
-        // When reading the request's body fails, the task is cancelled, and the loader reports only the cancellation.
+        // If the request's body cannot be read, the task is cancelled, and URLSession reports only the cancellation.
         if let failure = body?.failure { return failure }
         let code = (error as? URLError)?.code ?? .unknown
         if code == .cancelled, isChallenged, hasHead { return nil }
@@ -197,7 +198,7 @@ extension SessionDelegate.Entry {
 
     /// The kind of failure and its message.
     ///
-    /// corelibs uses one code for many failures, so the beginning of libcurl's message decides too.
+    /// URLSession on Linux uses one code for many failures, so the beginning of libcurl's message is used in addition.
     private func kind(of code: URLError.Code, _ text: String, isHTTPS: Bool) -> (RequestError.Code, String) {
         switch code {
         case .cancelled: (.cancelled, "it was cancelled")
@@ -211,7 +212,7 @@ extension SessionDelegate.Entry {
             .clientCertificateRequired:
             (.tlsFailed, "the server could not be trusted")
         case .badServerResponse:
-            // corelibs reports this code when the connection is closed before any response.
+            // URLSession on Linux reports this code when the connection is closed before any response.
             hasHead
                 ? (.badResponse, "the response is not HTTP")
                 : (.connectionLost, "the connection was closed before a response")
@@ -222,7 +223,7 @@ extension SessionDelegate.Entry {
         case .unknown where Self.badBodyTexts.contains(where: text.hasPrefix):
             (.badResponse, "the body is not valid")
         case .unknown where hasHead && receivedBytes < expectedBytes ?? .max:
-            // corelibs has one code for truncated and malformed bodies.
+            // URLSession on Linux has one code for truncated and malformed bodies.
             (
                 .connectionLost,
                 "the body ended after \(receivedBytes) of \(expectedBytes.map(String.init) ?? "an unknown number of") bytes"
@@ -236,9 +237,9 @@ extension SessionDelegate.Entry {
 }
 
 extension ResponseHead {
-    /// Converts the loader's response.
+    /// Converts URLSession's response.
     ///
-    /// The loader has joined fields of one name and lost their order. The values of `Set-Cookie` are separated again.
+    /// URLSession has joined fields of one name and lost their order. The values of `Set-Cookie` are separated again.
     init(_ response: HTTPURLResponse) {
         var fields = HeaderFields()
         for (name, value) in response.allHeaderFields {
@@ -260,7 +261,7 @@ extension ResponseHead {
 }
 
 extension Error {
-    /// The loader's error without the URL, which may contain a password.
+    /// URLSession's error without the URL, which may contain a password.
     fileprivate var withoutURL: any Error {
         guard let error = self as? URLError else { return self }
         let names = ["NSErrorFailingURLKey", "NSErrorFailingURLStringKey"]

@@ -6,11 +6,11 @@
     import Foundation
     import Security
 
-    /// The settings of ``ConnectionOptions`` for a session, prepared for its challenges.
+    /// The settings of ``ConnectionOptions`` for a session, in the form that its TLS challenges need.
     struct SessionSecurity: Sendable {
         /// The answer to a challenge.
         enum Answer {
-            /// The system's default handling.
+            /// The system decides by its default rules.
             case system
             case credential(URLCredential)
             /// The connection is rejected for this reason.
@@ -19,7 +19,6 @@
 
         /// The names of the options that URLSession supports.
         static let honoured: Set = ["trust", "pinnedPublicKeys", "minimumTLSVersion", "clientCertificate"]
-        /// The default settings.
         static let standard = SessionSecurity()
 
         /// The trusted certificates in DER; nil for the system's.
@@ -122,7 +121,7 @@
             }
             // A conditional cast to a CoreFoundation type does not compile. The type was checked above.
             let identity = unsafeDowncast(value, to: SecIdentity.self)
-            // The first certificate of the chain is that of the identity.
+            // The first certificate of the chain belongs to the identity, so it is left out.
             let chain = (item[kSecImportItemCertChain as String] as? [SecCertificate])?.dropFirst()
             return URLCredential(identity: identity, certificates: chain.map(Array.init), persistence: .forSession)
         }

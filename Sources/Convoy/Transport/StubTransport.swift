@@ -45,7 +45,7 @@ public final class StubTransport: DirectTransport {
     public var isReentrant: Bool { true }
 
     private let handler: @Sendable (StubExchange) -> Void
-    /// Nil for a transport with a handler.
+    /// The routes that supply the responses; nil for a transport with a handler.
     let routes: StubRoutes?
 
     /// Makes a transport that responds with a function.
@@ -83,7 +83,7 @@ public final class StubExchange: Sendable {
         /// The thread that finds `isTelling` false passes on all of them.
         var pending: [@Sendable (any TransportClient) -> Void] = []
         var isTelling = false
-        /// Nil once it was called, and after a cancellation.
+        /// The function that responds; nil once it was called, and after a cancellation.
         ///
         /// A handler that stores its exchanges would otherwise form a retain cycle.
         var handler: (@Sendable (StubExchange) -> Void)?
@@ -93,7 +93,7 @@ public final class StubExchange: Sendable {
         var isSuspended = false
     }
 
-    /// The request.
+    /// The request to which the stub responds.
     public let request: PreparedRequest
     private let pausesInPlace: Bool
     private let state: Locked<State>
@@ -107,13 +107,13 @@ public final class StubExchange: Sendable {
         state = Locked(State(client: client, handler: handler))
     }
 
-    /// Whether the task was cancelled.
+    /// Whether the operation has cancelled the task.
     ///
-    /// Calls after the cancellation are dropped.
+    /// The exchange drops everything that is sent after the cancellation.
     public var isCancelled: Bool { state.withLock { $0.isCancelled } }
-    /// Whether the task is suspended.
+    /// Whether the operation has suspended the task, or the client has requested a pause.
     ///
-    /// The stub's code decides whether it continues to send or waits.
+    /// The handler decides whether to continue sending.
     public var isSuspended: Bool { state.withLock { $0.isSuspended } }
 
     /// Sends a complete response.
@@ -140,9 +140,9 @@ public final class StubExchange: Sendable {
     /// Reports how many bytes of the request's body were sent.
     public func sent(totalBytes: Int64) { tell { $0.didSend(totalBytes: totalBytes) } }
 
-    /// Ends the exchange.
+    /// Ends the exchange, with an error or as a complete response.
     ///
-    /// Calls after the end are dropped.
+    /// The exchange drops everything that is sent after its end.
     public func finish(_ error: RequestError? = nil) {
         tell(isLast: true) { $0.didFinish(error) }
     }

@@ -8,7 +8,7 @@ import Foundation
 /// Transfers the bytes of one attempt, controlled by its operation.
 ///
 /// `URLSessionTask` conforms to this protocol. Convoy's own transports may use a smaller type, which makes a
-/// `URLSessionTask` only on request. On Linux, making one costs a dispatch queue and a dozen allocations.
+/// `URLSessionTask` only in ``makeSessionTask()``. On Linux, making one costs a dispatch queue and a dozen allocations.
 package protocol TransferTask: AnyObject, Sendable {
     func resume()
     func suspend()
@@ -52,7 +52,7 @@ package final class TransferSessionTask: URLSessionDataTask, @unchecked Sendable
 
 /// A transport that does not need a `URLSessionTask`.
 protocol DirectTransport: Transport {
-    /// Works like ``Transport/makeTask(for:client:)``.
+    /// Makes a suspended transfer, as ``Transport/makeTask(for:client:)`` makes a task.
     func makeTransfer(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> any TransferTask

@@ -6,7 +6,7 @@ public enum TransportChoice: Sendable {
     ///
     /// If the system's libcurl is too old, every request fails with `.transportFailed`, and the message says so.
     case automatic
-    /// The platform's URLSession.
+    /// URLSession with the default ``ConnectionOptions``.
     case urlSession
     /// Your own transport, a stub, or a transport made with options.
     case custom(any Transport)

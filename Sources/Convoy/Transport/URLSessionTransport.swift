@@ -1,4 +1,4 @@
-// The platform's own loader, with one session and one delegate for each value of the options.
+// URLSession as a transport, with one session and one delegate for each value of the options.
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -40,7 +40,7 @@ public final class URLSessionTransport: Transport {
         configuration.httpCookieStorage = nil
         configuration.httpShouldSetCookies = false
         configuration.urlCredentialStorage = nil
-        // No task should wait inside the loader, because a waiting task uses up its idle timeout. The managers limit
+        // The limit is high, because a task that waits inside URLSession uses up its idle timeout. The managers limit
         // the requests for each host instead.
         configuration.httpMaximumConnectionsPerHost = 1_024
         setUp(configuration)
@@ -96,7 +96,7 @@ public final class URLSessionTransport: Transport {
             // The system streams a file and knows its length.
             case .file(let file, _): return session.uploadTask(with: URLRequest(request, body), fromFile: file)
             case .joined?, .stream?:
-                // The delegate provides the stream when the loader requests it.
+                // The delegate provides the stream when URLSession requests it.
                 let task = session.uploadTask(withStreamedRequest: URLRequest(request, body))
                 body?.onFailure { [weak task] in task?.cancel() }
                 return task
@@ -117,7 +117,7 @@ public final class URLSessionTransport: Transport {
 }
 
 #if canImport(FoundationNetworking)
-    /// Runs the delegate's callbacks at once, on the loader's own queue.
+    /// Runs the delegate's callbacks at once, on URLSession's own queue.
     ///
     /// Foundation on Linux would make an operation of each callback, which costs more than the request. The callbacks
     /// only store bytes or pass them on, and never call a task.
@@ -144,7 +144,7 @@ extension URL {
 }
 
 extension URLRequest {
-    /// Converts a prepared request for the loader.
+    /// Converts a prepared request for URLSession.
     fileprivate init(_ request: PreparedRequest, _ loaderBody: LoaderBody?) {
         self.init(url: request.url.withLowercaseScheme, cachePolicy: .reloadIgnoringLocalCacheData)
         httpMethod = request.method.rawValue
@@ -153,18 +153,18 @@ extension URLRequest {
             addValue(field.value, forHTTPHeaderField: field.name)
         }
         #if canImport(FoundationNetworking)
-            // corelibs truncates the interval to whole seconds, so the interval is rounded up.
+            // URLSession on Linux truncates the interval to whole seconds, so the interval is rounded up.
             timeoutInterval = max(1, request.idleTimeout.seconds.rounded(.up))
             if let body = request.body, !(body.byteCount == 0 && request.method == .get) {
-                // The body is a stream, because corelibs does not rewind `Data` when it sends the request again on a
-                // new connection. The stream's length is declared here. The blank makes libcurl omit
+                // The body is a stream, because URLSession on Linux does not rewind `Data` when it sends the request
+                // again on a new connection. The stream's length is declared here. The blank makes libcurl omit
                 // "Transfer-Encoding: chunked".
                 httpBodyStream = loaderBody?.makeStream()
                 if let byteCount = body.byteCount {
                     setValue(String(byteCount), forHTTPHeaderField: "Content-Length")
                     setValue(" ", forHTTPHeaderField: "Transfer-Encoding")
                 }
-                // A blank content type keeps corelibs from labelling every body as a form.
+                // A blank content type keeps URLSession on Linux from labelling every body as a form.
                 if !request.headerFields.contains("Content-Type") { setValue(" ", forHTTPHeaderField: "Content-Type") }
             }
         #else

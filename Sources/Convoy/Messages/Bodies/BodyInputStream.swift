@@ -23,10 +23,9 @@ final class LoaderBody: Sendable {
     ///   stream but not its error.
     func onFailure(_ cancel: @escaping @Sendable () -> Void) { state.withLock { $0.cancel = cancel } }
 
-    /// Records a failure, and cancels the task if requested.
+    /// Records the first failure, and calls the function that ``onFailure(_:)`` set, if any.
     ///
-    /// - Parameter open: a stream that stays open until the cancellation. URLSession would treat the end of the stream
-    ///   as the end of the body.
+    /// - Parameter open: a stream to keep open. If the stream closed, URLSession would send the short body as complete.
     func fail(_ error: RequestError, keeping open: OutputStream? = nil) {
         let cancel = state.withLock { state in
             state.failure = state.failure ?? error
@@ -73,7 +72,7 @@ final class LoaderBody: Sendable {
 
         override var streamStatus: Stream.Status { status }
         override var streamError: (any Error)? { failure }
-        /// URLSession treats false as the end of the body.
+        /// Whether more bytes may follow; URLSession treats false as the end of the body.
         override var hasBytesAvailable: Bool { remaining > 0 && status == .open }
 
         /// Reads the next bytes.

@@ -14,7 +14,7 @@ enum BodyReading: Sendable {
 /// - Thread: one at a time. libcurl's thread never calls `read`. URLSession on Linux calls it on the queue that serves
 ///   all of its requests.
 protocol BlockingReader: AnyObject, Sendable {
-    /// Copies the next bytes to a buffer, which is not empty; 0 at the end.
+    /// Copies the next bytes to a buffer, which is not empty, and returns their number; 0 at the end.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>
     /// Whether the next bytes may be in memory and can be read without waiting.
     var readsWithoutWaiting: Bool { get }
@@ -32,13 +32,13 @@ extension BlockingReader {
 ///
 /// Releasing the reader stops the reading.
 protocol WaitingReader: AnyObject, Sendable {
-    /// Requests chunks, which are never empty; nil at the end.
+    /// Requests chunks, which are never empty.
     ///
     /// The caller makes one call at a time.
     ///
-    /// - Parameter take: receives one chunk after the other, on any thread, while it returns true. The closure must
-    ///   return false at the end. After it has returned false, `read` may be called again. If the reader is released,
-    ///   the closure may receive no further chunk.
+    /// - Parameter take: receives one chunk after the other, then nil at the end, on any thread, while it returns true.
+    ///   The closure must return false at the end. After it has returned false, `read` may be called again. If the
+    ///   reader is released, the closure may receive no further chunk.
     func read(_ take: @escaping @Sendable (Result<Data?, RequestError>) -> Bool)
 }
 

@@ -154,7 +154,7 @@ public struct MultipartForm: Sendable, Hashable {
         return .success(bodies.isEmpty ? .data(text) : .joined(bodies + [.data(text)]))
     }
 
-    /// The largest part in memory that is copied together with its header.
+    /// The maximum size of a part that is copied into one buffer with its header.
     private static let smallBytes = 64 << 10
 
     private func header(of part: Part) -> Data {

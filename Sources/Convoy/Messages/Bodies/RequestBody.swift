@@ -66,7 +66,7 @@ enum GivenBody: Sendable {
     /// JSON that is encoded when an operation is made, with its manager's encoder; nil for a default encoder.
     case json(@Sendable (JSONEncoder?) throws -> Data)
 
-    /// Whether `prepared` checks files on the disk.
+    /// Whether ``prepared()`` checks files on the disk, and may therefore block.
     var usesDisk: Bool {
         switch self {
         case .data, .stream, .json: false

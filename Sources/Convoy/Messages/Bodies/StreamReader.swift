@@ -22,7 +22,7 @@ final class StreamReader: BlockingReader, @unchecked Sendable {
         var count = 0
         if wanted > 0 {
             count = stream.read(base, maxLength: wanted)
-            // A stream class of the caller may return any count.
+            // The stream may be the caller's subclass of `InputStream`, whose `read` may return any count.
             guard (0...wanted).contains(count) else { return .failure(failure) }
             if let defect = length.add(count) { return .failure(defect) }
         }
@@ -128,9 +128,9 @@ private struct LengthCheck {
 
     func limit(_ wanted: Int) -> Int { byteCount.map { min(wanted, Int(clamping: $0 - count)) } ?? wanted }
 
-    /// Counts received bytes, 0 at the end.
+    /// Counts bytes that were read; 0 means that the body has ended.
     ///
-    /// The result is an error if the length is wrong.
+    /// Returns an error if the body is longer or shorter than declared.
     mutating func add(_ more: Int) -> RequestError? {
         count += Int64(more)
         guard let byteCount else { return nil }

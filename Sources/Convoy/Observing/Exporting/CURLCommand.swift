@@ -7,10 +7,10 @@ extension PreparedRequest {
     /// The command sends the same request as ``CurlTransport``.
     ///
     /// Method, target, header fields and body are the same bytes, including the fields that the transport adds.
-    /// Whatever the values contain, the shell runs only `curl`, `printf`, `cat` and `test`. The command uses `printf`
-    /// for values with control characters, and for a body that is not plain text or has several parts. The command uses
-    /// `cat` and `test` for the files of a body with several parts, such as a ``MultipartForm``. The command is one
-    /// line, unless the name of a body's file ends in a line feed. URLSession would add other fields.
+    /// URLSession would add other fields. Whatever the values contain, the shell runs only `curl`, `printf`, `cat` and
+    /// `test`. The command uses `printf` for values with control characters, and for a body that is not plain text or
+    /// has several parts. The command uses `cat` and `test` for the files of a body with several parts, such as a
+    /// ``MultipartForm``. The command is one line, unless the name of a body's file ends in a line feed.
     ///
     /// A body from a stream, or a body of more than 16 KiB in memory, is not included. The command reads it from a file
     /// called `<replace this by a file with the body, …>`. The command fails in the shell until you replace that name.

@@ -26,8 +26,8 @@ import Foundation
 /// - user name and password of URLs;
 /// - the values of header fields, query parameters and fields of URL-encoded forms whose names contain one of the
 ///   ``secretWords``, which you can extend;
-/// - in the header fields of a response and in the target of a redirect, the secrets of earlier requests that have such
-///   a name.
+/// - in the header fields of a response and in the target of a redirect, the secrets that the operation's requests have
+///   sent.
 ///
 /// Paths, other parameters and fields, and all other recorded bodies are stored unchanged. This includes a token in a
 /// JSON response. The header fields are those of the request, without fields that the transport adds, such as `Host`.
@@ -60,9 +60,9 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     ///
     /// Names are compared by their letters and digits, without case: `X-Api-Key`, `api_key` and `apiKey` are equal. A
     /// word of five or more letters matches anywhere in the name (`token` in `X-Amz-Security-Token`). A shorter word
-    /// must be one of the words of the name (`key` in `stripe_key_live`), and not as in `key_id`, `key_name` or
-    /// `sort_key`. The word `code` must be the complete name. The words `auth`, `key`, `otp` and `pass` may also end a
-    /// word (`stripekey`).
+    /// must be one of the words of the name (`key` in `stripe_key_live`). Names such as `key_id`, `key_name` and
+    /// `sort_key` do not match. The word `code` must be the complete name. The words `auth`, `key`, `otp` and `pass`
+    /// may also end a word (`stripekey`).
     public static let secretWords = SecretWords.standardWords
 
     private static let shownWords = SecretWords.standard
@@ -148,6 +148,8 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
             underlying: POSIXErrorCode(rawValue: problem).map { POSIXError($0) })
     }
 
+    /// Replaces a regular file, or makes a new one; writes into anything else at the path.
+    ///
     /// - Returns: 0, or an `errno`.
     private static func write(_ data: Data, to path: String) -> Int32 {
         var status = stat()
@@ -195,7 +197,7 @@ extension AnyRequestOperation {
         var secrets = style.otherSecrets
         return attempts.map { attempt in
             let isLast = attempt.number == attempts.last?.number
-            // A server has chosen the URL after a redirect.
+            // A server has chosen the URL after a redirect, so the URL may contain earlier secrets.
             let chosen = SentSecrets(attempt.url == attempts.first?.url ? [] : secrets)
             secrets.formUnion(style.secrets(of: attempt.request))
             let firstByte = isLast ? timings.firstByte.map { attempt.started.duration(to: $0) } : nil
@@ -230,7 +232,6 @@ extension AttemptRecord {
 }
 
 extension AttemptRecord.Next {
-    /// The delay before the next attempt.
     fileprivate var delay: Duration {
         switch self {
         case .retry(let delay), .intercepted(let delay): delay

@@ -44,12 +44,12 @@
         private let stages: [DecodingStage]
         /// The stage that failed, and the error.
         ///
-        /// Output that this stage produced before is still decoded before the error is thrown.
+        /// The later stages still decode what this stage produced before it failed. Then the error is thrown.
         private var failure: (index: Int, error: ContentDecodingError)?
         private var hasReceivedInput = false
         /// The number of input bytes since the last output.
         private var idleBytes = 0
-        /// The limit of input without output.
+        /// The number of input bytes without output after which decoding fails.
         ///
         /// Without a limit, a server could send empty gzip members endlessly.
         private static let mostIdleBytes = 1 << 20
@@ -112,7 +112,7 @@
             return input.count - rest.count
         }
 
-        /// Checks after the body that every coding was complete.
+        /// Checks at the end of the body that the data of every coding was complete.
         ///
         /// An empty body is valid.
         func finish() throws(ContentDecodingError) {

@@ -21,8 +21,10 @@
 
         private let inbox = Locked(Inbox())
         /// The result of `convoy_fork_count()` when the thread was started; -1 without a thread.
+        ///
+        /// ``isOfAnotherProcess`` compares it with the current result.
         private let forkCount = Atomic<Int32>(-1)
-        /// The number of existing tasks of this engine.
+        /// The number of transfers of this engine that exist, by which ``CurlEngines`` chooses an engine.
         let tasks = Atomic(0)
         let options: ConnectionOptions
 
@@ -43,7 +45,7 @@
                 if inbox.wakeup == nil { forkCount.store(convoy_fork_count(), ordering: .relaxed) }
                 return (inbox.wakeup == nil, inbox.wakeup)
             }
-            // Signalled outside the lock, because the woken thread locks the inbox at once.
+            // The signal is sent outside the lock, because the woken thread locks the inbox at once.
             wakeup?.signal()
             if startsThread { startThread() }
         }
@@ -54,9 +56,9 @@
             return count != -1 && count != convoy_fork_count()
         }
 
-        /// Called when no more requests will be sent.
+        /// Ends the thread after its last transfer.
         ///
-        /// The thread ends after the last transfer.
+        /// Called when all transports of this engine have been released.
         func close() {
             let wakeup = inbox.withLock { inbox in
                 inbox.isClosing = true
@@ -93,7 +95,8 @@
             do throws(POSIXError) {
                 loop = try CurlLoop(options)
             } catch {
-                // Passes the error number on, because other code may release descriptors before a later check.
+                // The error number is passed on. A later check could find descriptors that other code has released
+                // meanwhile.
                 return refuseAll(error.code.rawValue)
             }
             var hasSleptIdle = false
@@ -112,7 +115,7 @@
             withExtendedLifetime(loop) {}
         }
 
-        /// Removes the new transfers from the inbox; nil if the thread should end.
+        /// Removes and returns the new transfers in the inbox; nil if the thread ends now.
         private func take(for loop: CurlLoop, _ hasSleptIdle: Bool) -> [CurlTransfer]? {
             inbox.withLock { inbox in
                 let ends = inbox.transfers.isEmpty && loop.isIdle && (hasSleptIdle || inbox.isClosing)

@@ -35,7 +35,7 @@
         var hasBegunHandshake = true
         /// The proxy's status code for the tunnel request; 0 without one.
         var proxyStatusCode = 0
-        /// The system's last error number, or 0.
+        /// The last `errno` that libcurl recorded for the transfer; 0 without one.
         var systemError: Int32 = 0
 
         /// The error code and its message.

@@ -9,7 +9,7 @@
         ///
         /// Throws an error that names an option that this libcurl does not support.
         func setUp() throws(RequestError) {
-            // No signals, because any thread of the process could receive them.
+            // libcurl must use no signals, because any thread of the process could receive them.
             convoy_set_long(easy, CurlOption.noSignal, 1)
             // With this option of libcurl 7.87 and later, removing a transfer does not wait for its name lookup.
             convoy_set_long(easy, CurlOption.quickExit, 1)
@@ -102,7 +102,7 @@
             }
             guard let trustFile else { return }
             try check("trust", convoy_set_string(easy, file, trustFile))
-            // The system's directory of certificates must not be trusted too.
+            // Without this call, libcurl would also trust the system's directory of certificates.
             try check("trust", convoy_set_string(easy, directory, nil))
         }
     }

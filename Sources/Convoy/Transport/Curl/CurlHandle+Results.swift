@@ -7,7 +7,7 @@
     extension CurlHandle {
         /// How much libcurl has sent, and how much of that the system still buffers.
         ///
-        /// The value changes while bytes are sent.
+        /// If two marks differ, sending has made progress between them.
         struct SendingMark: Equatable {
             var sentBytes: Int64 = 0
             var queuedBytes: Int32 = 0

@@ -14,7 +14,7 @@
         /// The transfer that receives the callbacks; nil between two transfers.
         @exclusivity(unchecked) var transfer: CurlTransfer?
         private var headerList: HeaderList?
-        /// Retained, because libcurl stores a pointer to the list.
+        /// The list for `CURLOPT_RESOLVE`, retained because libcurl stores a pointer to it.
         var hostOverrides: HeaderList?
         private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: CurlHandle.errorTextSize)
         /// The default `User-Agent` of requests.
@@ -62,7 +62,8 @@
             errorText.deallocate()
         }
 
-        /// libcurl's text for the last failure, without credentials; empty without a text that can be shown.
+        /// libcurl's text for the last failure, without credentials; empty if there is no text, or none that can be
+        /// shown.
         func message(of request: PreparedRequest) -> String {
             let text = String(validatingCString: errorText) ?? ""
             return text.isEmpty ? "" : QuotedCredentials(of: request.url, options).removed(from: text) ?? ""

@@ -15,7 +15,6 @@
             var isCut = false
         }
 
-        /// The versions of HTTP in status lines.
         private enum Version: String {
             // Nearly all responses name HTTP/1.1, so it is compared first.
             case http11 = "HTTP/1.1"
@@ -29,7 +28,7 @@
 
         /// The lines of one head so far.
         private struct Lines {
-            /// Nil before the status line.
+            /// The HTTP version; nil until the status line has arrived.
             var version: Version?
             var code = 0
             var fields = HeaderFields()
@@ -45,9 +44,9 @@
         private let method: HTTPMethod
         private let mayBeHTTP2: Bool
         private var lines = Lines()
-        /// The number of fields so far, including interim responses.
+        /// The number of fields so far, including those of interim responses.
         private var fieldCount = 0
-        /// The number of header bytes so far, including interim responses.
+        /// The number of header bytes so far, including those of interim responses.
         private var byteCount: Int64 = 0
         /// Whether the head of the final response is complete.
         ///
@@ -66,7 +65,7 @@
             case chunks
             /// Frames of HTTP/2 or later.
             case frames
-            /// The end of the connection.
+            /// The body ends with the connection.
             case connection
         }
 
@@ -100,7 +99,7 @@
             guard line.last == 0x0a else {
                 throw Defect(reason: "the connection was closed in the middle of the header", isCut: true)
             }
-            // Trailers are counted and otherwise dropped (RFC 9110, section 6.5.1).
+            // Trailers count for the size limit and are then dropped (RFC 9110, section 6.5.1).
             if isComplete { return nil }
             let end = line.count - 1
             let bytes = UnsafeRawBufferPointer(rebasing: line[..<(end > 0 && line[end - 1] == 0x0d ? end - 1 : end)])
@@ -162,7 +161,7 @@
             let value = try Self.value(line[(colon + 1)...])
             let field = HeaderFields.Field(name: name, value: value)
             lines.fields.append(field)
-            // Fields that affect the body or have a special meaning are not cached.
+            // The fields of the first four cases are not cached, because each must also change `lines`.
             switch colon {
             case 14 where name.equalsIgnoringCase("Content-Length"): readLength(line[(colon + 1)...])
             case 17 where name.equalsIgnoringCase("Transfer-Encoding"): lines.isCoded = true
@@ -243,7 +242,7 @@
             }
             if lines.isCoded, head.hasBody(for: method) {
                 if let defect = head.transferCodingDefect { throw Defect(reason: defect) }
-                // RFC 9112, section 6.1, and RFC 9113, section 8.2.2.
+                // Only HTTP/1.1 has transfer codings (RFC 9112, section 6.1, and RFC 9113, section 8.2.2).
                 guard version == .http11 else {
                     throw Defect(reason: "the response has a transfer coding, which only HTTP/1.1 allows")
                 }

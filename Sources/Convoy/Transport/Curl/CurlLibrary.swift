@@ -46,11 +46,11 @@
         /// (``CurlTransfer/hear(_:_:)``).
         static let remembersFreedLine = (0x07_54_00..<0x08_01_00).contains(version)
 
-        /// Whether an error of an HTTP/2 connection ends its responses as complete, and Convoy can detect that
+        /// Whether libcurl reports a response as complete when its HTTP/2 connection fails, and Convoy can detect that
         /// (``CurlTransfer/mayBeCut``).
         ///
-        /// Versions before 7.88 have this defect too, but do not log a GOAWAY. A GOAWAY also closes a connection, so
-        /// with these versions Convoy cannot tell the two apart.
+        /// Versions before 7.88 also have this defect, but do not log a GOAWAY. libcurl closes a connection after a
+        /// GOAWAY as well as after a failure. With these versions Convoy cannot tell the two apart.
         static let acceptsCutStreams = (0x07_58_00...0x07_58_01).contains(version)
 
         /// Whether libcurl may reuse TLS sessions.

@@ -6,14 +6,14 @@
     ///
     /// Together, these lines show which requests a server has not processed. No error code of libcurl reports this.
     ///
-    /// The texts that ``init(_:)`` reads exist since 7.88. If a version uses other texts, the request fails instead of
-    /// being sent again.
+    /// The texts that ``init(_:)`` reads exist since libcurl 7.88. With a version that uses other texts, such a request
+    /// fails instead of being sent again.
     enum CurlLogLine: Equatable {
-        /// The stream of the request on its connection.
+        /// libcurl has opened this stream for the request.
         case stream(Int)
         /// The server ends the connection, and processes no stream above this one (RFC 9113, section 6.8).
         ///
-        /// It is graceful with the error code `NO_ERROR`.
+        /// The end is graceful if the GOAWAY has the error code `NO_ERROR`.
         case goAway(lastStream: Int, isGraceful: Bool)
         /// The server has not processed the request (RFC 9113, section 8.7).
         case refused
@@ -21,11 +21,11 @@
         ///
         /// libcurl then repeats the request over HTTP/1.1.
         case downgrade
-        /// libcurl looks for another connection.
+        /// The connection was dead, and libcurl looks for another.
         case retry
         /// libcurl closes a connection at the end of the request.
         case closing
-        /// The next connection that libcurl closes is the oldest, not the request's own.
+        /// libcurl keeps too many connections. The next one that it closes is the oldest, not the request's own.
         case closesOldest
 
         init?(_ text: UnsafeRawBufferPointer) {
@@ -41,7 +41,7 @@
                 else { return nil }
                 self = .stream(number)
             case UInt8(ascii: "r"):
-                // Some versions write "recveived".
+                // Some versions of libcurl misspell "received" as "recveived".
                 let words = String(decoding: text.prefix(128), as: UTF8.self)
                 guard words.contains("ved GOAWAY, "), let range = words.range(of: "last_stream="),
                     let number = Int(words[range.upperBound...].prefix { $0.isASCII && $0.isNumber })

@@ -22,11 +22,11 @@
         @exclusivity(unchecked) var sharing = SharedConnections()
         /// The transfers that continue in the next turn.
         @exclusivity(unchecked) private var continuing: [CurlTransfer] = []
-        /// How many active transfers need polling besides libcurl's events.
+        /// The number of active transfers for which libcurl may buffer bytes; above 0, the loop polls.
         @exclusivity(unchecked) private var polledCount = 0
         /// How many active transfers may share a connection.
         @exclusivity(unchecked) private var shareableCount = 0
-        /// How many polls in a row found no event.
+        /// How many polls in a row found no event; selects the next sleep in `looks`.
         @exclusivity(unchecked) private var quietLooks = 0
         /// How many polls in a row found events after a turn in which no transfer made progress.
         @exclusivity(unchecked) private var vainLooks = 0
@@ -34,15 +34,14 @@
         @exclusivity(unchecked) private var lastProgress: (turn: UInt, time: ContinuousClock.Instant) = (0, .now)
         /// Whether the next turn begins without sleeping, and then checks all sockets.
         ///
-        /// If set before this turn handles the sockets, this turn checks all of them too.
+        /// If a transfer sets it before this turn handles the sockets, this turn already checks all of them.
         @exclusivity(unchecked) var looksAgain = false
         /// Whether the next turn checks all sockets.
         @exclusivity(unchecked) private var looksAtAll = false
-        /// Whether all sockets were watched just before this turn.
+        /// Whether the wait before this turn used epoll, which watches all sockets.
         @exclusivity(unchecked) private var hasWatched = false
         /// The time of this turn.
         @exclusivity(unchecked) private(set) var now = ContinuousClock.now
-        /// The number of turns so far.
         @exclusivity(unchecked) private(set) var turnCount: UInt = 0
 
         /// The maximum sleeps in milliseconds of successive polls without events, while requests may share connections.
@@ -60,10 +59,10 @@
         /// The maximum number of idle connections that stay open for later requests.
         private static let mostKept = 256
         private let keptLimit: Int
-        /// The limit that was last passed to libcurl.
+        /// The limit of open connections that was last passed to libcurl.
         private var connectionLimit = -mostKept
 
-        /// The number of ends in one turn after which other threads are woken.
+        /// The number of ended transfers after which the loop performs the postponed wake-ups of other threads.
         private static let endsPerWakeUp = 16
 
         /// The maximum number of handles stored for later requests.
@@ -87,8 +86,8 @@
             self.multi = multi
             self.options = options
             trustFile = options.trustFile
-            // The limit is an eighth of the free descriptors, from 2 to 256, because libcurl closes an idle connection
-            // only for a new request.
+            // An eighth of the free descriptors, from 2 to 256. The limit is low, because libcurl closes an idle
+            // connection only for a new request.
             keptLimit = max(2, min(Self.mostKept, FileDescriptors.freeCount / 8))
         }
 
@@ -247,7 +246,9 @@
             return curl_multi_add_handle(multi, handle.easy) == 0
         }
 
-        /// Removes the handle; libcurl then closes a connection that is in the middle of a transfer.
+        /// Removes a transfer and its handle.
+        ///
+        /// If the transfer is not complete, libcurl closes its HTTP/1.1 connection.
         func remove(_ transfer: CurlTransfer, _ handle: CurlHandle) {
             curl_multi_remove_handle(multi, handle.easy)
             if transfer.isShareable { transfer.leaveConnection() }
@@ -266,7 +267,7 @@
             last.index = index
         }
 
-        /// Removes a transfer's handle until another transfer's connection exists; false if none is being opened.
+        /// Takes a handle back from libcurl and parks its transfer; false if no other transfer opens a connection.
         func takeBack(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
             curl_multi_remove_handle(multi, handle.easy)
             return park(transfer)

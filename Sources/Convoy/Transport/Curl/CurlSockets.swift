@@ -30,17 +30,17 @@
     ///
     /// - Thread: the loop's.
     final class CurlSockets {
-        /// The state of a descriptor.
         private struct Entry {
             /// The events that libcurl waits for; 0 for an idle connection.
             var wanted: Int32 = 0
-            /// The events that the system watches.
+            /// The events that epoll watches.
             var watched: Int32 = 0
             /// Whether libcurl will report the close of the socket.
             ///
-            /// Other descriptors are watched until libcurl waits for no events of them.
+            /// Such a socket stays watched until it is closed. Any other descriptor is watched only while libcurl waits
+            /// for its events.
             var isOpened = false
-            /// The value of `waits` when libcurl stopped waiting for events.
+            /// The value of `waits` when libcurl last stopped waiting for events of this socket.
             var keptAtWait = 0
         }
 
@@ -53,13 +53,14 @@
         private var events: [convoy_event]
         /// The events of the last wait.
         @exclusivity(unchecked) private(set) var ready: [convoy_event] = []
-        /// The number of waits so far.
         @exclusivity(unchecked) private var waits = 0
         /// Whether the last wait reported every ready socket.
         ///
         /// There may be more events than one wait returns.
         @exclusivity(unchecked) private(set) var hasSeenAll = false
         /// Whether watching a socket or waiting has failed, for example for lack of memory.
+        ///
+        /// The loop then polls.
         @exclusivity(unchecked) private(set) var hasFailed = false
 
         /// Makes libcurl report the sockets of a multi handle, which must not outlive this object.
@@ -77,7 +78,7 @@
             convoy_multi_set_socket_callback(
                 multi,
                 { _, socket, events, context, _ in
-                    // CURL_POLL_REMOVE is 4.
+                    // CURL_POLL_REMOVE is 4. The mask makes it 0, which means no events.
                     CurlSockets.at(context)?.want(events & 3, of: socket)
                     return 0
                 }, Unmanaged.passUnretained(self).toOpaque())
@@ -92,7 +93,8 @@
 
         /// Closes a socket; returns 0, or -1 and sets `errno`.
         ///
-        /// The method stops watching first, because epoll would continue while a forked process has the socket open.
+        /// The method stops watching first, because epoll would watch the socket as long as a forked process has it
+        /// open.
         func end(_ socket: Int32) -> Int32 {
             change(socket) { entry in
                 if entry.watched != 0 { _ = convoy_watch(poller, socket, entry.watched, 0) }
@@ -101,7 +103,7 @@
             return close(socket)
         }
 
-        /// Called when libcurl waits for these events of a socket, or for none.
+        /// Notes the events of a socket for which libcurl waits; 0 for none.
         func want(_ wanted: Int32, of socket: Int32) {
             change(socket) { entry in
                 if wanted == 0, entry.wanted != 0 { entry.keptAtWait = waits }

@@ -5,11 +5,11 @@
 
     /// Why nothing is delivered to a client for now.
     struct PauseReasons {
-        /// The task is suspended.
+        /// Whether the task is suspended.
         var byOwner = false
-        /// The client applies back-pressure.
+        /// Whether the client applies back-pressure.
         var byClient = false
-        /// Decoding has used up its share of this turn.
+        /// Whether decoding has used up its share of this turn.
         var forATurn = false
 
         var isAny: Bool { byOwner || byClient || forATurn }
@@ -81,13 +81,13 @@
             }
         }
 
-        /// The length up to which the client's `maxBodyBytes` is not read.
+        /// The body length up to which the client's ``TransportClient/maxBodyBytes`` is not read.
         static let uncheckedLength: Int64 = 65_536
 
         /// Makes libcurl close an HTTP/1.1 connection after a body that exceeds the client's limit.
         ///
-        /// Otherwise the connection could be reused before the client has ended the transfer, with the rest of the
-        /// response on it.
+        /// Without this, libcurl could reuse the connection before the client ends the transfer. The connection would
+        /// still have the rest of the response on it.
         private func checkLength(_ byteCount: Int64) {
             guard let client else { return }
             lengthToCheck = client.maxBodyBytes ?? .max
@@ -138,7 +138,7 @@
             }
         }
 
-        /// Continues after back-pressure from the client, or after decoding has used up its share of a turn.
+        /// Decodes and delivers the bytes that were stored during a pause.
         func deliverUndecoded() {
             if !rest.isEmpty {
                 let bytes = rest
@@ -181,7 +181,7 @@
 
         /// Delivers the chunk to the client.
         ///
-        /// The client may start back-pressure.
+        /// If the client refuses more bytes, the transfer pauses.
         func flush() {
             isListedForFlush = false
             guard !chunk.isEmpty else { return }

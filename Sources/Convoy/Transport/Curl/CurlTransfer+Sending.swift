@@ -1,19 +1,19 @@
-// The sending part: the header lines and the body of a request.
+// What a transfer sends: the header lines and the body of its request.
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
 
     /// - Thread: the engine's; libcurl calls some of the members.
     extension CurlTransfer {
-        /// The length to announce; nil if the length is unknown or none is announced.
+        /// The value of `Content-Length`; nil if the request has no such field.
         ///
-        /// A POST, PUT or PATCH without a body announces 0.
+        /// A body of unknown length has no such field. A POST, PUT or PATCH without a body has the value 0.
         var bodyLength: Int64? {
             if let body = request.body { return body.byteCount }
             return request.announcesNoBody ? 0 : nil
         }
 
-        /// Whether libcurl has not read the complete body yet.
+        /// Whether libcurl still has to read bytes of the request's body.
         var hasMoreToSend: Bool { bodyLength.map { sentBytes < $0 } ?? (sendsBody && !hasSentAll) }
 
         func makeSource() -> (any UploadSource)? {
@@ -59,10 +59,11 @@
             return true
         }
 
-        /// Called before the request is sent, and again before libcurl repeats the request.
+        /// Returns whether libcurl may send the request on a connection.
         ///
-        /// libcurl repeats a request on a new connection if the reused one was dead (RFC 9112, section 9.3.1), or after
-        /// a 417. The server may have received the first copy.
+        /// libcurl asks before it sends the request, and again before it repeats the request. libcurl repeats a request
+        /// on a new connection if the reused one was dead (RFC 9112, section 9.3.1), or after a 417. The server may
+        /// have received the first copy.
         func mayBeSent(on connection: KeptConnections.Key) -> Bool {
             let socket = loop?.kept.sockets[connection]
             isOnKeptConnection = socket != nil
@@ -81,8 +82,8 @@
             if waitsForConnections { arrive(on: connection) }
             guard timesSent > 1 else { return true }
             beginAgain()
-            // libcurl rewinds only if it has sent bytes of the body. Bytes that libcurl has read but not sent would be
-            // lost.
+            // libcurl rewinds the body only if it has sent bytes of it. Without this call, bytes that libcurl has read
+            // but not sent would be lost.
             guard rewindBody(to: 0) else { return false }
             (wasUnprocessed, place.isRefused) = (false, false)
             return true
@@ -109,7 +110,7 @@
                 lines.append(value.isEmpty ? "\(field.name);" : "\(field.name): \(value)")
             }
             if !fields.contains("Accept-Encoding") {
-                // A part of a coded body cannot be decoded.
+                // A range of a coded body cannot be decoded.
                 let codings = fields.contains("Range") ? "identity" : ContentDecoder.acceptedCodings
                 if !codings.isEmpty { lines.append("Accept-Encoding: " + codings) }
             }

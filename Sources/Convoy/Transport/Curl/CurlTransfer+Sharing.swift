@@ -5,19 +5,19 @@
 
     /// The connection of a request, and its state.
     struct ConnectionPlace {
-        /// Why libcurl was not allowed to open a connection.
+        /// Why Convoy did not let libcurl open a connection.
         enum Veto {
             /// Another transfer is opening a connection to the same server.
             case isOpening
-            /// This handle has already sent the request. Another handle repeats it, because libcurl counts the
-            /// repetitions of each handle.
+            /// This handle has already sent the request. Another handle repeats it, because up to 8.16, libcurl counts
+            /// the repetitions of each handle and fails the sixth.
             case wasSent
         }
 
         var connection: KeptConnections.Key?
         /// The request's stream on the connection, once libcurl has reported it.
         var stream: Int?
-        /// Whether libcurl's log lines are about `connection`.
+        /// Whether libcurl's log lines are about `connection`; false once libcurl looks for another connection.
         var isHeard = false
         /// Whether the server has said that it has not processed the request.
         var isRefused = false
@@ -37,13 +37,13 @@
         /// The system's error number if no socket could be made, or 0.
         var socketError: Int32 = 0
         var handshake = Handshake()
-        /// The generation of its origin's connections that the request may share; see ``SharedConnections``.
+        /// The generation of connections that the request may share; see ``SharedConnections``.
         var generation = 0
     }
 
     /// - Thread: the engine's; libcurl calls some of the members.
     extension CurlTransfer {
-        /// The number of sends at which a request fails, even if the server has not processed it.
+        /// The maximum number of times that a request is sent, even if the server has processed none of the copies.
         static let mostTimesSent = 64
         /// The number of streams that a server may refuse before the request fails, as in libcurl.
         ///
@@ -51,7 +51,7 @@
         /// libcurl does not log do not count.
         static let mostRefusals = 6
 
-        /// Whether the transfer needs permission to open a connection.
+        /// Whether ``SharedConnections`` decides when the transfer may open a connection.
         var waitsForConnections: Bool { isShareable && handle?.asksBeforeSending == true }
 
         /// Opens a socket for a new connection; -1 if none may be opened.
@@ -80,7 +80,7 @@
             return true
         }
 
-        /// Called when the request is about to be sent on a connection.
+        /// Records the connection on which libcurl is about to send the request.
         func arrive(on connection: KeptConnections.Key) {
             guard let loop else { return }
             leaveConnection()
@@ -91,9 +91,9 @@
             loop.continueLater(loop.sharing.arrive(self, on: connection))
         }
 
-        /// Makes new requests avoid this transfer's connection, unless another transfer was active on it more recently.
+        /// Makes new requests avoid this transfer's connection, unless it still works for another transfer.
         ///
-        /// Only transfers that have received the head of a response count.
+        /// It still works if another transfer on it was active more recently and has received the head of its response.
         ///
         /// - Complexity: O(*n*) in the active transfers.
         func giveUpConnection() {

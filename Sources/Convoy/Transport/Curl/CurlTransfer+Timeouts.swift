@@ -25,7 +25,7 @@
             let end = lastActivity + request.idleTimeout
             guard end <= now else { return min(end, now + idleCheckInterval) }
             let what = hasHead ? "of the body" : "of a response"
-            // No new request should follow an unanswered one on this connection.
+            // A connection on which the server did not respond is not reused.
             handle.forbidReuse()
             giveUpConnection()
             finish(
@@ -33,10 +33,10 @@
             return nil
         }
 
-        /// The time between two checks.
+        /// The maximum time between two checks for idleness.
         ///
-        /// No callback reports that the buffers of a body drain. So they are compared several times within the idle
-        /// timeout.
+        /// No callback reports that the buffers of a request's body drain. So their fill levels are compared several
+        /// times within the idle timeout.
         var idleCheckInterval: Duration { sendsBody ? request.idleTimeout / 8 : request.idleTimeout }
 
         /// The time left for the transfer; nil without a limit.

@@ -18,7 +18,7 @@
         let engine: CurlEngine
 
         enum Phase {
-            /// Not resumed yet. Next: running, over.
+            /// The task was not resumed yet. Next: running, over.
             case waiting
             /// libcurl runs the transfer. Next: ended, over.
             case running
@@ -28,8 +28,8 @@
             case over
         }
 
-        // The exclusivity of these properties is not checked at run time, because every header line uses them. While
-        // one of them changes, no called code reads or writes it.
+        // The exclusivity of these properties is not checked at run time, because the check would cost time for every
+        // header line. While one of them changes, no called code reads or writes it.
         @exclusivity(unchecked) private(set) var phase = Phase.waiting
         @exclusivity(unchecked) var client: (any TransportClient)?
         @exclusivity(unchecked) var pauseReasons = PauseReasons()
@@ -41,7 +41,9 @@
         private(set) var sendingBegan = CurlTransfer.notBegun
         /// When bytes last moved, the request was last passed to libcurl, or a pause last ended.
         @exclusivity(unchecked) var lastActivity = CurlTransfer.notBegun
-        /// The loop's turn of `lastActivity`, which is recorded once per turn.
+        /// The turn of the loop in which `lastActivity` was last set.
+        ///
+        /// It is set at most once per turn.
         @exclusivity(unchecked) private var activeTurn: UInt = 0
         /// A placeholder for times that are set when the transfer begins.
         private static let notBegun = ContinuousClock.now
@@ -54,16 +56,18 @@
         @exclusivity(unchecked) var undecoded = Data()
         /// Bytes that were received and decoded, but not delivered.
         @exclusivity(unchecked) var chunk = BodyChunk()
-        /// The maximum size of the chunk.
+        /// The maximum size of `chunk`, as the client requested it when the chunk was empty.
         var chunkLimit = Int.max
-        /// Decoded bytes that follow the chunk, stored because of back-pressure.
+        /// Decoded bytes that follow `chunk`.
+        ///
+        /// They wait, because the client applies back-pressure.
         @exclusivity(unchecked) var rest = Data()
         @exclusivity(unchecked) var isListedForFlush = false
         @exclusivity(unchecked) var hasHead = false
         var expectedBytes: Int64?
-        /// The number of missing body bytes; nil if the length is unknown.
+        /// The number of body bytes that have not arrived; nil if the response declares no length.
         @exclusivity(unchecked) var missingBytes: Int64?
-        /// The number of body bytes, announced or received, above which the client's limit is read.
+        /// If the announced or received length of the body exceeds this number, the client's `maxBodyBytes` is read.
         @exclusivity(unchecked) var lengthToCheck = CurlTransfer.uncheckedLength
         /// The number of body bytes that were delivered or are in `chunk`.
         @exclusivity(unchecked) var keptBytes: Int64 = 0
@@ -71,21 +75,23 @@
         // Sending.
         @exclusivity(unchecked) var source: (any UploadSource)?
         var sentBytes: Int64 = 0
-        /// Whether the source has no more bytes.
+        /// Whether `source` has reported the end of the body.
         var hasSentAll = false
         @exclusivity(unchecked) var timesSent = 0
         /// How many streams of the request the server has refused.
         @exclusivity(unchecked) var timesRefused = 0
-        /// Whether the request was not sent because unrequested bytes or a close were waiting on its connection.
+        /// Whether the request was not sent, because the server had sent bytes on the idle connection or had closed it.
         var isOnBadConnection = false
         /// Whether the request was sent on a connection whose socket the loop knows.
         @exclusivity(unchecked) var isOnKeptConnection = false
         /// Whether other requests may share the transfer's connection.
         let isShareable: Bool
-        /// Whether libcurl may buffer bytes above the socket, as with TLS or a proxy.
+        /// Whether libcurl or its TLS library may buffer received bytes, as with TLS or a proxy.
+        ///
+        /// The system reports no event for such bytes, so the loop polls.
         let isPolled: Bool
         @exclusivity(unchecked) var place = ConnectionPlace()
-        /// The value of `isUnprocessed` on the connection that the request has left.
+        /// The value that ``isUnprocessed`` had on the previous connection of the request.
         var wasUnprocessed = false
         /// The sending progress at the last check for idleness.
         var lastSendingMark: CurlHandle.SendingMark?
@@ -163,7 +169,7 @@
             loop.looksAgain = true
         }
 
-        /// Sends a parked request again, or continues decoding after the transfer's share was used up.
+        /// Sends a parked request again, or continues the decoding that the previous turn stopped at its limit.
         func continueInThisTurn() {
             if place.isParked { return sendAgain() }
             guard pauseReasons.forATurn else { return }
@@ -193,7 +199,9 @@
 
         // MARK: Ends and timeouts
 
-        /// Called when libcurl is done with the transfer.
+        /// Ends the transfer, or sends its request again.
+        ///
+        /// Called when libcurl reports the end, or when the response is complete and sending makes no progress.
         func end(_ code: CURLcode) {
             guard let handle, case .running = phase else { return }
             if isOnBadConnection {
@@ -212,8 +220,8 @@
             handle.measure(&metrics, place.handshake.session)
             // The socket of a new connection is recorded, even if its ports are known from an earlier connection. The
             // socket of a known reused connection is not looked up again, because libcurl searches all connections for
-            // it. A connection that requests share is not recorded. Before a head arrives, only the stream shows
-            // sharing.
+            // it. A connection that requests share is not recorded. Before the head of the response arrives, only the
+            // stream number shows that a connection is shared.
             let isShared = place.stream != nil || ["2", "3"].contains(metrics.httpVersion)
             if !isShared, !isOnKeptConnection || !metrics.isReusedConnection {
                 let connection = KeptConnections.Key(

@@ -43,7 +43,7 @@
         public convenience init(_ options: ConnectionOptions = ConnectionOptions()) throws(RequestError) {
             if let defect = CurlLibrary.defect { throw defect }
             if let defect = options.defect { throw RequestError(.transportFailed, defect) }
-            // Fails now if this libcurl does not support an option.
+            // Making this handle fails if this libcurl does not support an option.
             _ = try CurlHandle(options, trustFile: options.trustFile)
             self.init(unchecked: options)
         }
@@ -78,7 +78,7 @@
                         + "with the proxy's address, for example in the environment"
                 )
             }
-            // `hostKey` includes scheme and port. If it is short enough, the host need not be extracted.
+            // `hostKey` includes scheme and port. If it is short enough, so is the host, which need not be extracted.
             guard
                 request.hostKey.utf8.count <= CurlLibrary.maxHostBytes
                     || request.url.host()?.utf8.count ?? 0 <= CurlLibrary.maxHostBytes
@@ -125,14 +125,14 @@
 
         deinit { for engine in engines { engine.close() } }
 
-        /// The number of tasks of a thread at which another thread receives the next plain HTTP request.
+        /// The number of transfers of an engine at which another engine receives the next plain HTTP request.
         private static let share = 32
 
         /// Selects the engine for a request.
         ///
         /// Over TLS a connection may carry many requests at once, so one engine serves a host. Without TLS a connection
-        /// carries one request. Then the first engine with fewer than `share` tasks is used, so that its last
-        /// connection is reused.
+        /// carries one request at a time. The first engine with fewer than `share` tasks then serves the request, so
+        /// that its last connection is reused.
         func engine(for request: PreparedRequest) -> CurlEngine {
             guard engines.count > 1 else { return engines[0] }
             if request.isHTTPS { return engines[Int(request.hostKey.hashValue.magnitude % UInt(engines.count))] }
@@ -147,7 +147,7 @@
     }
 
     extension ConnectionOptions {
-        /// The path of the trusted certificates; nil for the system's.
+        /// The path of the file with the trusted certificates; nil without such a file.
         var trustFile: String? { if case .certificates(let file) = trust { file.path } else { nil } }
 
         /// Why no transport can be made with these options, or nil.

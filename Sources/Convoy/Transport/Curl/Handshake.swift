@@ -5,6 +5,7 @@
     /// The observed progress of a TLS handshake.
     ///
     /// If a connection ends during the handshake, libcurl returns the same code as for a handshake that a side rejects.
+    /// This type tells the two apart.
     struct Handshake {
         /// The opened sockets, in order.
         var sockets: [Int32] = []
@@ -33,16 +34,18 @@
 
         /// Checks whether a connection has ended.
         ///
-        /// Called for each alert of this side, and for log lines between the start of the handshake and the sending.
+        /// Called for each alert of this side, and for log lines between the start of the handshake and the sending of
+        /// the request.
         mutating func look() {
             var byte: UInt8 = 0
             isAtEnd = isAtEnd || sockets.contains { recv($0, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0 }
         }
     }
 
-    /// The result of a TLS handshake, from libcurl's log lines, the only source in all versions of libcurl.
+    /// The result of a TLS handshake, read from libcurl's log lines.
     ///
-    /// The result is for display only, and missing if a version of libcurl uses another text.
+    /// No other source exists in all versions of libcurl. The result is for display only, and missing if a version uses
+    /// another text.
     struct TLSSession: Equatable {
         /// The version, such as `1.3`.
         var version: String

@@ -11,7 +11,7 @@
     final class HeaderList {
         let first: UnsafeMutablePointer<curl_slist>?
 
-        /// Nil if memory is exhausted.
+        /// Makes a list; nil if memory is exhausted.
         init?(_ lines: [String]) {
             var list: UnsafeMutablePointer<curl_slist>?
             for line in lines {
@@ -27,7 +27,7 @@
         deinit { curl_slist_free_all(first) }
     }
 
-    /// The list of the previous request, which the next one usually needs too.
+    /// The list of the previous request, which the next request usually needs too.
     struct HeaderListCache {
         private var key: (fields: HeaderFields, sendsBody: Bool, host: String?)?
         private var list: HeaderList?

@@ -3,7 +3,7 @@
     import Foundation
 
     extension ConnectionOptions.HostOverride {
-        /// The entry of `CURLOPT_RESOLVE`.
+        /// The override as an entry of `CURLOPT_RESOLVE`.
         var entry: String {
             let addresses = addresses.map { $0.contains(":") && !$0.hasPrefix("[") ? "[\($0)]" : $0 }
             return "\(host):\(port):\(addresses.joined(separator: ","))"

@@ -15,14 +15,14 @@
             let remotePort: Int32
             let localPort: Int32
 
-            /// The local port alone distinguishes nearly all connections.
+            /// Hashes the local port, which alone distinguishes nearly all connections.
             func hash(into hasher: inout Hasher) { hasher.combine(localPort) }
         }
 
         private(set) var sockets: [Key: Int32] = [:]
-        /// The reverse map.
+        /// The connection of each socket in ``sockets``.
         ///
-        /// When a socket number is reused, its old connection is removed.
+        /// If the system reuses a socket number, ``note(_:socket:)`` finds and removes the old connection here.
         private var connections: [Int32: Key] = [:]
 
         /// Records the socket of a connection whose transfer has ended.
@@ -30,15 +30,15 @@
             guard connection.localPort > 0, socket >= 0 else { return }
             // Removing the old connection limits the entries to the number of descriptors of the process.
             if let old = connections.updateValue(connection, forKey: socket), old != connection { sockets[old] = nil }
-            // Another socket may have had this port.
+            // An earlier connection with the same ports may be stored with another socket. That socket is removed.
             if let old = sockets.updateValue(socket, forKey: connection), old != socket { connections[old] = nil }
         }
 
-        /// Whether bytes or a close are waiting on a connection.
+        /// Whether the server has sent bytes on an idle connection, or has closed it.
         static func isUnusable(_ connection: Key, _ socket: Int32) -> Bool {
             var byte: UInt8 = 0
             let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
-            // Another socket may have received this number since it was recorded. Its port is then different.
+            // The system may have given the socket number to another connection. The local ports then differ.
             return (count >= 0 || errno == ECONNRESET) && localPort(of: socket) == connection.localPort
         }
 

@@ -4,7 +4,7 @@
 
     /// Reads a body on its own queue, a little ahead of the transfer that sends it.
     ///
-    /// File data in the system's page cache is not read ahead, but copied straight to its destination.
+    /// File data in the system's page cache is not read ahead, but copied straight to libcurl's buffer.
     final class ReadAhead: UploadSource, @unchecked Sendable {
         // @unchecked: only the engine's thread uses the mutable state outside the lock.
 
@@ -13,17 +13,18 @@
             var chunks: [Data] = []
             var byteCount = 0
             var isReading = false
-            /// How many chunks to read before checking again for a direct read.
+            /// How many more chunks the queue reads before it stops.
+            ///
+            /// The engine's thread then checks again whether it can read without waiting (`direct`).
             var remaining = 0
-            /// Whether nothing follows the chunks.
+            /// Whether the body ends after `chunks`.
             var isAtEnd = false
             var failure: RequestError?
-            /// Whether `take` found no data and `isReady` must be called.
+            /// Whether `take` found no data, so that `isReady` must be called when there is some.
             var isWanted = false
             var reading: BodyReading?
 
             var isFull: Bool { chunks.count >= ReadAhead.leastCount && byteCount >= ReadAhead.leastBytes }
-            /// Whether to read the next chunk now.
             var readsOn: Bool { !isAtEnd && failure == nil && !isFull && remaining > 0 }
 
             /// The reader, if it can read without waiting and is not in use.
@@ -148,8 +149,9 @@
         private func readOn() {
             let reads = state.withLock { state in
                 guard !state.isReading else { return false }
-                // Nothing is read ahead while a direct read is possible. Before the first read the kind of the reader
-                // is unknown, so one chunk is read. Later several are read, so that the disk works while they are sent.
+                // Nothing is read ahead while the engine's thread can read without waiting. Before the first read the
+                // kind of the reader is unknown, so one chunk is read. Later several are read, so that the disk works
+                // while they are sent.
                 let isDirect = state.direct != nil && !state.isWanted
                 state.remaining = isDirect ? 0 : state.reading == nil ? 1 : Self.leastCount
                 state.isReading = state.readsOn

@@ -29,14 +29,16 @@
             }
 
             var sharing = Sharing.isUnknown
-            /// The transfer that opens a connection.
+            /// The transfer that is opening a connection; nil if none is.
             var opener: ObjectIdentifier?
             var waiting: [CurlTransfer] = []
             /// The number of connections that were given up.
             ///
             /// New requests do not share connections of an earlier generation.
             var generation = 0
-            /// The number of active requests on each connection; over HTTP/1.1, until the head of the response.
+            /// The number of active requests on each connection.
+            ///
+            /// A request over HTTP/1.1 counts until the head of its response arrives.
             var requestCounts: [KeptConnections.Key: Int] = [:]
 
             var isForgettable: Bool { opener == nil && waiting.isEmpty && requestCounts.isEmpty }
@@ -46,7 +48,7 @@
                 let isAlone = !requestCounts.values.contains { $0 > 1 }
                 if !isAlone { sharing = .isSeen }
                 let isOpener = opener == transfer
-                // Even if requests shared before, the server may no longer offer HTTP/2.
+                // Even if requests have shared a connection before, the server may no longer offer HTTP/2.
                 if isAlone, requestCounts.count > 1, isOpener || sharing == .isUnknown { sharing = .isNotSeen }
                 guard isOpener else { return [] }
                 opener = nil
@@ -74,7 +76,8 @@
         }
 
         private var origins: [String: Origin] = [:]
-        /// The last processed stream of connections that the server is closing.
+        /// For each connection with a GOAWAY: the last stream that the server processes, and whether the end is
+        /// graceful.
         private var lastStreams: [KeptConnections.Key: (stream: Int, isGraceful: Bool)] = [:]
 
         /// The number of origins above which origins without active or waiting requests are removed.
@@ -112,28 +115,28 @@
             return true
         }
 
-        /// Stores a transfer until it may try again.
+        /// Stores a transfer until it may try again to get a connection.
         ///
-        /// - Returns: false if there is nothing left to wait for.
+        /// - Returns: false if no other transfer opens a connection.
         mutating func wait(_ transfer: CurlTransfer) -> Bool {
             guard origins[transfer.request.hostKey]?.opener != nil else { return false }
             origins[transfer.request.hostKey]?.waiting.append(transfer)
             return true
         }
 
-        /// Called when a request is about to be sent on a connection.
+        /// Counts a request that is about to be sent on a connection.
         ///
-        /// - Returns: the transfers that may try again.
+        /// - Returns: the waiting transfers that may try again to get a connection.
         mutating func arrive(_ transfer: CurlTransfer, on connection: KeptConnections.Key) -> [CurlTransfer] {
             // The origin is changed in place, here and below, because a copy of the counts would cost an allocation per
             // request.
             origins[transfer.request.hostKey, default: Origin()].arrive(ObjectIdentifier(transfer), on: connection)
         }
 
-        /// Called when a transfer has ended or left its connection.
+        /// Removes a transfer that has ended or left its connection.
         ///
         /// - Parameter hasFailed: whether the transfer ended with an error. Other transfers then stop waiting for it.
-        /// - Returns: the transfers that may try again.
+        /// - Returns: the waiting transfers that may try again to get a connection.
         mutating func leave(
             _ transfer: CurlTransfer, _ connection: KeptConnections.Key?, hasFailed: Bool
         ) -> [CurlTransfer] {
@@ -152,13 +155,13 @@
             origins[transfer.request.hostKey]?.generation += 1
         }
 
-        /// Called when a stream was opened on a connection.
+        /// Forgets the GOAWAY of an old connection if a new connection has the same ports.
         mutating func begin(_ stream: Int, on connection: KeptConnections.Key) {
             // Stream 1 is the first of a new connection, which may reuse the port of an old one.
             if stream == 1 { lastStreams[connection] = nil }
         }
 
-        /// Called when the server has announced the last stream that it processes on a connection.
+        /// Records the last stream that the server processes on a connection, as its GOAWAY announces.
         mutating func giveUp(_ connection: KeptConnections.Key, after stream: Int, isGraceful: Bool) {
             if lastStreams.count > Self.rememberedConnections { lastStreams = [:] }
             lastStreams[connection] = (min(stream, lastStreams[connection]?.stream ?? .max), isGraceful)

@@ -8,21 +8,20 @@
     protocol UploadSource: AnyObject {
         /// Copies the next bytes to a buffer, which is not empty.
         func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep
-        /// A source of the same bytes from their start, possibly the same object; nil if there is none.
+        /// A source of the same bytes from their start, possibly the same object; nil if they cannot be read again.
         func rewound() -> (any UploadSource)?
     }
 
-    /// The next step of a source.
+    /// The result of ``UploadSource/take(into:)``.
     enum UploadStep {
         /// The number of copied bytes; 0 at the end.
         case bytes(Int)
-        /// No bytes are available yet. The source will call back.
+        /// No bytes are available yet. The source notifies the transfer when it has bytes.
         case wait
         /// Reading failed, and no bytes follow.
         case failed(RequestError)
     }
 
-    /// A body in memory.
     extension DataReader: UploadSource {
         func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep { .bytes(copy(into: buffer)) }
         func rewound() -> (any UploadSource)? { DataReader(data) }
