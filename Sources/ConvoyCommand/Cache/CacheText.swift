@@ -17,13 +17,13 @@ extension CacheEntry {
 
     private var size: String { Figures.bytes(bodyBytes) + (isComplete ? "" : " of it") }
 
-    /// The line of `convoy cache list`.
+    /// The line that `convoy cache list` prints for the entry.
     var line: String {
         let vary = varyingFields.isEmpty ? "" : "  varies by \(varyingFields.joined(separator: ", "))"
         return "\(statusCode)  \(size)  \(freshness)  \(shownURL)\(host.map { "  host \($0)" } ?? "")\(vary)"
     }
 
-    /// All details except the body.
+    /// The text of `convoy cache show`: all details of the entry except the body.
     var text: String {
         var lines = [
             shownURL, "  status       \(statusCode)", "  body         \(size)",
@@ -61,7 +61,7 @@ extension CacheExplanation {
         }
     }
 
-    /// The cache's decision, then each rule with its section of the RFC.
+    /// The cache's decision, then each rule with its section of the RFC, then the header fields to add to the request.
     var text: String {
         let width = (rules.map(\.section.count).max() ?? 0) + 2
         let lines = rules.map { "  \($0.section.padding(toLength: width, withPad: " ", startingAt: 0))\($0.text)" }

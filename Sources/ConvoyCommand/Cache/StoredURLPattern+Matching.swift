@@ -9,7 +9,7 @@ extension StoredURLPattern {
         switch self {
         case .urls(let urls):
             let keys = urls.map { cache.key(of: $0) }
-            // This also selects the responses to requests with a `Host` field.
+            // For a request with a `Host` field, the key continues with `hostMark` and the host. The prefix selects it.
             return { entry in keys.contains { entry.key == $0 || entry.key.hasPrefix($0 + CacheKey.hostMark) } }
         case .glob(let pattern):
             return { entry in

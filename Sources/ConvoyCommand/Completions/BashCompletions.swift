@@ -34,7 +34,7 @@ enum BashCompletions {
         Subcommand.allCases.map(\.rawValue) + Subcommand.toolOptions.map { "--\($0.name)" }
     }
 
-    /// The options that are allowed in place of a command.
+    /// The options that may be the first word instead of a command: those of fetch, and of convoy itself.
     private static var impliedOptions: [String] {
         Subcommand.fetch.options.map { "--\($0.name)" }
             + Subcommand.toolOptions.filter { $0 != .help }.map { "--\($0.name)" }

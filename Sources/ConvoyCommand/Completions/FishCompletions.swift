@@ -1,6 +1,6 @@
 // The completion script for fish.
 
-/// Makes a `complete` for every option of every command.
+/// Makes a `complete` statement for every option of every command.
 enum FishCompletions {
     static var script: String {
         var lines = [
@@ -13,7 +13,8 @@ enum FishCompletions {
         for command in Subcommand.allCases {
             let words = "-a \(command.rawValue) -d \(command.summary.shellQuoted)"
             lines.append("complete -c convoy -n __fish_use_subcommand \(words)")
-            // Without a command, fetch is used.
+            // A command line without a command is one of fetch. So its options are offered until another command is
+            // typed.
             let others = Subcommand.allCases.filter { $0 != .fetch }.map(\.rawValue).joined(separator: " ")
             let isCommand =
                 command == .fetch

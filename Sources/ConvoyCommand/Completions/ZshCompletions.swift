@@ -38,7 +38,7 @@ enum ZshCompletions {
         """
     }
 
-    /// The options that are allowed in place of a command, besides those of fetch.
+    /// The options of convoy itself, such as `--version`, which may be the first word instead of a command.
     private static var impliedOptions: [String] {
         Subcommand.toolOptions.filter { $0 != .help }.flatMap(specifications)
     }
@@ -58,9 +58,10 @@ enum ZshCompletions {
         return (lines + ["                    ;;"]).joined(separator: "\n")
     }
 
-    /// One specification for each spelling.
+    /// The specifications of an option for `_arguments`, one for each spelling.
     ///
-    /// `+` allows the value directly after the option, and `=` after an equals sign. `=-` requires the equals sign.
+    /// After a spelling, `+` allows a value that directly follows the option. `=` allows an equals sign before the
+    /// value, and `=-` requires it.
     private static func specifications(_ option: Option) -> [String] {
         let exclusion = option.isRepeatable ? "*" : "(\(option.spellings.joined(separator: " ")))"
         return option.spellings.map { spelling in

@@ -48,8 +48,8 @@ struct BatchScene: DemoScene {
     }
 
     private static func running(_ manager: RequestManager, _ items: [FetchItem]) -> [RunningTransfer] {
-        // Reads the state of every operation, then reads the executing ones again. An operation that is executing in
-        // both reads was executing in between. So an operation that just finished is not counted with its successor.
+        // An operation counts only if it is executing in both of two reads: it was then executing between the reads. A
+        // single read could count an operation that has just finished together with its successor.
         manager.operations.filter(\.isExecuting).filter(\.isExecuting).compactMap { operation in
             guard let index = operation.itemIndex, items.indices.contains(index) else { return nil }
             let progress = operation.progress

@@ -15,7 +15,7 @@ struct DemoVerdict: Sendable {
     }
 }
 
-/// One scene, with its own server and manager.
+/// One scene of the demo.
 protocol DemoScene: Sendable {
     var name: String { get }
     var summary: String { get }
@@ -23,7 +23,7 @@ protocol DemoScene: Sendable {
     func play(_ stage: DemoStage, _ server: TestServer, _ manager: RequestManager) async throws -> DemoVerdict
 }
 
-/// Runs scenes.
+/// Runs each scene with its own server and manager.
 struct DemoStage: Sendable {
     static let perHost = 6
     static let interval = DispatchTimeInterval.milliseconds(100)

@@ -14,7 +14,7 @@ struct DownloadScene: DemoScene {
     private struct Cancelled {
         var error: RequestError?
         var receivedBytes: Int64 = 0
-        /// The time from `cancel()` to the callback.
+        /// The time from `cancel()` to the callback of `onFinish`.
         var latency = Duration.zero
         /// The bytes in the part file after the cancellation; nil if no part file exists.
         var keptBytes: Int64?
@@ -119,7 +119,7 @@ struct DownloadScene: DemoScene {
             problems: problems)
     }
 
-    /// Compares the file with the generated content, chunk by chunk.
+    /// Whether the file has exactly the content that the server generated.
     private static func isWhole(_ file: URL) -> Bool {
         guard let handle = try? FileHandle(forReadingFrom: file) else { return false }
         defer { try? handle.close() }

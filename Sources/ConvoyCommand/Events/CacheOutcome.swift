@@ -1,11 +1,11 @@
 // How the cache handled a request, as one word.
 import Convoy
 
-/// The word in `%{cache}`, events and reports.
+/// How the cache handled a request: the word for it in `%{cache}`, events and reports.
 enum CacheOutcome: String, Sendable {
     case hit, stale, revalidated, miss, bypass
 
-    /// The text after a file's line in the output; empty if no stored response was used.
+    /// The text at the end of a file's line in the output; empty if no stored response was used.
     var words: String {
         switch self {
         case .hit: ", from the cache"
@@ -26,6 +26,6 @@ extension CacheStatus {
 }
 
 extension [AttemptRecord] {
-    /// The outcome of the last attempt; nil without a cache.
+    /// How the cache handled the last attempt; nil if no cache took part.
     var cacheOutcome: CacheOutcome? { last?.metrics?.cache?.outcome }
 }

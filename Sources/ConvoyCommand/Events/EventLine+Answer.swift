@@ -5,9 +5,9 @@ import Foundation
 extension EventLine {
     /// Records the header fields of a failed response, and the first 64 KiB of its text, without secrets.
     ///
-    /// A response that only failed a check is not recorded, because successful responses often contain secrets.
+    /// A response with an acceptable status is not recorded, because such responses often contain secrets.
     ///
-    /// - Parameter secrets: secrets that the server may repeat.
+    /// - Parameter secrets: the secrets to hide, which the server may repeat.
     mutating func setAnswer(of error: RequestError, without secrets: SentSecrets) {
         guard error.code == .unacceptableStatus, let answer = error.response else { return }
         let fields = answer.headerFields.map { secrets.hidden(in: $0.shown) }

@@ -20,6 +20,10 @@ struct EventSpan: Sendable, Equatable {
 }
 
 extension EventSpan {
+    /// Makes the span of a request.
+    ///
+    /// Without timings, the last attempt determines the end.
+    ///
     /// - Parameter queued: when the request was queued.
     init(queued: ContinuousClock.Instant, _ timings: Timings?, _ attempts: [AttemptRecord]) {
         self.queued = queued
@@ -29,7 +33,9 @@ extension EventSpan {
 }
 
 extension EventLine {
-    /// - Parameter secrets: secrets that the target of a redirect may repeat.
+    /// Sets the times of the request and of its attempts.
+    ///
+    /// - Parameter secrets: the secrets to hide in the targets of redirects.
     mutating func setTimes(_ span: EventSpan, _ attempts: [AttemptRecord], without secrets: SentSecrets) {
         queuedAt = span.queuedAt
         lifeSeconds = (span.ended - span.queued).roundedSeconds

@@ -4,7 +4,7 @@ import Foundation
 
 /// One event of a run.
 ///
-/// The JSON omits the keys that do not apply.
+/// The JSON has no key for a property that is nil.
 struct EventLine: Encodable, Equatable, Sendable {
     var event: String
     var index: Int?
@@ -30,7 +30,7 @@ struct EventLine: Encodable, Equatable, Sendable {
     var message: String?
     /// The header fields of a failed response, each as `Name: value`.
     var head: [String]?
-    /// The text of a failed response.
+    /// The text in the body of a failed response.
     var body: String?
     /// When the request was queued, in seconds since 1970.
     var queuedAt: Double?
@@ -61,7 +61,7 @@ struct EventLine: Encodable, Equatable, Sendable {
         case exitStatus = "exit_status"
     }
 
-    /// The event as one line with sorted keys.
+    /// The event as one line of JSON with sorted keys.
     var jsonLine: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -70,7 +70,7 @@ struct EventLine: Encodable, Equatable, Sendable {
 }
 
 extension Console {
-    /// Prints a warning on standard error, or as an event with `--json`.
+    /// Prints a warning on standard error; with `--json`, prints it as an event on standard output.
     func warn(_ message: String, list: String? = nil) {
         guard isJSON else { return printError("convoy: \(message)") }
         printLine(EventLine(event: "warning", list: list, message: message.visible()).jsonLine)
@@ -104,7 +104,7 @@ struct AttemptLine: Encodable, Equatable, Sendable {
     var next: Next?
     /// The delay before the next attempt.
     var delay: Double?
-    /// The target of a redirect.
+    /// The URL to which the response redirects; nil without a redirect.
     var location: String?
 
     /// The duration of the attempt.

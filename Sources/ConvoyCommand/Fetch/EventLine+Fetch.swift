@@ -2,7 +2,7 @@
 import Convoy
 
 extension EventLine {
-    /// Makes the line of a step.
+    /// Makes the event line of a step of a request.
     init(_ step: FetchStep, index: Int, name: String? = nil, url: String) {
         self.init(event: "started", index: index, name: name, url: url)
         switch step {
@@ -20,7 +20,7 @@ extension EventLine {
         }
     }
 
-    /// Makes the line of a download's end.
+    /// Makes the event line of a download's end.
     ///
     /// - Parameter directory: the output directory, which precedes the file name; nil if no files are written.
     init(_ outcome: FetchOutcome, directory: String?) {
@@ -56,7 +56,7 @@ extension EventLine {
         if event != "skipped" || method != nil { setTimes(outcome.span, outcome.attempts, without: outcome.secrets) }
     }
 
-    /// Makes the line of a list entry that did not become a request.
+    /// Makes the event line of a list entry that did not become a request.
     init(_ defect: FetchItems.Defect) {
         self.init(
             event: "failed", list: defect.list, line: defect.line, code: defect.code, message: defect.reason.visible())

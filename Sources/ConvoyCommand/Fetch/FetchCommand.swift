@@ -60,7 +60,7 @@ extension FetchOptions {
             .expectingBytes(item.byteCount)
     }
 
-    /// The behaviour if the file of an item exists.
+    /// What a download does if the file of its item exists already.
     ///
     /// By default the file is replaced, because its version is unknown. If the server chooses the name, the new file
     /// gets another name.
@@ -84,7 +84,7 @@ extension FetchOptions {
         return FileType.of(path, followsLinks: false) == S_IFLNK
     }
 
-    /// Creates the directory of a file that a list names, or of any file with `makesDirectories`.
+    /// Creates the directory of an item's file, if a list names the file or `makesDirectories` is true.
     ///
     /// If the directory cannot be created, the download fails with the reason.
     func makeDirectory(of item: FetchItem) {

@@ -33,7 +33,7 @@ struct FetchItem: Sendable, Equatable {
 /// Returns items from the command line and then from the list.
 ///
 /// ## Concurrency
-/// One task calls `next()`. All other members may be used from any thread. No lock is held while reading.
+/// One task calls `next()`. All other members may be used from any thread. No lock is held while the list is read.
 final class FetchItems: Sendable {
     /// An invalid entry of the list, or a failure to read the list.
     struct Defect: Equatable, Sendable {
@@ -64,14 +64,14 @@ final class FetchItems: Sendable {
 
     private struct State {
         var urls: ArraySlice<URL>
-        /// The digest of the first URL's file.
+        /// The digest of the first URL's file, from the command line.
         var digest: FileDigest?
         var outputNames: ArraySlice<String?>
         var names = FileNameRegister()
         var count = 0
         var isStopped = false
         var parser: ListParser
-        /// Outcomes that were read and not returned yet.
+        /// The outcomes of parsed lines that ``next()`` has not returned yet.
         var ready: [ListParser.Outcome] = []
         /// Whether the list had an entry, valid or invalid, or could not be read completely.
         var hasFound = false
@@ -79,7 +79,7 @@ final class FetchItems: Sendable {
         var hasEnded = false
         var lineCount = 0
 
-        /// The next URL of the command line.
+        /// Removes and returns the next URL of the command line; nil if none is left.
         mutating func nextGiven() -> ListEntry? {
             guard let url = urls.popFirst() else { return nil }
             defer { digest = nil }
@@ -96,8 +96,8 @@ final class FetchItems: Sendable {
         /// - Parameter hasLine: whether the next line is available without waiting for another program.
         mutating func nextStep(hasLine: Bool) -> Step? {
             if isStopped { return nil }
-            // Options of the open entry may follow in the next line. If that line is not available now, the entry is
-            // taken as complete.
+            // The next line may add options to the last entry, which is still open. If that line is not available yet,
+            // the entry is taken as complete.
             if ready.isEmpty, parser.isOpen, !hasLine { note(parser.close()) }
             if !ready.isEmpty { return .give(ready.removeFirst()) }
             return hasEnded ? nil : .read
@@ -170,7 +170,7 @@ final class FetchItems: Sendable {
         }
     }
 
-    /// Stops reading.
+    /// Stops reading the list.
     ///
     /// `next()` returns no more items.
     func stop() {
@@ -178,7 +178,7 @@ final class FetchItems: Sendable {
         list?.stop()
     }
 
-    /// The items that were not returned, after ``stop()``.
+    /// The entries that ``next()`` had not returned when ``stop()`` was called.
     var rest: Rest {
         state.withLock { state in
             var (rest, left) = (Rest(), state)

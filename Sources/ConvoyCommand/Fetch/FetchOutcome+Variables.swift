@@ -16,9 +16,10 @@ extension FetchOutcome {
     private var metrics: TransferMetrics? { attempts.last?.metrics }
     private var url: URL { attempts.last?.url ?? item.url }
 
-    /// The value of a variable in curl's format, a number where curl writes one in `%{json}`; nil if it is unknown.
+    /// The value of a `--write-out` variable in curl's format; nil if the variable is unknown.
     ///
-    /// The times are those of the last attempt. Only `time_redirect` covers the attempts before it.
+    /// It is a JSON number if curl writes a number in `%{json}`. The times are those of the last attempt. Only
+    /// `time_redirect` covers the attempts before it.
     func value(of variable: String) -> JSONValue? {
         switch variable {
         case "cache": .string(attempts.cacheOutcome?.rawValue ?? "")
@@ -98,7 +99,7 @@ extension FetchOutcome {
         return last.started - first.started
     }
 
-    /// The heads of all responses, including redirects, with the line ends of HTTP.
+    /// The heads of all responses, including redirects; each line ends with CRLF.
     var headTexts: String {
         attempts.compactMap { record in
             record.response.map { head in

@@ -12,9 +12,9 @@ final class FetchRecords: Sendable {
         var failed: [Int: String] = [:]
         /// The lines of entries that a stopped run did not reach.
         var rest: [String] = []
-        /// Invalid lines of lists.
+        /// For each invalid entry of a list, a comment line with the reason, then the entry's lines if they are text.
         ///
-        /// A comment line with the reason precedes each of them.
+        /// ``isLeft(_:)`` adds a comment about lines that were not read.
         var broken: [String] = []
         /// Whether the list of failures is not written, because it is the input and has unread lines.
         var keepsInput = false
@@ -50,7 +50,7 @@ final class FetchRecords: Sendable {
     private var printsHeads: Bool { options.destination == .head }
     private var keepsRefusals: Bool { options.keepsRefusals && options.destination != .nowhere }
 
-    /// Records an entry that failed, was cancelled or was not sent.
+    /// Records, for `--save-failed`, an item that failed, was cancelled or was not sent.
     func isLost(_ item: FetchItem) {
         guard options.failedList != nil else { return }
         let line = item.listEntry.listLine
@@ -95,14 +95,14 @@ final class FetchRecords: Sendable {
         note(OutputFile.replace(body, at: file), of: file.visible())
     }
 
-    /// Records an entry of a list that did not become a request.
+    /// Records, for `--save-failed`, an entry of a list that did not become a request.
     func isDefective(_ defect: FetchItems.Defect) {
         guard options.failedList != nil else { return }
         let text = defect.text.map { "\n" + $0 } ?? ""
         state.withLock { $0.broken.append("# \(defect.place.visible()): \(defect.reason.visible())\(text)") }
     }
 
-    /// Records the entries that the run did not reach.
+    /// Records, for `--save-failed`, the entries that the run did not reach.
     ///
     /// - Returns: a warning about lines that the list of failures cannot contain; nil if it contains all lines, or if
     ///   `--save-failed` is missing.
@@ -121,9 +121,9 @@ final class FetchRecords: Sendable {
         return remark
     }
 
-    /// Writes the list of failures.
+    /// Writes the list of `--save-failed`.
     ///
-    /// - Returns: error messages.
+    /// - Returns: the messages about a failed write of an output, and about a failed write of the list.
     func finish() -> [String] {
         [state.withLock { $0.outputProblem }, writeFailedList()].compactMap(\.self)
     }

@@ -37,11 +37,11 @@ struct FetchOutcome: Sendable {
     /// Secrets that no text of the outcome may show, besides those of the requests.
     var otherSecrets: Set<String> = []
 
-    /// The secrets that texts of the server may repeat.
+    /// All secrets of the requests and of the run, which the server may repeat in its texts.
     var allSecrets: SentSecrets { SentSecrets(of: attempts.map(\.request), and: otherSecrets) }
     /// The secrets to hide in texts of the outcome.
     ///
-    /// These are all secrets, or none after a success of the first attempt, because no text of its server is shown.
+    /// After a success of the first attempt there are none, because no text from the server is shown.
     var secrets: SentSecrets { error == nil && attempts.count < 2 ? SentSecrets([]) : allSecrets }
     var error: RequestError? { if case .failure(let error) = result { error } else { nil } }
 
@@ -78,10 +78,9 @@ struct FetchOutcome: Sendable {
         return error.code == .unacceptableStatus && !lacksStored ? Words.cause(error, without: secrets) : message
     }
 
-    /// Whether the cache policy prevented sending, and no stored response was usable.
+    /// Whether the cache policy prevented sending the request, and no stored response was usable.
     private var lacksStored: Bool { attempts.last?.metrics?.cache?.detail == "only-if-cached" }
 
-    /// Whether the request was cancelled.
     var isCancelled: Bool { error?.code == .cancelled }
 }
 
@@ -172,9 +171,9 @@ struct ResumedBytes: Sendable, Equatable {
 
 /// A request with a line on the screen: it has started and not ended, or waits only for the limit of its host.
 struct RunningTransfer: Sendable, Equatable {
-    /// Why no bytes arrive.
+    /// Why a request receives no bytes.
     enum Wait: Sendable, Equatable {
-        /// The limit of the host is reached.
+        /// As many requests to the host are running as the limit for each host allows.
         case host
         /// The request waits for the head of a successful response.
         case answer
@@ -189,7 +188,7 @@ struct RunningTransfer: Sendable, Equatable {
     let receivedBytes: Int64
     var resumedBytes: Int64 = 0
     let expectedBytes: Int64?
-    /// Nil while bytes arrive.
+    /// Why no bytes arrive; nil while they arrive.
     var wait: Wait?
 
     /// The progress from 0 to 1; nil while the size is unknown, and for an empty file.
@@ -198,7 +197,7 @@ struct RunningTransfer: Sendable, Equatable {
 
 /// The progress of a run.
 struct RunProgress: Sendable, Equatable {
-    /// Requests that have finished, with any outcome.
+    /// The number of requests that have finished, with any outcome.
     var finishedCount = 0
     var failedCount = 0
     var skippedCount = 0

@@ -4,7 +4,8 @@ import Foundation
 
 /// Passes the results and the progress of a run to its report.
 ///
-/// Also computes the summary of the run. ``OpenRequests`` reports the steps, and makes all calls of the report in turn.
+/// It also computes the summary of the run. ``OpenRequests`` reports the steps, and makes one call of the report at a
+/// time.
 final class FetchReporter: Sendable {
     let requests: OpenRequests
     private let report: any FetchReport
@@ -14,7 +15,7 @@ final class FetchReporter: Sendable {
     private let parts: PartFinder?
     private let summary: Locked<FetchSummary>
 
-    /// - Parameter setup: receives the results for `--report` and for the output beside the report.
+    /// - Parameter setup: its `--report` page and its ``FetchRecords`` also receive the results.
     init(report: any FetchReport, _ options: FetchOptions = FetchOptions(), _ setup: FetchSetup? = nil) {
         requests = OpenRequests(onStep: report.wantsSteps ? report.happened : nil)
         (self.report, self.options, self.setup) = (report, options, setup)
@@ -50,7 +51,8 @@ final class FetchReporter: Sendable {
             outcome.otherSecrets = secrets
             summary.withLock { [outcome] in $0.count(outcome, isStopping: isStopping) }
             setup?.report?.withLock { [outcome] in $0.add(EventLine(outcome, directory: nil)) }
-            // Cancelled requests get no line, because hundreds would hide the line with the reason.
+            // A stopped run may cancel hundreds of requests. Their lines would hide the line that says why the run
+            // stopped.
             if !(isStopping && outcome.isCancelled && !report.wantsCancelled) { report.finished(outcome) }
             setup?.records.finished(outcome, (try? result.get().value) as? Data)
         }
@@ -68,7 +70,6 @@ final class FetchReporter: Sendable {
         }
     }
 
-    /// Reports the progress.
     func tick(_ progress: RunProgress, _ operations: [AnyRequestOperation]) {
         tick(progress) { transfers(of: operations) }
     }
@@ -135,7 +136,7 @@ extension Result {
         }
     }
 
-    /// The time from the start of the first attempt; zero when nothing was sent.
+    /// The time from the start of the first attempt to the end of the last; zero when nothing was sent.
     func executed<Value>() -> Duration where Success == Response<Value>, Failure == RequestError {
         if case .success(let response) = self { return response.timings.executed ?? .zero }
         let attempts = attempts()
@@ -146,6 +147,6 @@ extension Result {
 extension FetchItem {
     /// The host and the explicit port of the URL.
     ///
-    /// Unlike the limit for each host, this text ignores the scheme.
+    /// The limit for each host also distinguishes schemes; this text does not.
     fileprivate var host: String { "\(url.host() ?? "") \(url.port ?? 0)" }
 }

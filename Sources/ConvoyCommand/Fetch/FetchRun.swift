@@ -56,7 +56,7 @@ struct FetchRun {
     ) async {
         let (options, setup, interruption, knownCount) = (options, setup, interruption, knownCount)
         let (reporter, items, manager) = (reporter, items, manager)
-        // Limits the number of open requests. Without a deadline, the limit of the batch is enough.
+        // A deadline starts when a request is queued. So with a deadline, at most `jobs` requests are open at a time.
         let places = options.deadline.map { _ in FetchPlaces(count: options.jobs) }
         let requests = AsyncStream<Request<Output>>(unfolding: {
             await places?.take()
@@ -75,7 +75,8 @@ struct FetchRun {
             places?.give()
         }
         interruption.onStop {
-            // Requests that have not started are reported on this thread. It may wait for a slow reader of the output.
+            // On this thread, `batch.cancel` reports the requests that have not started. It may wait for a slow reader
+            // of the output.
             items.stop()
             batch.cancel()
             // `cancelAll` also cancels the cache's background validations.

@@ -27,8 +27,8 @@ struct FetchSetup: Sendable {
     private let output: StandardOutputStream.State
 
     /// - Parameters:
-    ///   - title: the title of the `--report` page if there is no command line. Nil for a fetch, where `--verbose`
-    ///     shows fields that are marked as secret only because they may be keys.
+    ///   - title: the title of the `--report` page if there is no command line; nil for `convoy fetch`. If it is nil,
+    ///     `--verbose` also shows the fields that are marked as secret only because they may be keys.
     ///   - onOutputClosed: called when a write finds standard output closed.
     /// - Throws: the reason, if the run cannot start.
     init(
@@ -118,7 +118,9 @@ struct FetchSetup: Sendable {
         console.warn("the list \(list) contains no URL", list: list)
     }
 
-    /// Warns about entries that the list of failures does not contain.
+    /// Records the entries that the run did not reach.
+    ///
+    /// Warns if the list of failures cannot contain all of them.
     func reportRest(_ rest: FetchItems.Rest) {
         if let remark = records.isLeft(rest) { console.warn(remark, list: rest.list?.name) }
     }

@@ -4,7 +4,7 @@ import Convoy
 /// The statistics of a complete run.
 struct FetchSummary: Sendable, Equatable {
     var succeededCount = 0
-    /// Files that were not received, because they exist or have not changed.
+    /// The number of files that were not received, because they exist or have not changed.
     ///
     /// Skipped files do not count as succeeded.
     var skippedCount = 0
@@ -13,13 +13,13 @@ struct FetchSummary: Sendable, Equatable {
     /// The first failures as lines.
     private(set) var firstFailures: [String] = []
     private static let firstFailureCount = 5
-    /// Requests that ended only because the run was stopped.
+    /// The number of requests that ended only because the run was stopped.
     var cancelledCount = 0
     /// The bytes that this run received for successful files.
     var bytes: Int64 = 0
     /// The bytes of earlier runs in the same files.
     var resumedBytes: Int64 = 0
-    /// The part files that the next run resumes.
+    /// The number and the bytes of part files that the next run can resume.
     var kept = KeptParts()
     var time = Duration.zero
     /// Why the run was stopped; nil if it was not stopped.
@@ -92,14 +92,15 @@ struct FetchSummary: Sendable, Equatable {
         return status == .success ? text : "\(text); exit status \(status.code)"
     }
 
-    /// Failure counts, the most frequent first.
+    /// The number of failures with each error code, the most frequent code first.
     private var failuresByCode: String {
         failures.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) \(Words.code($0.key))" }
             .joined(separator: ", ")
     }
 
     private var advice: String? {
-        // After an interruption, a repeated run should not fetch complete files again.
+        // After an interruption, the advice names the option that keeps a repeated run from fetching complete files
+        // again.
         let isWorthSkipping = reason != nil && replacesFiles && succeededCount > 0
         let skipping = "with --existing skip it skips \(Figures.count(succeededCount, "complete file"))"
         let again =

@@ -8,7 +8,9 @@ import Foundation
 final class JSONReport: FetchReport {
     private let console: Console
     private let directory: String?
-    /// The byte counts of the last tick, to report only changes.
+    /// The received bytes of each running file at the last tick.
+    ///
+    /// Only a file whose number has changed is reported.
     private let receivedBytes = Locked<[Int: Int64]>([:])
 
     /// - Parameter directory: the output directory, which precedes file names; nil if no files are written.

@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// The number of parts and their bytes.
+/// The number of part files and the sum of their bytes.
 struct KeptParts: Sendable, Equatable {
     var count = 0
     var bytes: Int64 = 0
@@ -28,11 +28,9 @@ struct PartFinder: Sendable {
     let directory: String
     /// Whether file names are known in advance.
     ///
-    /// Otherwise parts are identified by the time of their records.
+    /// If false, parts are identified by the time of their records.
     let knowsNames: Bool
-    /// Whether the command fetches files in segments.
     let usesSegments: Bool
-    /// The start of the run.
     let started: Date
     /// Whether the next free number is added to a name that exists.
     var numbersNames = false
@@ -66,7 +64,9 @@ struct PartFinder: Sendable {
     /// Some file systems round times down to a multiple of two seconds.
     private func isOfThisRun(_ noted: Date) -> Bool { noted > started.addingTimeInterval(-2) }
 
-    /// All parts that this run wrote, for file names that only the library knows.
+    /// All parts that this run wrote.
+    ///
+    /// It is used if the server names the files, because their names are then unknown here.
     ///
     /// Parts of another concurrent run in the same directory are included.
     func allOfThisRun() -> KeptParts {

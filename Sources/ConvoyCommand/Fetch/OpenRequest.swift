@@ -26,9 +26,8 @@ struct OpenRequest {
         self.secrets = secrets
     }
 
-    /// Whether an attempt has started.
     var hasBegun: Bool { begun > 0 }
-    /// Whether an attempt is running, as far as reported.
+    /// Whether an attempt is running, according to the events that have arrived.
     private var isUnderWay: Bool { begun > ended }
 
     /// The progress of the file; nil before the first attempt.
@@ -51,7 +50,7 @@ struct OpenRequest {
 
     /// Notes the start of an attempt; a late or repeated start has no effect.
     ///
-    /// - Returns: the step, the first time.
+    /// - Returns: `.started` for the first start; nil for any other.
     mutating func begin(_ attempt: Int) -> FetchStep? {
         if attempt > ended { retry = nil }
         defer { begun = max(begun, attempt) }

@@ -9,7 +9,7 @@ import Foundation
 /// ## Concurrency
 /// One transfer uses a stream, on the serial queue of its sink. The state may be used from any thread.
 final class StandardOutputStream: OutputStream {
-    /// The descriptor for bodies, and its state.
+    /// The descriptor to which the bodies of all requests are written.
     final class State: Sendable {
         private let descriptor: Int32
         /// The name of the descriptor in messages.

@@ -1,7 +1,7 @@
 // The help of a subcommand, and the kind of its operands for the completions.
 
 extension Subcommand {
-    /// The operands after the options.
+    /// The kinds of operands that may follow the options.
     enum Operands: Equatable, Sendable {
         case none, urls
         /// A `.http` file, then the names of requests in the file.

@@ -36,7 +36,9 @@ struct ImportCommand {
         return console.status(after: status)
     }
 
-    /// The maximum size of a document, because memory contains several copies of the document.
+    /// The maximum size of a document in bytes.
+    ///
+    /// It is limited, because memory contains several copies of the document.
     private static let mostBytes = 1 << 29
 
     /// The maximum number of notes printed for a request.

@@ -5,7 +5,7 @@ import Foundation
 /// A line of sha256sum(1) or of BSD's sha256(1): `HEX  NAME`, `HEX *NAME` or `SHA256 (NAME) = HEX`.
 struct DigestLine: Equatable {
     let name: String
-    /// Nil for an unsupported digest.
+    /// The digest; nil if its algorithm is not supported.
     let digest: FileDigest?
 
     init?(_ line: String) {

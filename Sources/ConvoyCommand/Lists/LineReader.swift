@@ -5,7 +5,7 @@ import Foundation
 /// Reads a file, a pipe or a terminal line by line.
 ///
 /// ## Concurrency
-/// One task calls `next()`. When no line is left, the reader reads blocks on a private queue until a line is complete.
+/// One task calls `next()`. When no line is stored, the reader reads blocks on a private queue until it has a line.
 /// `read` may block the thread of that queue, but no thread of a task. ``stop()`` may be called from any thread, and
 /// ends a waiting call at once. A thread that `read` blocks may remain until the process exits.
 final class LineReader: Sendable {
@@ -105,7 +105,7 @@ final class LineReader: Sendable {
 
     /// Splits bytes into lines, and resumes the waiting task with the first line.
     ///
-    /// Returns whether to read another block, because a task still waits for a line.
+    /// Returns true if a task still waits for a line, so that the caller reads another block.
     private func take(_ bytes: ArraySlice<UInt8>, isEnd: Bool, _ problem: Int32) -> Bool {
         let (waiting, read): (CheckedContinuation<Read?, Never>?, Read?) = state.withLock { state in
             guard !state.hasEnded else { return (nil, nil) }

@@ -27,7 +27,7 @@ struct LineSplitter {
     private var isTooLong = false
     private var lineCount = 0
 
-    /// The lines that a block completes.
+    /// Splits a block, and returns the lines that it completes.
     mutating func split(_ block: some Collection<UInt8>) -> [NumberedLine] {
         var lines: [NumberedLine] = []
         var rest = block[...]

@@ -15,9 +15,9 @@ struct ListParser {
     /// An entry of the list, or an error.
     enum Outcome: Equatable, Sendable {
         case entry(ListEntry)
-        /// An invalid line, list or file of a Metalink.
+        /// An invalid line, an invalid list, or an invalid file of a Metalink.
         ///
-        /// `line` is nil if the error is not in a certain line. `text` has the lines of the entry, if they are text.
+        /// `line` is nil if the error concerns no single line. `text` has the lines of the entry, if they are text.
         case broken(line: Int?, reason: String, text: String? = nil)
     }
 
@@ -56,7 +56,7 @@ struct ListParser {
 
     /// Parses a line.
     ///
-    /// Returns the completed outcomes, for example the previous entry.
+    /// Returns the outcomes that this line completes, for example the previous entry.
     mutating func parse(_ line: NumberedLine) -> [Outcome] {
         guard !hasEnded else { return [] }
         switch line.content {

@@ -193,7 +193,7 @@ private struct XMLScanner {
         return String(decoding: decoded + rest, as: UTF8.self)
     }
 
-    /// The bytes of the longest reference, such as `#x0010FFFF;`.
+    /// The number of bytes of the longest reference, such as `#x0010FFFF;`.
     private static let longestReference = 11
 
     private static func scalar(named name: String) -> Unicode.Scalar? {

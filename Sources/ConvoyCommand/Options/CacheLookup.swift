@@ -6,9 +6,9 @@ import Foundation
 struct CacheLookup: Sendable {
     let verb: CacheVerb
     let directory: String
-    /// Selects responses; nil for all.
+    /// Selects the stored responses that the verb handles; nil for all.
     private(set) var pattern: StoredURLPattern?
-    /// The options shared with `convoy fetch`, for the request of `why`.
+    /// The options shared with `convoy fetch`, from which the verb `why` makes its request.
     private(set) var fetch = FetchOptions()
 
     /// Parses the arguments after `convoy cache`; nil for `--help`.
@@ -47,7 +47,7 @@ struct CacheLookup: Sendable {
 
 /// Selects stored responses by URL.
 enum StoredURLPattern: Sendable {
-    /// One URL, or two if the scheme is not given.
+    /// One URL, or the http and the https URL if the user gave no scheme.
     case urls([URL])
     /// A URL, optionally without its scheme, in which `*` matches any characters.
     case glob(String)

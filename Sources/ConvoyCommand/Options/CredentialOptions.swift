@@ -15,7 +15,7 @@ struct CredentialOptions: Sendable {
     /// Whether the password is sent only after a challenge.
     var answersChallenges = false
     var netrc: NetrcPlace?
-    /// The value of a `Cookie` field.
+    /// The cookies of `--cookie NAME=VALUE`, as the value of a `Cookie` field.
     private(set) var cookies: String?
     private(set) var cookieFiles: [String] = []
     var cookieJar: String?
@@ -58,7 +58,7 @@ struct CredentialOptions: Sendable {
         cookies = cookies.map { $0 + "; " + value } ?? value
     }
 
-    /// The authenticator for `--user` or, without that option, for other credentials; nil without both.
+    /// The authenticator for `--user`, or else for `others`; nil if both are missing.
     ///
     /// - Parameter others: a user and a password for the origin of a URL.
     func authenticator(
@@ -76,7 +76,7 @@ struct CredentialOptions: Sendable {
 }
 
 extension FetchOptions {
-    /// Parses `FILE` or `FILE:PASSWORD`.
+    /// Parses the value of `--cert`: `FILE` or `FILE:PASSWORD`.
     static func certificate(_ value: String) -> (path: String, password: String?) {
         guard access(value, F_OK) != 0, let colon = value.firstIndex(of: ":") else { return (value, nil) }
         return (String(value[..<colon]), String(value[value.index(after: colon)...]))

@@ -7,7 +7,7 @@ struct FetchOptions: Sendable {
     /// The output of a URL according to `-o` or `-O`.
     enum Output: Equatable, Sendable {
         case file(String)
-        /// The name from the URL.
+        /// `-O`: the file has the name from the URL.
         case named
     }
 
@@ -35,13 +35,13 @@ struct FetchOptions: Sendable {
     var urls: [URL] = []
     /// The digest of the only URL's file.
     var digest: FileDigest?
-    /// Further URLs of the only file.
+    /// The values of `--mirror`: further URLs of the only file.
     var mirrors: [URL] = []
     /// The file of the list, or `-` for standard input.
     var input: String?
     /// The part of the list to fetch; nil for the complete list.
     var shard: Shard?
-    /// The base URL of names in lists.
+    /// The base URL for lines of a list that begin with a file name.
     var base: URL?
     var destination = Destination.files
     /// The values of `-o` and `-O` in order.
@@ -51,7 +51,7 @@ struct FetchOptions: Sendable {
     /// Nil means the name from the URL.
     var outputNames: [String?] = []
     private(set) var directory = "."
-    /// Whether a directory was requested.
+    /// Whether the user gave a directory, with `-P` or as a part of `-o`.
     private(set) var hasDirectory = false
     /// Whether to create the directories of `-o` and `-P`.
     var makesDirectories = false
@@ -67,7 +67,7 @@ struct FetchOptions: Sendable {
     var includesHeads = false
     /// The file for the header fields of all responses.
     var headFile: String?
-    /// Whether to set the modification times that the server sends.
+    /// Whether each file gets the modification time that the server sent (`--remote-time`).
     var takesServerTime = false
     /// Whether `{}` and `[]` in a URL are patterns.
     var expandsURLs = true
@@ -77,7 +77,7 @@ struct FetchOptions: Sendable {
     var retryDelay: Duration?
     /// Whether only https URLs are accepted.
     var needsHTTPS = false
-    /// The value to set for `no_proxy`.
+    /// The value of `--noproxy`; see ``applyNoProxy()``.
     var noProxy: String?
     /// The absolute URL of the directory.
     ///
@@ -113,11 +113,11 @@ struct FetchOptions: Sendable {
     var sending = SendingOptions()
     var credentials = CredentialOptions()
     var connection = ConnectionOptions()
-    /// The certificates that the environment names, which URLSession does not use; nil if it names none.
+    /// The certificates that the environment names, which URLSession does not use; nil if no variable names any.
     var environmentTrust: ConnectionOptions.Trust?
-    /// Whether content codings are requested and decoded.
+    /// Whether requests accept content codings, which are decoded.
     ///
-    /// Otherwise files are stored as sent.
+    /// If false, files are stored as the server sent them.
     var isCompressed = false
     var transport = TransportChoice.automatic
     var isQuiet = false
@@ -126,12 +126,12 @@ struct FetchOptions: Sendable {
     var writeOut: WriteOut?
     /// The file for a HAR archive of all requests.
     var archive: String?
-    /// The file for a page about all requests.
+    /// The file for the page of `--report`.
     var report: String?
     /// The file for a list of failed requests.
     var failedList: String?
 
-    /// Whether no files are written.
+    /// Whether bodies are not saved as files: they are discarded, or written to an output or a device.
     var discards: Bool { destination != .files }
     /// Whether standard output is used for bodies, header fields or `--write-out` instead of reports.
     var ownsOutput: Bool {

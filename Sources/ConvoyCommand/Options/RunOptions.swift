@@ -15,7 +15,7 @@ struct RunOptions: Sendable {
     /// The directory of responses; nil for the directory of the file.
     var directory: String?
     var skipsScripts = false
-    /// Whether only the plan is printed.
+    /// Whether the plan is printed, and nothing is sent.
     var isDryRun = false
     /// The file with the rows for which the requests are sent.
     ///
@@ -41,7 +41,7 @@ struct RunOptions: Sendable {
 
     /// Whether standard output is used for responses.
     ///
-    /// The lines and the summary are then written to standard error.
+    /// The lines about requests and the summary are then written to standard error.
     var showsAnswers: Bool { show != nil || !printed.isEmpty }
 
     /// Whether live lines may be drawn.
@@ -51,7 +51,7 @@ struct RunOptions: Sendable {
         !fetch.isQuiet && !fetch.isJSON && !isDryRun && !(showsAnswers && Terminal.output.isTerminal)
     }
 
-    /// Whether the body of a response is printed.
+    /// Whether the body of the response to a request is printed.
     func showsBody(of request: PlannedRequest) -> Bool { [.body, .both].contains(show) || prints(request) }
 
     /// Whether `-o NAME=-` names the request.

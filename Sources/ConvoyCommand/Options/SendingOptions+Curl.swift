@@ -12,7 +12,7 @@ extension SendingOptions {
         return (text[..<mark], value, text[mark] == "@" ? String(value) : nil)
     }
 
-    /// Adds a field whose value is encoded.
+    /// `--data-urlencode`: adds a form field, and encodes its value.
     mutating func addEncoded(_ text: String) throws(UsageError) {
         let (name, text, file) = Self.encodedParts(text)
         let value = try file.map { file throws(UsageError) in try content(of: file) } ?? Data(text.utf8)

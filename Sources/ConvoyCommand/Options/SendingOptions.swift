@@ -15,11 +15,11 @@ struct SendingOptions: Sendable {
         case bytes(Data)
     }
 
-    /// The requested method; see ``sentMethod``.
+    /// The method of `--request`; nil if the user gave none, so that ``sentMethod`` depends on the body.
     var method: HTTPMethod?
     var isHead = false
     var body: Body?
-    /// Whether the data is sent in the URL.
+    /// Whether `--data` is sent in the query of the URL (`--get`).
     var isQuery = false
     /// Whether the body was read from standard input.
     private(set) var readsStandardInput = false

@@ -30,6 +30,8 @@ final class Interruption: Sendable {
     private let state = Locked(State())
     private let queue = DispatchQueue(label: "convoy.signals", qos: .userInteractive)
     /// Signalled when there is a reason to stop.
+    ///
+    /// A thread waits for it, and then stops the run.
     private let stopping = DispatchSemaphore(value: 0)
     private let leave: @Sendable (ExitStatus) -> Void
 
@@ -132,7 +134,8 @@ final class Interruption: Sendable {
         console.onOutputClosed { self.interrupt(.outputClosed) }
         guard console.isLive, let present = sigaction.current(of: SIGTSTP), present.handler == nil else { return }
         #if canImport(Darwin)
-            // On Darwin a dispatch source only observes. Without this call the signal would still stop the process.
+            // On Darwin a dispatch source only observes the signal. Without this call the signal would still stop the
+            // process.
             signal(SIGTSTP, SIG_IGN)
         #endif
         // On Linux the source may install its signal handler after `resume` has returned. A signal that is ignored
@@ -172,7 +175,7 @@ extension sigaction {
 
     /// The function that handles the signal.
     ///
-    /// SIG_DFL is the null pointer, which is imported as nil; SIG_IGN is not.
+    /// It is nil for SIG_DFL, which is the null pointer. It is not nil for SIG_IGN.
     var handler: (@convention(c) (Int32) -> Void)? {
         get {
             #if canImport(Darwin)
@@ -206,7 +209,7 @@ private enum SignalPipe {
 
     static var isOpen: Bool { ends.writing >= 0 }
 
-    /// Reports a signal through the pipe instead of its default action.
+    /// Replaces the default action of a signal: a handler writes the signal's number to the pipe.
     static func take(_ number: Int32) {
         // Opens the pipe before the handler uses it.
         guard isOpen else { return }

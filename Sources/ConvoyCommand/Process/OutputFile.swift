@@ -11,7 +11,7 @@ enum OutputFile {
         return code == 0 ? nil : "\(path) cannot be written: \(String(cString: strerror(code)))"
     }
 
-    /// Replaces a file atomically, also a link.
+    /// Replaces a file or a symbolic link atomically.
     ///
     /// The new file has no permission that the replaced file lacks.
     ///

@@ -18,7 +18,7 @@ struct ProcessLimits: Equatable {
     private static let bytesPerJob = 1 << 20
     /// The descriptors that every run needs: libdispatch, signals, transfer threads and name resolution.
     private static let baseDescriptors = 16
-    /// The descriptors of one job: a socket and a file.
+    /// The number of descriptors of one job: a socket and a file.
     private static let descriptorsPerJob = 2
 
     /// Raises the limit of descriptors, saves address space if it is limited, and reads the remaining resources.
@@ -71,14 +71,14 @@ struct ProcessLimits: Equatable {
 
     // MARK: Threads
 
-    /// The threads of the runtime, of libcurl and for name resolution, measured, with a reserve.
+    /// The number of threads that every run needs, measured, with a reserve: runtime, libcurl and name resolution.
     private static let baseThreads = 12
-    /// The threads of one job: its file's queue, and the work after the transfer.
+    /// The number of threads of one job: its file's queue, and the work after the transfer.
     private static let threadsPerJob = 2
-    /// The threads of the demo, including its server.
+    /// The number of threads that the demo needs, including those of its server.
     static let demoThreads = 32
 
-    /// The number of threads for a number of jobs.
+    /// The number of threads that a run with a number of jobs needs.
     static func threads(forJobs jobs: Int) -> Int { baseThreads + jobs * threadsPerJob }
     static func jobs(forThreads threads: Int) -> Int { (threads - baseThreads) / threadsPerJob }
 

@@ -4,7 +4,7 @@ import ConvoyQueue
 import Foundation
 
 enum JobLine {
-    /// `ID  STATE  KIND  METHOD URL  result`.
+    /// The job as one line: `ID  STATE  KIND  METHOD URL  result`.
     static func text(_ record: JobRecord) -> String {
         var parts = [record.job.id, record.state.rawValue, record.job.kind, record.job.request.description]
         if let failure = record.failure {
@@ -42,6 +42,8 @@ enum JobLine {
             })
     }
 
+    /// The job as JSON.
+    ///
     /// - Parameter isWhole: whether to include the body, if the record has it, and to show query values whose names
     ///   indicate a secret.
     static func json(_ record: JobRecord, isWhole: Bool) -> JSONValue {

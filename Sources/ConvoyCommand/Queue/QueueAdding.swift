@@ -51,7 +51,7 @@ struct QueueAdding: QueueWork {
         return hasFailed.withLock { $0 } ? .failure : .success
     }
 
-    /// Checks a list before anything is added.
+    /// Checks the entries of a list before any job is added.
     ///
     /// Only a file can be read twice. The lines of a pipe are checked when they arrive.
     private func checkList() async throws(QueueError) {
@@ -150,7 +150,7 @@ struct QueueAdding: QueueWork {
         let request = Request<Data>(options.fetch.sending, for: item.url).carrying(item.headerFields)
         var kept = try JobRequest(request)
         // The options mark unknown fields as secret, so that redirects drop them. The queue rejects secret fields, so
-        // the marks are removed, and only the names decide.
+        // the marks are removed. Then only the name of a field decides whether it is secret.
         kept.headerFields = HeaderFields(kept.headerFields.map { ($0.name, $0.value) })
         if options.fetch.hasDirectory {
             options.fetch.makeDirectory(of: item)

@@ -34,7 +34,9 @@ struct QueueCommand: Sendable {
         }
     }
 
-    /// Only `add` creates a database, so that a mistyped name is reported.
+    /// Opens the database of `--db`.
+    ///
+    /// Only `add` creates a database, so that the other verbs report a mistyped name.
     private func open() async throws(QueueError) -> any Store {
         let database = options.database
         if let end = database.range(of: "://") {
@@ -63,7 +65,7 @@ struct QueueCommand: Sendable {
     }
 }
 
-/// The action of a verb on a store.
+/// Performs a verb of `convoy queue` on a store.
 protocol QueueWork: Sendable {
     func work(on store: any Store) async throws(QueueError) -> ExitStatus
 }

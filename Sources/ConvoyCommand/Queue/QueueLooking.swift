@@ -5,7 +5,7 @@ import Foundation
 
 /// Reads jobs or changes their states.
 ///
-/// Sends nothing.
+/// It sends no request.
 struct QueueLooking: QueueWork {
     /// The maximum number of jobs that are read at once.
     private static let page = 500

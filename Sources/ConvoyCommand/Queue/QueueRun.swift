@@ -83,8 +83,8 @@ struct QueueRun: QueueWork {
         }
         let left = try await store.status()
         report.end(left)
-        // Also counts new dead letters that were not reported here, for example expired jobs that another process
-        // found.
+        // The comparison also finds new dead letters that were not reported here, for example expired jobs that another
+        // process found.
         return setup.finish(report.hasFailed || left[.dead] > before[.dead] ? .failure : .success)
     }
 

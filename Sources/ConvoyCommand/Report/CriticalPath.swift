@@ -2,7 +2,7 @@
 
 /// The chain of dependent requests with the longest total running time.
 ///
-/// Also finds, for each request, the dependency that ended last.
+/// It also finds, for each request, the dependency that ended last.
 struct CriticalPath: Equatable, Sendable {
     /// For each record, the index of the dependency that ended last.
     private(set) var blockers: [Int?]

@@ -5,7 +5,6 @@
 /// The totals count every request. At most ``rowLimit`` rows are stored for successful and skipped requests, and as
 /// many for all other requests, so that the rows do not fill the memory.
 struct Report: Sendable {
-    /// One run.
     struct Run: Equatable, Sendable {
         let name: String
         /// Whether the summary of the run was read.
@@ -41,7 +40,7 @@ struct Report: Sendable {
         (self.title, self.readsStarts, self.rowLimit) = (title, readsStarts, rowLimit)
     }
 
-    /// Starts another run.
+    /// Starts another run, to which the next events belong.
     mutating func begin(_ name: String) {
         endRun()
         runs.append(Run(name: name))

@@ -20,7 +20,7 @@ struct ReportComparison: Equatable, Sendable {
     /// Requests that failed in the first report, and succeeded or were skipped in the second.
     private(set) var repaired: [Pair] = []
     private(set) var pairCount = 0
-    /// The number of requests without a match.
+    /// The number of requests of a report without a match in the other report.
     let onlyBefore: Int
     let onlyAfter: Int
     /// At most ``slowedLimit`` requests that succeeded in both reports and became slower, the largest difference first.
@@ -51,7 +51,7 @@ struct ReportComparison: Equatable, Sendable {
         self.slowed = Array(slowed.prefix(Self.slowedLimit))
     }
 
-    /// `3 requests in both, 1 fails now, 2 fail no longer, 4 only in the first, 5 only in the second`.
+    /// The numbers of matched and changed requests as text, such as `3 requests in both, 1 fails now`.
     var text: String {
         let parts = [
             (broken.count, broken.count == 1 ? "fails now" : "fail now"),

@@ -13,7 +13,7 @@ struct ReportSums: Equatable, Sendable {
     /// When the first request was queued, in microseconds since 1970.
     private(set) var first: Int64?
     private(set) var last: Int64?
-    /// The number of requests without a row.
+    /// The number of requests that have no row, because the report has a row limit.
     var rowlessCount = 0
 
     var requests: Int { counts.values.reduce(0, +) }

@@ -9,7 +9,7 @@ struct TimeFigures: Equatable, Sendable {
     let ninetyNine: Int64
     let longest: Int64
 
-    /// Nil without any times.
+    /// Computes the percentiles; nil without any times.
     ///
     /// Each percentile is one of the times, by the nearest-rank method.
     ///
@@ -22,7 +22,7 @@ struct TimeFigures: Equatable, Sendable {
         self.longest = longest
     }
 
-    /// `times: 50 % within 12 ms, 90 % within 30 ms, 99 % within 0.3 s, the longest 1.2 s`.
+    /// The percentiles as text: `times: 50 % within 12 ms, 90 % within 30 ms, 99 % within 0.3 s, the longest 1.2 s`.
     var text: String {
         let parts = [(50, median), (90, ninety), (99, ninetyNine)].map { "\($0) % within \(Self.text($1))" }
         return "times: " + parts.joined(separator: ", ") + ", the longest \(Self.text(longest))"
@@ -36,7 +36,6 @@ struct TimeHistogram: Equatable, Sendable {
     /// The requests of one class in one report.
     struct Bar: Equatable, Sendable {
         var count = 0
-        /// The number of failed requests.
         var failed = 0
     }
 
@@ -50,7 +49,6 @@ struct TimeHistogram: Equatable, Sendable {
     ///
     /// True if the longest duration is more than four times the shortest.
     private(set) var isLogarithmic = false
-    /// The bars of each report.
     private(set) var bars: [[Bar]] = []
 
     /// - Parameter sides: the requests of each report. Requests without a time are in no bar.

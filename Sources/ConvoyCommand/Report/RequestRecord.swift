@@ -31,7 +31,7 @@ struct RequestRecord: Equatable, Sendable {
     let message: String?
     /// The head of a failed response, one field on each line.
     var head: String?
-    /// The text of a failed response.
+    /// The text in the body of a failed response.
     var body: String?
     /// The number of bytes that a successful request received; 0 for other requests.
     let bytes: Int64
@@ -47,7 +47,7 @@ struct RequestRecord: Equatable, Sendable {
     let cache: CacheOutcome?
     let timeline: [AttemptLine]
 
-    /// Nil for an event that is neither the start nor the end of a request.
+    /// Makes the record of an event; nil if the event is neither the start nor the end of a request.
     init?(_ event: EventLine, run: Int) {
         switch event.event {
         case "started": outcome = .unfinished
@@ -91,14 +91,16 @@ struct RequestRecord: Equatable, Sendable {
         guard let queued, let start = timeline.first?.start.microseconds else { return nil }
         return queued + start
     }
-    /// The time from the first attempt to the end, including back-off; 0 if nothing was sent.
+    /// The time from the first attempt to the end, in microseconds; 0 if nothing was sent.
+    ///
+    /// It includes the waits before retries.
     var active: Int64 {
         guard let started, let ended else { return 0 }
         return max(0, ended - started)
     }
     /// The time from the first attempt to the end, in microseconds; nil if nothing was sent, or if unknown.
     ///
-    /// For a segmented download, which has no attempts, the time from queueing to the end.
+    /// For a segmented download, which has no attempts, it is the time from queueing to the end.
     var time: Int64? {
         guard queued != nil else { return nil }
         return timeline.isEmpty ? (outcome == .succeeded ? life : nil) : active

@@ -52,7 +52,7 @@ struct AnswerPrinter: Sendable {
 struct PrettyJSON {
     let text: String
 
-    /// Nil when the text is not JSON.
+    /// Formats a text; nil if the text is not JSON.
     init?(_ json: String, hasColour: Bool) {
         guard let value = try? JSONReader.read(Array(json.utf8)) else { return nil }
         text = Self.text(of: value, newLine: "\n", hasColour)

@@ -98,7 +98,7 @@ extension GraphRun {
 
     // MARK: Responses and output files
 
-    /// Sets the destination of the response: a file, memory, or none.
+    /// Sets the destination of the response body, and adds the request's checks and handlers.
     private func finishing(
         _ request: Request<Data>, _ built: BuiltRequest, _ turn: RunGraph.Turn, _ exchange: (String) -> Exchange?
     ) throws(RequestError) -> Request<RunAnswer> {

@@ -32,7 +32,9 @@ struct GraphRun: Sendable {
             batch = manager.batch(pulling: requests, keepsResults: false)
         }
 
-        /// Waits for the last callback, and optionally for the events of monitors.
+        /// Ends the batch, and waits for its last callback.
+        ///
+        /// - Parameter drains: whether to wait also for the monitors and the cache's background validations.
         func finished(drains: Bool) async {
             source.finish()
             await batch.finished()
@@ -113,7 +115,7 @@ struct GraphRun: Sendable {
         }
     }
 
-    /// Identifies a request in events.
+    /// The index that identifies a request in events.
     func index(of turn: RunGraph.Turn) -> Int { turn.rowNumber * plan.requests.count + turn.place }
 
     /// The request as an item of the display.

@@ -21,6 +21,8 @@ struct JUnitReport {
         cases.append((name, outcome, message, seconds))
     }
 
+    /// The results as XML.
+    ///
     /// - Parameter time: the duration of the complete run.
     func text(after time: Duration) -> String {
         let failures = cases.count { $0.outcome == .failure }

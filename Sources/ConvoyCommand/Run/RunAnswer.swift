@@ -14,9 +14,9 @@ struct RunAnswer: Sendable {
 
     var request: BuiltRequest
     var body: Body
-    /// The variables that handlers have set.
+    /// The variables that response handlers have set with `client.global.set`.
     var globals: [String: JSONValue] = [:]
-    /// The log texts of handlers.
+    /// The texts that response handlers have logged.
     var logs: [String] = []
 
     /// The request and the response, for references in later requests.
@@ -48,12 +48,12 @@ extension CheckedAnswer {
 /// A response that failed a check of its request.
 struct CheckFailure: Error, CustomStringConvertible {
     let description: String
-    /// The log texts of handlers before the failure.
+    /// The texts that response handlers logged before the failure.
     var logs: [String] = []
 }
 
 extension [Check] {
-    /// The defect of a response; nil when it passes all checks.
+    /// The defects of a response, joined; nil if it passes all checks.
     func defect(_ head: ResponseHead, _ body: Data, milliseconds: Double? = nil) -> String? {
         guard !isEmpty else { return nil }
         let answer = CheckedAnswer(head, body, milliseconds: milliseconds)

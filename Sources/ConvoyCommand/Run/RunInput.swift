@@ -36,7 +36,7 @@ struct RunInput {
                 surroundings.environments.add(Array(data), file: file.path, isSecret: name == files[1])
             }
         }
-        // Without `--env`, the only environment is used.
+        // Without `--env`, an environment is used if the files define only one.
         let names = surroundings.environments.names
         if options.environment == nil, names.count == 1 { surroundings.environmentName = names[0] }
         let dotNames = (surroundings.environmentName.map { [".env.\($0)"] } ?? []) + [".env"]
@@ -53,7 +53,7 @@ struct RunInput {
         return surroundings
     }
 
-    /// The bytes of a file of at most 64 MiB; throws one of the two reasons.
+    /// The bytes of a file of at most 64 MiB; throws the reason `unreadable` or `tooLarge`.
     static func bytes(of file: URL, unreadable: String, tooLarge: String) throws(Unreadable) -> [UInt8] {
         guard let data = try? Data(contentsOf: file, options: .mappedIfSafe) else {
             throw Unreadable(reason: unreadable)
@@ -96,7 +96,7 @@ struct RunInput {
         do throws(UsageError) { _ = try OptionValues.readableFile(file) } catch {
             return error.message.split(separator: ": ").last.map(String.init) ?? error.message
         }
-        // A pipe would block, and a device has no end.
+        // Reading a pipe could block, and a device may have no end.
         return FileType.of(file) == S_IFREG ? nil : "it is not a file"
     }
 }

@@ -80,7 +80,7 @@ extension RunReport {
         return path.hasPrefix(directory) ? String(path.dropFirst(directory.count)) : path
     }
 
-    /// The number of attempts as text, if a request was repeated.
+    /// The number of attempts as text; empty if the request was not repeated.
     func tries(_ attempts: [AttemptRecord]) -> String {
         attempts.triedCount > 1 ? " (\(attempts.triedCount) attempts)" : ""
     }

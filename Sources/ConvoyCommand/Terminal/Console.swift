@@ -22,7 +22,6 @@ final class Console: Sendable {
 
     /// Whether standard error has a live region.
     let isLive: Bool
-    /// Whether standard output is a terminal.
     let isOutputTerminal: Bool
     /// Whether standard output is a pipe to another program.
     let isOutputPipe: Bool

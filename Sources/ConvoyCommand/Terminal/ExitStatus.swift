@@ -3,7 +3,7 @@
 /// The exit statuses of the command; its help texts list them.
 enum ExitStatus: Int32, Sendable {
     case success = 0
-    /// Something failed, for example a request, or could not be written.
+    /// A request or another step failed, or the command could not write its output.
     case failure = 1
     /// The command could not start, for example because of an invalid option.
     case usage = 2
@@ -14,7 +14,6 @@ enum ExitStatus: Int32, Sendable {
     /// Standard output was closed.
     case outputClosed = 141
 
-    /// The number that the process returns.
     var code: Int32 { rawValue }
 
     /// The reason for a cancelled run in a summary; nil for other statuses.

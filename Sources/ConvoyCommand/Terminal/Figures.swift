@@ -2,7 +2,7 @@
 import Foundation
 
 enum Figures {
-    /// `812 B`, `1.2 kB`, `34.5 MB`: powers of a thousand, one decimal.
+    /// The bytes as text, such as `812 B`, `1.2 kB` or `34.5 MB`; a kB is 1,000 bytes.
     static func bytes(_ count: Int64) -> String {
         guard count >= 1_000 else { return "\(count) B" }
         var value = Double(count)
@@ -14,12 +14,12 @@ enum Figures {
         return "\(decimal(value)) \(unit)"
     }
 
-    /// `1.2 MB/s`.
+    /// The rate as text, such as `1.2 MB/s`.
     static func rate(_ bytesPerSecond: Double) -> String {
         "\(bytes(Int64(min(max(0, bytesPerSecond), 1e18))))/s"
     }
 
-    /// `12 ms`, `0.3 s`, `1 min 05 s`, `2 h 03 min`.
+    /// The duration as text, such as `12 ms`, `0.3 s`, `1 min 05 s` or `2 h 03 min`.
     static func time(_ duration: Duration) -> String {
         let seconds = max(0, duration.inSeconds)
         if seconds < 0.0995 { return "\(Int((seconds * 1_000).rounded())) ms" }
@@ -29,14 +29,14 @@ enum Figures {
         return "\(whole / 3_600) h \(twoDigits(whole % 3_600 / 60)) min"
     }
 
-    /// A countdown: below a minute always in seconds, `0.5 s` or `12.0 s`.
+    /// The time for a countdown: below a minute always in seconds, such as `0.5 s` or `12.0 s`.
     ///
     /// Times of a minute or more have the form of ``time(_:)``.
     static func seconds(_ duration: Duration) -> String {
         duration.inSeconds < 59.95 ? "\(decimal(max(0, duration.inSeconds))) s" : time(duration)
     }
 
-    /// `0:07`, `12:34`, `1h02m`, `27h`.
+    /// The remaining time as text, such as `0:07`, `12:34`, `1h02m` or `27h`.
     ///
     /// The text has at most five columns. Times of about 100 hours or more are `> 99h`.
     static func timeLeft(_ seconds: Double) -> String {
@@ -48,7 +48,7 @@ enum Figures {
         return hours < 10 ? "\(hours)h\(twoDigits(whole / 60 % 60))m" : "\(hours)h"
     }
 
-    /// `1 file`, `2 files`.
+    /// The number with its noun, such as `1 file` or `2 files`.
     static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
     private static func decimal(_ value: Double) -> String {

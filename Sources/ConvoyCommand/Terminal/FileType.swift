@@ -13,9 +13,9 @@ enum FileType {
         return fstat(descriptor, &status) == 0 ? status.st_mode & S_IFMT : nil
     }
 
-    /// The target of a symbolic link, so that the file behind the link is written, as in curl.
+    /// The target of a symbolic link; the path itself if it is not a link.
     ///
-    /// The path itself if it is not a link.
+    /// The command writes to the target and keeps the link, as curl does.
     static func target(ofLink path: String) -> String {
         var path = path
         for _ in 0..<40 where of(path, followsLinks: false) == S_IFLNK {

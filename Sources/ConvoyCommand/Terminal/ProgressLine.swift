@@ -54,7 +54,7 @@ struct ProgressLine: Equatable {
     /// The minimum number of columns for the label.
     static func leastLabelColumns(of columns: Int) -> Int { max(8, min(30, columns / 4)) }
 
-    /// ` 45 %`, in five columns.
+    /// The fraction as a percentage in five columns, such as ` 45 %`.
     static func percent(_ fraction: Double) -> String {
         String(Int((min(max(fraction, 0), 1) * 100).rounded(.down))).padded(toColumns: 3) + " %"
     }
@@ -65,7 +65,7 @@ struct ProgressLine: Equatable {
         return text
     }
 
-    /// `[=====>    ]` in exactly this number of columns, at least 3.
+    /// A bar such as `[=====>    ]`, in exactly this number of columns, at least 3.
     static func bar(_ fraction: Double, columns: Int) -> String {
         let inner = max(1, columns - 2)
         let filled = Int((min(max(fraction, 0), 1) * Double(inner)).rounded(.down))

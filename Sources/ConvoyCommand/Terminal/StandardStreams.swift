@@ -2,10 +2,11 @@
 import Foundation
 
 enum StandardStreams {
-    /// Which of the three descriptors were open at the start.
+    /// The standard streams that were open when the process started.
     ///
-    /// If one was closed, the runtime may have opened a descriptor with the same number before `main`. On Linux that is
-    /// an epoll or event descriptor, which has no file type. Writing to that descriptor would disturb the runtime.
+    /// If one of the three was closed, the runtime may have opened a descriptor with the same number before `main`. On
+    /// Linux that is an epoll or event descriptor, which has no file type. Writing to that descriptor would disturb the
+    /// runtime.
     private static let given: Set<Int32> = Set((0...2).filter { FileType.of($0) ?? 0 != 0 })
 
     /// Whether a standard stream was open at the start; true for every other descriptor.

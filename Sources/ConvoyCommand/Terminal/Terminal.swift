@@ -14,7 +14,6 @@ struct Terminal: Sendable {
     static let output = Terminal(descriptor: STDOUT_FILENO)
     static let errors = Terminal(descriptor: STDERR_FILENO)
 
-    /// Whether the descriptor is a terminal.
     var isTerminal: Bool { isatty(descriptor) == 1 }
 
     /// Whether the descriptor is a pipe to another program.

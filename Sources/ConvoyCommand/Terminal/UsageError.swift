@@ -10,7 +10,7 @@ struct UsageError: Error, Equatable {
 }
 
 extension UsageError {
-    /// Two options that cannot be used together.
+    /// The error for two options that cannot be used together.
     static func exclusion(_ first: String, _ second: String) -> UsageError {
         UsageError("\(first) and \(second) exclude each other; remove one of them")
     }

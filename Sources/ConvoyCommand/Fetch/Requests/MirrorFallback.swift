@@ -4,13 +4,13 @@ import Foundation
 
 /// Sends a request to the next URL of its file when a server fails.
 ///
-/// The first URL follows the last one.
+/// After the last URL, it starts again with the first.
 ///
 /// A server whose file has another digest is not requested again. If that leaves no server, the first failure is
 /// reported.
 ///
-/// Each request has a separate instance. If the digest of the file is known, the next server is requested only for the
-/// missing bytes. Otherwise the library does not resume bytes of another server.
+/// Each request has a separate instance. If the digest of the file is known, the library requests only the missing
+/// bytes from the next server. Without a digest, it does not combine bytes of two servers.
 final class MirrorFallback: RequestInterceptor {
     private struct State {
         /// The server of the next attempt: 0 for the first URL, then the mirrors.

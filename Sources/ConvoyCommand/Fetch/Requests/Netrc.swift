@@ -61,7 +61,7 @@ struct Netrc: Sendable {
     }
 
     private static func quotedWords(of line: String) -> [String] {
-        // A quoted word, whose closing quote may be missing, with the text directly after it; or a plain word.
+        // Matches a quoted word and the text directly after it, or a plain word. The closing quote may be missing.
         line.matches(of: #/"((?:[^"\\]|\\.)*)\\?"?([^ \t]*)|[^ \t]+/#).map { match in
             guard let quoted = match.1 else { return String(match.0) }
             return String(quoted.replacing(#/\\(.)/#) { $0.1 } + (match.2 ?? ""))

@@ -10,7 +10,7 @@ struct PasswordPrompt {
     ///
     /// The initializer of the prompt uses this property first. A signal handler therefore never initialises it lazily.
     private static let received = Atomic<Int32>(0)
-    /// Signals that would leave the terminal without echo.
+    /// The signals whose default action would leave the terminal without echo.
     private static let watched = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]
 
     private let descriptor: Int32

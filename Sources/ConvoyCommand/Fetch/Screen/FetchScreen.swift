@@ -19,7 +19,7 @@ struct FetchScreen {
 
     init(maxAttempts: Int, noun: String = "files") { (self.maxAttempts, self.noun) = (maxAttempts, noun) }
 
-    /// The lines for a terminal of a size.
+    /// The lines to draw on a terminal of the given size.
     ///
     /// The last column and line stay free.
     mutating func lines(
@@ -27,7 +27,8 @@ struct FetchScreen {
     ) -> [String] {
         let columns = max(1, size.width - 1)
         note(progress, running, now)
-        // The note has a separate line, because beside the total it would displace the bars.
+        // The numbers of failed and skipped files have a separate line, because beside the total they would displace
+        // the bars.
         let note = size.height > 3 ? Self.note(progress) : nil
         let shownCount = Self.shownCount(of: running.count, height: size.height - (note == nil ? 0 : 1))
         let total = totalLine(progress, running, hidden: shownCount > 0 ? 0 : running.count, now)
@@ -59,7 +60,7 @@ struct FetchScreen {
         total.note(progress.receivedBytes &- progress.resumedBytes, at: now)
     }
 
-    /// The number of files with a line.
+    /// The number of running files that get a line.
     ///
     /// One line is for the total, and one stays free. If not all files fit, one line counts the files without a line.
     private static func shownCount(of count: Int, height: Int) -> Int {

@@ -9,7 +9,7 @@ import Foundation
 final class LiveDisplay: Sendable {
     private let console: Console
     private let screen: Locked<FetchScreen>
-    /// Lines since the last drawing.
+    /// The lines to print that arrived since the last drawing.
     ///
     /// The next drawing prints all of them above the region in one write.
     private let lines = Locked<[String]>([])

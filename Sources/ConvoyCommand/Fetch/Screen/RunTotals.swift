@@ -5,7 +5,7 @@
 /// Unknown sizes count as the mean of the known ones; ``isEstimate`` is then true.
 struct RunTotals: Equatable {
     let receivedBytes: Int64
-    /// Nil while the number of files is unknown, or while no size is known.
+    /// The bytes still to receive; nil while the number of files is unknown, or while no size is known.
     private(set) var remainingBytes: Double?
     private(set) var isEstimate = false
     /// The completed fraction of the bytes, 0 to 1; nil while the number of files is unknown.

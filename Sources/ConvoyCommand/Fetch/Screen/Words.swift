@@ -32,7 +32,7 @@ enum Words {
         "\(cause); attempt \(attempt + 1) of \(maxAttempts) in \(Figures.seconds(delay))"
     }
 
-    /// `connection failed`, the text of the code `connectionFailed`.
+    /// The code as words, such as `connection failed` for `connectionFailed`.
     static func code(_ code: String) -> String {
         let words = code.replacing(#/[A-Z]/#) { " " + $0.output.lowercased() }
         return words.hasPrefix("tls ") ? "TLS" + words.dropFirst(3) : words
@@ -59,7 +59,7 @@ enum Words {
 }
 
 extension RunningTransfer.Wait {
-    /// `waiting for the server`, or `503 Service Unavailable; attempt 2 of 4 in 0.5 s`.
+    /// What the request waits for, such as `waiting for the server`, or the cause and the time of the next attempt.
     func text(maxAttempts: Int, now: ContinuousClock.Instant) -> String {
         switch self {
         case .host: "waiting for other files from the same host"

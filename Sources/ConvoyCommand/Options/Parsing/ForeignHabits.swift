@@ -1,7 +1,7 @@
 // Options of curl, wget and aria2 that have other names here, or are not needed.
 
 extension FetchOptions {
-    /// The advice for each option, by its spelling.
+    /// The advice about options of other programs, by their spelling.
     static let habits: [String: String] = {
         var habits = [
             "-sN": "aria2's -s 8 is --segments 8",

@@ -16,7 +16,7 @@ struct ValuePath: Sendable {
     /// The file; nil if the value names none.
     let find: @Sendable (_ value: String) -> String?
 
-    /// The value is the file.
+    /// The complete value is the path of the file.
     static let value = ValuePath { $0 }
     /// The value is `@FILE` or a text.
     static let afterAt = ValuePath { $0.hasPrefix("@") ? String($0.dropFirst()) : nil }
@@ -28,7 +28,7 @@ struct NamedFile: Sendable {
     let name: String
     let path: String
     let use: FileUse
-    /// The source of the file's name, for messages; nil for the option itself.
+    /// What messages call the source of the path; nil if they name the option.
     var origin: String?
 
     /// Pairs of options that may name one file.

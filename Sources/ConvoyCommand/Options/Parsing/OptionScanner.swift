@@ -12,7 +12,7 @@ struct ScannedArguments {
 
     func has(_ option: Option) -> Bool { given.contains { $0.option == option } }
     func values(of option: Option) -> [String] { given.filter { $0.option == option }.map(\.value) }
-    /// The last value, because a later option overrides an earlier one.
+    /// The last value of an option, because a later option overrides an earlier one.
     func value(of option: Option) -> String? { values(of: option).last }
 }
 

@@ -64,7 +64,7 @@ extension OptionScanner {
 }
 
 extension Verb {
-    /// The given verbs of the same subcommand; if there are none, the subcommands of the given verbs.
+    /// The words for verbs in advice: those of this subcommand or, if there are none, the subcommands of the verbs.
     fileprivate func names(of verbs: Set<Verb>) -> [String] {
         let near = subcommand.verbs.filter(verbs.contains).map(\.words)
         guard let first = near.first else {

@@ -4,12 +4,14 @@ import Convoy
 /// Formats a command line without possible secrets.
 ///
 /// The type of the value and the group of the option decide whether the value is shown. Texts about requests,
-/// connections, credentials and output are omitted, and so are files about connections.
+/// connections, credentials and output are omitted. The names of files about connections are omitted too.
 enum ShownCommandLine {
     /// The maximum number of operands that are shown.
     private static let operandLimit = 3
     private static let valueColumns = 160
 
+    /// The command line as text.
+    ///
     /// - Parameter scanned: the arguments after the subcommand.
     static func text(_ verb: Verb, _ scanned: ScannedArguments) -> String {
         var words = ["convoy", verb.words]

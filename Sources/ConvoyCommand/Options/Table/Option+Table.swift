@@ -51,6 +51,6 @@ extension Option {
 }
 
 extension ClosedRange<Int> {
-    /// The range in the form of the help.
+    /// The range as the help shows it, such as `1 to 256`.
     var text: String { "\(lowerBound) to \(upperBound)" }
 }

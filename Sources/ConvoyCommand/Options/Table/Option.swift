@@ -43,7 +43,7 @@ struct Option: Sendable {
     let verbs: Set<Verb>
     /// A short text for a list of completions, without quotes and brackets.
     let summary: String
-    /// The help's text.
+    /// The description in the help.
     let detail: String
     /// Further accepted names, for example those of curl, wget and aria2.
     ///
@@ -79,7 +79,7 @@ struct Option: Sendable {
         (self.printsAnswers, self.isHidden) = (printsAnswers, isHidden)
     }
 
-    /// An option without a value.
+    /// Makes an option without a value.
     static func flag(
         _ usage: String, _ group: Group, for verbs: Set<Verb> = [.fetch], _ summary: String,
         detail: String? = nil, more: String = "", aliases: [String] = [], isRepeatable: Bool = false,

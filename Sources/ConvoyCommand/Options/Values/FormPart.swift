@@ -14,7 +14,7 @@ extension FormPart {
 
     /// Adds the part to a form.
     ///
-    /// A file of `@` is read when the request is sent.
+    /// A file after `@` is read when the request is sent; a file after `<` is read here.
     func add(to form: inout MultipartForm) throws(UsageError) {
         switch source {
         case .text(let text): form.append(Data(text.utf8), name: name, fileName: fileName, contentType: contentType)

@@ -96,7 +96,7 @@ enum InputLine: Equatable {
 
     /// Parses a URL, and checks it by the rules of a request.
     ///
-    /// The message does not quote an invalid URL, which may contain a password.
+    /// The reason does not quote an invalid URL, which may contain a password.
     init(url text: String, name: String? = nil, digest: FileDigest? = nil) {
         guard !text.isEmpty else {
             self = .blank

@@ -18,7 +18,7 @@ extension [String] {
 extension String {
     /// The least number of edits that turn this text into the other.
     ///
-    /// An edit inserts, deletes or replaces a letter, or swaps two neighbours.
+    /// An edit inserts, deletes or replaces a letter, or swaps two neighbouring letters.
     fileprivate func distance(to other: String) -> Int {
         let (left, right) = (Array(self), Array(other))
         var (before, last) = ([Int](), Array(0...right.count))

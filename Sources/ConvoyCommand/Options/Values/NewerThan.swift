@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// A date, or the file that was fetched before.
+/// A date, or a file whose modification time is the date.
 enum NewerThan: Sendable, Equatable {
     case date(Date)
     case file(String)
@@ -29,7 +29,7 @@ enum NewerThan: Sendable, Equatable {
             || text.wholeMatch(of: #/\d+[-.\/]\d+[-.\/]\d+/#) != nil
     }
 
-    /// The value of `If-Modified-Since`.
+    /// The value to send as `If-Modified-Since`; nil if the field is not sent.
     ///
     /// With `--newer FILE`, the value is nil if FILE does not exist. The value is also nil if the output has a version
     /// file, because the library then sends the condition itself.

@@ -18,7 +18,7 @@ enum OptionValues {
         return .seconds(min(seconds, 1e9))
     }
 
-    /// A date, or seconds from now.
+    /// Parses a date, or a number of seconds from now.
     static func date(_ text: String) throws(UsageError) -> Date {
         if let date = calendarDate(text) { return date }
         guard let seconds = Figures.plainNumber(text), seconds > 0, seconds <= 1e9 else {
@@ -125,7 +125,7 @@ enum OptionValues {
 }
 
 extension Figures {
-    /// A decimal number without sign and exponent.
+    /// Parses a decimal number without sign and exponent.
     ///
     /// Nil for other texts that `Double` accepts, such as `1e3`.
     static func plainNumber(_ text: some StringProtocol) -> Double? {

@@ -38,9 +38,9 @@ struct Shard: Sendable, Equatable {
         UsageError("takes I/N with I from 1 to N, auto or auto/N, not \(text.debugDescription)")
     }
 
-    /// The part that a scheduler assigns to this process.
+    /// The part that Slurm, Kubernetes or GNU parallel assigns to this process.
     ///
-    /// Slurm tells the number of parts. Kubernetes and GNU parallel do not, so with them the count must be given.
+    /// Slurm tells the number of parts. Kubernetes and GNU parallel do not, so with them the user must give it.
     private static func found(
         in environment: [String: String], count: Int?
     ) throws(UsageError) -> Shard {

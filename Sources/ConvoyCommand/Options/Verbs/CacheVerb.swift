@@ -24,7 +24,6 @@ enum CacheVerb: String, CaseIterable, Sendable {
         return "convoy cache \(rawValue)\(operands[self] ?? "")"
     }
 
-    /// How many operands the verb takes.
     var operandCount: ClosedRange<Int> {
         switch self {
         case .status, .clear: 0...0

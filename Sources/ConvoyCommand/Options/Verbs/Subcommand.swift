@@ -33,6 +33,6 @@ enum Subcommand: String, CaseIterable, Sendable {
         Option.table.filter { option in !option.isHidden && verbs.contains { option.verbs.contains($0) } }
     }
 
-    /// The options in place of a subcommand.
+    /// The options that may stand in place of a subcommand.
     static let toolOptions = [Option.help, .flag("--version", .general, "print the version")]
 }

@@ -47,6 +47,8 @@ enum PageFigures {
             .prefix(slowestCount).map(\.place)
     }
 
+    /// Writes the comparison of two reports as JSON.
+    ///
     /// - Parameter offset: the index of the second report's first record.
     static func comparison(_ comparison: ReportComparison, offset: Int) -> JSONValue {
         func pairs(_ pairs: [ReportComparison.Pair]) -> JSONValue {

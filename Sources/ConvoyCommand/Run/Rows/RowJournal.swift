@@ -56,7 +56,7 @@ final class RowJournal: Sendable {
             throw UsageError("--done: \(path) contains other lines than those of --done: name another file")
         }
         (self.descriptor, self.known) = (descriptor, known)
-        // Ends a truncated line.
+        // Ends the last line, if it is truncated.
         if last != nil, let code = write("\n") { throw refusal(code) }
     }
 

@@ -2,7 +2,7 @@
 import ConvoyHTTPFile
 import Foundation
 
-/// Returns rows on demand.
+/// Returns the rows of a run on demand.
 struct RowSource: Sendable {
     /// The name of the file in messages; nil without a file.
     let name: String?
