@@ -1,14 +1,15 @@
 // Short forms of the Authorization field, such as `Authorization: Basic user password`.
 import Foundation
 
-/// The meaning of an `Authorization` value.
+/// The value of an `Authorization` field: text to send, or the credentials for a digest challenge.
 enum Authorization: Hashable {
     case asWritten(String)
     case digest(user: String, password: String)
 
-    /// Encodes a user name and password after `Basic`, and extracts them after `Digest`.
+    /// Reads the value of an `Authorization` field.
     ///
-    /// AWS and Cognito signatures are rejected. Other values are sent unchanged.
+    /// After `Basic`, a user name and a password are encoded. After `Digest`, they are stored for the challenge. AWS
+    /// and Cognito signatures are rejected. Any other value is sent unchanged.
     init(_ value: String) throws(BuildFailure) {
         let words = value.split(maxSplits: 2, whereSeparator: \.isWhitespace).map(String.init)
         let scheme = words.first?.lowercased() ?? ""

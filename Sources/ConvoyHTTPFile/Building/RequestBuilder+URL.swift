@@ -3,14 +3,16 @@ import Convoy
 import Foundation
 
 extension RequestBuilder {
-    /// A part of the URL's text and its range of bytes.
+    /// A part of the URL's text, and the range of its bytes in the URL.
     private struct Placed {
         let filled: Filled
         let piece: Piece
         let bytes: Range<Int>
     }
 
-    /// The URL, and whether a response led it to a server that the file does not name.
+    /// Builds the URL.
+    ///
+    /// `isLedAway` has the meaning of ``BuiltRequest/isLedAway``.
     func url() throws(BuildFailure) -> (url: URL, isLedAway: Bool) {
         var (url, placed) = ("", [Placed]())
         let filled = try fill(planned.target)
@@ -25,7 +27,7 @@ extension RequestBuilder {
         return (spelled, try checkServer(placed, url, spelled))
     }
 
-    /// The text that a part adds to a URL.
+    /// Returns the text that a part adds to the URL; throws if its value could change the host.
     private func text(of piece: Filled, behind url: String, before next: String) throws(BuildFailure) -> String {
         guard let value = piece.value, !url.isEmpty else { return piece.text }
         if url.isBehindAuthority {
@@ -40,7 +42,7 @@ extension RequestBuilder {
         return piece.text.hashesEncoded
     }
 
-    /// The URL of a text, parsed as the library does.
+    /// Parses the text of a URL with the library's own parser.
     ///
     /// Throws if the URL is neither http nor https, or has no host.
     private func spelled(_ url: String) throws(BuildFailure) -> URL {
@@ -67,7 +69,7 @@ extension RequestBuilder {
         return spelled
     }
 
-    /// Checks that a value does not lead to another directory with `..`.
+    /// Throws if a value turns a segment of the path into `.` or `..`, which would lead to another path.
     private func checkPath(_ placed: [Placed], _ url: String) throws(BuildFailure) {
         guard placed.contains(where: { $0.filled.value != nil }) else { return }
         let bytes = Array(url.utf8)
@@ -78,7 +80,7 @@ extension RequestBuilder {
             start = range.upperBound + 1
             let text = String(decoding: segment, as: UTF8.self).lowercased().replacing("%2e", with: ".")
             guard text == "." || text == ".." else { continue }
-            // A value that starts at or before the path's start is a path itself, and may contain `..`.
+            // A value that contains the start of the path is a path itself, so it may contain `..`.
             let value = placed.first { place in
                 place.filled.value != nil && place.filled.encoding != .never
                     && place.bytes.lowerBound > path.lowerBound && place.bytes.overlaps(range)
@@ -92,10 +94,9 @@ extension RequestBuilder {
 
     // MARK: Secrets
 
-    /// Checks that secrets of the file are sent only to servers that the file names, or to the server that sent the
-    /// response.
+    /// Throws if a response's value leads to another server, and the request would send a secret there.
     ///
-    /// - Returns: whether a response led to another server.
+    /// - Returns: whether a response's value leads to another server than the one that sent the response.
     private func checkServer(_ placed: [Placed], _ written: String, _ url: URL) throws(BuildFailure) -> Bool {
         let hosts = planned.fields.filter { $0.name.lowercased() == "host" }
         let answers = placed.filter { $0.filled.answerer != nil }
@@ -126,7 +127,9 @@ extension RequestBuilder {
         return true
     }
 
-    /// Whether an origin is that of the server that sent the response, and the file names that server.
+    /// Whether `origin` is that of the server whose response contains the value.
+    ///
+    /// False if another response selected that server.
     private func isOrigin(_ origin: String?, of answer: Filled) -> Bool {
         guard let origin, let request = answer.answerer.flatMap(exchange)?.request, !request.isLedAway else {
             return false
@@ -134,7 +137,7 @@ extension RequestBuilder {
         return request.url.originText == origin
     }
 
-    /// A part of the request that is only for servers of the file; nil when there is none.
+    /// Describes a secret that the request would send to a server chosen by a response; nil if it sends none.
     private func secret(
         from placed: [Placed], _ parts: URLParts, besides namers: Set<String>, _ origin: String?
     ) -> String? {
@@ -156,11 +159,11 @@ extension RequestBuilder {
     }
 }
 
-/// The ranges of a URL's parts in its UTF-8.
+/// The ranges of a URL's parts in its UTF-8 bytes.
 struct URLParts {
-    /// The user and the password, including the @.
+    /// The range of the user name, the password and the `@`; empty without them.
     let user: Range<Int>
-    /// Scheme and `://`; empty when missing.
+    /// The range of the scheme and `://`; empty if the URL has no scheme.
     let scheme: Range<Int>
     let server: Range<Int>
     let path: Range<Int>
@@ -179,12 +182,12 @@ struct URLParts {
         path = offset(end)..<offset(pathEnd)
     }
 
-    /// Whether these bytes determine the server.
+    /// Whether the bytes in a range of the URL determine the scheme, the host or the port.
     func names(_ bytes: Range<Int>) -> Bool { bytes.overlaps(scheme) || bytes.overlaps(server) }
 }
 
 extension Piece {
-    /// Whether the value is a secret of the file or its environment, or of a column with a secret name.
+    /// Whether the piece is a secret text, or a column whose name suggests a secret.
     fileprivate var isKnownSecret: Bool {
         switch source {
         case .text: isSecret

@@ -4,15 +4,15 @@ import Foundation
 
 /// Fills in the values that a plan does not contain: values of responses and rows, times, random numbers.
 ///
-/// A value of a response or a row is treated as data. Such a value cannot add a header field, cannot change the host of
-/// the surrounding text, and cannot name a file outside the output directory. Only with `{{&name}}` can it add a form
-/// field. Such a value is never parsed as a template.
+/// A value of a response or a row is treated as data. Such a value cannot add a header field, cannot change the host
+/// that the text around it names, and cannot name a file outside the output directory. Only with `{{&name}}` can it
+/// add a form field. Such a value is never parsed as a template.
 struct RequestBuilder {
     let planned: PlannedRequest
     let surroundings: Surroundings
     /// The values of the row's columns.
     let row: [String: String]
-    /// Returns a named request and its response.
+    /// Returns the request with a name, and its response; nil if it has no response.
     let exchange: (String) -> Exchange?
 
     private let parsed = ParsedBodies()
@@ -29,11 +29,11 @@ struct RequestBuilder {
         var text: String
         /// The placeholder of a value from a response or a row; nil for other text.
         var value: String?
-        /// The request whose response provided the value.
+        /// The name of the request whose response provided the value; nil if no response did.
         var answerer: String?
         var encoding = ValueEncoding.byPlace
 
-        /// The text as a part of a path, a query or a form.
+        /// The text for a path, a query or a form: a value is encoded, unless its placeholder chooses the encoding.
         var asPart: String { value == nil || encoding != .byPlace ? text : text.percentEncoded }
     }
 
@@ -179,7 +179,9 @@ struct RequestBuilder {
         return built
     }
 
-    /// Percent-encodes characters that a form must not contain, as REST Client does, and removes a final &.
+    /// Returns the body of a form.
+    ///
+    /// Characters that a form must not contain are percent-encoded, as in REST Client. A final `&` is removed.
     private func form(_ pieces: [Piece]) throws(BuildFailure) -> String {
         let text = PercentEscaper.url.escaped(try fill(pieces).map(\.asPart).joined())
         return text.hasSuffix("&") ? String(text.dropLast()) : text
@@ -240,7 +242,9 @@ extension PlannedRequest {
         }.get()
     }
 
-    /// Checks a request that needs no responses, and stores the built request if it is always the same.
+    /// Builds a request that needs neither a response nor a row, and returns its errors.
+    ///
+    /// If the request is the same on every run, it is stored in ``built``.
     mutating func check(_ surroundings: Surroundings) -> [Problem] {
         do throws(BuildFailure) {
             let built = try build(surroundings)

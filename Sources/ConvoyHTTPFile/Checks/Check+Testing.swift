@@ -1,7 +1,7 @@
 // Tests a response against a check.
 import Convoy
 
-/// The values that checks test.
+/// The parts of a response that checks test.
 package struct CheckedAnswer: Sendable {
     package var statusCode: Int
     package var fields: [(name: String, value: String)]
@@ -15,7 +15,7 @@ package struct CheckedAnswer: Sendable {
 }
 
 extension Check {
-    /// The message of a failed check; nil if the check passes, or if the value is still unknown.
+    /// The message of a failed check; nil if the check passes, or if the duration to test is still unknown.
     package func defect(in answer: CheckedAnswer) -> String? {
         guard let found = found(in: answer) else { return nil }
         let isRight =
@@ -32,7 +32,7 @@ extension Check {
         return "expected \(source), but found \(isHidden ? "another value, which may be secret" : found.shown())"
     }
 
-    /// Whether the name of the field or member suggests a secret, which no message quotes.
+    /// Whether the check's field or member has a name that suggests a secret, so that messages do not quote its value.
     private var isOfSecret: Bool {
         switch subject {
         case .header(let name): isSecret(name) || HeaderFields.Field(name: name, value: "").isSecret
@@ -49,7 +49,7 @@ extension Check {
     private struct Found {
         /// The value as text; nil if the response has no such value.
         var value: String?
-        /// Makes the text for the message of a failed check.
+        /// Describes the value for the message of a failed check.
         var shown: () -> String
     }
 
@@ -76,9 +76,9 @@ extension Check {
         }
     }
 
-    /// A number in JSON syntax.
+    /// Parses a number in JSON syntax; nil for any other text.
     ///
-    /// Other texts that `Double` reads, such as `nan` and `0x10`, are rejected.
+    /// Texts such as `nan` and `0x10` are rejected, although `Double` reads them.
     private static func number(_ text: String) -> Double? {
         let digits = text.hasPrefix("-") ? text.dropFirst() : text[...]
         guard let first = digits.utf8.first, (0x30...0x39).contains(first),
@@ -88,9 +88,10 @@ extension Check {
         return Double(text)
     }
 
-    /// Compares two numbers by value, and two texts that are not numbers in alphabetical order.
+    /// Whether the comparison of two texts is true.
     ///
-    /// A number and a text that is not a number are unequal, but neither of them is less.
+    /// Two numbers are compared by value, and two other texts by their characters. A number and another text are
+    /// unequal; every other comparison of them is false.
     private func compare(_ found: String, _ comparison: Comparison, _ expected: String) -> Bool {
         guard let order = order(found, expected) else { return comparison == .unequal }
         switch comparison {
@@ -103,7 +104,9 @@ extension Check {
         }
     }
 
-    /// -1, 0 or 1; nil if only one of the texts is a number.
+    /// Orders two texts: -1 if `found` is less, 1 if it is greater, 0 if both are equal.
+    ///
+    /// Nil if only one of the texts is a number.
     private func order(_ found: String, _ expected: String) -> Int? {
         if found == expected { return 0 }
         let expectedNumber = subject == .time ? Check.milliseconds(expected) : Self.number(expected)
@@ -121,7 +124,9 @@ extension Check {
 extension String {
     fileprivate var isInteger: Bool { utf8.allSatisfy { $0 == 0x2D || (0x30...0x39).contains($0) } }
 
-    /// Compares two different integers in JSON syntax, which has no leading zeros.
+    /// Orders two different integers in JSON syntax: -1 if this one is less, otherwise 1.
+    ///
+    /// The syntax has no leading zeros, so the integer with more digits has the greater magnitude.
     fileprivate func integerOrder(_ other: String) -> Int {
         let (isNegative, otherIsNegative) = (hasPrefix("-"), other.hasPrefix("-"))
         guard isNegative == otherIsNegative else { return isNegative ? -1 : 1 }
@@ -131,7 +136,7 @@ extension String {
 }
 
 extension String {
-    /// A body without the values of members or parameters whose names suggest a secret.
+    /// The body in which `<redacted>` replaces the values of members or parameters whose names suggest a secret.
     fileprivate var withoutSecrets: String {
         guard let json = JSONValue(json: Array(utf8)) else { return SecretWords.standard.redacted(query: self) }
         let shown = json.withoutSecrets()
@@ -140,7 +145,7 @@ extension String {
 }
 
 extension JSONValue {
-    /// The value without the texts and numbers in members whose names suggest a secret.
+    /// Replaces texts and numbers by `<redacted>` in members whose names suggest a secret.
     fileprivate func withoutSecrets(_ isSecret: Bool = false) -> JSONValue {
         switch self {
         case .null, .bool: self

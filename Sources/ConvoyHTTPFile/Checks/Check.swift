@@ -32,7 +32,7 @@ package struct Check: Hashable, Sendable {
 
     package var subject: Subject
     package var condition: Condition
-    /// The check as written.
+    /// The text of the check in the file.
     package var source: String
     package var position: Position
 
@@ -53,7 +53,7 @@ package struct Check: Hashable, Sendable {
             subject = .header(name)
             rest = rest.dropFirst(name.count).trimmed
         case _ where subjectWord.hasPrefix("body.") || subjectWord.hasPrefix("body["):
-            // A path may contain blanks in quotes.
+            // A JSONPath may contain blanks in quotes, so it may be more than one word.
             let path = Self.path(in: source.dropFirst(4))
             rest = source.dropFirst(4 + path.count).trimmed
             let text = path.hasPrefix(".$") ? path.dropFirst() : "$" + path
@@ -65,7 +65,7 @@ package struct Check: Hashable, Sendable {
         condition = try Self.condition(rest, subject, problem)
     }
 
-    /// The part of a text that belongs to a path, up to a blank outside of brackets.
+    /// The JSONPath at the start of a text: it ends before the first blank outside of brackets.
     private static func path(in text: Substring) -> String {
         var (path, depth, quote) = ("", 0, Character?.none)
         for character in text {

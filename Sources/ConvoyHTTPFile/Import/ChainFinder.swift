@@ -4,8 +4,8 @@ import Convoy
 extension ImportedFile {
     /// Replaces values of earlier responses with references such as `{{login.response.body.$.token}}`.
     ///
-    /// In a `Cookie` field, the values of cookies are replaced. Any other value is used if it is long and distinctive,
-    /// and if no earlier request contained it.
+    /// In a `Cookie` field, each cookie that an earlier response set is replaced. Elsewhere, a response's value is
+    /// replaced if it is long and distinctive, and if no request before the response contains it.
     ///
     /// - Complexity: O(*n*) for *n* bytes of requests and responses.
     mutating func findChains() {
@@ -20,13 +20,13 @@ extension ImportedFile {
     }
 }
 
-/// The values of the responses read so far.
+/// Collects values of responses, and replaces them in later requests.
 struct ChainFinder {
-    /// The source of each value.
+    /// The reference for each value, such as `login.response.body.$.token`.
     private var sources: [[UInt8]: String] = [:]
-    /// The lengths of the values, by their first eight bytes.
+    /// The lengths of the values, by their first eight bytes, so that a search tests few lengths.
     private var lengths: [UInt64: Set<Int>] = [:]
-    /// The values of cookies, by name.
+    /// The value and the reference of each cookie that a response set, by name.
     private var cookies: [String: (value: String, source: String)] = [:]
     /// The words of the requests read so far.
     ///
@@ -67,7 +67,7 @@ struct ChainFinder {
         guard sources.count < Self.mostValues, path.utf8.count < 200 else { return }
         switch json {
         case .string(let text): add(text, path)
-        // A number with few digits could match by chance.
+        // A number with few digits may occur in a request by chance.
         case .number(let digits) where digits.utf8.count >= Self.leastBytes: add(digits, path, isNumber: true)
         case .array(let elements):
             for (place, element) in elements.enumerated() { add(element, "\(path)[\(place)]", depth: depth + 1) }
@@ -97,7 +97,7 @@ struct ChainFinder {
 
     // MARK: Replacing values in requests
 
-    /// Records the words of a request.
+    /// Records the words of a request, so that no later response counts as their source.
     mutating func note(_ templates: [Template]) {
         for part in templates.flatMap(\.parts) {
             guard case .text(let text) = part else { continue }
@@ -123,7 +123,7 @@ struct ChainFinder {
 
     private func replaced(_ template: Template) -> Template { template.mappingText(replaced) }
 
-    /// Replaces values that are not part of a longer word.
+    /// Replaces each known value in a text with its reference, unless the value is part of a longer word.
     private func replaced(_ text: String) -> Template {
         guard !sources.isEmpty else { return Template(text) }
         let bytes = Array(text.utf8)
@@ -144,7 +144,7 @@ struct ChainFinder {
         return template
     }
 
-    /// The longest value at the start of the bytes that ends at the end of a word.
+    /// Returns the longest known value with which the bytes start, if a word ends there.
     private func value(in bytes: ArraySlice<UInt8>) -> (count: Int, source: String)? {
         guard let key = Self.key(bytes), let counts = lengths[key] else { return nil }
         for count in counts.sorted(by: >) where count <= bytes.count {
@@ -174,15 +174,15 @@ struct ChainFinder {
 extension UInt8 {
     /// Whether the byte is a letter, a digit, `_` or `-`.
     ///
-    /// A value does not end between two such bytes.
+    /// A value is not replaced if such a byte precedes or follows it.
     fileprivate var isPartOfWord: Bool { isWordByte }
     /// Whether a value may start with the byte.
     fileprivate var isPartOfValue: Bool { isWordByte || "./+=~%".utf8.contains(self) }
 }
 
 extension String {
-    /// Whether the text is unlikely to match by chance: a token or an identifier, but no word, date, version, type or
-    /// URL.
+    /// Whether the text is unlikely to occur in a request by chance: a token or an identifier, but no word, date,
+    /// version, type or URL.
     fileprivate var isDistinctive: Bool {
         let bytes = Array(utf8)
         guard (8...8_192).contains(bytes.count), !contains("://"),
@@ -192,7 +192,7 @@ extension String {
         let capitals = bytes.dropFirst().count { (0x41...0x5A).contains($0) }
         let letters = bytes.count { (0x41...0x5A).contains($0 & 0xDF) }
         if letters == 0 { return digits == bytes.count && bytes.count >= 9 }
-        // A timestamp such as 2024-01-01T00:00:00Z may match by chance.
+        // A timestamp such as 2024-01-01T00:00:00Z may occur in a request by chance.
         if bytes.prefix(4).allSatisfy({ (0x30...0x39).contains($0) }), bytes[4] == UInt8(ascii: "-"), digits >= 8,
             letters <= 3
         {

@@ -37,6 +37,8 @@ struct CurlReader {
         return reader.file
     }
 
+    /// Reads the command that begins in line `first`.
+    ///
     /// - Returns: the index of the line after the command.
     private mutating func readCommand(_ lines: [String], from first: Int) -> Int {
         let windows = WindowsWords(lines, from: first)
@@ -54,7 +56,7 @@ struct CurlReader {
         return max(first + 1, shell?.line ?? windows.line)
     }
 
-    /// Shell operators that end a command or redirect it.
+    /// The shell operators after which no words of the command follow: separators, pipes and redirections.
     private static let marks: Set = [";", "|", "&", "&&", "||", ">", ">>", "<", "2>&1"]
 
     private mutating func read(_ words: [Word], line: Int) {
@@ -89,7 +91,7 @@ struct CurlReader {
         file.requests.append(imported)
     }
 
-    /// Fields that follow from the body and the URL, or that curl sets itself.
+    /// The header fields that an import omits, because the HTTP client sets them itself.
     private static let ownFields: Set = ["content-length", "accept-encoding", "connection", "transfer-encoding"]
 }
 

@@ -81,7 +81,7 @@ struct HARReader {
 
     // MARK: Fields
 
-    /// Fields that the browser or the connection adds, and conditions that validate the browser's cache.
+    /// The header fields that an import omits: they belong to the browser, its connection or its cache.
     private static let noise: Set = [
         "host", "connection", "content-length", "transfer-encoding", "accept-encoding", "keep-alive",
         "proxy-connection", "te", "trailer", "upgrade", "upgrade-insecure-requests", "dnt", "priority",
@@ -145,7 +145,7 @@ struct HARReader {
         }
         imported.setForm(
             parameters.map { parameter in
-                // Browsers record these values encoded or decoded, so existing escapes are not encoded again.
+                // Some browsers record these values percent-encoded, so existing escapes are not encoded again.
                 let values = ["name", "value"].map { parameter[$0]?.scalarText ?? "" }
                 return (Template(values[0].formEncoded), Template(values[1].formEncoded))
             })

@@ -23,7 +23,7 @@ extension FileRequest {
 }
 
 extension Template {
-    /// The text in the syntax of the file.
+    /// The template in the syntax of an `.http` file.
     var written: String {
         parts.map { part in
             switch part {
@@ -33,7 +33,7 @@ extension Template {
         }.joined()
     }
 
-    /// The text as the value of a variable, in which a backslash starts an escape.
+    /// The template in the syntax of a variable's value, in which a backslash starts an escape.
     var writtenEscaped: String {
         var result = ""
         for (place, part) in parts.enumerated() {
@@ -61,7 +61,9 @@ extension String {
     /// The text with each `{{` written as `\{\{`.
     fileprivate var replacingBraces: String { contains("{{") ? replacing("{{", with: "\\{\\{") : self }
 
-    /// Escapes line ends, tabs, backslashes, each `{{`, and blanks at the ends of the value.
+    /// Escapes line ends, tabs, backslashes and each `{{`.
+    ///
+    /// A blank at the start of the value's first text is escaped too, and a blank at the end of its last text.
     fileprivate func escaped(isFirst: Bool, isLast: Bool) -> String {
         var result = ""
         let scalars = unicodeScalars

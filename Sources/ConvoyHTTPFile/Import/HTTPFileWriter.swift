@@ -8,7 +8,7 @@ import Convoy
 package struct HTTPFileWriter {
     private var lines: [String] = []
     private(set) var notes: [String] = []
-    /// The variables to define above the current request.
+    /// The lines that define variables above the current request.
     private var definitions: [String] = []
     private var definedNames: UniqueNames
 
@@ -80,7 +80,7 @@ package struct HTTPFileWriter {
         return tags
     }
 
-    /// The duration in seconds; nil for zero, which means no limit.
+    /// The duration for a `# @timeout` line, in seconds; nil for zero, which means no limit.
     ///
     /// A duration with a fraction is in milliseconds if it is below a million seconds.
     private static func duration(_ duration: Duration) -> String? {
@@ -91,7 +91,7 @@ package struct HTTPFileWriter {
 
     // MARK: Values and variables
 
-    /// A value as part of a line, plain or as a variable; nil if the reader reads neither form back unchanged.
+    /// A value for a line: plain text, or the placeholder of a new variable; nil if neither can be read back unchanged.
     private mutating func line(
         _ value: Template, _ name: String, _ make: (String) -> String, _ read: (FileRequest) -> Template?
     ) -> String? {
@@ -103,7 +103,7 @@ package struct HTTPFileWriter {
         return define(value, name)
     }
 
-    /// Defines a variable above the request; nil if a variable cannot contain the value.
+    /// Defines a variable above the request, and returns its placeholder; nil if a variable cannot contain the value.
     private mutating func define(_ value: Template, _ name: String) -> String? {
         let unique = definedNames.take(name.variableName)
         guard let line = Self.definition(unique, value) else { return nil }
@@ -125,7 +125,7 @@ package struct HTTPFileWriter {
 
     /// The body as text, and whether a variable must contain the content type; nil if the body cannot be written.
     ///
-    /// The reader does not recognise a content type in a variable, so it reads the lines of the body unchanged.
+    /// If a variable contains the content type, the reader does not recognise it, and reads the body's lines unchanged.
     private mutating func body(of request: FileRequest) -> (text: String, hidesType: Bool)? {
         guard !request.body.isEmpty else { return ("", false) }
         let plain =
@@ -147,7 +147,7 @@ package struct HTTPFileWriter {
 
     private static func isForm(_ type: String) -> Bool { type.hasPrefix("application/x-www-form-urlencoded") }
 
-    /// Whether the reader reads the same body.
+    /// Whether the reader reads this text, below this header field, as the body of the request.
     private static func reads(_ body: String, as request: FileRequest, _ field: String) -> Bool {
         let file = HTTPFileReader.read("POST http://a\n\(field)\n\n\(body)")
         guard file.problems.isEmpty, file.requests.count == 1, file.variables.isEmpty, let read = file.requests.first
@@ -158,9 +158,9 @@ package struct HTTPFileWriter {
             && isSame(read.graphQLVariables, request.graphQLVariables)
     }
 
-    /// The text of a body.
+    /// The text of a body in the syntax of an `.http` file.
     ///
-    /// The lines of multipart bodies end with CR LF, which the reader adds.
+    /// Lines end with LF. In a multipart body, the reader adds the CR again.
     private static func text(_ body: [BodyPart]) -> String {
         body.map { part in
             switch part {
@@ -170,6 +170,8 @@ package struct HTTPFileWriter {
         }.joined()
     }
 
+    /// Whether the body that the reader has read equals the imported one.
+    ///
     /// - Parameter isMultipart: whether to ignore a line end after the last boundary.
     private static func isSame(_ read: [BodyPart], _ meant: [BodyPart], isMultipart: Bool = false) -> Bool {
         let (read, meant) = (read.joined, meant.joined)

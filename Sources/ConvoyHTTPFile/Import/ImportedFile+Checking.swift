@@ -2,7 +2,9 @@
 import Convoy
 
 extension ImportedFile {
-    /// Disables each request whose URL is not http or https, whatever the values of its variables.
+    /// Disables each request whose URL is invalid, or is neither http nor https.
+    ///
+    /// A URL whose scheme or host depends on a variable is not checked.
     mutating func disableUnsendable() {
         for index in requests.indices {
             let target = requests[index].request.target
@@ -16,9 +18,10 @@ extension ImportedFile {
         }
     }
 
-    /// Renames a variable in each request that would depend on itself through handlers.
+    /// Renames variables, so that no request depends on itself through the handlers of later requests.
     ///
-    /// In Postman, the variable has its value from an earlier run. `{{t}}` becomes `{{t_before}}`.
+    /// In such a cycle, Postman uses the value of a variable from an earlier run. Here, `{{t}}` becomes `{{t_before}}`.
+    /// The user sets that variable.
     ///
     /// - Complexity: O(*n*) for *n* uses of variables, and a search for each use before its setter.
     mutating func breakCycles() {
@@ -28,8 +31,8 @@ extension ImportedFile {
             requests[index].variables.compactMap { name in setter(name, of: index, setters).map { (name, $0) } }
         }
         for index in requests.indices {
-            // The first request of a cycle uses a variable before the request that sets it. Without that use there is
-            // no cycle.
+            // In file order, the first request of a cycle uses a variable that a later request sets. Renaming it
+            // breaks the cycle.
             for (name, setter) in needs[index] where setter > index && reaches(index, from: setter, needs) {
                 requests[index].rename(name, to: name + "_before")
                 needs[index].removeAll { $0.0 == name }
@@ -46,9 +49,9 @@ extension ImportedFile {
         return setters
     }
 
-    /// The index of the last setter before a request, or else of the first setter after it.
+    /// The index of the last request before `index` whose handler sets a variable, or else of the first one after it.
     ///
-    /// The planner of a run uses the same rule, but also regards handlers that clear the variable.
+    /// ``Globals/setter(of:for:)`` uses the same rule, but also considers handlers that clear the variable.
     private func setter(_ name: String, of index: Int, _ setters: [String: [Int]]) -> Int? {
         guard let all = setters[name] else { return nil }
         var (low, high) = (0, all.count)
@@ -62,7 +65,7 @@ extension ImportedFile {
 
     /// Whether the request `start` needs the request `goal`, directly or through requests after `goal`.
     ///
-    /// Cycles through earlier requests are broken already.
+    /// Requests before `goal` are not searched, because their cycles are broken already.
     private func reaches(_ goal: Int, from start: Int, _ needs: [[(String, Int)]]) -> Bool {
         var (open, seen) = ([start], Set<Int>())
         while let next = open.popLast() {

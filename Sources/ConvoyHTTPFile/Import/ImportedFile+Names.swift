@@ -4,14 +4,14 @@ import Convoy
 /// Makes names that are all different.
 struct UniqueNames {
     private var taken: Set<String>
-    /// The last number after each base.
+    /// The last number that was added to each base.
     private var numbers: [String: Int] = [:]
-    /// The number of names that were tried.
+    /// The number of names that were tried; a test limits this number.
     private(set) var tries = 0
 
     init(taken: some Sequence<String> = []) { self.taken = Set(taken) }
 
-    /// The base, or the base with a number after it.
+    /// Returns an unused name: the base, or the base with a number after it.
     mutating func take(_ base: String) -> String {
         var number = numbers[base] ?? 0
         while true {
@@ -90,7 +90,7 @@ extension ImportedFile {
 }
 
 extension FileRequest {
-    /// All texts of the request that may contain placeholders.
+    /// The URL, the field values and the parts of the body, all of which may contain placeholders.
     var templates: [Template] {
         [target] + fields.map(\.value)
             + (body + graphQLVariables).map { part in
@@ -120,7 +120,7 @@ extension String {
 }
 
 extension Substring {
-    /// Whether a part of a path is an identifier: a number, a hash or a UUID.
+    /// Whether a part of a path looks like an identifier: a number, a hash or a UUID.
     fileprivate var isIdentifier: Bool {
         let digits = utf8.count { (0x30...0x39).contains($0) }
         return digits > 0 && !contains(" ") && (digits * 3 >= utf8.count || utf8.count > 20)

@@ -69,7 +69,7 @@ extension ImportedFile {
 }
 
 extension Template {
-    /// The host of a URL, in lower case; nil if it is unknown.
+    /// The host of a URL, in lower case; nil if it is missing or depends on a placeholder.
     var host: String? {
         let text = prefixText
         guard let start = text.schemeEnd else { return nil }

@@ -60,7 +60,6 @@ package struct ImportFailure: Error, Hashable, Sendable {
 }
 
 extension FileRequest {
-    /// Adds a field with this value.
     mutating func addField(_ name: String, _ value: Template) {
         fields.append(Field(name: name, value: value, position: position))
     }
@@ -95,7 +94,7 @@ extension Template {
         parts.count == other.parts.count
             && zip(parts, other.parts).allSatisfy { left, right in
                 switch (left, right) {
-                // Compares bytes, because canonically equivalent texts are different bodies.
+                // The bytes are compared, because `==` also accepts canonically equivalent texts, whose bytes differ.
                 case (.text(let left), .text(let right)): left.utf8.elementsEqual(right.utf8)
                 case (.placeholder(let left), .placeholder(let right)): left.source == right.source
                 default: false

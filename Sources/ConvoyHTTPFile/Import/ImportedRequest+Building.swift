@@ -1,4 +1,4 @@
-// Helpers with which all readers build requests.
+// Builds the parts of an imported request, for the readers of all formats.
 import Convoy
 
 extension ImportedRequest {

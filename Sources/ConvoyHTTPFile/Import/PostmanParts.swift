@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// The `url` of a request: a text, or an object that contains its parts.
+/// Converts the `url` of a Postman request: a text, or an object that contains the parts of the URL.
 enum PostmanURL {
     static func template(_ url: JSONValue) -> Template {
         var raw = url.string ?? url["raw"]?.string ?? composed(url)
@@ -28,7 +28,9 @@ enum PostmanURL {
         return template
     }
 
-    /// The value of a path variable such as `:id`, or its placeholder; any other segment is unchanged.
+    /// Returns the value of a path variable such as `:id`, or a placeholder if the variable has no value.
+    ///
+    /// Any other segment is returned unchanged.
     private static func value(of segment: Substring, _ variables: [JSONValue]) -> String {
         let name = segment.dropFirst()
         guard segment.first == ":", let first = name.first, first.isLetter || first == "_" else {
@@ -51,7 +53,7 @@ enum PostmanURL {
     }
 }
 
-/// The `auth` of a request or of its folder.
+/// Converts the `auth` of a Postman request or of its folder, which contains credentials.
 enum PostmanAuth {
     static func apply(_ auth: JSONValue, to imported: inout ImportedRequest) {
         let type = auth["type"]?.string ?? ""
@@ -85,7 +87,9 @@ enum PostmanAuth {
         }
     }
 
-    /// Adds a user name and a password as `user password`, as `user:password`, or encoded.
+    /// Adds an `Authorization` field with a user name and a password.
+    ///
+    /// The field contains `user password`, `user:password` or their base64 encoding.
     private static func authorize(
         _ scheme: String, user: String, _ password: String, _ imported: inout ImportedRequest
     ) {
@@ -112,7 +116,7 @@ enum PostmanAuth {
     }
 }
 
-/// The `body` of a request.
+/// Converts the `body` of a Postman request.
 enum PostmanBody {
     private static let types = [
         "json": "application/json", "xml": "application/xml", "html": "text/html",
@@ -125,7 +129,7 @@ enum PostmanBody {
         switch mode {
         case "raw":
             let source = content?.scalarText ?? ""
-            // In JSON, line ends and surrounding blanks have no meaning.
+            // Between the values of JSON, line ends and blanks have no meaning, so the import may change them.
             let isJSON = source.utf8.first { !$0.isBlank }.map { "{[".utf8.contains($0) } ?? false
             let text = Template(postman: isJSON ? source.replacing("\r\n", with: "\n").trimmed : source)
             guard !text.parts.isEmpty else { return }

@@ -85,7 +85,7 @@ struct PostmanReader {
         file.requests.append(imported)
     }
 
-    /// Notes each variable that the collection writes with `$processEnv`, `$dotenv` or `$env`.
+    /// Adds a note for each placeholder that would read the environment in an `.http` file: `{{$processEnv X}}`.
     private func noteEnvironment(_ imported: inout ImportedRequest) {
         var seen: Set<String> = []
         for name in imported.request.templates.flatMap(\.placeholders).map(\.source)
@@ -139,8 +139,8 @@ extension String {
 
     /// The name of a Postman variable as a valid name in the file.
     ///
-    /// Other variables lose their `$`, because `{{$processEnv X}}` of a foreign collection must not read this process's
-    /// environment.
+    /// A built-in variable such as `$guid` keeps its `$`. Any other variable loses it, because `{{$processEnv X}}` of a
+    /// foreign collection must not read this process's environment.
     var postmanName: String {
         let name = trimmed
         if Self.postmanNames.contains(name) { return name }

@@ -11,7 +11,7 @@ struct PostmanScript {
     private var names: Set<String> = []
 
     static func apply(_ events: JSONValue?, to imported: inout ImportedRequest) {
-        // Several events run one after another, as one script.
+        // Postman runs the scripts of several events one after another, so they become one handler.
         var script = PostmanScript()
         for event in events?.elements ?? [] where event["disabled"]?.isTrue != true {
             let code = code(of: event)
@@ -50,7 +50,7 @@ struct PostmanScript {
             return kept.append(translated)
         }
         guard let test = PostmanWords.test(statement) else { return left.append(statement) }
-        // Of a test, only the statements that the reader accepts are converted.
+        // The reader has rejected the complete test. Each of its statements is now tried separately.
         var (inner, others, known) = ([String](), [String](), names)
         for statement in ScriptStatements.split(test.body) {
             let translated = PostmanWords.translated(statement)
@@ -77,7 +77,7 @@ struct PostmanScript {
         "client.test(\(name), function() {\n" + statements.map { "    \($0)\n" }.joined() + "});"
     }
 
-    /// The names that a text defines; nil if the reader rejects the text.
+    /// The constants that a script defines; nil if the reader rejects the script.
     private static func names(in text: String, after names: Set<String>) -> [String]? {
         guard !text.contains("%}"), !text.contains("\n###"), !text.hasPrefix("###"),
             let script = try? ScriptReader.read(text, at: Position(line: 1, column: 1), after: names)

@@ -1,7 +1,7 @@
 // Translates the API of Postman's scripts to that of response handlers.
 import Convoy
 
-/// Translates one statement.
+/// Translates one statement of a Postman script to the API of response handlers.
 ///
 /// Unknown parts stay unchanged, so that the reader rejects them.
 enum PostmanWords {
@@ -95,7 +95,7 @@ enum PostmanWords {
         "exist": "!= null", "ok": "!= null",
     ]
 
-    /// Translates an expectation such as `.to.be.above(3)` after its subject.
+    /// Translates an expectation: its subject, and a rest such as `.to.be.above(3)`; nil for an unknown rest.
     private static func expectation(_ subject: String, _ rest: Substring) -> String? {
         var (words, argument, rest) = ([String](), String?.none, rest)
         while rest.first == "." {
@@ -131,7 +131,7 @@ enum PostmanWords {
 
     // MARK: Parentheses
 
-    /// The text before the closing parenthesis, and the text after it.
+    /// Splits the text after an opening parenthesis at the closing one; nil if there is none.
     private static func inside(_ text: Substring) -> (inner: String, rest: Substring)? {
         var (depth, quote, isEscaped) = (1, Character?.none, false)
         for index in text.indices {
@@ -153,7 +153,7 @@ enum PostmanWords {
         return nil
     }
 
-    /// Splits the arguments of a call.
+    /// Splits the arguments of a call at the commas outside of brackets and quotes.
     private static func topLevel(_ text: String) -> [String] {
         var (parts, part, depth, quote, isEscaped) = ([String](), "", 0, Character?.none, false)
         for character in text {

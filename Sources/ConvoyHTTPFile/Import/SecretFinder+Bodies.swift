@@ -6,7 +6,7 @@ extension SecretFinder {
         let type = request.field("content-type")?.value.plainText ?? ""
         let isForm = type.contains("x-www-form-urlencoded")
         let boundary = type.hasPrefix("multipart/") ? Self.boundary(in: type) : nil
-        // Postman collections and curl commands often have no content type for a JSON body.
+        // Postman collections and curl commands often have no content type for a JSON body, so the text is checked.
         let isJSON =
             if case .text(let text)? = request.body.first {
                 text.prefixText.utf8.first { !$0.isBlank }.map { "{[".utf8.contains($0) } ?? false
@@ -33,7 +33,7 @@ extension SecretFinder {
         return parameter.map { $0.dropFirst(9).filter { $0 != "\"" } }.flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// Replaces the values of the parts whose name is secret.
+    /// Replaces the contents of the multipart parts with secret names.
     private mutating func withoutParts(_ template: Template, _ boundary: String) -> Template {
         template.mappingText { text in
             var result = Template()
@@ -78,7 +78,7 @@ extension SecretFinder {
     }
 }
 
-/// Finds members such as `"name": "value"` and `name: 1`, byte by byte.
+/// Finds members with secret names, such as `"token": "value"` and `pin: 1`, byte by byte.
 private struct MemberScanner {
     /// Whether the text before a placeholder ended inside quotation marks.
     private var isInText = false
@@ -130,7 +130,7 @@ private struct MemberScanner {
         return found
     }
 
-    /// The index of the closing quotation mark, of the line end before it, or the count.
+    /// The index of the next quotation mark without a backslash, or of the next line end; the count if none follows.
     private static func end(of bytes: [UInt8], from start: Int) -> Int {
         var index = start
         while index < bytes.count {

@@ -2,7 +2,7 @@
 import Convoy
 
 extension ImportedRequest {
-    /// Leaves out the statements of the handler that contain a secret, and hides secrets in notes about statements.
+    /// Removes the lines of the handler that contain a secret, and hides secrets in notes about omitted statements.
     mutating func leaveOutSecretTexts() {
         notes = notes.map { note in
             ["omitted from its script: ", "omitted from its pre-request script: "].contains(where: note.hasPrefix)

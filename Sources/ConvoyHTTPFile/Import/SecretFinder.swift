@@ -86,7 +86,7 @@ struct SecretFinder {
         }
     }
 
-    /// Replaces the password after a user name that is a variable.
+    /// Replaces the literal password in credentials whose user name is a variable.
     private mutating func withoutPassword(_ value: Template) -> Template {
         guard ["basic ", "digest "].contains(value.prefixText.lowercased()), value.parts.count == 3,
             case .text(let text) = value.parts[2], let mark = text.first, " :".contains(mark), text.count > 1
@@ -154,7 +154,7 @@ struct SecretFinder {
                 if isValue {
                     let value = rest.prefix { !"&#".contains($0) }
                     rest = rest.dropFirst(value.count)
-                    // The value is complete text if a mark or the end follows.
+                    // If neither a mark nor the end of the template follows, a placeholder continues the value.
                     let isWhole = !rest.isEmpty || place == template.parts.count - 1
                     if isWhole, !value.isEmpty, isSecret(name.removingPercentEncoding ?? name) {
                         result.append(variable(value, name))

@@ -17,7 +17,7 @@ struct WindowsWords {
         let text = lines[first]
         let behind = text.trimmed.drop { !$0.isWhitespace }.trimmed
         // In cmd.exe, two quotation marks inside quotes mean one. In other shells they have no effect.
-        // A word of two quotation marks is an empty value in all of them.
+        // A word of two quotation marks is an empty value in every shell.
         let isPOSIX = text.hasSingleQuoteOutsideDoubleQuotes || text.contains("\\$") || text.last == "\\"
         let doublesQuotes = (text + " ").replacing(" \"\" ", with: " ").contains("\"\"")
         isWindows =
@@ -28,7 +28,7 @@ struct WindowsWords {
         read(Self.withoutCarets(lines, &line), at: Position(line: first + 1, column: 1))
     }
 
-    /// The text of the command without carets; the command may span several lines.
+    /// Returns the text of the command without carets, and moves `line` to the line after the command.
     private static func withoutCarets(_ lines: [String], _ line: inout Int) -> String {
         var text = ""
         while line < lines.count {
@@ -82,7 +82,7 @@ struct WindowsWords {
 }
 
 extension String {
-    /// Whether the text has a `'` that is no part of a quoted text, as in other shells.
+    /// Whether the text has a `'` outside of double quotes, which is a quote in shells other than cmd.exe.
     fileprivate var hasSingleQuoteOutsideDoubleQuotes: Bool {
         var isQuoted = false
         for character in self {

@@ -32,7 +32,7 @@ package struct JSONPath: Hashable, Sendable {
         segments = try reader.read()
     }
 
-    /// The path extended by names.
+    /// This path, extended by the names of nested members.
     func appending(names: [String]) -> JSONPath {
         JSONPath(segments: segments + names.map { Segment(selectors: [Self.selector(named: $0)], isDescendant: false) })
     }
@@ -43,8 +43,8 @@ package struct JSONPath: Hashable, Sendable {
 extension JSONPath {
     /// The nodes that the path selects, at most `limit`.
     ///
-    /// A path with several `..` selects a node once for each match, which may be very often. A segment that has visited
-    /// a million nodes skips the rest.
+    /// A path with several `..` selects a node once for each way to reach it, which may be very often. A segment that
+    /// has visited a million nodes skips the other nodes.
     package func nodes(in root: JSONValue, atMost limit: Int = .max) -> [JSONValue] {
         var nodes = [root]
         for segment in segments {

@@ -105,7 +105,7 @@ struct JSONPathReader {
             throw defect(
                 "\(isNegative ? "-" : "")\(digits) is not the number of an element", "write it without the zero")
         }
-        // RFC 9535, section 2.1: the range of integers that every JSON parser supports.
+        // RFC 9535, section 2.1, limits integers to the range that I-JSON (RFC 7493) allows: below 2^53.
         guard let number = Int(digits), number < 1 << 53 else {
             throw defect("\(digits) is too large", "write a number below 9007199254740992")
         }
@@ -163,9 +163,9 @@ struct JSONPathReader {
         throw defect("\\\(next.map(String.init) ?? "") is not an escape", "write \\\\ for a backslash")
     }
 
-    /// The four hexadecimal digits after the u.
+    /// Reads the four hexadecimal digits after `\u`.
     ///
-    /// The index moves to the last digit.
+    /// Afterwards, `index` is that of the last digit.
     private mutating func unit() throws(JSONPath.Defect) -> UInt32 {
         // Each digit is checked, because an integer initializer would accept "+041".
         guard index + 4 < characters.count,

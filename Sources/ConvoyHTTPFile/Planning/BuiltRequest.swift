@@ -18,16 +18,18 @@ package struct BuiltRequest: Sendable {
     }
 
     package let method: String
-    /// The URL, which is parsed once.
+    /// The URL, which is stored parsed so that it is parsed only once.
     package var location: URL
     package var fields: [Field] = []
     package var body: [Part] = []
     /// The credentials of `Digest user password`, which are sent only after a challenge.
     package var digest: (user: String, password: String)?
     package var output: (path: String, replaces: Bool)?
-    /// Whether a value of a response has led the request to a server that the file does not name.
+    /// Whether a response's value selects another server than the one that sent the response.
+    ///
+    /// Also true if the request that received the response was led away itself.
     package var isLedAway = false
-    /// The values of responses and rows that have a secret name.
+    /// The values of responses and rows whose names suggest a secret, so that messages hide them.
     package var secrets: Set<String> = []
 
     init(method: String, url: URL, isLedAway: Bool = false) {
@@ -63,7 +65,7 @@ package struct BuildFailure: Error, Hashable, Sendable {
     package var message: String { advice.isEmpty ? what : "\(what); \(advice)" }
 }
 
-/// Parsed bodies for the references of one request, each parsed once.
+/// Stores the JSON bodies to which one request refers, so that each body is parsed once.
 final class ParsedBodies {
     fileprivate var values: [String: JSONValue] = [:]
 }
@@ -86,7 +88,7 @@ package struct Exchange: Sendable {
         (self.request, self.responseFields, self.responseBody) = (request, responseFields, responseBody)
     }
 
-    /// The value of a reference.
+    /// The value to which a reference refers.
     ///
     /// - Parameter parsed: bodies that have already been parsed.
     func value(of reference: Reference, _ parsed: ParsedBodies) throws(BuildFailure) -> String {
@@ -125,7 +127,9 @@ package struct Exchange: Sendable {
         }
     }
 
-    /// The value of a cookie; of several cookies with the name the last one, as in a cookie jar.
+    /// The value of a cookie that the response sets.
+    ///
+    /// If the response sets the cookie several times, the last value counts, as in a cookie jar.
     private func cookie(_ name: String) -> String? {
         for field in responseFields.reversed() where field.name.lowercased() == "set-cookie" {
             let pair = field.value.prefix { $0 != ";" }.split(

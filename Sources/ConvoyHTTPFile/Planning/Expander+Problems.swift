@@ -36,7 +36,7 @@ extension Expander {
         return []
     }
 
-    /// The name that was probably meant.
+    /// Returns the known name that an unknown one probably means; nil if none is similar.
     ///
     /// Only the first hundred calls search, because there may be very many names.
     private mutating func suggestion(for name: String, among names: some Collection<String>) -> String? {

@@ -17,12 +17,12 @@ struct Expander {
     let globals: Globals
     /// The request whose text is expanded; nil for text outside of requests.
     var current: Int?
-    /// The definitions by name, in file order.
+    /// The indices of the file's definitions, in file order, by the names of the variables.
     let definitions: [String: [Int]]
     private var known: [Int: [Piece]] = [:]
     /// The first error of each invalid definition.
     private var failed: [Int: Problem] = [:]
-    /// The definitions that are being expanded.
+    /// The indices of the definitions that are being expanded, the outermost first.
     private var open: [Int] = []
     private var generator = SystemRandomNumberGenerator()
     private let date: Date
@@ -74,7 +74,7 @@ struct Expander {
 
     // MARK: Variables
 
-    /// Checks a definition, even if no request uses the variable.
+    /// Reports the errors of a definition, even if no request uses the variable.
     mutating func check(_ definition: Int) { _ = pieces(ofDefinition: definition) }
 
     private mutating func pieces(ofVariable name: String, _ placeholder: Placeholder) -> [Piece] {
@@ -83,7 +83,7 @@ struct Expander {
         }
         if surroundings.columns.contains(name) { return [Piece(source: .column(name), shown: "{{\(name)}}")] }
         if let piece = piece(ofGlobal: name) { return [piece] }
-        // `@host = {{host}}` without an earlier definition means the variable outside of the file.
+        // In `@host = {{host}}` without an earlier `@host`, the placeholder means the environment's variable.
         if let definition = definition(name, before: placeholder), definition != open.last {
             return pieces(ofDefinition: definition)
         }
@@ -143,8 +143,8 @@ struct Expander {
             return piece
         }
         open.removeLast()
-        // The error of a variable is reported for each use, because each request with a use may be skipped. The setter
-        // of a handler's variable depends on the position, so such a value is not cached.
+        // Each use of an invalid definition reports its error, because errors of skipped requests are ignored. Which
+        // handler sets a variable depends on the place of the use, so such a value is not cached.
         let isFixed = pieces.allSatisfy { if case .global? = $0.reference?.part { false } else { true } }
         if problems.count > count {
             failed[definition] = problems[count]
@@ -154,7 +154,9 @@ struct Expander {
         return pieces
     }
 
-    /// Reports a cycle; the text is the same for each member at which the cycle can be found.
+    /// Reports a cycle of definitions.
+    ///
+    /// The message begins with the cycle's first member in the file, so that all reports of the cycle are equal.
     private mutating func reportCycle(_ members: [Int]) {
         guard let first = members.min(), let start = members.firstIndex(of: first) else { return }
         let names = (members[start...] + members[..<start] + [first]).map { "@" + file.variables[$0].name }
@@ -194,11 +196,11 @@ struct Expander {
     }
 
     private var depth = 0
-    /// Whether the value of an environment that is being expanded is infinitely nested.
+    /// Whether the environment's value that is being expanded contains itself.
     private var isEndless = false
     var suggestionCount = 0
 
-    /// `name.part`: a part of a request's response, or of a variable that contains a response.
+    /// Expands `name.part`: a part of a request's response, or of a variable that contains a response.
     private mutating func pieces(ofPart name: String, _ placeholder: Placeholder) -> [Piece]? {
         let names = name.split(separator: ".").map(String.init)
         guard names.count > 1, let first = names.first else { return nil }
@@ -219,7 +221,7 @@ struct Expander {
         return [Piece(source: .answer(reference), shown: "{{\(name)}}")]
     }
 
-    /// The value that a handler sets; nil if no handler sets the variable.
+    /// A reference to the value that a handler sets; nil if no handler sets the variable.
     func piece(ofGlobal name: String) -> Piece? {
         guard let setter = globals.setter(of: name, for: current) else { return nil }
         let reference = Reference(

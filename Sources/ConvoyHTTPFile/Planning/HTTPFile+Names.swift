@@ -1,9 +1,9 @@
 // Names that several requests share.
 
 extension HTTPFile {
-    /// The errors for names of several requests.
+    /// The errors for names that several requests have and a reference or a dependency uses.
     ///
-    /// A name that nothing refers to is only a title.
+    /// Any other name is only a title.
     var repeatedNames: [Problem] {
         var first: [String: Int] = [:]
         var repeated: [(name: Word, line: Int)] = []

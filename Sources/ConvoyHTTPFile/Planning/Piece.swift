@@ -5,7 +5,7 @@ import Convoy
 package struct Piece: Sendable {
     package enum Source: Sendable {
         case text(String)
-        /// A value that is made when the request is built.
+        /// A system variable, whose value is made when the request is built.
         case system(SystemVariable)
         /// A value of an earlier request's response.
         case answer(Reference)
@@ -16,11 +16,11 @@ package struct Piece: Sendable {
     package var source: Source
     /// The text for display.
     ///
-    /// Values of private environments and of secret names are shown as placeholders.
+    /// Values from private environments, and of variables with secret names, are shown as placeholders.
     package var shown: String
     var encoding = ValueEncoding.byPlace
 
-    /// The text; nil while unknown.
+    /// The text; nil if it is known only when the request is built.
     var text: String? { if case .text(let text) = source { text } else { nil } }
     var reference: Reference? { if case .answer(let reference) = source { reference } else { nil } }
     var isSecret: Bool { text != shown }

@@ -15,7 +15,7 @@ package struct PlannedRequest: Sendable {
         case file(String, Position)
     }
 
-    /// The file of the response.
+    /// The file to which the response is written.
     package struct Output: Sendable {
         package var path: [Piece]
         package var replaces: Bool
@@ -72,7 +72,6 @@ package struct PlannedRequest: Sendable {
         else { return String(text) }
         return text[..<start] + "***" + text[at...]
     }
-    /// The references that the request contains.
     var references: [Reference] { (pieces + globals.values).compactMap(\.reference) }
 
     /// Whether the request depends on neither a response nor a row.
@@ -89,7 +88,7 @@ package struct PlannedRequest: Sendable {
 
     var pieces: [Piece] { target + fields.flatMap(\.value) + (output?.path ?? []) + bodyPieces }
 
-    /// The text that is sent after the header fields.
+    /// The pieces of the body's texts and of the GraphQL variables.
     var bodyPieces: [Piece] {
         (body + graphQLVariables).flatMap { part -> [Piece] in if case .text(let text) = part { text } else { [] } }
     }
@@ -99,7 +98,7 @@ package struct PlannedRequest: Sendable {
 }
 
 extension [Piece] {
-    /// Scheme, host and port of a target; nil while unknown.
+    /// The scheme, host and port of a URL; nil if they are unknown before the run.
     var origin: String? {
         let text = leadingText
         guard let start = text.schemeEnd else { return nil }

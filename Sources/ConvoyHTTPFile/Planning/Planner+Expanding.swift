@@ -35,7 +35,7 @@ extension Planner {
         return planned
     }
 
-    /// Fields that follow from the body, or that only other programs use.
+    /// The header fields of the file that are not sent: the body determines them, or only other programs use them.
     private static let ownFields: Set = ["content-length", "transfer-encoding", "x-request-type"]
 
     private mutating func needs(

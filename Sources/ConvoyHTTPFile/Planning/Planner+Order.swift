@@ -1,4 +1,4 @@
-// Cycles, and the order of requests.
+// Orders the requests of a plan, and reports cycles.
 
 extension Planner {
     /// Orders requests so that each one follows the requests that it needs; otherwise in file order.
@@ -69,7 +69,7 @@ extension Planner {
         return nil
     }
 
-    /// Adds the order of execution to the requests of a plan.
+    /// Stores the requests in their order, and sets for which requests each one waits.
     ///
     /// By default, an unsafe request runs after all earlier requests to the same server, and before all later requests
     /// to that server, because file order is the order of changes. Safe requests run concurrently.
@@ -117,7 +117,7 @@ extension Planner {
             /// origin.
             var anywhereCount = 0
 
-            /// The requests that run before the request at `place`.
+            /// Adds the request at `place`, and returns the requests that must run before it.
             mutating func add(_ place: Int, isSafe: Bool, _ anywhere: Line) -> [Int] {
                 var before = [lastUnsafe, anywhere.lastUnsafe].compactMap(\.self)
                 if isSafe {
@@ -138,7 +138,7 @@ extension Planner {
 
         mutating func add(_ place: Int, origin: String?, isSafe: Bool) -> [Int] {
             guard let origin else { return addAnywhere(place, isSafe) }
-            // Changes the line in the dictionary. A copy of its requests would take O(*n*) for each of *n* requests.
+            // The line is changed in the dictionary. A copy of its requests would take O(*n*) for each of *n* requests.
             return lines[origin, default: Line()].add(place, isSafe: isSafe, anywhere)
         }
 

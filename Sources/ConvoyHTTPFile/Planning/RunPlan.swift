@@ -14,7 +14,7 @@ package struct RunPlan: Sendable {
         package var names: [String] = []
         /// Whether the requests run one after another.
         package var isSerial = false
-        /// Whether unsafe requests may run in any order.
+        /// Whether requests with unsafe methods, such as POST, may run in any order.
         package var mixesUnsafe = false
         package init() {}
     }
@@ -25,7 +25,7 @@ package struct RunPlan: Sendable {
     ///
     /// If the plan has an error, no request may be sent.
     package var problems: [Problem] = []
-    /// Lines that probably have another meaning than intended.
+    /// Warnings about valid lines that probably have another meaning than intended.
     package var hints: [Problem] = []
 
     /// Makes the plan of a file.
@@ -42,7 +42,7 @@ package struct RunPlan: Sendable {
     init() {}
 }
 
-/// Makes a plan.
+/// Makes the plan of a run from a file of requests.
 struct Planner {
     let file: HTTPFile
     let surroundings: Surroundings
@@ -61,7 +61,7 @@ struct Planner {
     ///
     /// Errors of requests that are not chosen are ignored.
     private var found: [Int: [Problem]] = [:]
-    /// Why a request is skipped although other requests are sent.
+    /// The error because of which each skipped request is not sent, by the index of the request.
     private var reasons: [Int: Problem] = [:]
 
     init(_ file: HTTPFile, _ surroundings: Surroundings, _ wishes: RunPlan.Wishes) {
@@ -97,7 +97,7 @@ struct Planner {
         leaveOut(neededBy: chosen)
         let order = order(of: chosen.filter { reasons[$0] == nil && !file.requests[$0].isDisabled })
         problems += order.flatMap { found[$0] ?? [] }
-        // Also checks unused variables when all requests are chosen.
+        // If all requests are chosen, unused variables are checked too.
         if wishes.names.isEmpty {
             for definition in file.variables.indices where surroundings.given[file.variables[definition].name] == nil {
                 expander.check(definition)
@@ -139,7 +139,7 @@ struct Planner {
 
     /// Records an error of a request.
     ///
-    /// If scripts are skipped, a request that needs a script's value is skipped instead.
+    /// With `--skip-scripts`, an error of a script is ignored, and a request that cannot be sent is skipped.
     private mutating func note(_ problem: Problem, of index: Int) {
         guard surroundings.skipsScripts, problem.kind != .mistake else {
             found[index, default: []].append(problem)

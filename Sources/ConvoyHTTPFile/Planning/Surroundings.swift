@@ -8,7 +8,7 @@ package struct Surroundings: Sendable {
     ///
     /// These values take precedence over all other values.
     package var given: [String: String] = [:]
-    /// The columns of the rows.
+    /// The names of the rows' columns.
     ///
     /// Columns take precedence over variables of the file.
     package var columns: Set<String> = []
@@ -28,7 +28,7 @@ package struct Surroundings: Sendable {
     /// Why a file cannot be read; nil when it can.
     package var defectOfFile: @Sendable (String) -> String? = { _ in nil }
     package var now: @Sendable () -> Date = { Date() }
-    /// Whether requests that need a script's value are skipped instead of failing.
+    /// Whether unsupported scripts, and the requests that need them, are skipped without an error (`--skip-scripts`).
     package var skipsScripts = false
 
     package init() {}
@@ -57,10 +57,10 @@ package struct Environments: Sendable {
 
     package init() {}
 
-    /// The names of the environments that can be chosen.
+    /// The names of the environments that `--env` can choose.
     package var names: [String] { values.keys.filter { $0 != Self.shared }.sorted() }
 
-    /// Adds the values of a file, which override earlier ones.
+    /// Adds the values of a file; they override the values of earlier files.
     package mutating func add(_ bytes: [UInt8], file: String, isSecret: Bool) {
         let text = String(decoding: bytes, as: UTF8.self)
         if text.trimmed.isEmpty { return }
@@ -119,9 +119,9 @@ package struct Environments: Sendable {
 }
 
 extension [UInt8] {
-    /// JSON with its comments replaced by blanks.
+    /// The JSON text with its comments replaced by blanks.
     ///
-    /// JetBrains allows comments in these files.
+    /// JetBrains' HTTP Client allows comments in the files of environments.
     fileprivate var withoutComments: [UInt8] {
         var (bytes, index, isText) = (self, 0, false)
         func starts(_ mark: String, _ place: Int) -> Bool { self[place...].starts(with: mark.utf8) }
@@ -150,7 +150,7 @@ extension [UInt8] {
 }
 
 extension Position {
-    /// The first position of a name in JSON.
+    /// Finds the first position of a name in a JSON text; the start of the text if the name is missing.
     fileprivate init(ofName name: String, in text: String) {
         let quoted = name.jsonQuoted
         let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
@@ -163,7 +163,7 @@ extension Position {
     }
 }
 
-/// The variables of a file `.env`.
+/// Reads the variables of a file `.env`.
 package enum DotEnvironment {
     /// Reads `NAME=value` lines, with quotes, comments and `export` as in shells.
     package static func read(_ text: String) -> [String: String] {

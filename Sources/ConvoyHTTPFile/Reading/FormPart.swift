@@ -1,7 +1,7 @@
-// One part of a form in the syntax of `-F`.
+// One part of a form in the syntax of curl's `-F`.
 import Foundation
 
-/// `NAME=TEXT`, `NAME=@FILE` or `NAME=<FILE`, optionally followed by `;type=TYPE` and `;filename=NAME`.
+/// A part of a form: `NAME=TEXT`, `NAME=@FILE` or `NAME=<FILE`, optionally with `;type=TYPE` and `;filename=NAME`.
 package struct FormPart: Equatable {
     package enum Source: Equatable {
         case text(String)
@@ -37,7 +37,7 @@ package struct FormPart: Equatable {
             } else if word.hasPrefix("filename=") {
                 fileName = Self.unquoted(word.dropFirst(9))
             } else {
-                // The semicolon is part of the text.
+                // The piece is not an option, so the semicolon before it is part of the text.
                 value += ";" + piece
             }
         }

@@ -5,13 +5,13 @@ package struct HTTPFile: Sendable {
     package var variables: [VariableDefinition] = []
     package var requests: [FileRequest] = []
     package var problems: [Problem] = []
-    /// Lines that are valid, but probably have another meaning than intended.
+    /// Warnings about valid lines that probably have another meaning than intended.
     package var hints: [Problem] = []
 
     package init() {}
 }
 
-/// `@name = value`.
+/// The definition of a variable: `@name = value`.
 package struct VariableDefinition: Hashable, Sendable {
     package var name: String
     package var value: Template
@@ -33,7 +33,7 @@ package struct FileRequest: Sendable {
         case plain
         case form
         case multipart(boundary: String)
-        /// A query, with variables after a blank line.
+        /// A GraphQL query, with its variables after a blank line.
         case graphQL
     }
 
@@ -44,7 +44,7 @@ package struct FileRequest: Sendable {
         package var position: Position
     }
 
-    /// `>> file`, or `>>! file`, which replaces an existing file.
+    /// The file for the response: `>> file`, or `>>! file`, which replaces an existing file.
     package struct Output: Hashable, Sendable {
         package var path: Template
         package var replaces: Bool
@@ -55,7 +55,7 @@ package struct FileRequest: Sendable {
     package var position: Position
     /// The number of the request's last line, from 1.
     package var lastLine = 0
-    /// `# @name`.
+    /// The name of the request, from `# @name`.
     package var name: Word?
     /// The text after `###`.
     package var title: Word?
@@ -63,17 +63,17 @@ package struct FileRequest: Sendable {
     package var target = Template()
     package var fields: [Field] = []
     package var body: [BodyPart] = []
-    /// The second part of a GraphQL body.
+    /// The variables of a GraphQL query, which follow the query in the body.
     package var graphQLVariables: [BodyPart] = []
     package var bodyKind = BodyKind.plain
-    /// `# @depends`, `# @ref`.
+    /// The names of the requests that this request needs, from `# @depends` and `# @ref`.
     package var dependencies: [Word] = []
     package var prompts: [Word] = []
     package var checks: [Check] = []
     package var output: Output?
     /// The response handlers.
     package var handlers: [Script] = []
-    /// `# @timeout`.
+    /// The time limit of the request, from `# @timeout` or curl's `--max-time`.
     package var timeout: Duration?
     package var followsRedirects = true
     package var usesCookieJar = true
@@ -82,7 +82,7 @@ package struct FileRequest: Sendable {
     /// Identifies the request in references to variables of its handlers, even if the request has no name.
     package var key: String { "#\(position.line):\(position.column)" }
 
-    /// The first field with a name, which is given in lower case.
+    /// The first field with this name, which the caller passes in lower case.
     func field(_ name: String) -> Field? { fields.first { $0.name.lowercased() == name } }
 }
 
@@ -92,7 +92,7 @@ package enum BodyPart: Hashable, Sendable {
     case file(FileReference)
 }
 
-/// `< file`, or `<@ file` if it contains variables.
+/// A file whose content belongs to the body: `< file`, or `<@ file` if the content has variables.
 package struct FileReference: Hashable, Sendable {
     package var path: Template
     package var hasVariables: Bool

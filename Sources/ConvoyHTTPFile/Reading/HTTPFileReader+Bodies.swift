@@ -17,7 +17,7 @@ extension HTTPFileReader {
         }
     }
 
-    /// Reads to the end of the block.
+    /// Reads the body, and the tags and outputs below it, up to the next `###` line.
     mutating func readBody() {
         var body: [BodyLine] = []
         var hasContent = false
@@ -138,9 +138,9 @@ extension HTTPFileReader {
         }
     }
 
-    /// Whether `rest` contains the variables of the query before it.
+    /// Whether the lines after a blank line are the variables of the GraphQL query before it.
     ///
-    /// If only fragments precede, `rest` is the query itself.
+    /// If only fragments precede the blank line, the query itself follows it.
     private static func startsVariables(_ rest: ArraySlice<BodyLine>, behind query: ArraySlice<BodyLine>) -> Bool {
         switch rest.first {
         case nil: return false
@@ -149,7 +149,7 @@ extension HTTPFileReader {
         }
     }
 
-    /// Joins lines, without the blanks at both ends.
+    /// Joins lines to parts of a body, without the blanks at both ends.
     private mutating func parts(_ lines: ArraySlice<BodyLine>, separator: String) -> [BodyPart] {
         var (parts, text) = ([BodyPart](), Template())
         for (place, line) in zip(lines.indices, lines) {
@@ -205,7 +205,7 @@ extension HTTPFileReader {
         return nil
     }
 
-    /// Checks the complete request.
+    /// Reports a missing or forbidden body, and invalid boundaries of a multipart body.
     mutating func check() {
         if request.method == "HEAD" || request.method == "TRACE", !request.body.isEmpty {
             report(request.position, "a \(request.method) request has no body", "remove the body, or write POST")
@@ -247,7 +247,7 @@ extension String {
         count > 1 && hasPrefix("\"") && hasSuffix("\"") ? String(dropFirst().dropLast()) : self
     }
 
-    /// `name = value &` without the blanks around `=` and `&`.
+    /// A line of a form, such as `name = value &`, without the blanks around `=` and `&`.
     fileprivate var formLine: String {
         var text = self
         if text.hasSuffix("&") { text = text.dropLast().trimmed + "&" }

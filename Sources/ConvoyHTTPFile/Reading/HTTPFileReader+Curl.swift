@@ -9,7 +9,7 @@ extension HTTPFileReader {
         /// Whether an option gave data, which may be empty.
         var hasData = false
         var parts: [FormParts.Part] = []
-        /// The names of fields that an empty value removes, in lower case.
+        /// The names, in lower case, of the fields that an option with an empty value removes, such as `-H 'Accept:'`.
         var removedFields: Set<String> = []
         /// The names of the fields of `-H`, in lower case.
         var givenFields: Set<String> = []
@@ -58,7 +58,9 @@ extension HTTPFileReader {
         request.target = template(word)
     }
 
-    /// Disables an imported request that lost a part of its body; in other files, the problem is an error.
+    /// Disables an imported request that lost a part of its body.
+    ///
+    /// In an `.http` file, the request is not disabled, because the reported error already prevents the run.
     private mutating func disableImported() { if !readsVariables { request.isDisabled = true } }
 
     private mutating func template(_ word: Word) -> Template {
@@ -192,7 +194,7 @@ extension HTTPFileReader {
         }
     }
 
-    /// Adds `name=content` with percent-encoded content, as curl does.
+    /// Adds `name=content` with percent-encoded content, as curl does for `--data-urlencode`.
     private mutating func addEncoded(_ value: Word, _ command: inout Command) {
         let separator: Character = value.text.contains("=") ? "=" : "@"
         let name = value.text.prefix { $0 != separator }

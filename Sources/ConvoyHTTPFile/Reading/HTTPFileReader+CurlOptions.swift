@@ -6,9 +6,9 @@ extension HTTPFileReader {
         case method
         case field
         case data
-        /// Data whose at sign names no file.
+        /// Data in which a leading `@` does not name a file.
         case rawData
-        /// Data whose file is sent unchanged.
+        /// Data from the command or from a file, whose line ends are kept.
         case binaryData
         case json
         case form(isLiteral: Bool)

@@ -72,7 +72,7 @@ extension HTTPFileReader {
             near.map { "did you mean \($0)?" } ?? "write one of GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS")
     }
 
-    /// The target without ` HTTP/1.1`.
+    /// The target without ` HTTP/1.1`; an invalid version is reported.
     private mutating func withoutVersion(_ text: Substring, at place: Position) -> String {
         guard text.utf8.contains(where: { $0.isBlank || $0 >= 0x80 }) else { return String(text) }
         guard

@@ -1,12 +1,11 @@
 // Comments with a meaning: `# @name login`.
 
 extension HTTPFileReader {
-    /// The supported tags.
     private static let tags = [
         "name", "depends", "ref", "forceRef", "prompt", "no-redirect", "no-cookie-jar", "disabled", "expect", "assert",
         "timeout",
     ]
-    /// Tags of other programs that change the request and are not supported.
+    /// Unsupported tags of other programs that change a request, and the advice for each.
     private static let impossible = [
         "import": "copy the requests into this file", "loop": "give --each FILE or --repeat N",
         "no-reject-unauthorized": "give --insecure, which applies to all requests", "jwt": "",

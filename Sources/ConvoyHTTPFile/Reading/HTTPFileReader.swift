@@ -7,10 +7,10 @@ package struct HTTPFileReader {
     let lines: [String]
     /// The index of the next line, from 0.
     var index = 0
-    /// The index after the last line of the current block.
+    /// The index of the next `###` line; the number of lines if none follows.
     var blockEnd = 0
     var file = HTTPFile()
-    /// The request that is being read, or the next request to read.
+    /// The request that is being read; the tags before its request line are stored here too.
     var request = FileRequest(position: Position(line: 1, column: 1))
     /// Whether `{{` begins a placeholder in a command of curl.
     var readsVariables = true
@@ -21,7 +21,7 @@ package struct HTTPFileReader {
 
     /// Splits the bytes of a text into lines.
     ///
-    /// To split characters would take longer for a file with a million lines.
+    /// Splitting by `Character` is slower, which shows in files with a million lines.
     private static func lines(of bytes: [UInt8]) -> [String] {
         var start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
         var lines: [String] = []
@@ -177,7 +177,7 @@ extension StringProtocol {
     var indentation: Int {
         var count = 0
         for byte in utf8 {
-            // A character outside of ASCII may be a blank, or combine with one. So here characters are counted.
+            // A character outside of ASCII may be a blank, or combine with one. Such text is counted in characters.
             if byte >= 0x80 { return prefix { $0.isWhitespace }.count }
             guard byte.isBlank else { break }
             count += 1
@@ -185,12 +185,14 @@ extension StringProtocol {
         return count
     }
 
-    /// Whether a line without its leading blanks is a comment.
+    /// Whether the line is a comment; the caller has removed its leading blanks.
     var isComment: Bool { hasPrefix("#") || hasPrefix("//") }
 }
 
 extension String {
-    /// The value of a variable without escapes: \n, \r and \t, and a backslash before any other character.
+    /// The value of a variable with its escapes decoded.
+    ///
+    /// `\n`, `\r` and `\t` are control characters. Before any other character, the backslash is removed.
     fileprivate var withoutEscapes: String {
         guard utf8.contains(UInt8(ascii: "\\")) else { return self }
         var (result, isEscaped) = (UnicodeScalarView(), false)

@@ -1,6 +1,6 @@
 // Splits a command into words like a shell.
 
-/// Splits a pasted command: quotes, backslashes, and continued lines.
+/// Splits a pasted command with quotes, backslashes and continued lines.
 struct ShellWords {
     private let lines: [String]
     /// The index of the line with the next character; after reading, of the line after the command.
@@ -10,7 +10,7 @@ struct ShellWords {
     private(set) var words: [Word] = []
     private(set) var problem: Problem?
 
-    /// - Parameter lines: the lines of the text. The command begins in line `first`, and ends before line `end`.
+    /// Splits the command that begins in line `first` and ends before line `end`.
     init(_ lines: [String], from first: Int, to end: Int) {
         (self.lines, line, self.end) = (lines, first, end)
         characters = Array(lines[first])
@@ -58,7 +58,7 @@ struct ShellWords {
         return true
     }
 
-    /// Reads a quoted part, an escape or a character.
+    /// Reads a quoted part, an escape or a character; false if a quote is not closed.
     private mutating func readPiece(into text: inout String, _ start: Position) -> Bool {
         let character = characters[column]
         column += 1
@@ -80,7 +80,7 @@ struct ShellWords {
         return true
     }
 
-    /// The next character inside quotes, across line ends.
+    /// Takes the next character inside quotes, across line ends; nil if the quote is not closed.
     private mutating func nextQuoted(_ start: Position) -> Character? {
         if column < characters.count {
             column += 1
@@ -159,7 +159,7 @@ struct ShellWords {
             ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }
 
-    /// The value of at most this many hexadecimal digits.
+    /// Reads up to `most` hexadecimal digits and returns their value; nil if no digit follows.
     private mutating func digits(_ most: Int) -> UInt32? {
         var digits = ""
         while digits.count < most, column < characters.count, characters[column].isHexDigit {
@@ -192,6 +192,5 @@ struct ShellWords {
 }
 
 extension Character {
-    /// The value of an octal digit.
     fileprivate var octalValue: Int? { ("0"..."7").contains(self) ? wholeNumberValue : nil }
 }

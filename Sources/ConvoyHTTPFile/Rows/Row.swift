@@ -19,7 +19,7 @@ package struct Row: Sendable, Equatable {
 /// The reader stores only the incomplete row.
 package struct RowReader: Sendable {
     package enum Format: Sendable, Equatable {
-        /// RFC 4180: the first line names the columns.
+        /// Comma-separated values (RFC 4180), whose first line names the columns.
         ///
         /// Quoted values may contain commas, quotes and line ends.
         case csv
@@ -37,9 +37,9 @@ package struct RowReader: Sendable {
     private let format: Format
     /// The names of the columns: the first line of CSV, or the names of the first JSON object; nil until known.
     package private(set) var columns: [String]?
-    /// Why the complete file is unusable: its first line is not a list of names.
+    /// Why the complete file is unusable, because its first line is not a list of names; nil if it is usable.
     package private(set) var defect: String?
-    /// The lines of a row with open quotes.
+    /// The first line's number and the text of a row whose quote is still open; nil if no quote is open.
     private var open: (line: Int, text: String)?
 
     /// The maximum size in bytes of a row that spans several lines.
@@ -62,7 +62,7 @@ package struct RowReader: Sendable {
 
     /// Ends reading at the end of the file.
     ///
-    /// Returns the outcome of an incomplete row; nil without one.
+    /// Returns the error of a row whose quote is still open; nil if there is none.
     package mutating func finish() -> Outcome? {
         guard let (line, _) = open else { return nil }
         open = nil

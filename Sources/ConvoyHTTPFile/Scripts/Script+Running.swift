@@ -17,7 +17,7 @@ extension Script {
     /// - Parameters:
     ///   - globals: the variables that these handlers read, with the values from `--variable` or from other handlers.
     ///   - mostBytes: the size of the texts and lists that the handlers may make in all.
-    /// - Complexity: O(*n*) for a body of *n* bytes and each expression over it.
+    /// - Complexity: O(*n*) for each expression over a body of *n* bytes.
     package static func outcome(
         of scripts: [Script], for answer: CheckedAnswer, globals: [String: JSONValue] = [:], mostBytes: Int = 512 << 20
     ) -> HandlerOutcome {
@@ -32,9 +32,9 @@ extension Script {
     }
 }
 
-/// Runs statements.
+/// Runs the statements of handlers.
 ///
-/// A nil value is `undefined`.
+/// A value that is nil means `undefined` of JavaScript.
 struct ScriptRun {
     /// An error that ends a test or a handler, for example a failed assertion or a member of `undefined`.
     struct Defect: Error {
@@ -46,10 +46,10 @@ struct ScriptRun {
     var constants: [String: JSONValue?] = [:]
     var outcome = HandlerOutcome()
     private let body: JSONValue?
-    /// The number of iterations so far.
+    /// The number of iterations of all loops so far.
     private var steps = 0
     private static let mostSteps = 1_000_000
-    /// The size that the texts and lists of the scripts may still have.
+    /// The number of bytes that the scripts may still use for texts and lists.
     private var bytesLeft: Int
     private let mostBytes: Int
 

@@ -38,7 +38,7 @@ package struct Script: Hashable, Sendable {
         case charset
     }
 
-    /// The methods of values.
+    /// The supported JavaScript methods of values.
     enum Method: String, Hashable, Sendable, CaseIterable {
         case toString
         case valueOf
@@ -53,7 +53,7 @@ package struct Script: Hashable, Sendable {
         case at
     }
 
-    /// The methods of arrays that take a function.
+    /// The supported JavaScript methods of arrays that take a function.
     enum Each: String, Hashable, Sendable {
         case filter
         case find
@@ -94,7 +94,7 @@ package struct Script: Hashable, Sendable {
         case times = "*"
         case over = "/"
 
-        /// The precedence.
+        /// The precedence of the operator.
         ///
         /// A higher number binds tighter.
         var strength: Int {
@@ -118,7 +118,7 @@ package struct Script: Hashable, Sendable {
         case assert(Expression, message: Expression?, source: String)
         case log([Expression])
         case choice(Expression, [Statement], [Statement])
-        /// `forEach`, and `for (const item of items)`.
+        /// A loop: `forEach`, or `for (const item of items)`.
         case each(Expression, [String], [Statement])
     }
 
@@ -131,7 +131,9 @@ package struct Script: Hashable, Sendable {
 }
 
 extension Script {
-    /// The changes to variables in order: the name (nil for all variables), and whether the variable is set or cleared.
+    /// The changes to variables, in order.
+    ///
+    /// A nil `name` means all variables. `sets` is false if the change clears the variable.
     var changes: [(name: String?, sets: Bool)] { Self.changes(statements) }
 
     /// The variables that this script reads by `client.global.get`.
@@ -139,7 +141,7 @@ extension Script {
         Set(expressions.flatMap(\.all).compactMap { if case .global(let name) = $0 { name } else { nil } })
     }
 
-    /// Whether the script reads the status, and therefore decides itself which status is a failure.
+    /// Whether the script reads the status; it then decides itself which status is a failure.
     package var readsStatus: Bool { expressions.flatMap(\.all).contains(.answer(.status)) }
 
     private static func changes(_ statements: [Statement]) -> [(name: String?, sets: Bool)] {

@@ -167,7 +167,6 @@ extension Script {
         Problem(position, what, advice, kind: .script)
     }
 
-    /// Advice for unsupported syntax.
     static let advice =
         "without a script engine, handlers support only client.global.set, test, assert and log; give "
         + "--skip-scripts to skip it"

@@ -110,9 +110,9 @@ extension ScriptReader {
         }
     }
 
-    /// Reads the first argument.
+    /// Reads the arguments of a call, and returns the first one.
     ///
-    /// Further arguments, such as the indentation of `JSON.stringify`, are parsed and ignored.
+    /// Further arguments, such as the indentation of `JSON.stringify`, are ignored.
     private mutating func argument() throws(Problem) -> Script.Expression {
         let place = place
         guard let first = try arguments().first else { throw Script.problem(place, "the parentheses contain no value") }
@@ -130,7 +130,7 @@ extension ScriptReader {
         }
     }
 
-    /// Reads the text after `response`.
+    /// Reads a part of the response, such as `.body`, after the word `response`.
     private mutating func answer() throws(Problem) -> Script.Expression {
         try need(".")
         switch try needName() {

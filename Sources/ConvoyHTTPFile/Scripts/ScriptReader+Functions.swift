@@ -28,7 +28,7 @@ extension ScriptReader {
         return (parameters, try naming(parameters, body))
     }
 
-    /// Reads a part of the script in which `names` are constants too.
+    /// Reads a part of the script in which `names` are constants, besides the constants around it.
     mutating func naming<Body>(
         _ names: [String], _ body: (inout Self) throws(Problem) -> Body
     ) throws(Problem) -> Body {

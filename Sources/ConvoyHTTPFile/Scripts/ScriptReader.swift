@@ -1,6 +1,6 @@
 // Parses the tokens of a handler into statements.
 
-/// Parses a script.
+/// Parses a response handler.
 ///
 /// Unsupported syntax is an error at its position.
 struct ScriptReader {
@@ -11,11 +11,11 @@ struct ScriptReader {
     private var linkCount = 0
     /// The names of earlier `const`, `let` and `var`, and of parameters and loop elements around the next token.
     var constants: Set<String> = []
-    /// The names that earlier statements outside of this text define.
+    /// The constants of statements before this text, which were parsed separately.
     private var outerConstants: Set<String> = []
     private let characters: [Character]
 
-    /// The maximum nesting, because each level needs stack.
+    /// The maximum nesting of statements and expressions, because each level needs stack.
     private static let mostLevels = 64
     /// The maximum number of operators, members and calls in a statement.
     private static let mostLinks = 1_000
@@ -29,7 +29,7 @@ struct ScriptReader {
     ///
     /// - Parameters:
     ///   - position: the position of the first character.
-    ///   - names: the names that earlier statements outside of this text define.
+    ///   - names: the constants of statements before this text, which were parsed separately.
     static func read(_ text: String, at position: Position, after names: Set<String> = []) throws(Problem) -> Script {
         var reader = try ScriptReader(text, at: position)
         reader.outerConstants = names
@@ -101,7 +101,7 @@ struct ScriptReader {
         return try read(&self)
     }
 
-    /// Counts an operator, member or call of the statement.
+    /// Counts an operator, member or call of the statement; throws above ``mostLinks``.
     mutating func countLink() throws(Problem) {
         linkCount += 1
         guard linkCount <= Self.mostLinks else {
@@ -195,7 +195,7 @@ struct ScriptReader {
         return .choice(condition, first, try block())
     }
 
-    /// `for (const item of items) …`.
+    /// Reads `for (const item of items) …` from the opening parenthesis.
     private mutating func loop() throws(Problem) -> Script.Action {
         try need("(")
         guard [.name("const"), .name("let"), .name("var")].contains(next) else { throw refusal() }
@@ -250,7 +250,7 @@ struct ScriptReader {
         return .set(variable, value)
     }
 
-    /// `client.test("name", function() { … })`, or with an arrow function.
+    /// Reads `client.test("name", function() { … })` from the opening parenthesis; an arrow function is allowed too.
     private mutating func test() throws(Problem) -> Script.Action {
         try need("(")
         let name = try expression()

@@ -3,7 +3,7 @@ import Convoy
 import Foundation
 
 extension Script.Expression {
-    /// Whether the expression has made a text or a list, which needs memory of its own.
+    /// Whether the expression made the value itself, so that the value's size counts against the limit.
     func makes(_ value: JSONValue) -> Bool {
         switch (self, value) {
         case (.list, _), (.each(.map, _, _, _), .array), (.convert(.parsed, _), _), (.header, _): true
@@ -14,10 +14,10 @@ extension Script.Expression {
 }
 
 extension JSONValue {
-    /// Subtracts the size of the value, until nothing is left.
+    /// Subtracts the size of the value from `bytesLeft`, and stops when the result is negative.
     ///
     /// An element counts each time that it occurs. Lists share an element in memory, but their texts repeat it. A value
-    /// with more than 500 levels leaves nothing.
+    /// with more than 500 levels makes the result negative.
     func subtractSize(from bytesLeft: inout Int, level: Int = 1) {
         bytesLeft -= level > 500 ? .max / 2 : 16
         switch self {
@@ -32,7 +32,7 @@ extension JSONValue {
 }
 
 extension ScriptRun {
-    /// Whether a value is truthy.
+    /// Whether JavaScript treats the value as true in a condition.
     func isTrue(_ value: JSONValue?) -> Bool {
         switch value {
         case nil, .null?: false
@@ -55,7 +55,7 @@ extension ScriptRun {
         }
     }
 
-    /// A number in the format of JavaScript, without a point if it is an integer.
+    /// Formats a number as JavaScript does, without a decimal point if it is an integer.
     private func json(_ number: Double) -> JSONValue? {
         guard number.isFinite else { return .string(number.isNaN ? "NaN" : number > 0 ? "Infinity" : "-Infinity") }
         return .number(Int64(exactly: number).map { String($0) } ?? String(number))
@@ -96,7 +96,7 @@ extension ScriptRun {
         }
     }
 
-    /// Applies `===`.
+    /// Whether two values are equal under JavaScript's `===`.
     ///
     /// Integers are compared by their digits, so that integers with 20 digits are exact.
     private func isSame(_ left: JSONValue?, _ right: JSONValue?) -> Bool {

@@ -1,4 +1,4 @@
-// Parses the text between the braces.
+// Parses the text between the braces of `{{…}}`.
 
 extension Expression {
     init(_ source: String, at position: Position, file: String?) throws(Problem) {

@@ -26,7 +26,7 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
         case mistake
         /// An unsupported script.
         ///
-        /// The rest of the request with the script is usable.
+        /// The request can be sent without the script.
         case script
         /// A feature of other programs, without which the request cannot be sent.
         case impossible

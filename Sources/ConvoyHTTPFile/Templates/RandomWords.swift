@@ -2,7 +2,7 @@
 
 /// A kind of random words.
 ///
-/// JetBrains' HTTP Client has the same names, and uses the library Datafaker.
+/// The names are those of JetBrains' HTTP Client, which uses the library Datafaker.
 package enum RandomWords: String, Hashable, Sendable {
     case boolean = "bool.bool"
     case firstName = "name.firstName"

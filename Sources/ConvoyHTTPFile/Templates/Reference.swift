@@ -22,7 +22,7 @@ package struct Reference: Hashable, Sendable {
     package var name: String
     package var side: Side
     package var part: Part
-    /// The reference as written.
+    /// The text of the reference in the file.
     package var source: String
 
     package init(name: String, side: Side, part: Part, source: String) {

@@ -3,10 +3,10 @@ import Foundation
 
 /// A parsed `{{$…}}` variable.
 ///
-/// Environment values are looked up during planning. Other values are computed when a request is built, or once for a
-/// variable of the file.
+/// Environment values are looked up during planning. Other values are computed when a request is built, or once for
+/// each run if they are part of a variable of the file.
 package enum SystemVariable: Hashable, Sendable {
-    /// `3 d`: a number of units later, or earlier with a minus sign.
+    /// A shift of a time, such as `3 d` for three days later or `-3 d` for three days earlier.
     package struct Offset: Hashable, Sendable {
         package var count: Int
         package var unit: String
@@ -29,7 +29,7 @@ package enum SystemVariable: Hashable, Sendable {
     case datetime(DateStyle, Offset?, isLocal: Bool)
     /// A random integer of at least the first number, and less than the second.
     case randomInt(Int, Int)
-    /// This many random characters from a set.
+    /// A number of random characters from a set.
     case randomText(String, count: Int)
     /// A random number of at least the first number, and less than the second.
     case randomFloat(Double, Double)

@@ -13,7 +13,7 @@ package struct Template: Hashable, Sendable {
 
     package init(_ text: some StringProtocol) { parts = text.isEmpty ? [] : [.text(String(text))] }
 
-    /// The text, if it has no placeholders.
+    /// The text of a template without placeholders; nil for any other template.
     package var plainText: String? {
         switch parts.count {
         case 0: return ""
@@ -26,7 +26,7 @@ package struct Template: Hashable, Sendable {
         parts.compactMap { if case .placeholder(let placeholder) = $0 { placeholder } else { nil } }
     }
 
-    /// The template as written.
+    /// The text of the template as the file writes it.
     package var source: String {
         parts.map { part in
             switch part {
@@ -72,28 +72,28 @@ package struct Placeholder: Hashable, Sendable {
 package enum Expression: Hashable, Sendable {
     /// A variable, or a part of a variable's value if the name contains dots.
     case variable(String, ValueEncoding)
-    /// `$shared name`.
+    /// `{{$shared name}}`: a variable of the environment `$shared`.
     case shared(String)
     case system(SystemVariable)
     case reference(Reference, ValueEncoding)
 }
 
-/// Whether a value is percent-encoded.
+/// When a value is percent-encoded.
 package enum ValueEncoding: Hashable, Sendable {
     /// `{{name}}`: a value of a response or a row is encoded in a path, a query or a form.
     case byPlace
-    /// `{{%name}}`.
+    /// `{{%name}}`: the value is encoded everywhere.
     case always
-    /// `{{&name}}`: the value may contain several parts of a URL.
+    /// `{{&name}}`: the value is never encoded, because it may contain several parts of a URL or form.
     case never
 }
 
 extension Template {
-    /// Parses one line.
+    /// Parses one line of text with `{{…}}` placeholders.
     ///
     /// `\{\{` and `\}\}` are literal braces.
     ///
-    /// - Complexity: O(*n*).
+    /// - Complexity: O(*n*) for *n* characters.
     static func read(
         _ line: some StringProtocol, at position: Position, file: String? = nil, _ problems: inout [Problem]
     ) -> Template {
@@ -177,7 +177,7 @@ extension StringProtocol {
 }
 
 extension Template {
-    /// The same template, with each text replaced.
+    /// The same template, in which the results of `change` replace the texts between placeholders.
     func mappingText(_ change: (String) -> Template) -> Template {
         var result = Template()
         for part in parts {

@@ -32,7 +32,7 @@ extension String {
         return self[start...]
     }
 
-    /// Whether the following text is part of a path, a query or a fragment.
+    /// Whether text that follows this text is part of a path, a query or a fragment.
     var isBehindAuthority: Bool { self[(schemeEnd ?? startIndex)...].unicodeScalars.contains(where: \.endsAuthority) }
 
     /// Whether a value between the texts `host` and `next` cannot change the host.
@@ -53,7 +53,7 @@ extension String {
         return unicodeScalars.reduce(into: "") { $0 += $1 == "#" ? "%23" : String($1) }
     }
 
-    /// Scheme, host and port.
+    /// The scheme, host and port of the URL; nil if the URL is invalid.
     var originText: String? { try? requestURL?.origin.get() }
 
     func count(of text: String) -> Int { ranges(of: text).count }

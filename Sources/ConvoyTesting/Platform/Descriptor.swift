@@ -18,7 +18,7 @@ final class Descriptor: Sendable {
         }
     }
 
-    /// The descriptor, for the owning thread, which alone calls ``close()``.
+    /// The number of the descriptor, for the owning thread.
     ///
     /// Other threads call ``use(_:)``.
     let number: Int32

@@ -105,7 +105,7 @@ extension Descriptor {
 
     /// Makes the next ``close()`` send RST instead of FIN.
     ///
-    /// First waits until everything written has been acknowledged, for at most two seconds.
+    /// First waits until the peer has acknowledged all written bytes, for at most two seconds.
     func prepareReset() {
         // Closing with a zero linger time discards bytes that the peer has not acknowledged. The system does not
         // report when the send queue is empty, so the loop polls its size each millisecond, for at most two seconds.

@@ -35,24 +35,24 @@ public struct RecordedRequest: Sendable {
     ///
     /// More than 1 means that the connection was reused.
     public let numberOnConnection: Int
-    /// The body without its framing, truncated at the limit of the server.
+    /// The body without its framing, truncated at the `bodyLimitBytes` of the server.
     ///
     /// The body is empty for a handler that runs before the body is read.
     public internal(set) var body = Data()
-    /// The number of received body bytes, including those beyond the limit.
+    /// The number of received body bytes, including those that ``body`` omits.
     public internal(set) var bodyByteCount: Int64 = 0
-    /// The FNV-1a hash (64 bits) of all body bytes, including those beyond the limit; see ``digest(of:)``.
+    /// The FNV-1a hash (64 bits) of all body bytes, including those that ``body`` omits; see ``digest(of:)``.
     public internal(set) var bodyDigest: UInt64 = BodyRecorder.emptyDigest
     /// Whether the end of the body was received.
     ///
-    /// The value is false if the client or the script ended the connection, or if the body was not read.
+    /// The value is false if the client or a step of the reply ended the connection, or if the body was not read.
     public internal(set) var isBodyComplete = false
     /// The fields after the last chunk of a chunked body.
     public internal(set) var trailerFields: [(name: String, value: String)] = []
 
     let isHTTP10: Bool
 
-    /// Whether ``body`` was truncated at the limit.
+    /// Whether ``body`` was truncated at the `bodyLimitBytes` of the server.
     public var isBodyCut: Bool { Int64(body.count) < bodyByteCount }
 
     /// The target before the question mark, without scheme and host, with percent escapes.

@@ -62,11 +62,11 @@ extension HTTPArchive.Entry {
         "repr-digest", "trailer", "transfer-encoding",
     ]
 
-    /// The response or the failure.
+    /// The recorded response or failure, for the stub to replay.
     var reply: StubReply {
-        // Other recorders mark an entry without a response only by a status such as 0.
+        // Recorders other than `HARRecorder` mark an entry without a response only by a status such as 0.
         if let failure = response.failure ?? (response.status < 100 ? "" : nil) {
-            // Browsers record other texts in `_error`, for example `net::ERR_CONNECTION_REFUSED`.
+            // In `_error`, browsers record texts that are not codes of Convoy, such as `net::ERR_CONNECTION_REFUSED`.
             let isCode = !failure.isEmpty && failure.allSatisfy { $0.isASCII && $0.isLetter }
             let words = failure.isEmpty ? "" : ": \(failure)"
             let code: RequestError.Code = isCode ? .init(rawValue: failure) : .connectionLost

@@ -49,7 +49,7 @@ extension StubTransport {
     }
 }
 
-/// The entries of an archive by request.
+/// The recorded responses of an archive, by request.
 private final class Replayer: Sendable {
     private struct Sequence {
         var replies: [StubReply] = []
@@ -115,7 +115,7 @@ private struct ReplayedURL {
         items.compactMap { $0.count > 1 && $0[1] == Self.placeholder ? String($0[0]) : nil }
     }
 
-    /// The URL without user name and password, and without the values of these parameters.
+    /// The URL without user name and password, and without the values of the parameters with these names.
     func leavingOut(_ names: Set<String>) -> String {
         var components = start.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).map(String.init)
         if components.count > 2, let at = components[2].lastIndex(of: "@") {

@@ -96,7 +96,7 @@ extension Reply {
 
     /// Sends no 100 for `Expect: 100-continue`, so that the client must decide when to send the body.
     ///
-    /// The modifier works in the same cases as moments of the request, see ``performing(_:at:)``.
+    /// The modifier only works for replies that are chosen before the body is read, see ``performing(_:at:)``.
     public func withholdingContinue() -> Reply {
         var reply = self
         reply.withholdsContinue = true
@@ -105,8 +105,9 @@ extension Reply {
 
     /// Responds without reading the request's body, and closes the connection, like a server that sends 413.
     ///
-    /// The modifier works in the same cases as moments of the request, see ``performing(_:at:)``. For up to two
-    /// seconds, the server reads and discards further bytes of the client, because a reset could destroy the response.
+    /// The modifier only works for replies that are chosen before the body is read, see ``performing(_:at:)``. For up
+    /// to two seconds, the server reads and discards further bytes of the client, because a reset could destroy the
+    /// response.
     public func ignoringRequestBody() -> Reply {
         var reply = self
         reply.ignoresRequestBody = true

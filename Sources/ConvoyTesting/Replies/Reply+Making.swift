@@ -84,7 +84,7 @@ extension Reply {
     ///
     /// - Parameters:
     ///   - bytes: sent unchanged, also for HEAD requests.
-    ///   - closes: whether the connection is closed normally afterwards, the default, or waits for the next request.
+    ///   - closes: whether the connection is closed normally afterwards; true by default. If false, it stays open.
     public static func raw(_ bytes: Data, closes: Bool = true) -> Reply {
         Reply(steps: closes ? [.write(bytes), .close] : [.write(bytes)])
     }
@@ -93,7 +93,7 @@ extension Reply {
     ///
     /// - Parameters:
     ///   - text: sent unchanged, including line ends.
-    ///   - closes: whether the connection is closed normally afterwards, the default, or waits for the next request.
+    ///   - closes: whether the connection is closed normally afterwards; true by default. If false, it stays open.
     public static func raw(_ text: String, closes: Bool = true) -> Reply {
         raw(Data(text.utf8), closes: closes)
     }

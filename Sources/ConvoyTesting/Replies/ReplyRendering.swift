@@ -2,7 +2,7 @@ import Convoy
 import Foundation
 
 extension Reply {
-    /// The steps for one request, and whether the connection can serve another request afterwards.
+    /// The steps that send this reply to a request, and whether the connection can then serve another request.
     func rendered(for request: RecordedRequest, keepsAlive: Bool) -> (steps: [Step], keepsConnection: Bool) {
         var keepsConnection = keepsAlive && !closesConnection
         var head = Data()
@@ -13,7 +13,7 @@ extension Reply {
         switch content {
         case .steps(let steps):
             // The steps decide when the connection closes. The server closes it by itself only if the client or
-            // `closingConnection()` requests that.
+            // `closingConnection()` requests a close.
             body = steps
         case .message(let message):
             body = message.render(into: &head, for: request, keepsConnection: &keepsConnection)
@@ -25,7 +25,7 @@ extension Reply {
         return (inserting(into: body, headByteCount: headByteCount), keepsConnection)
     }
 
-    /// The steps for a moment of the request, performed before the response is sent.
+    /// The steps to perform at a moment of the request, before the response is sent.
     func steps(at moment: Moment) -> [Step] {
         effects.filter { $0.moment == moment }.map(\.step)
     }
@@ -59,7 +59,7 @@ extension Reply {
         var position: Int64 = 0
         for step in base {
             var rest = [step]
-            // The byte counts of a script may overflow.
+            // The sum may overflow, because a test may choose any byte counts.
             let (sum, isTooLarge) = position.addingReportingOverflow(step.byteCount)
             let end = isTooLarge ? Int64.max : sum
             while let next = pending.first, next.offset < end {

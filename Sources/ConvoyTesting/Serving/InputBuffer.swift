@@ -40,9 +40,9 @@ struct InputBuffer {
         return storage[first..<start]
     }
 
-    /// The length of the first section including its empty line; nil if the section is incomplete.
+    /// The length of the first request head including its empty line; nil if the head is incomplete.
     ///
-    /// - Parameter scanned: where the last call ended, so that each byte is scanned once.
+    /// - Parameter scanned: the number of bytes that earlier calls scanned, so that each byte is scanned once.
     func endOfSection(scanningFrom scanned: inout Int) -> Int? {
         storage.withUnsafeBufferPointer { storage in
             var index = start + scanned

@@ -30,7 +30,7 @@ struct ReplyWriter {
         pending.reserveCapacity(1024)
     }
 
-    /// Performs all steps and writes all bytes.
+    /// Performs the steps until one ends the connection, and writes all their bytes.
     mutating func perform(_ steps: [Reply.Step]) -> Ending {
         for step in steps {
             let ending = perform(step)

@@ -97,7 +97,8 @@ struct RequestHead {
             }
         }
         guard isHTTP10 || hosts == 1 else { throw MalformedRequest(reason: "Host") }
-        // RFC 9112, section 6.3, allows a server to reject a request with both fields, a sign of request smuggling.
+        // RFC 9112, section 6.1: a server may reject a request with both Content-Length and Transfer-Encoding, because
+        // an attacker may use both for request smuggling.
         if let length {
             guard framing == .none else { throw MalformedRequest(reason: "Content-Length and Transfer-Encoding") }
             framing = .length(length)
@@ -105,7 +106,7 @@ struct RequestHead {
     }
 }
 
-/// The lines of a section, each of which must end with CR LF.
+/// Reads the lines of a request head, each of which must end with CR LF.
 private struct LineReader {
     var rest: ArraySlice<UInt8>
 

@@ -8,7 +8,7 @@ struct RequestReader {
         /// The client ended the connection.
         case lost
         case malformed(MalformedRequest)
-        /// A step of the script during the body ended the connection.
+        /// A step that the reply performs during the body ended the connection.
         case stopped
     }
 
@@ -80,7 +80,7 @@ struct RequestReader {
         }
     }
 
-    /// Reads `count` body bytes; nil if all were read.
+    /// Reads `count` body bytes; the result is nil if all were read, otherwise why reading ended.
     private mutating func readBytes(
         _ count: Int64, into recorder: inout BodyRecorder, moments: inout ArraySlice<Int64>, mayGoOn: (Int64) -> Bool
     ) -> BodyEnd? {

@@ -30,8 +30,8 @@ final class ThreadCount: @unchecked Sendable {
 
 /// The key under which a server's thread stores the identity of its core.
 ///
-/// `shutDown` compares this identity. If a handler shuts down its own server, the call does not wait for the handler's
-/// thread.
+/// By this identity, `shutDown` notices that a handler shuts down its own server. The call then does not wait for the
+/// handler's thread.
 private let coreKey = "ConvoyTesting.core"
 
 extension ServerCore {

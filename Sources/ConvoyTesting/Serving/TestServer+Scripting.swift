@@ -1,7 +1,7 @@
 extension TestServer {
     /// Adds a reply to the queue.
     ///
-    /// Replies are used in order, each for the next request with any path.
+    /// The server uses queued replies in order. Each one answers the next request, whatever its path.
     ///
     /// - Parameter reply: used once.
     /// - Thread: any.
@@ -23,11 +23,11 @@ extension TestServer {
 
     /// Answers requests for one path with a handler.
     ///
-    /// A later call for the same path replaces the handler.
+    /// Queued replies come first. A later call for the same path replaces the handler.
     ///
     /// - Parameters:
-    ///   - path: the path as sent, with percent escapes. A path with a query answers requests with exactly that query,
-    ///     and is preferred to the path without one, which answers all others.
+    ///   - path: the path as sent, with percent escapes. A path with a query applies to requests with exactly that
+    ///     query. A path without a query applies to all other requests for the path.
     ///   - moment: when the handler runs; by default after the complete request was read.
     ///   - handler: called for each request on the thread of its connection, without a lock.
     /// - Thread: any.

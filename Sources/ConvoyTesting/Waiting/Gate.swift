@@ -108,7 +108,7 @@ public final class Gate: Sendable {
         try await waiter.value(within: bound, of: what)
     }
 
-    /// Records an arrival.
+    /// Records that a connection has reached the gate.
     ///
     /// The result is nil if the gate is open, otherwise the number to pass to ``leave(_:)``.
     func arrive(waking thread: Descriptor?) -> Int? {

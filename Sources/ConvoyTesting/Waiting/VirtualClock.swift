@@ -95,7 +95,7 @@ public final class VirtualClock: RequestClock {
 
     /// Advances the clock, and fires every timer that becomes due, in order.
     ///
-    /// This includes timers that are set while others fire.
+    /// A timer that is set while another one fires is fired too, if it is due.
     ///
     /// - Parameter duration: how far; a negative duration counts as zero.
     public func advance(by duration: Duration) {
@@ -110,8 +110,8 @@ public final class VirtualClock: RequestClock {
     /// `dueWithin` or ``advance(by:)`` to reach a deadline.
     ///
     /// - Parameters:
-    ///   - limit: the maximum time from now to the timer, which may then be a deadline; nil, the default, means any
-    ///     timer except deadlines.
+    ///   - limit: the maximum time from now to the timer. With a limit, the timer may be a deadline. With nil, the
+    ///     default, deadlines are skipped.
     ///   - bound: the longest wait in real time, 60 seconds by default.
     /// - Throws: ``TestServerError/timedOut(waitingFor:bound:)`` or ``TestServerError/cancelled``.
     public func advanceToNextTimer(
