@@ -32,9 +32,7 @@
         @exclusivity(unchecked) private var vainLooks = 0
         /// The turn in which a transfer last sent or received, and its time.
         @exclusivity(unchecked) private var lastProgress: (turn: UInt, time: ContinuousClock.Instant) = (0, .now)
-        /// Whether the next turn begins without sleeping, and then checks all sockets.
-        ///
-        /// If a transfer sets it before this turn handles the sockets, this turn already checks all of them.
+        /// Whether the next turn begins without sleeping, and then checks all sockets; perhaps this turn already does.
         @exclusivity(unchecked) var looksAgain = false
         /// Whether the next turn checks all sockets.
         @exclusivity(unchecked) private var looksAtAll = false
