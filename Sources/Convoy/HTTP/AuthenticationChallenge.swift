@@ -4,9 +4,9 @@
 struct AuthenticationChallenge: Equatable, Sendable {
     /// The scheme, in lower case.
     let scheme: String
-    /// The token68 that some schemes, for example Negotiate, have in place of parameters.
+    /// The token68 (RFC 9110, section 11.2), which some schemes such as Negotiate have in place of parameters.
     var token68: String?
-    /// The values by their name in lower case, without quotes and escapes.
+    /// The parameters: values without quotes and escapes, by names in lower case.
     ///
     /// If a name occurs twice, the first value is used.
     var parameters: [String: String] = [:]
@@ -91,7 +91,7 @@ private struct ChallengeParser: FieldParser {
         return .scheme(challenge)
     }
 
-    /// The text up to the next comma, if it is a token68.
+    /// Takes the text up to the next comma, if it is a token68 (RFC 9110, section 11.2).
     ///
     /// Returns nil for any other text; the position then does not change.
     private mutating func takeToken68() -> String? {
@@ -106,7 +106,9 @@ private struct ChallengeParser: FieldParser {
         return text + padding
     }
 
-    /// A quoted string, or the text up to a comma or blank, because some servers omit the quotes.
+    /// Takes the value of a parameter: a quoted string, or the text up to a comma or blank.
+    ///
+    /// Some servers omit the quotes where RFC 9110 requires them.
     private mutating func takeValue() -> String? {
         if peek == UInt8(ascii: "\"") {
             return bytes.quotedString(at: &position).map { String(decoding: $0, as: UTF8.self) }

@@ -10,7 +10,7 @@ package enum ByteRange: Sendable, Equatable {
 
     /// Parses a field with one range.
     ///
-    /// It returns nil for several ranges, another unit or invalid syntax.
+    /// The initializer returns nil for several ranges, another unit or invalid syntax.
     package init?(_ text: String) {
         let text = text.trimmingBlanks
         guard text.lowercased().hasPrefix("bytes=") else { return nil }
@@ -31,7 +31,7 @@ package enum ByteRange: Sendable, Equatable {
         return text.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int64(text) : nil
     }
 
-    /// The positions that the range selects in a representation; nil if it selects none (416).
+    /// The positions that the range selects in a representation; nil if none, for which a server answers 416.
     package func positions(in totalBytes: Int64) -> Range<Int64>? {
         switch self {
         case .from(let first, let last):
@@ -51,8 +51,7 @@ package enum ByteRange: Sendable, Equatable {
         guard let range = content.range else { return false }
         switch self {
         case .from(let first, let last): return range.lowerBound == first && range.upperBound - 1 <= last ?? .max
-        // Any range fits, because servers differ in what they send for the last bytes. The responses in the public test
-        // suite for caches differ too.
+        // Any range fits, because servers answer a request for the last bytes in different ways.
         case .suffix: return true
         }
     }

@@ -3,7 +3,7 @@
 /// A day of the proleptic Gregorian calendar, which also covers days before the calendar's introduction.
 struct CivilDate {
     let year: Int
-    /// The month, from 1.
+    /// The month, from 1 for January.
     let month: Int
     let day: Int
 
@@ -16,7 +16,7 @@ struct CivilDate {
         let months = (month + 9) % 12
         let leapDays = years / 4 - years / 100 + years / 400
         // 719468 days lie between 1 March of the year 0 and 1 January 1970. `years` has 400 years more, so that it is
-        // never negative. These years have another 146097 days.
+        // never negative. The 400 years have 146097 days.
         return years * 365 + leapDays + (months * 153 + 2) / 5 + day - 1 - 719_468 - 146_097
     }
 

@@ -45,7 +45,9 @@ private struct DispositionParser: FieldParser {
         if name.equalsIgnoringCase("filename*") { extendedFileName = extendedFileName ?? value }
     }
 
-    /// A quoted string, or the text up to the next semicolon, because many servers do not quote names with blanks.
+    /// Takes the value of a parameter: a quoted string, or the text up to the next semicolon.
+    ///
+    /// Many servers do not quote names with blanks. The result is empty for a malformed value.
     private mutating func takeValue() -> [UInt8] {
         skip(\.isBlank)
         if peek == UInt8(ascii: "\"") { return bytes.quotedString(at: &position) ?? [] }
@@ -61,7 +63,7 @@ private struct DispositionParser: FieldParser {
         }
     }
 
-    /// The bytes that satisfy the predicate, without the blanks around them.
+    /// Takes bytes while they satisfy the predicate, and returns them without the blanks around them.
     private mutating func takeTrimmed(_ belongs: (UInt8) -> Bool) -> ArraySlice<UInt8> {
         let start = position
         skip(belongs)
@@ -80,7 +82,7 @@ private struct DispositionParser: FieldParser {
         if charset.equalsIgnoringCase("UTF-8") || charset.equalsIgnoringCase("UTF8") {
             return String(validating: value, as: UTF8.self)
         }
-        // Unescaped bytes have to be ASCII here, because their character set is unknown.
+        // An unescaped byte beyond ASCII is rejected, because it need not be in ISO-8859-1.
         guard charset.equalsIgnoringCase("ISO-8859-1"), parts[2].allSatisfy({ $0 < 0x80 }) else { return nil }
         return String(String.UnicodeScalarView(value.map { Unicode.Scalar($0) }))
     }

@@ -7,7 +7,7 @@ package struct ContentRange: Equatable, Sendable {
     /// The length of the complete representation; nil when the server does not know it (`bytes 5-9/*`).
     package let totalBytes: Int64?
 
-    /// Reads the value of a field; nil unless it is one possible range of bytes, or `bytes */` and a length.
+    /// Reads the value of a field such as `bytes 5-9/100` or `bytes */100`; nil if it is invalid.
     ///
     /// - Complexity: O(*n*).
     package init?(_ text: String) {
@@ -27,16 +27,14 @@ package struct ContentRange: Equatable, Sendable {
             return
         }
         let positions = parts[0].split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
-        // Without a total, the last position must be below `Int64.max`, because the range ends one after it.
+        // Without a total, the last position must be below `Int64.max`, because the end of `range` is one higher.
         guard positions.count == 2, let first = Self.number(positions[0]), let last = Self.number(positions[1]),
             first <= last, last < totalBytes ?? .max
         else { return nil }
         range = first..<last + 1
     }
 
-    /// Reads digits.
-    ///
-    /// Nil for anything else, for a sign, and for a number beyond `Int64`.
+    /// Reads a decimal number without a sign; nil for any other text, and for a number beyond `Int64`.
     private static func number(_ digits: Substring.UTF8View) -> Int64? {
         guard digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
         return Int64(Substring(digits))

@@ -14,7 +14,8 @@ enum CookieDate {
         var day: Int?
         var month: Int?
         var year: Int?
-        // Step 2: the first token that has the form of a part supplies the part.
+        // RFC 6265bis, section 5.1.1, step 2: the first token in the form of a time supplies the time. Day, month and
+        // year are found in the same way.
         for token in text.utf8.split(whereSeparator: isDelimiter) {
             if time == nil, let found = seconds(token) {
                 time = found
@@ -55,7 +56,7 @@ enum CookieDate {
     ///
     /// Nil if the token does not have the form of a time, -1 if the time does not exist.
     ///
-    /// Because of -1, the first token in the form of a time is not read as another part.
+    /// With nil for a time that does not exist, the parser would read `25:00:00` as the day 25.
     private static func seconds(_ token: Substring.UTF8View) -> Int? {
         let fields = token.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
         guard fields.count == 3, fields[0].allSatisfy(isDigit), fields[1].allSatisfy(isDigit),

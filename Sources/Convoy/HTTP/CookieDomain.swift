@@ -16,7 +16,7 @@ enum CookieDomain {
         return plain.lowercased()
     }
 
-    /// A domain with its ASCII letters in lower case, optionally without a leading dot (section 5.6.3).
+    /// A domain with its ASCII letters in lower case, optionally without a leading dot (RFC 6265bis, section 5.6.3).
     ///
     /// Other letters are not changed, because `lowercased()` would turn the kelvin sign into the ASCII letter k.
     static func lowercased(_ domain: some StringProtocol, droppingDot: Bool) -> String {
@@ -38,7 +38,7 @@ enum CookieDomain {
         return !isDecimal && !isHexadecimal(last)
     }
 
-    /// Whether a host domain-matches a domain (section 5.1.3).
+    /// Whether a host domain-matches a domain (RFC 6265bis, section 5.1.3).
     static func matches(_ host: String, _ domain: String) -> Bool {
         let (whole, end) = (host.utf8, domain.utf8)
         if whole.count <= end.count { return whole.elementsEqual(end) }

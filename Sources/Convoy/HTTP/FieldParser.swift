@@ -1,6 +1,6 @@
 // Reads the value of a header field byte by byte.
 
-/// Reads the value of a field in one pass.
+/// A parser that reads the value of a header field from its first byte to its last.
 protocol FieldParser {
     var bytes: [UInt8] { get }
     var position: Int { get set }
@@ -24,6 +24,6 @@ extension FieldParser {
 }
 
 extension UInt8 {
-    /// Whether the byte is optional white space (RFC 9110, section 5.6.3).
+    /// Whether the byte is a space or a tab: optional white space (RFC 9110, section 5.6.3).
     var isBlank: Bool { self == 0x20 || self == 0x09 }
 }

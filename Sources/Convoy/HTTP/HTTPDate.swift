@@ -27,7 +27,7 @@ package struct HTTPDate: Hashable {
         secondsSince1970 = seconds
     }
 
-    /// The year of a date; within a day of New Year it may be the neighbouring year.
+    /// The approximate year of a date: within a day of New Year it may be the neighbouring year.
     private static func year(of date: Date) -> Int {
         let years = date.timeIntervalSince1970 / (365.2425 * 86_400)
         return 1970 + (years > -1970 && years < 8029 ? Int(years.rounded(.down)) : 0)
@@ -37,7 +37,7 @@ package struct HTTPDate: Hashable {
 /// A date and a time as written.
 private struct Moment {
     let year: Int
-    /// The month, from 1.
+    /// The month, from 1 for January.
     let month: Int
     let day: Int
     let time: (hour: Int, minute: Int, second: Int)
@@ -54,7 +54,7 @@ private struct Moment {
     }
 }
 
-/// Reads the three forms byte by byte.
+/// Reads the three forms of an HTTP date byte by byte.
 private struct HTTPDateScanner {
     private let bytes: [UInt8]
     private var index = 0

@@ -18,15 +18,15 @@ public struct HTTPMethod: RawRepresentable, ExpressibleByStringLiteral, Hashable
     public static let get = HTTPMethod("GET")
     /// Like ``get``, but the response has no body.
     public static let head = HTTPMethod("HEAD")
-    /// Lets the target process the body.
+    /// Lets the target resource process the body.
     public static let post = HTTPMethod("POST")
-    /// Replaces the target with the body.
+    /// Replaces the target resource with the body.
     public static let put = HTTPMethod("PUT")
-    /// Applies partial changes to the target (RFC 5789).
+    /// Applies partial changes to the target resource (RFC 5789).
     public static let patch = HTTPMethod("PATCH")
-    /// Removes the target.
+    /// Removes the target resource.
     public static let delete = HTTPMethod("DELETE")
-    /// Describes the options of the target.
+    /// Asks for the options of the target resource.
     public static let options = HTTPMethod("OPTIONS")
 
     /// The method's name.

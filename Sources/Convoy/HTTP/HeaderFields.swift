@@ -30,7 +30,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         /// other credential, such as `X-Api-Key`, with ``Request/secretHeader(_:_:)``.
         public var isSecret: Bool { isMarkedSecret || HeaderFields.isSecret(name) }
 
-        /// Whether transports write the field themselves according to the body.
+        /// Whether the field declares where the body ends, so that transports write it themselves.
         var isFraming: Bool {
             name.equalsIgnoringCase("Content-Length") || name.equalsIgnoringCase("Transfer-Encoding")
         }
@@ -191,7 +191,7 @@ extension HeaderFields: CustomStringConvertible, CustomReflectable {
     /// The fields' descriptions.
     public var customMirror: Mirror { Mirror(self, unlabeledChildren: map(\.description)) }
 
-    /// Whether a field's value must not be shown, and must not follow a redirect to another origin.
+    /// Whether the value of any field of this name must not be shown, and must not follow a redirect to another origin.
     static func isSecret(_ name: String) -> Bool {
         ["authorization", "cookie", "proxy-authorization", "set-cookie"].contains { $0.equalsIgnoringCase(name) }
     }
@@ -242,8 +242,8 @@ extension Optional where Wrapped == String {
 extension StringProtocol where SubSequence == Substring {
     /// The string without the spaces and tabs around it: the optional white space of RFC 9110, section 5.6.3.
     ///
-    /// The property compares bytes, because other Unicode white space is part of a value, and a blank may be part of a
-    /// character.
+    /// The property compares bytes, because other Unicode white space is part of a value. A blank and a combining mark
+    /// after it are one `Character`.
     var trimmedBlanks: Substring {
         let bytes = self[...].utf8
         let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }

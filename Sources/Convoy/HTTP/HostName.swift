@@ -3,7 +3,7 @@ import Foundation
 
 /// A host of http or https in its canonical spelling.
 ///
-/// Names are in lower case, and names in other scripts are in the form of DNS (IDNA). IPv4 addresses have four
+/// Names are in lower case, and names in other scripts are in the ASCII form of DNS (IDNA). IPv4 addresses have four
 /// decimal numbers. IPv6 addresses are in brackets, in their shortest form. All spellings of a host therefore have
 /// the same origin.
 struct HostName {
@@ -38,9 +38,10 @@ struct HostName {
         !name.isEmpty && !name.utf8.contains { $0 <= 0x20 || $0 == 0x7F || "#%/:<>?@[\\]^|".utf8.contains($0) }
     }
 
-    /// A name in the form of DNS (UTS #46); nil when the conversion fails.
+    /// A name in the ASCII form of DNS (UTS #46); nil when the conversion fails.
     private static func inASCII(_ name: String) -> String? {
-        // Foundation only checks the labels of a name if one of them is in another script, so such a label is appended.
+        // Foundation checks the labels of a name only if one of them is in another script. A label in another script is
+        // therefore appended, and removed from the result.
         let more = ".\u{FC}"
         guard let url = URL(string: "http://\(name)\(more)/", encodingInvalidCharacters: true) else { return nil }
         return String(url.absoluteString.dropFirst("http://".count).dropLast(".xn--tda/".count))
@@ -71,9 +72,9 @@ struct HostName {
         return last.utf8.allSatisfy { (0x30...0x39).contains($0) }
     }
 
-    /// Reads one to four numbers: decimal, octal after `0` or hexadecimal after `0x`.
+    /// Reads an IPv4 address of one to four numbers: decimal, octal after `0` or hexadecimal after `0x`.
     ///
-    /// The last number fills the remaining bytes.
+    /// The last number fills the remaining bytes of the address. Nil for an invalid address.
     private static func addressOfIPv4(_ name: String) -> UInt64? {
         var labels = name.split(separator: ".", omittingEmptySubsequences: false)
         if labels.last == "" { labels.removeLast() }

@@ -1,7 +1,7 @@
-// Text of other programs on one line.
+// Text of other programs without line ends and control characters.
 
 extension String {
-    /// The text as one line.
+    /// The text with a space in place of each control character and line end.
     ///
     /// Text from a server, a decoder or a caller may have line ends, or control sequences that move a terminal's
     /// cursor.

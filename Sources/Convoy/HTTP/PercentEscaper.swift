@@ -1,7 +1,7 @@
 // Percent-encoding, in UTF-8: RFC 3986, section 2.1.
 import Foundation
 
-/// Percent-encodes every byte that is not allowed.
+/// Percent-encodes the bytes of a text, except a set of allowed characters.
 package struct PercentEscaper: Sendable {
     /// The allowed bytes, by ASCII code.
     private let isAllowed: [Bool]

@@ -73,9 +73,10 @@ extension Substring {
 }
 
 extension String {
-    /// Whether the host and the path of a URL surely need no other spelling.
+    /// Whether the host is in lower-case ASCII form, and no segment of the path begins with a dot.
     ///
-    /// This is the usual case, checked without parsing the URL. Invalid characters in the path are not checked.
+    /// If false, the URL must be parsed. Invalid characters are not checked here, because
+    /// `URL(string:encodingInvalidCharacters:)` rejects them.
     fileprivate var isSpelledAsSent: Bool {
         var text = self
         return text.withUTF8 { bytes in

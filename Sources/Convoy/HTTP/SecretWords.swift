@@ -5,7 +5,7 @@ import Foundation
 ///
 /// Logs, archives, messages, imports and variables all use this rule.
 package struct SecretWords: Sendable {
-    /// The default words.
+    /// The words that mark a name as secret by default.
     static let standardWords: Set<String> = [
         "accesskey", "apikey", "assertion", "authkey", "authorization", "bearer", "credential", "customerkey",
         "encryptionkey", "functionskey", "masterkey", "passphrase", "passwd", "password", "privatekey", "samlresponse",
@@ -68,7 +68,7 @@ package struct SecretWords: Sendable {
 
     /// Whether a text is one of the secret words, or contains one of the long secret words.
     ///
-    /// For sentences, in which a short word such as `pass` or `key` has another meaning.
+    /// Use this for sentences, in which a short word such as `pass` or `key` has another meaning.
     package func isSecret(sentence: String) -> Bool { isSecret(bare: Self.bare(sentence)) }
 
     private func isSecret(bare: [UInt8]) -> Bool {
@@ -136,7 +136,7 @@ package struct SecretWords: Sendable {
 
     /// The values in a ``MultipartForm`` whose names suggest a secret.
     ///
-    /// Forms with other spellings of the header field are not searched.
+    /// A form that spells its `Content-Disposition` fields differently is not searched.
     func valuesOfSecrets(multipart: String) -> [String] {
         multipart.components(separatedBy: "Content-Disposition: form-data; name=\"").dropFirst().compactMap { part in
             guard isSecretItself(String(part.prefix { $0 != "\"" })), let start = part.range(of: "\r\n\r\n"),
@@ -168,7 +168,7 @@ package struct SecretWords: Sendable {
         return reference.text
     }
 
-    /// Letters and digits in lower case: `X-Api-Key`, `api_key` and `apiKey` are one name.
+    /// The letters and digits of a name, in lower case: `api_key` and `apiKey` are the same name.
     private static func bare(_ name: String) -> [UInt8] {
         name.lowercased().utf8.filter { $0.isASCIILetter || (0x30...0x39).contains($0) }
     }

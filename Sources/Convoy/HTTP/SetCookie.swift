@@ -16,11 +16,11 @@ struct SetCookie {
     /// `Strict`, `Lax` or `None`; nil for anything else.
     private(set) var sameSite: String?
 
-    /// The expiry by Max-Age, which takes precedence over `expiryDate` (section 5.7, step 6).
+    /// The expiry by Max-Age, which takes precedence over `expiryDate` (RFC 6265bis, section 5.7, step 6).
     private var maxAge: Date?
     private var expiryDate: Date?
 
-    /// The maximum lifetime of a cookie in seconds: 400 days (section 5.5).
+    /// The maximum lifetime of a cookie in seconds: 400 days (RFC 6265bis, section 5.5).
     static let longestLife: TimeInterval = 400 * 86_400
 
     /// Reads a field's value; nil when the field must be ignored.
@@ -47,7 +47,7 @@ struct SetCookie {
         }
     }
 
-    /// If an attribute occurs several times, the last one is used (section 5.7).
+    /// Applies one attribute; it replaces an earlier one of the same name (RFC 6265bis, section 5.7).
     ///
     /// An Expires or Max-Age that cannot be read is ignored.
     private mutating func apply(_ name: String, _ value: Substring, _ now: Date) {
@@ -71,7 +71,7 @@ struct SetCookie {
         return (text[..<equals].trimmedBlanks, text[text.utf8.index(after: equals)...].trimmedBlanks)
     }
 
-    /// When a Max-Age ends; nil if it is not a number (section 5.6.2).
+    /// When a Max-Age ends; nil if it is not a number (RFC 6265bis, section 5.6.2).
     private static func end(afterSeconds text: Substring, from now: Date) -> Date? {
         let isNegative = text.utf8.first == UInt8(ascii: "-")
         let digits = text.utf8.dropFirst(isNegative ? 1 : 0)

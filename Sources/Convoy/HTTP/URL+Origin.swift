@@ -22,7 +22,7 @@ extension URL {
             return failure("is neither http nor https")
         }
         guard let host = host(percentEncoded: true), !host.isEmpty else { return failure("has no host") }
-        // Foundation removes brackets around any host.
+        // Foundation removes brackets around any host, so the text of the URL shows whether there were any.
         let hasBrackets = URLReference(absoluteString).authority?.contains("[") == true && !host.hasPrefix("[")
         // Transports would decode escapes in an invalid host and send the result in the `Host` field.
         guard let name = HostName(hasBrackets ? "[\(host)]" : host) else {
@@ -72,7 +72,7 @@ extension URL {
             end += 1
         }
         guard end > start, last != UInt8(ascii: ".") else { return nil }
-        // A host whose last label begins with a digit is an IPv4 address or has another spelling.
+        // A host whose last label begins with a digit is in the usual spelling only if it is an IPv4 address.
         if (0x30...0x39).contains(bytes[label]), !isUsualAddress(bytes, start, end) { return nil }
         let endsAuthority: (Int) -> Bool = { index in
             index == bytes.count || bytes[index] == 0x2F || bytes[index] == 0x3F || bytes[index] == 0x23
@@ -84,7 +84,7 @@ extension URL {
             port = port * 10 + Int(bytes[next] - 0x30)
             next += 1
         }
-        // A leading zero is another spelling of a port.
+        // A port with a leading zero is not in the usual spelling.
         guard next > first, bytes[first] != 0x30, port <= 65_535, endsAuthority(next) else { return nil }
         return (next, true)
     }
@@ -98,7 +98,7 @@ extension URL {
                 guard digits > 0 else { return false }
                 (dots, value, digits) = (dots + 1, 0, 0)
             } else {
-                // A leading zero is another spelling of a number.
+                // A number with a leading zero is not in the usual spelling.
                 guard (0x30...0x39).contains(byte), digits == 0 || value > 0 else { return false }
                 (value, digits) = (value * 10 + Int(byte - 0x30), digits + 1)
                 guard value <= 255 else { return false }

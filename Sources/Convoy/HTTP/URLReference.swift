@@ -3,8 +3,8 @@ import Foundation
 
 /// A URI reference in its five parts.
 ///
-/// Foundation does not remove the dot segments of absolute and network-path references. Its `URLComponents` also
-/// traps when a part is set to an invalid value.
+/// Convoy uses this type instead of Foundation's. Foundation does not remove the dot segments of absolute and
+/// network-path references. Its `URLComponents` traps when a part is set to an invalid value.
 struct URLReference {
     var scheme: String?
     var authority: String?
@@ -32,13 +32,13 @@ struct URLReference {
         path = String(rest)
     }
 
-    /// The reference as text (section 5.3).
+    /// The reference as text (RFC 3986, section 5.3).
     var text: String {
         (scheme.map { $0 + ":" } ?? "") + (authority.map { "//" + $0 } ?? "") + path
             + (query.map { "?" + $0 } ?? "") + (fragment.map { "#" + $0 } ?? "")
     }
 
-    /// The reference resolved against an absolute base URL (section 5.2.2, strict).
+    /// The reference resolved against an absolute base URL (RFC 3986, section 5.2.2, strict).
     func resolved(against base: URLReference) -> URLReference {
         var target = self
         if scheme != nil || authority != nil {
@@ -59,14 +59,14 @@ struct URLReference {
         return target
     }
 
-    /// The base's path up to its last slash, followed by another path (section 5.2.3).
+    /// The base's path up to its last slash, followed by another path (RFC 3986, section 5.2.3).
     private func merged(with other: String) -> String {
         if authority != nil, path.isEmpty { return "/" + other }
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return other }
         return path[...slash] + other
     }
 
-    /// Removes user name and password (section 3.2.1).
+    /// Removes user name and password (RFC 3986, section 3.2.1).
     mutating func dropUserInfo() {
         guard let given = authority, let sign = given.utf8.lastIndex(of: UInt8(ascii: "@")) else { return }
         authority = String(given[given.utf8.index(after: sign)...])
@@ -87,8 +87,9 @@ struct URLReference {
 extension String {
     /// The URL or reference without user name and password, for people and logs.
     ///
-    /// The property removes the text before the last `@` of the first part, even if that part is not an authority.
-    /// Mistyped URLs such as `ada:pw@example.com/x` and `http:/ada:pw@h` contain a password too.
+    /// The property looks at the text between the scheme with its slashes and the next slash, `?` or `#`. In this text
+    /// it removes everything up to the last `@`, even if the text is not an authority. Mistyped URLs such as
+    /// `ada:pw@example.com/x` and `http:/ada:pw@h` contain a password too.
     package var withoutUserInfo: String {
         guard utf8.contains(UInt8(ascii: "@")) else { return self }
         var start = startIndex
@@ -119,7 +120,7 @@ extension Substring {
         return String(self[utf8.index(after: index)...])
     }
 
-    /// Whether this is a scheme: a letter, followed by letters, digits, plus, minus and dot (section 3.1).
+    /// Whether this is a scheme: a letter, then letters, digits, plus, minus and dot (RFC 3986, section 3.1).
     fileprivate var isScheme: Bool {
         guard let first = utf8.first, (first | 0x20).isASCIILetter else { return false }
         return utf8.allSatisfy { byte in
@@ -130,7 +131,7 @@ extension Substring {
 }
 
 extension String {
-    /// An absolute path without its `.` and `..` segments (section 5.2.4).
+    /// An absolute path without its `.` and `..` segments (RFC 3986, section 5.2.4).
     ///
     /// Other paths are unchanged.
     ///

@@ -8,10 +8,10 @@ struct AnswerRules: Sendable {
     let method: HTTPMethod
     let destination: BodyDestination
     let policyBox: RequestCore.PolicyBox?
-    /// Whether decoding is trivial and calls no user code.
+    /// Whether decoding is fast and calls no user code, so that a transport's thread may decode.
     let decodesAtOnce: Bool
 
-    /// Whether the complete body of a response with an unacceptable status is received and decoded.
+    /// Whether a typed failure is decoded from the body of a response with an unacceptable status.
     var decodesRefusals: Bool { policyBox?.policies.decodesRefusal != nil }
 
     /// The maximum size of a body for any destination; nil when neither the request nor its manager sets one.
@@ -19,7 +19,7 @@ struct AnswerRules: Sendable {
         policyBox?.policies.bodyLimit ?? defaults.maxBodyBytes
     }
 
-    /// The maximum size of a body in memory.
+    /// The maximum size of a body in memory; 64 MiB when neither the request nor its manager sets one.
     func memoryLimit(_ defaults: RequestDefaults) -> Int64 { bodyLimit(defaults) ?? 64 << 20 }
 
     /// Why a response is not acceptable, by its status or content type; nil when it is acceptable.
@@ -35,7 +35,7 @@ struct AnswerRules: Sendable {
         }
         if head.expectedBytes == 0 { return nil }
         let given = head.headerFields.values(of: "Content-Type").last
-        // RFC 9110, section 8.3: a body without a type may be treated as this type.
+        // A body without a type may be treated as `application/octet-stream` (RFC 9110, section 8.3).
         let type = given.flatMap(ContentTypeCheck.mediaType) ?? "application/octet-stream"
         if acceptableContentTypes(type) { return nil }
         let named = given.map { "as \($0.prefix(100).debugDescription)" } ?? "without a content type"

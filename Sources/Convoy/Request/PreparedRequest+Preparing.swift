@@ -1,4 +1,4 @@
-// Converts a request to one that can be sent.
+// Checks requests and converts them to `PreparedRequest`, the form that transports send.
 import Foundation
 
 extension RequestCore {
@@ -13,7 +13,7 @@ extension RequestCore {
         }
         guard let given = url else { throw PreparedRequest.refusal("the request has no URL", summary) }
         var url = given
-        // `sharedOrigin` recognizes common absolute URLs. Foundation parses only other URLs, which takes longer.
+        // `sharedOrigin` recognizes common absolute URLs without Foundation, which parses all other URLs more slowly.
         let origin = given.sharedOrigin
         if origin == nil, given.scheme == nil {
             guard let baseURL = defaults.baseURL else {
@@ -25,7 +25,8 @@ extension RequestCore {
                     "the URL \(given.redactedString) cannot be resolved against the base URL", summary)
             }
             url = resolved
-            // The query of the base URL precedes the request's query, but is never sent to another host.
+            // The query of the base URL precedes the request's query. If the request's URL names a host
+            // (`//host/path`), that host must not receive the query of the base URL.
             if let query = baseURL.query(percentEncoded: true), !query.isEmpty, given.host() == nil {
                 let all = [query] + [given.query(percentEncoded: true)].compactMap { $0 }
                 url = resolved.withQuery(all) ?? resolved
@@ -60,7 +61,7 @@ extension PreparedRequest {
         self = try request.core.encoded(by: nil).prepared(RequestDefaults(hasCache: hasCache))
     }
 
-    /// Checks a request without a manager.
+    /// Checks a request without a manager, and resolves a relative URL against the base URL.
     init(_ core: RequestCore, baseURL: URL?) throws(RequestError) {
         self = try core.encoded(by: nil).prepared(baseURL.map { RequestDefaults(baseURL: $0) } ?? .standard)
     }

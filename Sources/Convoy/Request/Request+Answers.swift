@@ -12,9 +12,10 @@ extension Request {
         decoding(as: DecodingIdentity(), decode)
     }
 
-    /// The same request with a decoding function that has an identity.
+    /// The same request with an output made by a function.
     ///
-    /// Requests whose functions have the same identity can share one decoded output.
+    /// - Parameter identity: stands for the function. Requests that share a transfer and have the same identity object
+    ///   share one decoded output.
     func decoding<NewOutput: Sendable>(
         as identity: any AnyObject & Sendable,
         _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> NewOutput
@@ -55,9 +56,10 @@ extension Request {
     /// The body is received and discarded.
     public func ignoringBody() -> Request<Void> { ignoringBody(returning: ()) }
 
-    /// The same request with a known output instead of its body, which is received and discarded.
+    /// The same request with the given value as its output.
     ///
-    /// Unlike ``map(_:)``, the request needs no thread besides the transport's for its output.
+    /// The response's body is received and discarded. Unlike with ``map(_:)``, no user code makes the output, so the
+    /// transport's thread can finish the request.
     package func ignoringBody<NewOutput: Sendable>(returning output: NewOutput) -> Request<NewOutput> {
         Request<NewOutput>(core: to(.nowhere)) { _, _ in output }
     }
@@ -69,8 +71,8 @@ extension Request {
     /// that returns -1, or 0 for a full stream, fails the request with `.destinationUnwritable`.
     ///
     /// - Parameter makeStream: makes an unopened stream. The function and the stream are used on the operation's own
-    ///   queue, so a blocking stream delays no other request. If more than 64 MiB, or ``maxBodyBytes(_:)``, wait for
-    ///   the stream, the request fails with `.bodyTooLarge`.
+    ///   queue, so a blocking stream delays no other request. If more bytes than
+    ///   ``maxBodyBytes(_:)``, by default 64 MiB, wait for the stream, the request fails with `.bodyTooLarge`.
     public func written(to makeStream: @escaping @Sendable () -> OutputStream) -> Request<Data?> {
         Request<Data?>(core: to(.stream(makeStream))) { body, _ in body.storedData }
     }

@@ -4,7 +4,8 @@ import Foundation
 extension Request {
     /// Sets how the request uses the cache of its manager; ``CachePolicy/standard`` by default.
     ///
-    /// A maximum age or staleness together with any policy but ``CachePolicy/standard`` makes the request invalid.
+    /// A request with ``maxCacheAge(_:)`` or ``maxCacheStaleness(_:)`` needs ``CachePolicy/standard``. With any other
+    /// policy it is invalid.
     public func cachePolicy(_ policy: CachePolicy) -> Self { changedCache { $0.policy = policy } }
 
     /// Sets the cache key that replaces the URL, for example to omit a signature in the query.

@@ -4,8 +4,9 @@ import Foundation
 extension Request where Output: Decodable {
     /// The same request with its output decoded from JSON by your decoder.
     ///
-    /// The body may be in UTF-8, UTF-16 or UTF-32, with or without a byte order mark, and may be a fragment. An
-    /// `Optional` output is nil for an empty body. `Data` and `String` are decoded from JSON too.
+    /// The body may be in UTF-8, UTF-16 or UTF-32, with or without a byte order mark. Its top-level value may be of any
+    /// JSON type. An `Optional` output is nil for an empty body. Unlike with `init(method:url:)`, the outputs `Data`
+    /// and `String` are decoded from JSON.
     ///
     /// ```swift
     /// let decoder = JSONDecoder()
@@ -39,11 +40,11 @@ extension Request where Output: Decodable {
 extension Request {
     /// The same request with a typed failure, decoded from the body of a response with an unacceptable status.
     ///
-    /// The operation still fails with `.unacceptableStatus`, also for its dependents, batches and logs.
+    /// The operation still fails with `.unacceptableStatus`. Its dependents, batches and logs see this error.
     /// ``RequestError/refusal(as:)`` of the error returns the decoded value. Only the final response is decoded, after
-    /// redirects and retries. Its body must be complete and at most ``maxBodyBytes(_:)`` long. If the body is not such
-    /// a failure, for example a proxy's page, the error has no value and its message says why. The content type is not
-    /// checked. A request with a typed failure does not share its transfer with other requests.
+    /// redirects and retries. Its body must be complete and at most ``maxBodyBytes(_:)`` long. If the body cannot be
+    /// decoded, for example a proxy's HTML page, the error has no value and its message says why. The content type is
+    /// not checked. A request with a typed failure does not share its transfer with other requests.
     ///
     /// ```swift
     /// struct Problem: Error, Decodable { var title: String }

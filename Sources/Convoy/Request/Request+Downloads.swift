@@ -20,7 +20,7 @@ extension Request {
     /// without an existing file fail with `.badResponse`.
     ///
     /// By default, the request accepts no content coding (`Accept-Encoding: identity`). If the server still sends a
-    /// known coding (gzip, br, compress, xz, …), the file keeps it, such as a `.gz`. Digests apply to these bytes too.
+    /// known coding (gzip, br, compress, xz, …), the file contains the coded bytes. Digests apply to these bytes.
     /// An unknown coding fails with `.badResponse`, and so do more than five codings. With ``keepingUnknownCodings()``
     /// the file keeps such codings instead. URLSession always decodes, so with URLSession any coding fails with
     /// `.badResponse`.
@@ -36,7 +36,7 @@ extension Request {
     ///     bytes. Without this parameter, a digest that the server sends (`Repr-Digest`, RFC 9530, or `Digest`) is
     ///     checked.
     ///   - existing: what happens when the file exists; it is replaced by default.
-    ///   - permissions: the mode of the file, reduced by the process's umask.
+    ///   - permissions: the mode of the file, before the process's umask is applied.
     /// - Errors: `.destinationInUse` at once if another download to this file is running in any process;
     ///   `.destinationExists`, `.diskFull`, `.integrityFailed`; `.destinationUnwritable`, also if the directory does
     ///   not exist or if another process has written to the part. If syncing the directory fails, the error is also
@@ -52,16 +52,16 @@ extension Request {
 
     /// The same request with the body written to a file in a directory; the output is the file's URL.
     ///
-    /// The download works like ``saved(to:verifying:existing:permissions:)``. The server proposes the name
-    /// (`Content-Disposition`, RFC 6266); otherwise the name is the last part of the final URL. The library makes the
-    /// name safe: it is always one visible name in this directory.
+    /// The download works like ``saved(to:verifying:existing:permissions:)``. The file gets the name that the server
+    /// proposes (`Content-Disposition`, RFC 6266). If the server proposes none, the file gets the last part of the
+    /// final URL. The library makes the name safe: it is always one visible name in this directory.
     ///
     /// - Parameters:
     ///   - directory: a file URL. The directory must exist.
     ///   - digest: the expected digest of the file.
     ///   - existing: what happens when a file of that name exists; by default the new file gets a number. The name is
     ///     known only after the response has arrived, so ``ExistingFile/skip`` does not avoid the request.
-    ///   - permissions: the mode of the file, reduced by the process's umask.
+    ///   - permissions: the mode of the file, before the process's umask is applied.
     public func saved(
         in directory: URL, verifying digest: FileDigest? = nil, existing: ExistingFile = .rename,
         permissions: UInt16 = 0o666
@@ -81,7 +81,7 @@ extension Request {
 
     /// The same request, whose file must have this size; nil means any size.
     ///
-    /// Another size fails like another digest. The modifier has no effect for other destinations.
+    /// A file of another size fails with `.integrityFailed`. The modifier has no effect for other destinations.
     package func expectingBytes(_ byteCount: Int64?) -> Self {
         guard case .file(var plan) = core.destination else { return self }
         plan.byteCount = byteCount

@@ -1,12 +1,12 @@
-// Short forms: Request.get, .post and others. The compiler shows the last line of each comment below its error for an
-// output that is isolated to the main actor.
+// Short forms: Request.get, .post and others. If an output is isolated to the main actor, the compiler reports an
+// error, and shows the last line of the comment below the error.
 import Foundation
 
 extension Request where Output: Decodable {
     /// Describes a request with an output of type `Data` (the raw body), `String` (decoded by its charset) or any
     /// other `Decodable` (from JSON, in UTF-8, UTF-16 or UTF-32).
     ///
-    /// An `Optional` of these is nil for an empty body.
+    /// An `Optional` output is nil for an empty body.
     ///
     /// - Parameters:
     ///   - method: the request method.
@@ -18,7 +18,7 @@ extension Request where Output: Decodable {
         core.decodesAtOnce = Output.self == Data.self
     }
 
-    /// A separate property, so that the closure does not capture the type of the URL too.
+    /// The standard decoder, made outside `init`, so that its closure does not capture the generic type of the URL.
     private static var standardDecoder: BodyDecoder<Output> {
         { body, head in try ResponseDecoding.standard(Output.self, body.data, head, body.decoder) }
     }

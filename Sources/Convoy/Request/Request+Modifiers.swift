@@ -4,9 +4,8 @@ import Foundation
 extension Request {
     /// Sets a header field, replacing every value of that name.
     ///
-    /// Nil removes the field, and the request omits the manager's default of that name.
-    ///
-    /// See ``RequestManager/Configuration/headerFields``.
+    /// Nil removes the field. The request then also omits the field of that name in
+    /// ``RequestManager/Configuration/headerFields``.
     public func header(_ name: String, _ value: String?) -> Self {
         changed {
             $0.headerFields[name] = value
@@ -85,7 +84,7 @@ extension Request {
 
     /// Sets the maximum time without a sent or received byte, after which the attempt fails with `.timedOut`.
     ///
-    /// The default is the manager's, which is 60 seconds.
+    /// By default the manager's timeout applies: 60 seconds, unless its configuration has another value.
     ///
     /// URLSession on Linux counts whole seconds, so the time is rounded up there.
     public func idleTimeout(_ timeout: Duration) -> Self {
@@ -94,7 +93,7 @@ extension Request {
 
     /// Sets the maximum time of one attempt, from the start of its transfer to its last byte.
     ///
-    /// The default is the manager's, which is no limit.
+    /// By default the manager's limit applies. A manager has none unless its configuration sets one.
     ///
     /// Suspended time is included. The attempt ends with `.timedOut`, so a retry may follow. The URLSession transport
     /// has no such limit and rejects the request with `.invalidRequest`.
@@ -111,8 +110,8 @@ extension Request {
     /// not acceptable.
     ///
     /// Without this modifier, and without ``RequestManager/Configuration/maxBodyBytes``, the limit in memory is 64 MiB.
-    /// The same limit applies to bytes that wait for a stream or a reader of chunks. A body whose reader is fast
-    /// enough, a discarded body and a file then have no limit.
+    /// The same limit applies to bytes that wait for a stream or a reader of chunks. A discarded body, a file, and a
+    /// body whose reader keeps up then have no limit.
     public func maxBodyBytes(_ limit: Int64) -> Self {
         changed { $0.policies.bodyLimit = limit }
     }

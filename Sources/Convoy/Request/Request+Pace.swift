@@ -3,13 +3,14 @@
 extension Request {
     /// Sets the maximum number of body bytes per second; nil, the default, means no limit.
     ///
-    /// The manager's limit, ``RequestManager/maxBytesPerSecond``, applies as well. The bytes of a tenth of a second
-    /// may arrive at once. Body bytes are counted after content decoding. Header fields and sent bytes are not
-    /// counted. During a pause, the operating system receives further bytes until its socket buffers are full.
+    /// The manager's limit, ``RequestManager/maxBytesPerSecond``, applies as well. The bytes that the limit allows in a
+    /// tenth of a second may arrive at once. Body bytes are counted after content decoding. Header fields and sent
+    /// bytes are not counted.
     ///
-    /// The limit pauses the transfer. During a pause the idle timeout and ``minimumSpeed(bytesPerSecond:over:)`` do
-    /// not run, but ``attemptTimeout(_:)`` and ``deadline(_:)`` do. All attempts of an operation share the limit. If
-    /// requests share a transfer (``coalesced()``), the limit of the first one is used.
+    /// The limit pauses the transfer. During a pause, the operating system receives further bytes until its socket
+    /// buffers are full. The idle timeout and ``minimumSpeed(bytesPerSecond:over:)`` do not run during a pause, but
+    /// ``attemptTimeout(_:)`` and ``deadline(_:)`` do. All attempts of an operation share the limit. If requests share
+    /// a transfer (``coalesced()``), the limit of the first request is used.
     ///
     /// A later call replaces the limit.
     ///
@@ -33,10 +34,10 @@ extension Request {
     /// By default only the idle timeout ends a slow transfer.
     ///
     /// An attempt that receives fewer bytes within the duration ends with `.timedOut`, and the message says how many
-    /// bytes arrived. A retry or a resumed download follows if the request allows it. The time is measured in
-    /// consecutive windows from the head of the response on. A stalled transfer therefore ends after one to two
-    /// windows. Time does not count while the operation is suspended, while its reader or the disk is slow, or while a
-    /// rate limit pauses the transfer.
+    /// bytes arrived. A retry or a resumed download follows if the request allows it. The duration is measured in
+    /// consecutive windows, which begin when the head of the response arrives. A stalled transfer therefore ends after
+    /// one to two windows. Time does not count while the operation is suspended, while its reader or the disk is slow,
+    /// or while a rate limit pauses the transfer.
     ///
     /// A later call replaces the values. If requests share a transfer (``coalesced()``), the values of the first
     /// request are used.

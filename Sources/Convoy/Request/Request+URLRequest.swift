@@ -59,7 +59,7 @@ extension RequestCore {
 
 /// Passes a stream from the caller's thread to the queue that reads the body.
 private struct GivenStream: @unchecked Sendable {
-    // @unchecked: `InputStream` is not Sendable. A body that cannot be repeated is read once, and only on its queue.
+    // @unchecked: `InputStream` is not Sendable. The body of this stream is read once, and only on one queue.
     let stream: InputStream
 }
 
@@ -70,7 +70,7 @@ extension URLRequest {
     /// `httpBody`. Any other body becomes a stream that can be read once.
     ///
     /// - Parameters:
-    ///   - request: the request, checked as before sending.
+    ///   - request: the request. It is checked as a manager checks it before sending.
     ///   - baseURL: the base of a relative URL, as ``RequestManager/Configuration/baseURL``.
     /// - Throws: `.invalidRequest` for a request that cannot be sent, `.bodyUnreadable` for a file that cannot be
     ///   read.

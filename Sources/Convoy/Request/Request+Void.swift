@@ -63,7 +63,7 @@ extension Request where Output == Void {
 /// Request factories for calls that name no output type, such as `manager.send(.get(url))`. The output is the raw body,
 /// `Data`.
 ///
-/// Without these functions the compiler would choose the functions above for `Void`, because only those have a fixed
+/// Without these functions the compiler would choose the functions for `Void`, because only those would have a fixed
 /// output type. The body would then be discarded silently.
 extension Request where Output == Data {
     /// A GET request for the raw body.

@@ -14,9 +14,9 @@ import Foundation
 /// let user = try await manager.send(request).value
 /// ```
 ///
-/// If a request cannot be sent, ``defect`` has the reason at once. Causes are CR, LF or NUL in a header field, a
-/// method that is not a token, a URL without http or https and a host, and parameters that cannot be encoded. Such a
-/// request is never sent. Its operation fails with `.invalidRequest` and that reason.
+/// If a request cannot be sent, ``defect`` has the reason at once. Causes are CR, LF or NUL in a header field, a method
+/// that is not a token, an absolute URL that has no host or is neither http nor https, and parameters that cannot be
+/// encoded. Such a request is never sent. Its operation fails with `.invalidRequest` and that reason.
 ///
 /// ## Concurrency
 /// `Sendable`, without shared state.
@@ -25,12 +25,12 @@ import Foundation
 /// - ``init(method:url:decoding:)``
 /// - ``defect``
 public struct Request<Output: Sendable>: Sendable {
-    /// The core, shared by reference because requests are often copied and rarely changed.
+    /// The core, which copies of the request share until one is changed: requests are often copied, rarely changed.
     private(set) var sharedCore: CopyOnWrite<RequestCore>
     var decode: BodyDecoder<Output>
-    /// Requests with the same identity decode alike.
+    /// An object that stands for the decoding: requests with the same object decode alike.
     ///
-    /// The identity is nil if the decoding cannot be shared.
+    /// Nil if the request never shares its decoded output with other requests.
     var decodingIdentity: (any AnyObject & Sendable)?
 
     /// Describes a request whose output is made by your function.
@@ -70,7 +70,7 @@ public struct Request<Output: Sendable>: Sendable {
         decodingIdentity = identity
     }
 
-    /// The part that does not depend on the output.
+    /// The part of the request that does not depend on the type of its output.
     var core: RequestCore {
         _read { yield sharedCore.value }
         _modify { yield &sharedCore.value }
@@ -94,7 +94,8 @@ public struct Request<Output: Sendable>: Sendable {
     public var headerFields: HeaderFields { core.headerFields }
     /// The body, if it is in memory.
     ///
-    /// JSON that waits for a manager's encoder is encoded by a plain `JSONEncoder` at each access; nil if that fails.
+    /// A JSON body is normally encoded when the request is sent, by the manager's encoder. This property encodes it at
+    /// each access with a plain `JSONEncoder`, and is nil if that fails.
     public var body: Data? { if case .data(let data)? = core.encoded(by: nil).body { data } else { nil } }
     /// The tags, by which a manager finds the request.
     public var tags: Set<String> { core.tags }
@@ -114,15 +115,15 @@ extension Request: CustomStringConvertible, CustomReflectable {
 /// An error that the function throws becomes part of `.decodingFailed`.
 typealias BodyDecoder<Output> = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> Output
 
-/// Decodes the failure from the body of a response with an unacceptable status.
+/// Decodes a typed failure from the body of a response with an unacceptable status.
 ///
 /// The function throws if the body does not contain such a failure.
 typealias RefusalDecoder = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> any Error
 
 extension Request {
-    /// Whether the request contains no user code or objects besides decoders and a value to encode as JSON.
+    /// Whether the request holds nothing of the caller's but data, a decoder and a value to encode as JSON.
     ///
-    /// Storing such a request retains no other object.
+    /// If true, storing the request keeps no other object or function of the caller alive.
     var isValue: Bool {
         // Each decoding function of the caller has its own identity.
         let decodesByFunction = decodingIdentity is DecodingIdentity && decodingIdentity !== DecodingIdentity.standard
@@ -148,7 +149,7 @@ extension RequestCore {
 
 /// Identifies a way of decoding that has no decoder object.
 ///
-/// The identity of a request changes only if its output changes.
+/// Instances are compared by reference. A request gets another instance only when its output changes.
 final class DecodingIdentity: Sendable {
     /// The identity of ``Request/init(method:url:)`` and its short forms, whose decoding depends only on the output
     /// type.

@@ -6,9 +6,9 @@ struct RequestCore: Sendable {
     var method: HTTPMethod
     var url: URL?
     var headerFields = HeaderFields()
-    /// The settings, boxed to keep a queued operation small; nil if the request has none.
+    /// The request's own settings, in a box that keeps a queued operation small; nil if the request has none.
     var policyBox: PolicyBox?
-    /// What most GET requests do not have, boxed for the same reason.
+    /// The properties that most GET requests do not set, in a box that keeps a queued operation small.
     private var details = DetailsBox.none(decodesAtOnce: false)
 
     init(method: HTTPMethod, url: URL?) { (self.method, self.url) = (method, url) }
@@ -31,7 +31,7 @@ struct RequestCore: Sendable {
         var defect: String?
     }
 
-    /// Whether decoding is trivial and calls no user code.
+    /// Whether decoding is fast and calls no user code, so that a transport's thread may decode.
     var decodesAtOnce: Bool {
         get {
             switch details {
@@ -84,7 +84,7 @@ struct RequestCore: Sendable {
             if case .some(let details) = details { details } else {
                 CopyOnWrite(Details(decodesAtOnce: decodesAtOnce))
             }
-        // `details` has no box during the change, so that a box with one owner is not copied.
+        // `details` releases its box during the change. Otherwise the box would have two owners and would be copied.
         details = .none(decodesAtOnce: decodesAtOnce)
         change(&changed.value)
         details = .some(changed)
@@ -116,9 +116,10 @@ extension RequestCore {
 }
 
 extension RequestCore {
-    /// The same request with its JSON body encoded; nil means a plain encoder.
+    /// The same request with its JSON body encoded.
     ///
-    /// User code runs on the calling thread, never under a lock.
+    /// - Parameter encoder: nil for a plain `JSONEncoder`.
+    /// - Thread: the calling thread runs the caller's `encode(to:)`, so it must hold no lock.
     func encoded(by encoder: JSONEncoder?) -> RequestCore {
         guard case .json(let encode)? = body else { return self }
         var core = self
@@ -131,7 +132,7 @@ extension RequestCore {
         return core
     }
 
-    /// A message that a value could not be encoded, with the reason.
+    /// Returns a message that a value could not be encoded, with the reason.
     static func defect(_ name: String, _ error: any Error) -> String {
         "\(name) could not be encoded: \((error as? EncodingError)?.reason ?? "\(error)")"
     }
@@ -143,7 +144,6 @@ extension RequestCore: CustomReflectable {
 }
 
 extension RequestCore {
-    /// How the responses are evaluated.
     var answerRules: AnswerRules {
         AnswerRules(
             method: method, destination: destination, policyBox: policyBox, decodesAtOnce: decodesAtOnce)

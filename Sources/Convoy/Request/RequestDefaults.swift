@@ -5,9 +5,7 @@ import Foundation
 ///
 /// The defaults never change, so they are read without a lock.
 final class RequestDefaults: Sendable {
-    /// The base of relative URLs.
-    ///
-    /// Its path ends with a slash.
+    /// The base of relative URLs, whose path ends with a slash; nil if the manager has none.
     let baseURL: URL?
     let headerFields: HeaderFields
     let encoder: JSONEncoder?
@@ -16,7 +14,6 @@ final class RequestDefaults: Sendable {
     let deadline: Duration?
     let maxBodyBytes: Int64?
     let acceptableStatusCodes: StatusCheck
-    /// Whether the manager has a cache.
     let hasCache: Bool
     /// Why these defaults make every request invalid; nil when they are valid.
     let defect: String?

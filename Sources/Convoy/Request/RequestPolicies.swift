@@ -3,7 +3,7 @@ import Foundation
 
 /// The settings of one request.
 ///
-/// Nil means the manager's setting.
+/// Where a setting is nil, the manager's setting applies.
 struct RequestPolicies: Sendable {
     var redirects: RedirectPolicy?
     var retries: RetryPolicy?
@@ -17,13 +17,13 @@ struct RequestPolicies: Sendable {
     var bodyLimit: Int64?
     var acceptableStatusCodes: StatusCheck?
     var acceptableContentTypes: ContentTypeCheck?
-    /// The names of the manager's header fields that are not added, in lower case.
+    /// The names, in lower case, of the manager's header fields that the request does not take over.
     var omittedHeaderFields: Set<String> = []
-    /// Decodes the failure from the body of a response with an unacceptable status.
+    /// Decodes a typed failure from the body of a response with an unacceptable status; nil if the request has none.
     var decodesRefusal: RefusalDecoder?
     /// Whether `decodesRefusal` calls a function of the caller.
     var refusesByFunction = false
-    /// The deadline that was inherited along a chain.
+    /// The deadline of the operations that the request depends on, or of the segmented download that it belongs to.
     var inheritedDeadline: ContinuousClock.Instant? {
         get { inheritedMoment?.instant }
         set { inheritedMoment = newValue.map { CompactInstant($0) } }
@@ -33,7 +33,7 @@ struct RequestPolicies: Sendable {
     var interceptors: [any RequestInterceptor] = []
     var usesManagerInterceptors = true
     var isCoalesced = false
-    /// The name of the mutual exclusion.
+    /// The name of ``Request/mutuallyExclusive(_:)``: at most one request of this name runs at a time.
     var exclusion: String?
     var maxBytesPerSecond: Int64?
     /// A rate limit that all operations made from the request share; nil if each operation has a separate limit.
@@ -44,7 +44,7 @@ struct RequestPolicies: Sendable {
     ///
     /// The caller's credentials are not for that origin.
     var hasLeftOrigin = false
-    /// Whether the request goes to a mirror at another origin than that of its download.
+    /// Whether the request goes to a mirror whose origin differs from the origin of the download's URL.
     var isMirror = false
     var keepsUnknownCodings = false
     /// The number of attempts that earlier operations made for the same request, possibly in earlier processes.
@@ -52,7 +52,7 @@ struct RequestPolicies: Sendable {
     var qualityOfService: QualityOfService?
     /// The cache options of the request; nil when it has none.
     var cache: CacheOptions?
-    /// Values that the caller attached.
+    /// Values that the caller attached with ``Request/userInfo(_:_:)``.
     var userInfo: [String: any Sendable] = [:]
 }
 
@@ -60,7 +60,7 @@ extension Request {
     /// Sets how redirects are followed; the manager's policy by default.
     public func redirects(_ policy: RedirectPolicy) -> Self { changed { $0.policies.redirects = policy } }
 
-    /// Sets how many attempts earlier operations made.
+    /// Sets how many attempts earlier operations made for the same request.
     ///
     /// ``AttemptContext/number`` continues from this count.
     package func countingAttempts(from count: Int) -> Self { changed { $0.policies.earlierAttemptCount = count } }
@@ -81,7 +81,7 @@ extension Request {
     /// Limits a link of a chain by the deadline of the operation whose result the link was built from.
     public func inheritingDeadline() -> Self { changed { $0.policies.inheritsDeadline = true } }
 
-    /// Adds interceptors, which are called after the manager's.
+    /// Adds interceptors, which are called after the manager's interceptors.
     public func intercepted(by interceptors: any RequestInterceptor...) -> Self {
         changed { $0.policies.interceptors += interceptors }
     }
@@ -104,8 +104,8 @@ extension Request {
     /// interceptors, or with a typed failure (``failing(with:decoder:)``), is not shared.
     ///
     /// Each request has its own deadline. It can be cancelled separately, and cancelling the last one ends the
-    /// transfer. The transfer has the highest priority of the requests. The policies for redirects and retries are
-    /// those of the first request.
+    /// transfer. The transfer has the highest priority among its requests. The first request determines the policies
+    /// for redirects and retries.
     ///
     /// Each request reports progress. The body is decoded once for requests that decode alike: with the same output
     /// type of `get(_:)`, the same decoder object, or the same function in copies of one request. Such requests receive
@@ -116,8 +116,8 @@ extension Request {
     ///
     /// Such requests run in the order of priority and arrival, and occupy no slot while they wait.
     /// ``RequestManager/why(_:)`` names the request that runs. A request owns the name from its first slot until it
-    /// finishes, also between attempts and while suspended. An interceptor that sends a request of the same name waits
-    /// for it forever, because the adapted request owns the name.
+    /// finishes, also between attempts and while suspended. An interceptor of the request must not wait for another
+    /// request of the same name. The intercepted request owns the name, so both would wait forever.
     ///
     /// ```swift
     /// let request = Request<Cart>.post(cartURL, json: item)

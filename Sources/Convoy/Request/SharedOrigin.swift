@@ -2,9 +2,10 @@
 import Foundation
 
 extension URL {
-    /// The origin of a URL in the usual spelling, as ``usualOrigin``; consecutive URLs of one origin share the string.
+    /// The same origin as ``usualOrigin``, in a string that consecutive URLs of one origin share.
     ///
-    /// Many requests to one host may be queued, and each stores its origin. Each thread remembers its last origin.
+    /// Sharing saves memory: many requests to one host may be queued, and each stores its origin. Each thread remembers
+    /// the last origin that it read.
     var sharedOrigin: String? {
         var text = absoluteString
         return text.withUTF8 { bytes in

@@ -4,7 +4,7 @@ import Foundation
 extension Error {
     /// A decoding error as text: the place in the body, the expected and the found value.
     ///
-    /// Other errors are described as usual.
+    /// For any other error, the text is the error's own description.
     var decodingWords: String {
         switch self as? DecodingError {
         case .typeMismatch(let type, let context)?:
@@ -20,9 +20,9 @@ extension Error {
 }
 
 extension DecodingError {
-    /// The name of the wanted type.
+    /// The name of the type that the decoder expected.
     ///
-    /// An internal type of a decoder is named after its JSON value, object or array.
+    /// Decoders report `[String: Any]` and `[Any]` for an object and an array. These types get their JSON names.
     fileprivate static func name(_ type: any Any.Type) -> String {
         if type == [String: Any].self { return "an object" }
         return type == [Any].self ? "an array" : String(String(describing: type).prefix(100))
@@ -32,7 +32,7 @@ extension DecodingError {
 extension DecodingError.Context {
     /// The coding path, for example `at user.tags[2]: `; empty for the complete body.
     ///
-    /// A long path is shortened, because a body may have any key.
+    /// A long path is shortened, because keys in a body can be of any length.
     fileprivate var place: String {
         if codingPath.isEmpty { return "" }
         var path = ""
@@ -50,7 +50,7 @@ extension DecodingError.Context {
         return "at \(path): "
     }
 
-    /// The found value, as Foundation reports it.
+    /// The kind of value that was found, from Foundation's text `… but found X instead`; nil for any other text.
     fileprivate var found: String? {
         guard let start = debugDescription.range(of: " but found ")?.upperBound,
             let end = debugDescription.range(of: " instead", range: start..<debugDescription.endIndex)?.lowerBound

@@ -24,7 +24,7 @@ enum PropertyListDepth {
     static let maximum = 200
     /// The maximum number of objects of a binary list.
     ///
-    /// References to the same object count each time.
+    /// An object counts once for each reference to it.
     static let maxObjects = 10_000_000
 
     static func isBearable(_ body: Data) -> Bool {
@@ -42,11 +42,12 @@ enum PropertyListDepth {
         return text.withUTF8 { isBearable(xml: UnsafeRawBufferPointer($0)) }
     }
 
-    /// Counts the tags of arrays and dictionaries as Foundation reads them.
+    /// Whether the tags of arrays and dictionaries are nested at most ``maximum`` levels deep.
     ///
-    /// Text that Foundation reads differently from XML is rejected, because the count would be wrong.
+    /// The tags are read as Foundation reads them. The result is false for text that Foundation may read differently
+    /// from XML, because the count could be wrong.
     private static func isBearable(xml bytes: UnsafeRawBufferPointer) -> Bool {
-        // XML contains no zero bytes, but UTF-16 and UTF-32 without a mark do.
+        // XML in UTF-8 contains no zero byte. UTF-16 and UTF-32 without a byte order mark do, and are rejected.
         guard !bytes.contains(0) else { return false }
         var text = XMLText(bytes)
         var depth = 0
@@ -58,11 +59,11 @@ enum PropertyListDepth {
                 guard text.skip(to: "]]>") else { return true }
             } else if text.skip("?") {
                 // Within an element Foundation reads `<?>` as a complete instruction. Before any element, Foundation
-                // reads it as the start of an instruction. Such a text is rejected.
+                // reads it as the start of an instruction. A text with `<?>` is therefore rejected.
                 guard !text.skip(">") else { return false }
                 guard text.skip(to: "?>") else { return true }
             } else if text.skip("!") {
-                // A property list has no internal declarations, and tags hidden by declarations would not be counted.
+                // Declarations within `<!DOCTYPE … [` could hide tags from the count. A property list has none.
                 guard text.skip(to: ">", unless: "[") else { return false }
             } else {
                 let isEnd = text.skip("/")
@@ -71,7 +72,7 @@ enum PropertyListDepth {
                 // Foundation only looks for the end of a tag, and an XML tag contains no `<`.
                 guard text.skip(to: ">", unless: "<") else { return false }
                 if isRoot, !isEnd {
-                    // Foundation parses a `<plist>` in a `<plist>` recursively, and the depth does not count it.
+                    // Foundation parses a `<plist>` in a `<plist>` recursively. `depth` does not count `<plist>` tags.
                     guard !hasRoot else { return false }
                     hasRoot = true
                 } else if nests, isEnd {
@@ -93,7 +94,7 @@ private struct XMLText {
 
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-    /// Moves past a word if it is next.
+    /// Moves past a word and returns true, if the word is at the position.
     mutating func skip(_ word: StaticString) -> Bool {
         guard isAt(index, word) else { return false }
         index += word.utf8CodeUnitCount
@@ -112,7 +113,7 @@ private struct XMLText {
 
     /// Moves past the next occurrence of a word.
     ///
-    /// False if the other word or the end is reached first.
+    /// Returns false if the text has `other` before the word, or does not have the word.
     mutating func skip(to word: StaticString, unless other: StaticString? = nil) -> Bool {
         while index < bytes.count {
             if skip(word) { return true }
@@ -146,16 +147,16 @@ private struct BinaryList {
         (self.count, self.top, self.table) = (count, top, table)
     }
 
-    /// Reads an integer like Foundation, which uses only the last eight bytes.
+    /// Reads an integer; if it is longer than eight bytes, only the last eight are used, as Foundation does.
     private static func number(_ bytes: UnsafeRawBufferPointer, at index: Int, size: Int) -> Int? {
         guard index >= 0, index <= bytes.count - size else { return nil }
         let number = bytes[index..<index + size].suffix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         return number < 1 << 62 ? Int(number) : nil
     }
 
-    /// The range of the references of an array, set or dictionary.
+    /// The positions of the bytes that contain the references of an array, set or dictionary.
     ///
-    /// Empty for other objects and for unreadable objects.
+    /// The range is empty for other objects and for unreadable objects.
     private func references(of object: Int) -> Range<Int> {
         guard let offset = Self.number(bytes, at: table + object * offsetSize, size: offsetSize), offset < bytes.count
         else { return 0..<0 }
@@ -177,14 +178,14 @@ private struct BinaryList {
     /// An object whose references are being followed.
     private struct Open {
         let object: Int
-        /// The remaining references.
+        /// The positions of the references that have not been followed yet.
         var rest: Range<Int>
-        /// The object's size and depth, without the remaining references.
+        /// The number of objects and the depth so far: the object itself and its followed references.
         var size = 1
         var depth = 0
     }
 
-    /// The result for an object in four bytes, because a list may have as many objects as bytes.
+    /// The size and the depth of an object, in four bytes, because a list may have almost as many objects as bytes.
     private struct Known {
         static let open = Known(size: 0, depth: 1)
         private let bits: UInt32
@@ -211,7 +212,7 @@ private struct BinaryList {
             if open.rest.isEmpty {
                 path.removeLast()
                 known[open.object] = Known(size: open.size, depth: open.depth)
-                // The parent reads the reference again and then finds the result.
+                // The next step reads the reference in the parent again, and then finds the result in `known`.
                 continue
             }
             steps += 1

@@ -5,9 +5,9 @@ extension ResponseDecoding {
     /// Decodes JSON.
     ///
     /// UTF-8, UTF-16 or UTF-32 is recognised by the first bytes, not by the content type (RFC 8259, section 8.1). A
-    /// charset parameter is used only for a body that is not valid UTF-8. The conversion is done here, because
-    /// Foundation's decoder mistakes the mark of little-endian UTF-32 for UTF-16. On Linux, the decoder also does not
-    /// report what is wrong.
+    /// charset parameter is used only for a body that is not valid UTF-8. This function converts the body to UTF-8,
+    /// because Foundation's decoder mistakes the byte order mark of little-endian UTF-32 for that of UTF-16. On Linux
+    /// the decoder does not report what is wrong with a text, so `JSONReader` finds the first defect.
     static func json<Output: Decodable>(
         _ type: Output.Type, _ body: Data, _ head: ResponseHead, _ decoder: JSONDecoder
     ) throws -> Output {
@@ -39,7 +39,7 @@ extension ResponseDecoding {
         return string(body, encoding).map { Data($0.utf8) }
     }
 
-    /// JSON in UTF-8 without a byte order mark, copied only if necessary.
+    /// The body as JSON in UTF-8 without a byte order mark, copied only if necessary.
     private static func inUTF8(_ body: Data) throws -> Data {
         let first = Array(body.prefix(4))
         let zeros = first.map { $0 == 0 }

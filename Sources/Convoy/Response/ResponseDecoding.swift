@@ -9,7 +9,7 @@ enum ResponseDecoding {
     ///
     /// With an `Optional` type, an empty body is decoded to nil.
     ///
-    /// - Parameter decoder: the decoder for JSON; a default one if nil.
+    /// - Parameter decoder: the decoder for JSON; nil for a plain `JSONDecoder`.
     static func standard<Output: Decodable & Sendable>(
         _ type: Output.Type, _ body: Data, _ head: ResponseHead, _ decoder: JSONDecoder?
     ) throws -> Output {
@@ -27,7 +27,9 @@ enum ResponseDecoding {
 
     private static func make<Optional: ExpressibleByNilLiteral>(_: Optional.Type) -> Optional { nil }
 
-    /// Decodes text by its byte order mark, otherwise by the charset of its content type, otherwise as UTF-8.
+    /// Decodes text by its byte order mark.
+    ///
+    /// Without a mark, the charset of the content type is used. Without a charset, the text is decoded as UTF-8.
     static func text(_ body: Data, _ head: ResponseHead) throws -> String {
         if body.starts(with: [0xEF, 0xBB, 0xBF]) {
             return try text(body.dropFirst(3), as: .utf8, named: "UTF-8")
@@ -52,9 +54,9 @@ enum ResponseDecoding {
         return text
     }
 
-    /// The text, or nil if it is invalid.
+    /// The text of a body; nil if its bytes are invalid in the encoding.
     ///
-    /// The length is checked because Foundation drops an incomplete last unit.
+    /// The length is checked because Foundation drops an incomplete code unit at the end.
     static func string(_ body: Data, _ encoding: String.Encoding) -> String? {
         let unitBytes =
             switch encoding {

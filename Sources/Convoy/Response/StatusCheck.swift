@@ -12,13 +12,13 @@ public struct StatusCheck: Sendable, Hashable {
 
     private let kind: Kind
 
-    /// 200 to 299: the default.
+    /// Accepts 200 to 299; this is the default of a manager.
     public static let successful = StatusCheck(kind: .range(200...299))
-    /// Every status code, for callers that decide themselves.
+    /// Accepts every status code, for a caller that examines the code itself.
     public static let any = StatusCheck(kind: .any)
-    /// A range of codes.
+    /// Accepts the codes in a range.
     public static func range(_ codes: ClosedRange<Int>) -> StatusCheck { StatusCheck(kind: .range(codes)) }
-    /// A set of codes.
+    /// Accepts the codes in a set.
     public static func codes(_ codes: Set<Int>) -> StatusCheck { StatusCheck(kind: .codes(codes)) }
 
     func callAsFunction(_ statusCode: Int) -> Bool {

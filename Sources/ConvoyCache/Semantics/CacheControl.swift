@@ -5,7 +5,7 @@ import Foundation
 /// The directives of all `Cache-Control` fields of a message.
 ///
 /// Names are compared without case. An argument may be a token or a quoted string, because a recipient should accept
-/// both (section 5.2). Invalid members are ignored.
+/// both (RFC 9111, section 5.2). Invalid members are ignored.
 struct CacheControl: Sendable, Equatable {
     /// The argument of a directive that takes seconds.
     enum Seconds: Equatable, Sendable {
@@ -13,7 +13,7 @@ struct CacheControl: Sendable, Equatable {
         case value(Int64)
         /// The argument is missing or is not a number, or the directive has several different arguments.
         ///
-        /// An invalid argument must not make a response fresh (section 4.2.1).
+        /// An invalid argument must not make a response fresh (RFC 9111, section 4.2.1).
         case invalid
 
         /// The number of seconds; nil if it is absent or invalid.
@@ -61,7 +61,7 @@ struct CacheControl: Sendable, Equatable {
         return names
     }
 
-    /// The seconds of a directive.
+    /// The argument of a directive that takes seconds, such as `max-age`.
     func seconds(_ name: String) -> Seconds {
         var found: Int64?
         for directive in directives where directive.name == name {
@@ -122,14 +122,12 @@ struct CacheControl: Sendable, Equatable {
 
 /// Parses numbers of seconds: RFC 9111, section 1.2.2.
 enum DeltaSeconds {
-    /// The largest value.
-    ///
-    /// Larger numbers are clamped to this value.
+    /// The largest number of seconds; larger numbers are reduced to it.
     static let most: Int64 = 1 << 31
 
-    /// Parses a text of digits only.
+    /// Parses a text of digits only; nil for any other text.
     ///
-    /// A larger number becomes ``most``.
+    /// A number above ``most`` becomes ``most``.
     static func number(_ text: String) -> Int64? {
         guard !text.isEmpty else { return nil }
         var number: Int64 = 0

@@ -9,7 +9,7 @@ package enum CacheKey {
         return key(query.request.url, host: query.request.headerFields["Host"], digest)
     }
 
-    /// The key of a URL in a request with a `Host` field, which names the host of the target URI (RFC 9110, section 7.1).
+    /// The key of a URL in a request whose `Host` field may name another host (RFC 9110, section 7.1).
     static func key(_ url: URL, host: String?, _ digest: KeyedDigest) -> String {
         let key = key(url, digest)
         guard let host else { return key }
@@ -24,7 +24,7 @@ package enum CacheKey {
     /// The separator before the host in the key of a request whose `Host` field does not name the host of its URL.
     package static let hostMark = "#host:"
 
-    /// Normalizes scheme, host and port, keeps path and query, and removes the fragment.
+    /// The key of a URL: scheme, host and port in canonical spelling, path and query, without the fragment.
     ///
     /// User name and password select the response but must not be stored. The key contains their digest instead.
     static func key(_ url: URL, _ digest: KeyedDigest) -> String {

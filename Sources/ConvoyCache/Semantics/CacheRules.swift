@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// The rules for methods, status codes and fields that need no stored response.
+/// Rules that examine only methods, status codes and fields, and no stored response.
 enum CacheRules {
     /// The final status codes that this cache understands (RFC 9110, section 15), for `must-understand`.
     ///
@@ -33,7 +33,7 @@ enum CacheRules {
         case method, status, noStore, privateResponse, authorization, noFreshness, varyStar, requestNoStore, range
     }
 
-    /// The reason why a response to a GET may not be stored; nil if it may be (section 3).
+    /// The reason why a response to a GET may not be stored; nil if it may be (RFC 9111, section 3).
     static func refusal(
         statusCode: Int, headerFields: HeaderFields, requestFields: HeaderFields, sharing: CacheSharing
     ) -> Refusal? {
@@ -47,7 +47,8 @@ enum CacheRules {
         }
         if sharing.isShared {
             if control.isUnqualified("private") { return .privateResponse }
-            // A shared cache stores a response to `Authorization` only if a directive allows it (section 3.5).
+            // A shared cache stores a response to `Authorization` only if a directive allows that (RFC 9111, section
+            // 3.5).
             if requestFields.contains("Authorization"),
                 !control.contains("public"), !control.contains("must-revalidate"), !control.contains("s-maxage")
             {
@@ -55,7 +56,7 @@ enum CacheRules {
             }
         }
         if statusCode == 206, ContentRange(headerFields["Content-Range"] ?? "")?.range == nil { return .range }
-        // No request matches a response with `Vary: *` (section 4.1), so the cache would never use it.
+        // No request matches a response with `Vary: *` (RFC 9111, section 4.1), so the cache would never use it.
         if VaryKey.isUnmatchable(headerFields) { return .varyStar }
         let isMarked =
             control.contains("public") || !sharing.isShared && control.contains("private")
@@ -63,13 +64,13 @@ enum CacheRules {
         return isMarked ? nil : .noFreshness
     }
 
-    /// The fields of one connection or hop, which must not be stored (section 3.1).
+    /// The fields of one connection or hop, which must not be stored (RFC 9111, section 3.1).
     private static let hopFields = [
         "connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade", "proxy-authenticate",
         "proxy-authentication-info", "proxy-authorization",
     ]
 
-    /// The fields of a response that are stored.
+    /// The fields of a response without those that must not be stored.
     static func storedFields(_ headerFields: HeaderFields, sharing: CacheSharing) -> HeaderFields {
         var named = headerFields.listMembers(of: "Connection")
         let control = Freshness.control(headerFields, sharing)
@@ -88,7 +89,7 @@ enum CacheRules {
         return kept
     }
 
-    /// The stored fields after an update from a 206, a 304 or a response to HEAD (section 3.2).
+    /// The stored fields after an update from a 206, a 304 or a response to HEAD (RFC 9111, section 3.2).
     static func updated(_ stored: HeaderFields, with received: HeaderFields, sharing: CacheSharing) -> HeaderFields {
         var fresh = storedFields(received, sharing: sharing)
         // The stored body does not change, so the fields that describe its framing and coding stay.
@@ -99,11 +100,12 @@ enum CacheRules {
         // The update restarts the age, so the old `Age` is removed.
         result.removeAll { names.contains($0.name.lowercased()) || $0.name.equalsIgnoringCase("Age") }
         for field in fresh { result.add(field.name, field.value) }
-        // The new directives also apply to the fields that were stored before.
+        // `no-cache` or `private` in the update may name fields that must not be stored. Earlier fields of these names
+        // are removed.
         return storedFields(result, sharing: sharing)
     }
 
-    /// The URLs that a response to an unsafe method invalidates (section 4.4).
+    /// The URLs that a response to an unsafe method invalidates (RFC 9111, section 4.4).
     ///
     /// These are the URL of the request, and the URLs in `Location` and `Content-Location` if their origin is the same.
     static func invalidated(_ request: PreparedRequest, _ head: ResponseHead) -> [URL] {

@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// The properties of a request that the rules use.
+/// The properties of a request that decide how the cache answers it.
 struct CacheQuestion: Sendable {
     let method: HTTPMethod
     let headerFields: HeaderFields
@@ -17,7 +17,7 @@ struct CacheQuestion: Sendable {
 
     /// The cache directives of the request.
     ///
-    /// `Pragma` applies only without `Cache-Control` (section 5.4).
+    /// `Pragma` applies only without `Cache-Control` (RFC 9111, section 5.4).
     let control: CacheControl
 
     init(_ query: CacheQuery, sharing: CacheSharing, _ digest: KeyedDigest) {
@@ -54,13 +54,9 @@ enum CacheDecision: Sendable, Equatable {
     case validate(Int, Form, CacheStatus.Forward)
     /// Request the missing rest of a response whose first bytes are stored.
     case complete(Int)
-    /// Forward the request.
-    ///
-    /// The response may be stored.
+    /// Forward the request; the response may be stored.
     case forward(CacheStatus.Forward)
-    /// Forward the request.
-    ///
-    /// The cache does not store the response.
+    /// Forward the request; the cache does not store the response.
     case bypass
     /// Answer with 504: the request may not use the network, and no stored response satisfies it.
     case unavailable
@@ -75,6 +71,8 @@ extension CacheDecision {
         }
     }
 
+    /// Decides how to answer a request.
+    ///
     /// - Parameter stored: the responses stored for the URL, oldest entry first.
     static func decide(_ question: CacheQuestion, _ stored: [StoredHead]) -> CacheDecision {
         let control = question.control
@@ -88,8 +86,8 @@ extension CacheDecision {
         }
         if policy == .reload { return .forward(.request) }
         guard !stored.isEmpty else { return isOffline ? .unavailable : .forward(.uriMiss) }
-        // The most recent of several matching responses is used (section 4). Within one second, the entry stored
-        // later wins.
+        // The most recent of several matching responses is used (RFC 9111, section 4). Within one second, the entry
+        // stored later wins.
         var matching = stored.indices.filter { stored[$0].matches(question) }
         if matching.count > 1 {
             matching.sort { (stored[$0].responseTime, $0) > (stored[$1].responseTime, $1) }
@@ -129,10 +127,11 @@ extension CacheDecision {
         let policy = question.options.policy
         if policy == .preferCache || policy == .onlyCache { return .fresh }
         let freshness = head.freshness(question.sharing)
-        // The two policies above ignore `no-cache`. For all others, the response needs validation (section 5.2.2.4).
+        // `preferCache` and `onlyCache` ignore `no-cache`. With any other policy, a response with `no-cache` needs
+        // validation (RFC 9111, section 5.2.2.4).
         if head.isInvalid || freshness.control.isUnqualified("no-cache") { return .stale }
         let known = freshness.timeToLive(at: question.now)
-        // A fresh `immutable` response does not change, so a revalidation skips it (RFC 8246, section 2).
+        // The policy `revalidate` does not apply to a fresh `immutable` response (RFC 8246, section 2).
         if policy == .revalidate, freshness.control.contains("immutable"), known ?? 0 > 0, !question.options.isRefresh {
             return .fresh
         }
@@ -141,7 +140,7 @@ extension CacheDecision {
         let age = freshness.lifetime - timeToLive
         let isLimited = control.contains("max-age") || question.options.maxAge != nil
         switch control.seconds("max-age") {
-        // `max-age` of the request (section 5.2.1.1). Zero has the same meaning as `no-cache`.
+        // `max-age` of the request (RFC 9111, section 5.2.1.1). Zero has the same meaning as `no-cache`.
         case .value(let most): if most == 0 || age > most { return timeToLive > 0 ? .unwanted : .stale }
         case .invalid: return timeToLive > 0 ? .unwanted : .stale
         case .absent: break
@@ -173,7 +172,7 @@ extension CacheQuestion {
     /// Whether the request may not use the network.
     var isOffline: Bool { options.policy == .onlyCache || control.contains("only-if-cached") }
 
-    /// The maximum staleness in seconds that the request accepts (section 5.2.1.2); nil for none.
+    /// The maximum staleness in seconds that the request accepts (RFC 9111, section 5.2.1.2); nil for none.
     func mostStaleness(_ control: CacheControl) -> Int64? {
         let option = options.maxStaleness.map(\.components.seconds)
         guard control.contains("max-stale") else { return option }
@@ -183,7 +182,7 @@ extension CacheQuestion {
 }
 
 extension Freshness {
-    /// Whether the response may be served stale (section 4.2.4).
+    /// Whether the response may be served stale (RFC 9111, section 4.2.4).
     func allowsStale(_ sharing: CacheSharing) -> Bool {
         if control.contains("must-revalidate") || control.isUnqualified("no-cache") { return false }
         return !sharing.isShared || !control.contains("proxy-revalidate") && !control.contains("s-maxage")
@@ -209,7 +208,7 @@ extension StoredHead {
             || freshness(question.sharing).control.contains("public")
     }
 
-    /// The form of the response to this request; nil if there is none, for example because bytes are missing.
+    /// The form in which the stored response answers a request; nil if it cannot, for example if bytes are missing.
     func form(for question: CacheQuestion) -> CacheDecision.Form? {
         if question.method == .head { return statusCode == 206 ? nil : .whole }
         if isComplete, statusCode != 206, isNotModified(question.headerFields) { return .notModified }
@@ -231,14 +230,14 @@ extension StoredHead {
     /// To complete the response, the cache reads the stored bytes into memory.
     static let mostBeginningBytes: Int64 = 1 << 20
 
-    /// Whether the response is the beginning of the wanted representation and can be completed.
+    /// Whether only the first bytes of the response are stored, and the cache may request the rest.
     func canBeCompleted(for question: CacheQuestion) -> Bool {
         question.method == .get && !question.headerFields.contains("Range") && offset == 0 && bodyBytes > 0
             && !isComplete && bodyBytes <= Self.mostBeginningBytes && coding != .decoded && strongValidator != nil
             && (statusCode == 200 || statusCode == 206) && !question.hasCondition
     }
 
-    /// Whether the request's own condition matches this response (section 4.3.2).
+    /// Whether the request's own condition matches this response (RFC 9111, section 4.3.2).
     private func isNotModified(_ requestFields: HeaderFields) -> Bool {
         guard statusCode == 200, !requestFields.isEmpty else { return false }
         let tags = requestFields.listMembers(of: "If-None-Match")

@@ -30,7 +30,7 @@ struct Freshness: Sendable, Equatable {
     var lifetime: Int64
     /// Whether the lifetime is a heuristic based on `Last-Modified`.
     var isHeuristic = false
-    /// The age when the response was received: `corrected_initial_age`.
+    /// The age when the response was received: `corrected_initial_age` (RFC 9111, section 4.2.3).
     var initialAge: Int64
     /// When the response was received.
     var responseTime: Int64
@@ -42,7 +42,7 @@ struct Freshness: Sendable, Equatable {
 
     /// - Parameters:
     ///   - requestTime: when the request was sent, in seconds since 1970.
-    ///   - responseTime: when the response was received.
+    ///   - responseTime: when the response was received, in seconds since 1970.
     init(
         statusCode: Int, headerFields: HeaderFields, requestTime: Int64, responseTime: Int64, sharing: CacheSharing
     ) {
@@ -51,7 +51,7 @@ struct Freshness: Sendable, Equatable {
         let now = Date(timeIntervalSince1970: Double(responseTime))
         let date = headerFields.values(of: "Date").first.flatMap { HTTPDate($0.trimmingBlanks, now: now) }
         let dateValue = date?.secondsSince1970 ?? responseTime
-        // The corrected initial age (section 4.2.3).
+        // The corrected initial age (RFC 9111, section 4.2.3).
         let apparentAge = max(0, responseTime - dateValue)
         let correctedAge = Self.age(headerFields) + max(0, responseTime - requestTime)
         initialAge = min(DeltaSeconds.most, max(apparentAge, correctedAge))
@@ -59,7 +59,7 @@ struct Freshness: Sendable, Equatable {
             control, statusCode: statusCode, headerFields, dateValue: dateValue, now: now, sharing)
     }
 
-    /// The first valid targeted field, or else `Cache-Control`.
+    /// The directives that apply: those of the first valid targeted field, or else those of `Cache-Control`.
     static func control(_ headerFields: HeaderFields, _ sharing: CacheSharing) -> CacheControl {
         if case .shared(let targets) = sharing {
             for target in targets {
@@ -75,12 +75,12 @@ struct Freshness: Sendable, Equatable {
             || !control.isTargeted && headerFields.contains("Expires")
     }
 
-    /// The first value of `Age`; 0 if it is not a number (section 5.1).
+    /// The first value of `Age`; 0 if it is not a number (RFC 9111, section 5.1).
     static func age(_ headerFields: HeaderFields) -> Int64 {
         headerFields.listMembers(of: "Age").first.flatMap(DeltaSeconds.number) ?? 0
     }
 
-    /// The freshness lifetime and whether it is heuristic (section 4.2.1).
+    /// The freshness lifetime and whether it is heuristic (RFC 9111, section 4.2.1).
     private static func lifetime(
         _ control: CacheControl, statusCode: Int, _ headerFields: HeaderFields, dateValue: Int64, now: Date,
         _ sharing: CacheSharing
@@ -94,7 +94,8 @@ struct Freshness: Sendable, Equatable {
         }
         let expires = control.isTargeted ? [] : headerFields.values(of: "Expires").map(\.trimmingBlanks)
         if let first = expires.first {
-            // Different values of `Expires`, or an invalid date, mean that the response has expired (section 5.3).
+            // Different values of `Expires`, or an invalid date, mean that the response has expired (RFC 9111, section
+            // 5.3).
             guard expires.allSatisfy({ $0 == first }), let date = strictDate(first, now: now) else { return (0, false) }
             return (max(0, date - dateValue), false)
         }
@@ -106,9 +107,9 @@ struct Freshness: Sendable, Equatable {
         return (min(mostHeuristic, max(0, dateValue - modified.secondsSince1970) / 10), true)
     }
 
-    /// Parses a date in a form of RFC 9110.
+    /// Parses a date in exactly one of the forms of RFC 9110, section 5.6.7.
     ///
-    /// The only accepted time zone name is GMT.
+    /// Unlike `HTTPDate`, it accepts no time zone name but GMT, and no day of one digit after a comma.
     private static func strictDate(_ text: String, now: Date) -> Int64? {
         let upper = text.uppercased()
         guard !["UTC", "UT", "+0000", "-0000"].contains(where: upper.hasSuffix),
@@ -122,7 +123,7 @@ struct Freshness: Sendable, Equatable {
         return text[text.index(after: comma)...].drop { $0 == " " }.prefix { $0.isNumber }.count == 2
     }
 
-    /// The age at a given time (section 4.2.3); nil if a clock moved back too far.
+    /// The age at a given time (RFC 9111, section 4.2.3); nil if the clock was set back too far.
     func age(at now: Int64) -> Int64? {
         let resident = now - responseTime
         guard resident >= -Self.clockTolerance else { return nil }

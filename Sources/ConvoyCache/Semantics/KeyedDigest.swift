@@ -9,7 +9,7 @@ import Foundation
 /// index alone, in a backup or a bug report, does not contain the key. An attacker with both files, or with the owner's
 /// account, can try candidates.
 struct KeyedDigest: Sendable, Equatable {
-    /// The block size of the hash function.
+    /// The length of the key: the block size of SHA-256.
     ///
     /// HMAC neither pads nor hashes a key of this length.
     static let keyBytes = 64

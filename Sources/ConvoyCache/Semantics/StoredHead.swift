@@ -17,8 +17,9 @@ struct StoredHead: Sendable, Equatable {
     var url: String
     var statusCode: Int { didSet { derived = DerivedValues() } }
     var headerFields: HeaderFields { didSet { derived = DerivedValues() } }
-    /// Both times are in seconds since 1970, as in ``Freshness``.
+    /// When the request was sent, in seconds since 1970.
     var requestTime: Int64 { didSet { derived = DerivedValues() } }
+    /// When the response was received, in seconds since 1970.
     var responseTime: Int64 { didSet { derived = DerivedValues() } }
     var vary: VaryKey
     /// A digest of the request's `Authorization`; nil if it had none.
@@ -80,21 +81,21 @@ struct StoredHead: Sendable, Equatable {
 
     /// The strong validator; nil if the response has none.
     ///
-    /// Parts with the same strong validator belong to the same representation (RFC 9110, section 8.8.1).
+    /// Byte ranges with the same strong validator belong to the same representation (RFC 9110, section 8.8.1).
     var strongValidator: String? {
         if let entityTag { return entityTag.isWeak ? nil : entityTag.text }
         guard let lastModified, let date = headerFields.values(of: "Date").first else { return nil }
         let now = Date(timeIntervalSince1970: Double(responseTime))
         guard let changed = HTTPDate(lastModified, now: now), let sent = HTTPDate(date.trimmingBlanks, now: now),
             // The resource may change twice within one second. `Last-Modified` must therefore be at least two seconds
-            // older than `Date` (section 8.8.2.2).
+            // older than `Date` (RFC 9110, section 8.8.2.2).
             changed.secondsSince1970 + 1 < sent.secondsSince1970
         else { return nil }
         return lastModified
     }
 }
 
-/// Values that follow from a head, computed once.
+/// Values that are computed from a stored head once, and then kept.
 ///
 /// Copies of a head share these values. A copy gets values of its own when its status code, header fields or times
 /// change.
@@ -114,7 +115,7 @@ final class DerivedValues: Sendable, Equatable {
 
     private let state = Locked(State())
 
-    /// Always equal, because the values follow from the rest of the head.
+    /// Always true, because equal heads have equal values.
     static func == (_: DerivedValues, _: DerivedValues) -> Bool { true }
 
     func freshness(_ sharing: CacheSharing, _ make: () -> Freshness) -> Freshness {
@@ -136,7 +137,7 @@ final class DerivedValues: Sendable, Equatable {
 
 /// An entity tag: RFC 9110, section 8.8.3.
 struct EntityTag: Sendable, Equatable {
-    /// The tag with its quotes, and with `W/` if it is weak.
+    /// The tag as the server sent it: usually quoted, with `W/` before it if it is weak.
     let text: String
 
     var isWeak: Bool { text.hasPrefix("W/") }
@@ -150,7 +151,7 @@ struct EntityTag: Sendable, Equatable {
         self.init(first)
     }
 
-    /// A tag without quotes stays unchanged, because the cache only sends it back to the same server.
+    /// Uses a text as the tag, even without quotes, because the cache sends it back only to the same server.
     init(_ text: String) { self.text = text }
 
     /// The weak comparison of RFC 9110, section 8.8.3.2.

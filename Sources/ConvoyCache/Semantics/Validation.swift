@@ -19,20 +19,20 @@ enum ValidationOutcome: Sendable, Equatable {
 }
 
 extension StoredHead {
-    /// Adds the validators of this response as conditions.
+    /// Adds the validators of this stored response as conditions to the fields of a request.
     func addConditions(to headerFields: inout HeaderFields) {
         if let entityTag { headerFields["If-None-Match"] = entityTag.text }
         if let lastModified { headerFields["If-Modified-Since"] = lastModified }
     }
 
-    /// The result of a conditional request that received this response.
+    /// The result of a conditional request, to which the server sent `head`.
     func outcome(of head: ResponseHead, at now: Int64, _ question: CacheQuestion) -> ValidationOutcome {
         if head.statusCode == 304 { return isUpdated(by: head.headerFields) ? .updated : .mismatch }
         guard [500, 502, 503, 504].contains(head.statusCode) else { return .replaced }
         return mayBeUsedOnError(at: now, question, unconfigured: nil) ? .staleOnError : .failed
     }
 
-    /// Whether a 304 refers to this response (section 4.3.4).
+    /// Whether the fields of a 304 refer to this stored response (RFC 9111, section 4.3.4).
     func isUpdated(by received: HeaderFields) -> Bool {
         if let tag = EntityTag(received) {
             guard let entityTag else { return false }
@@ -60,9 +60,9 @@ extension StoredHead {
         return -timeToLive <= window
     }
 
-    /// Updates the head from a 304, or from a 206 or a response to HEAD for the same representation (section 3.2).
+    /// Updates the head from a 304, or from a 206 or a response to HEAD for the same representation.
     ///
-    /// The new fields may forbid storing the response: see ``refusal(_:)``.
+    /// See RFC 9111, section 3.2. The new fields may forbid storing the response: see ``refusal(_:)``.
     mutating func update(by head: ResponseHead, to question: CacheQuestion, requestTime: Int64, responseTime: Int64) {
         headerFields = CacheRules.updated(headerFields, with: head.headerFields, sharing: question.sharing)
         if !head.headerFields.contains("Date") { headerFields["Date"] = HTTPDateText.text(responseTime) }
@@ -72,14 +72,14 @@ extension StoredHead {
         if names != Set(vary.fields.keys) { vary = VaryKey(names, question.headerFields, question.digest) }
     }
 
-    /// Why the response may not stay stored after an update for a request; nil if it may.
+    /// Why the response may not stay stored after its fields were updated; nil if it may stay.
     func refusal(_ question: CacheQuestion) -> CacheRules.Refusal? {
         CacheRules.refusal(
             statusCode: statusCode, headerFields: headerFields, requestFields: question.headerFields,
             sharing: question.sharing)
     }
 
-    /// Updates the head from a response to HEAD (section 4.3.5).
+    /// Updates the head from a response to HEAD (RFC 9111, section 4.3.5).
     ///
     /// If that response describes a newer version, the head is marked as invalid instead.
     mutating func update(

@@ -28,7 +28,7 @@ struct VaryKey: Sendable, Hashable, Codable {
     /// Restores a key from the store.
     init(stored fields: [String: String?]) { self.fields = fields }
 
-    /// Whether another request has the same fields.
+    /// Whether another request has the same values in these fields.
     ///
     /// - Parameter contentLanguage: the language of the stored response. `Accept-Language` also matches if it prefers
     ///   this language most.

@@ -212,7 +212,7 @@ extension CacheTransfer {
         }
     }
 
-    /// Whether the server is unreachable, so that the cache counts as disconnected (section 4.2.4).
+    /// Whether the server is unreachable, so that the cache counts as disconnected (RFC 9111, section 4.2.4).
     private func isUnreachable(_ error: RequestError) -> Bool {
         [.connectionFailed, .connectionLost, .timedOut, .proxyFailed].contains(error.code)
     }
@@ -224,7 +224,7 @@ extension CacheTransfer {
 }
 
 extension StoredHead {
-    /// Whether a message has the same strong validator.
+    /// Whether a message has the strong validator of this stored response.
     func isSame(_ headerFields: HeaderFields, _ validator: String) -> Bool {
         if entityTag != nil { return EntityTag(headerFields)?.text == validator }
         return headerFields.values(of: "Last-Modified").first?.trimmingBlanks == validator

@@ -3,7 +3,7 @@ import Convoy
 import Foundation
 
 extension CacheTransfer {
-    /// Runs a read on the disk executor if it may block, and otherwise on the calling thread.
+    /// Runs code that reads the store: on the disk executor if the store may block, otherwise on the calling thread.
     func readOn(_ work: @escaping @Sendable () -> Void) {
         if store.mayBlock { network.onDisk(work) } else { work() }
     }
@@ -50,7 +50,9 @@ extension CacheTransfer {
         store.remove([entry.id], of: exchange.key)
     }
 
-    /// Handles a missing or damaged body as a cache miss.
+    /// Sends the request, because the stored body is missing or damaged.
+    ///
+    /// If the request may not use the network, the client receives status 504. If the attempt has no slot, it fails.
     private func sendInstead() {
         if question.isOffline {
             state.withLock { ($0.status.forward, $0.status.detail) = (.miss, "only-if-cached") }
@@ -81,7 +83,8 @@ extension CacheTransfer {
 
     /// Delivers status 504 to the client.
     ///
-    /// The request may not use the network (section 5.2.1.7), or the server is unreachable (section 5.2.2.2).
+    /// The request may not use the network (RFC 9111, section 5.2.1.7), or the server is unreachable (RFC 9111, section
+    /// 5.2.2.2).
     func answerUnavailable() {
         client.didReceive(
             ResponseHead(statusCode: 504, headerFields: ["Content-Length": "0"], url: request.url, expectedBytes: 0))
@@ -134,7 +137,7 @@ extension CacheTransfer {
         }
     }
 
-    /// Delivers the next chunk; false if the pump must stop.
+    /// Delivers the next chunk; false if `pump` must return.
     private func deliver(_ body: StoredBody, _ rest: Range<Int64>, _ most: Int) -> Bool {
         let count = Int(min(Int64(most), rest.upperBound - rest.lowerBound))
         guard let data = body.read(at: rest.lowerBound, count: count), !data.isEmpty else {
@@ -153,9 +156,9 @@ extension CacheTransfer {
         store.repair([entry.id], of: exchange.key)
     }
 
-    /// Stops the pump if the client has paused and the transport can pause in place.
+    /// Stops the delivery if the client has paused, and if the transport can continue a paused task where it stopped.
     ///
-    /// - Returns: whether the pump must stop.
+    /// - Returns: whether `pump` must return.
     private func holds(_ isTaken: Bool) -> Bool {
         guard !isTaken, network.pausesInPlace else { return false }
         state.withLock { ($0.isPaused, $0.isPumping) = (true, false) }

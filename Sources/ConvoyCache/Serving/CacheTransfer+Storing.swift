@@ -66,7 +66,7 @@ extension CacheTransfer {
             if recording.bytes < range.count, head.coding != .decoded { head.shortenPart() }
         } else {
             // If the length differs, the connection may have ended early without an error. The cache must not store the
-            // body as complete (section 3.3).
+            // body as complete (RFC 9111, section 3.3).
             if let expected = head.totalBytes, head.coding != .decoded, expected != recording.bytes {
                 return recording.writer.discard()
             }
@@ -75,7 +75,7 @@ extension CacheTransfer {
         if commit(recording, head) { state.withLock { $0.status.isStored = true } }
     }
 
-    /// Stores an incomplete response, which a later request may complete (section 3.3).
+    /// Stores an incomplete response, which a later request may complete (RFC 9111, section 3.3).
     func keepPart(_ recording: Recording) {
         var head = recording.head
         head.bodyBytes = recording.bytes
@@ -118,7 +118,7 @@ extension CacheTransfer {
         }
     }
 
-    /// Updates stored responses from a response to HEAD, or marks them invalid (section 4.3.5).
+    /// Updates stored responses from a response to HEAD, or marks them invalid (RFC 9111, section 4.3.5).
     func updateByHead(_ head: ResponseHead, _ now: Int64) {
         guard head.statusCode == 200 else { return }
         let requestTime = state.withLock { $0.requestTime }

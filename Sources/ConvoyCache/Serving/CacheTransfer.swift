@@ -16,7 +16,7 @@ import Foundation
 /// `isPumping` to true, or that has set the phase to `ended`.
 final class CacheTransfer: TransferTask, TransportClient {
     enum Phase {
-        /// Not resumed yet.
+        /// The transfer has not been resumed yet.
         ///
         /// Next: network, serving or ended.
         case idle
@@ -57,7 +57,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         var isPaused = false
         /// Whether the client returned false for the stored beginning of a response.
         ///
-        /// The next `didReceive` of data then returns false too.
+        /// If true, the next `didReceive` of data returns false, so that the transport pauses its task.
         var isRefused = false
         var isPumping = false
         /// Whether the stored response is removed after this use, because the fields of its 304 forbid storing it.
@@ -74,10 +74,11 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     /// Whether equal requests may wait for the response.
     enum Sharing {
-        /// Next: begun, when a transfer whose response can be shared is resumed for the first time.
+        /// No request may wait yet. A transfer whose response can be shared becomes `begun` when it is first resumed.
         case notBegun
-        /// Next: over.
+        /// Equal requests may wait for the response; `over` follows.
         case begun
+        /// No request may wait any more.
         case over
     }
 
@@ -237,7 +238,7 @@ final class CacheTransfer: TransferTask, TransportClient {
 }
 
 extension CachePolicy {
-    /// Adds the fields that make caches on the path validate too (Fetch, section 4.5).
+    /// Adds fields that make caches between client and server validate their responses (Fetch Standard, section 4.5).
     func addFields(to request: inout PreparedRequest) {
         switch self {
         case .reload, .noStore:

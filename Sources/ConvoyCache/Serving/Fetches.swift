@@ -11,7 +11,7 @@ import Convoy
 /// One lock protects the state. No other lock is acquired under this lock. The callbacks of waiting requests run
 /// outside the lock.
 final class Fetches: Sendable {
-    /// The properties of a request that its response depends on.
+    /// The properties of a request, besides its cache key, that its response depends on.
     struct Selection: Sendable, Equatable {
         let authorization: String?
         let keepsCoding: Bool
@@ -57,7 +57,7 @@ final class Fetches: Sendable {
         for then in waiting { then() }
     }
 
-    /// Whether there is a request with a key.
+    /// Whether a request with this key is registered.
     func has(_ key: String) -> Bool { state.withLock { !$0.isEmpty && $0[key] != nil } }
 
     /// Registers a callback for the end of an equal request; false if no such request is registered.

@@ -75,7 +75,7 @@ final class StoredExchange: CacheExchange {
     let query: CacheQuery
     let key: String
     let entries: [StoredEntry]
-    /// The body of the stored response to complete.
+    /// The stored first bytes of a response whose rest must be requested; nil for any other decision.
     let beginning: Data?
     private let question: CacheQuestion
     private let decision: CacheDecision
@@ -119,7 +119,7 @@ final class StoredExchange: CacheExchange {
         return try CacheTransfer(self, question, decide(question), request, client, network)
     }
 
-    /// The properties of a request that the rules use, at the current time.
+    /// Makes a new question for a request, at the current time.
     private func question(of request: PreparedRequest) -> CacheQuestion {
         var query = query
         query.request = request

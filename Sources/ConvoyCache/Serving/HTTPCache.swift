@@ -26,7 +26,7 @@ public final class HTTPCache: ResponseCache {
         /// How long the cache may serve a stale response while the server is unreachable (RFC 9111, section 4.2.4).
         ///
         /// The default is one day; nil means never. The option does not apply to a response with `must-revalidate` or
-        /// `no-cache`. It does not apply to a request with `no-cache`, `max-age` or `min-fresh`, and only to the
+        /// `no-cache`, nor to a request with `no-cache`, `max-age` or `min-fresh`. It applies only to requests with the
         /// standard cache policy. If the request or the response has `stale-if-error`, the larger of their numbers of
         /// seconds applies instead. `stale-if-error` also covers error responses from the server.
         public var staleWhenUnreachable: Duration? = .seconds(86_400)
@@ -136,7 +136,7 @@ public struct CacheStatistics: Sendable, Hashable {
     public internal(set) var repairs = 0
     /// Responses that the cache stores now.
     public internal(set) var entryCount = 0
-    /// The bytes of the capacity in use.
+    /// The number of bytes that count towards the capacity.
     public internal(set) var storedBytes: Int64 = 0
 
     /// Counts a request that the cache has answered without the network.

@@ -33,7 +33,7 @@ extension StoredHead {
         _ form: CacheDecision.Form, to request: PreparedRequest, at now: Int64, _ sharing: CacheSharing
     ) -> (head: ResponseHead, bodyRange: Range<Int64>) {
         var fields = headerFields
-        // `Age` is required (section 5.1). If the current age is unknown, the field has the age at arrival.
+        // `Age` is required (RFC 9111, section 5.1). If the current age is unknown, the field has the age at arrival.
         let freshness = freshness(sharing)
         fields["Age"] = String(freshness.age(at: now) ?? freshness.initialAge)
         var (status, range) = (statusCode, 0..<bodyBytes)

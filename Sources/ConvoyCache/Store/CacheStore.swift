@@ -8,7 +8,7 @@ struct StoredEntry: Sendable {
     var head: StoredHead
     /// The body, if the lookup read it.
     var body: Data?
-    /// The digest of the body in a store on disk.
+    /// The digest of the body in a store on disk; 0 in a store in memory.
     var bodyDigest: Int64 = 0
 }
 
@@ -24,7 +24,7 @@ struct StoredSummary: Sendable {
 protocol CacheStore: AnyObject, Sendable {
     /// The digest that replaces secrets in keys and heads.
     var digest: KeyedDigest { get }
-    /// The same digest if it is already in memory; nil if only the disk has the key.
+    /// ``digest`` if it is already in memory; nil if its key must still be read from the disk.
     var knownDigest: KeyedDigest? { get }
     /// The responses under a key, oldest entry first.
     func entries(for key: String) -> [StoredEntry]
@@ -57,7 +57,7 @@ protocol CacheStore: AnyObject, Sendable {
     func update(_ id: Int64, of key: String, to head: StoredHead)
     /// Records a use of an entry.
     func use(_ id: Int64)
-    /// The cache calls this method when it is deallocated.
+    /// Lets the store record what it still holds in memory; the cache calls this method when it is deallocated.
     func close()
     func remove(_ ids: [Int64], of key: String)
     /// Removes entries that cannot be read.
@@ -75,11 +75,11 @@ struct StoreCounts: Sendable {
     var entries = 0
     var bytes: Int64 = 0
     var evictions = 0
-    /// Damaged entries and databases that were removed.
+    /// The number of damaged entries and databases that the store removed.
     var repairs = 0
 }
 
-/// Receives one body in chunks.
+/// Receives the body of one response in chunks, and then stores the response.
 protocol StoreWriter: AnyObject, Sendable {
     /// Writes a chunk; false if the response will not be stored.
     func write(_ data: Data) -> Bool
@@ -136,7 +136,7 @@ final class StoredFile: Sendable {
         guard isThere, byteCount == nil || byteCount == self.byteCount else { return nil }
     }
 
-    /// The identity of the file's bytes; nil if `fstat` fails.
+    /// Values of the file that change with its bytes; nil if `fstat` fails.
     var stamp: FileStamp? {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? FileStamp(status) : nil

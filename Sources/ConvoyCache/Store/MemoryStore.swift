@@ -95,7 +95,7 @@ final class MemoryStore: CacheStore {
 
     func takeMiss(of key: String) -> Bool { state.withLock { $0.keys[key] == nil } }
 
-    /// The key is not compared, because no two entries ever have the same identifier.
+    /// Returns the body of an entry without comparing keys, because no two entries ever have the same identifier.
     func openBody(of entry: StoredEntry, key: String) -> StoredBody? {
         state.withLock { $0.nodes[entry.id]?.body }.map { .data($0) }
     }

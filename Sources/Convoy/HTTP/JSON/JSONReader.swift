@@ -52,7 +52,7 @@ package struct JSONReader {
 
     /// Reads a text with or without a byte order mark.
     ///
-    /// - Parameter maxDepth: deeper values are rejected, because code that walks a value recursively needs stack for
+    /// - Parameter maxDepth: the maximum nesting. Deeper values are rejected, because recursive code needs stack for
     ///   each level.
     package static func read(_ text: [UInt8], maxDepth: Int = 128) throws(Defect) -> JSONValue {
         try text.withUnsafeBytes { bytes -> Result<JSONValue, Defect> in
@@ -66,10 +66,10 @@ package struct JSONReader {
         }.get()
     }
 
-    /// The first error in a text that a decoder has rejected.
+    /// The first error in a text that a decoder has rejected; nil if the text is JSON.
     ///
-    /// Nil for JSON within the depth limit of Foundation's decoder. The method does not check that strings are valid
-    /// UTF-8.
+    /// JSON beyond the depth limit of Foundation's decoder, 512 levels, also counts as an error. The method does not
+    /// check that strings are valid UTF-8.
     package static func firstDefect(in text: Data) -> Defect? {
         text.withUnsafeBytes { bytes in
             var reader = JSONReader(bytes: bytes, keepsValues: false, maxDepth: 512)
@@ -78,7 +78,7 @@ package struct JSONReader {
         }
     }
 
-    /// The position of the first byte that is not valid UTF-8.
+    /// The position of the first byte that is not valid UTF-8; nil if all bytes are valid.
     package static func firstInvalidByte(in text: some Sequence<UInt8>) -> Int? {
         var parser = Unicode.UTF8.ForwardParser()
         var bytes = text.makeIterator()
@@ -168,7 +168,7 @@ package struct JSONReader {
         let before = bytes[..<min(index, bytes.count)]
         let line = before.count { $0 == UInt8(ascii: "\n") } + 1
         let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
-        // Continuation bytes of UTF-8 are not counted.
+        // The column counts characters, so continuation bytes of UTF-8 are skipped.
         let column = bytes[start..<before.endIndex].count { $0 & 0xC0 != 0x80 } + 1
         return Defect(what: what, line: line, column: column)
     }

@@ -23,7 +23,7 @@ package enum JSONValue: Hashable, Sendable {
 
     /// Adds a member to the end of an object.
     ///
-    /// The method does not change other values.
+    /// A value that is not an object does not change.
     package mutating func append(_ name: String, _ value: JSONValue) {
         guard case .object(var members) = self else { return }
         self = .null

@@ -11,9 +11,9 @@ extension Request {
     /// The compression runs on the calling thread, except for JSON that is encoded later (``json(_:)``).
     ///
     /// Call this method after the function that sets the body. A body that is set later is sent uncompressed, with a
-    /// wrong `Content-Encoding`. The server must accept gzip, because a client cannot find out before it sends. A
-    /// request without a body, or with a body that is not in memory (a file, a stream, a sequence, a multipart form),
-    /// becomes invalid with the reason.
+    /// wrong `Content-Encoding`. Use gzip only if you know that the server accepts it. A request without a body, or
+    /// with a body that is not in memory (a file, a stream, a sequence, a multipart form), becomes invalid with the
+    /// reason.
     ///
     /// - Complexity: O(*n*) for *n* bytes of body.
     public func gzipped() -> Self {

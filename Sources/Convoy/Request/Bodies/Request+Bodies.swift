@@ -75,7 +75,7 @@ extension Request {
     ///
     /// If a stream fails, or returns fewer or more bytes than declared, the request fails with `.bodyUnreadable`. The
     /// server never sees such a body as complete. With a declared length, the last bytes are sent only after the stream
-    /// has reported its end. Without one, the last chunk is missing.
+    /// has reported its end. Without one, the chunk that marks the end of the body is not sent after a failure.
     ///
     /// - Parameters:
     ///   - byteCount: the length. Nil when unknown; the body is then sent in chunks (RFC 9112, section 7.1). With 0
@@ -84,9 +84,9 @@ extension Request {
     ///     body again. If false, the body is sent only once. If a redirect needs the body again, the request fails with
     ///     `.bodyNotReplayable`, and retries do not take place.
     ///   - contentType: the value of `Content-Type`; nil leaves the field unchanged.
-    ///   - stream: makes an unopened stream for each attempt; nil if it can make none. The function is called on the
-    ///     request's own queue, where the stream is also read. With URLSession on Linux this is the only queue of
-    ///     URLSession, so a blocking stream delays every other transfer.
+    ///   - stream: makes an unopened stream for each attempt; nil if it can make none. The function is called, and the
+    ///     stream is read, on the request's own queue. URLSession on Linux uses its only queue instead, so a blocking
+    ///     stream delays every other transfer.
     public func body(
         byteCount: Int64? = nil, canRepeat: Bool = true, contentType: String? = "application/octet-stream",
         stream: @escaping @Sendable () -> InputStream?
@@ -96,12 +96,12 @@ extension Request {
 
     /// Sends the chunks of an asynchronous sequence, and sets the content type unless it is nil.
     ///
-    /// With libcurl, reading ahead of the network stops once at least four chunks of at least 64 KiB in total wait.
-    /// Chunks that are available together are sent together. If the sequence throws, or returns fewer or more bytes
-    /// than declared, the request fails with `.bodyUnreadable`. The server never sees such a body as complete. With a
-    /// declared length, the last chunk is sent only after the sequence has ended. The idle timeout runs while no chunk
-    /// arrives. The sequence is read in tasks with the priority of the task that calls this function. If the request
-    /// ends first, the task that waits for the next chunk is cancelled.
+    /// With libcurl, Convoy stops reading the sequence while at least four chunks of at least 64 KiB in total wait to
+    /// be sent. Chunks that are available together are sent together. If the sequence throws, or returns fewer or more
+    /// bytes than declared, the request fails with `.bodyUnreadable`. The server never sees such a body as complete.
+    /// With a declared length, the last chunk is sent only after the sequence has ended. The idle timeout runs while no
+    /// chunk arrives. The sequence is read in tasks with the priority of the task that calls this function. If the
+    /// request ends first, the task that waits for the next chunk is cancelled.
     ///
     /// URLSession on Linux cannot wait for bytes, so it rejects the request with `.invalidRequest`.
     ///
@@ -121,7 +121,7 @@ extension Request {
 
     /// Sends the bytes of a sequence, collected into chunks of 16 KiB.
     ///
-    /// All other rules are those of the function for a sequence of `Data`. That function is faster, and sends a chunk
+    /// The function works like the function for a sequence of `Data`. That function is faster, and sends each chunk
     /// without waiting for 16 KiB.
     ///
     /// - Parameters:

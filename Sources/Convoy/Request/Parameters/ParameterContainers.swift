@@ -41,7 +41,7 @@ struct KeyedParameters<Key: CodingKey>: KeyedEncodingContainerProtocol {
         return encoder.nested(node, key)
     }
 
-    // The default implementations would omit nil before the rule for nil is applied.
+    // The standard library's `encodeIfPresent` would omit nil, before the encoding's rule for nil applies.
     private func encodeOptional(_ value: (some Encodable)?, _ key: Key) throws {
         if let value { try encode(value, forKey: key) } else { try encodeNil(forKey: key) }
     }

@@ -1,4 +1,4 @@
-// The encoder to which values encode themselves, and which builds the tree.
+// The encoder to which parameters encode themselves. It builds a tree of their values.
 import Foundation
 
 /// An encoder for one node of the tree, and the single-value container of that node.
@@ -27,7 +27,7 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
 
     func singleValueContainer() -> any SingleValueEncodingContainer { self }
 
-    /// At the top level, nil means no parameters at all, regardless of the rule for nil.
+    /// Encodes nil by the encoding's rule for nil; at the top level, nil means no parameters at all.
     func encodeNil() throws { try node.set(codingPath.isEmpty ? nil : encoding.nilEncoding.text, at: codingPath) }
 
     /// Encodes any value.
@@ -69,11 +69,11 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
         do { return try rule.apply(value) } catch { throw EncodingError.failure(error, at: codingPath) }
     }
 
-    /// The encoder for the value of a key, whose node the caller has added.
+    /// The encoder for the value of a key; the caller has added the node of the value to the tree.
     func nested(_ node: ParameterNode, _ key: any CodingKey) -> ParameterEncoder {
         guard depth < Self.maxDepth else {
-            // This function cannot throw. Values below are encoded into a detached node, so that the tree does not
-            // get deeper.
+            // This function cannot throw, so the node records the error. Deeper values are encoded into a detached
+            // node, so that the tree does not get deeper.
             self.node.refuse(EncodingError.tooDeep(at: codingPath))
             return ParameterEncoder(
                 encoding: encoding, node: ParameterNode(), codingPath: codingPath, depth: Self.maxDepth + 1)

@@ -33,9 +33,9 @@ extension ParameterEncoding {
 }
 
 extension String {
-    /// The words of a key in camel case, in lower case.
+    /// The key with its camel-case words in lower case, joined with a separator.
     ///
-    /// Brackets and dots start a new word.
+    /// Brackets and dots stay, and start a new word.
     fileprivate func separatingWords(with separator: String) -> String {
         let scalars = Array(unicodeScalars)
         var result = ""

@@ -10,7 +10,7 @@ extension ParameterEncoding {
         public static let brackets = custom { key, _ in key + "[]" }
         /// `key=a&key=b`: the key is repeated.
         public static let noBrackets = custom { key, _ in key }
-        /// `key[0]=a&key[1]=b`, which also separates the elements of arrays of dictionaries.
+        /// `key[0]=a&key[1]=b`, which keeps the dictionaries of an array apart.
         public static let indexInBrackets = custom { key, index in "\(key)[\(index)]" }
 
         /// Your own rule, which receives the key of the array and the index of the element.
@@ -127,7 +127,7 @@ extension ParameterEncoding {
     }
 }
 
-/// A function with an identity, so that options that contain one can be compared.
+/// A function in an object, so that options can be compared: two rules are equal if they are the same object.
 final class Rule<Input, Output>: Sendable, Hashable {
     let apply: @Sendable (Input) throws -> Output
 

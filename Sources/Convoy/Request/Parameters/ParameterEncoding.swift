@@ -4,7 +4,8 @@ import Foundation
 /// Encodes parameters as a query or an `application/x-www-form-urlencoded` body.
 ///
 /// Options, names and defaults are those of Alamofire 5's `URLEncodedFormEncoder`. The text is the same except where
-/// Alamofire loses information. Convoy does not sort elements, numeric keys stay keys, and a URL is one text.
+/// Alamofire loses information. Unlike Alamofire, Convoy does not sort the elements of arrays, keeps numeric keys as
+/// keys, and writes a URL as one text.
 ///
 /// ```swift
 /// let search: [String: Any] = [
@@ -17,8 +18,8 @@ import Foundation
 /// // page=2&user%5Bname%5D=Ann&user%5Btags%5D=b&user%5Btags%5D=a
 /// ```
 ///
-/// The second form is used by Pitaya and many small libraries: sorted keys, `key[sub]` for dictionaries, and a
-/// repeated key for array elements.
+/// Pitaya and many small libraries write the second form: sorted keys, `key[sub]` for dictionaries, and a repeated key
+/// for array elements.
 ///
 /// Only options drop values: `nilEncoding` decides about nil, `emptyEncoding` about empty arrays and dictionaries. An
 /// array or a single value at the top level has no key, which is an error. If a type encodes a key twice, the later
@@ -43,8 +44,8 @@ public struct ParameterEncoding: Sendable, Hashable {
     ///
     /// If false, the pairs are in the order of encoding.
     ///
-    /// A Swift `Dictionary` has another order in each process. A `[String: Any?]` dictionary is always sorted by its
-    /// keys.
+    /// The order of a Swift `Dictionary` differs from process to process. A `[String: Any?]` dictionary is always
+    /// sorted by its keys.
     public var alphabetizeKeyValuePairs: Bool
     /// How the keys of an array's elements are written.
     public var arrayEncoding: ArrayEncoding

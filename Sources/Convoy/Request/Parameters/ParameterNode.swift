@@ -1,15 +1,13 @@
-// The tree of encoded values, in the order of encoding.
+// The tree of encoded parameters, in the order of encoding.
 
-/// A node into which a value encodes itself.
+/// A node of the tree of parameters, into which one value encodes itself.
 final class ParameterNode {
     enum Content {
-        /// No value yet.
-        ///
-        /// Next: any other state.
+        /// No value has been encoded yet; any other state may follow.
         case nothing
-        /// A nil that is omitted. Next: any other state.
+        /// A nil that the encoding omits; any other state may follow.
         case absent
-        /// A single value. No other state follows.
+        /// A single value; no other state follows.
         case text(String)
         /// Elements in order; more may be appended.
         case array([ParameterNode])
@@ -38,7 +36,7 @@ final class ParameterNode {
     }
 
     private(set) var content = Content.nothing
-    /// The first error that could not be thrown.
+    /// The first error of a function that cannot throw, such as `becomeObject`.
     ///
     /// `ParameterText` throws this error when it reads the tree.
     private(set) var defect: EncodingError?
@@ -54,7 +52,7 @@ final class ParameterNode {
     /// The values by key; empty if the node is not an object.
     var members: Members { if case .object(let members) = content { members } else { Members() } }
 
-    /// The number of elements.
+    /// The number of elements; 0 if the node is not an array.
     var count: Int { if case .array(let elements) = content { elements.count } else { 0 } }
 
     func becomeObject(at codingPath: [any CodingKey]) {
@@ -75,7 +73,7 @@ final class ParameterNode {
 
     /// Adds a value to an object.
     ///
-    /// A value without a key is that of a superclass.
+    /// - Parameter key: nil for the values of a superclass.
     func put(_ node: ParameterNode, for key: String?) {
         guard case .object(var members) = content else { return }
         content = .nothing  // Avoids a copy while the storage grows.
@@ -95,7 +93,7 @@ final class ParameterNode {
     func refuse(_ error: EncodingError) { defect = defect ?? error }
 }
 
-/// An internal key: a name, or the index of an element.
+/// A key in the path of an error: a name, or the index of an element.
 struct ParameterKey: CodingKey {
     let stringValue: String
     let intValue: Int?

@@ -1,6 +1,6 @@
-// Writes a tree as text: joins keys, sorts pairs, percent-encodes everything.
+// Writes a tree of parameters as text: joins keys, sorts pairs, percent-encodes everything.
 
-/// Writes a tree as pairs.
+/// Writes a tree of parameters as pairs `key=value`, joined with `&`.
 struct ParameterText {
     private let encoding: ParameterEncoding
     private let escaper: PercentEscaper
@@ -23,7 +23,7 @@ struct ParameterText {
         }
     }
 
-    /// The pairs of one node; nil when it is omitted.
+    /// The pairs of one node; nil when the encoding omits the node.
     private func text(of node: ParameterNode, key: String, at path: [any CodingKey]) throws -> String? {
         if let defect = node.defect { throw defect }
         switch node.content {
@@ -45,7 +45,7 @@ struct ParameterText {
         }
     }
 
-    /// The pairs of an object, sorted if requested.
+    /// The pairs of an object, sorted if ``ParameterEncoding/alphabetizeKeyValuePairs`` is true; nil for no pairs.
     private func joined(
         _ members: ParameterNode.Members, below key: String?, at path: [any CodingKey]
     ) throws -> String? {

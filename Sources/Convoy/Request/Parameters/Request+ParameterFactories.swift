@@ -1,5 +1,5 @@
 // Request factories with parameters: .get(url, query:), .post(url, form:), and .post, .put and .patch with JSON
-// literals. The overloads with [String: Any?] are disfavored, because the compiler can check the others.
+// literals. The overloads with [String: Any?] are disfavored, because the compiler cannot check their values.
 
 extension Request where Output: Decodable {
     /// A GET request with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.

@@ -7,7 +7,7 @@ extension Request {
     /// The parameters are encoded at once, on the calling thread.
     ///
     /// ```swift
-    /// // A type that encodes itself; a dictionary.
+    /// // A type that encodes itself, then two dictionaries.
     /// Request<[User]>.get(url)
     ///     .query(filter, encoding: .init(nilEncoding: .null))
     /// Request<[User]>.get(url).query(["name": name, "page": page])
@@ -77,8 +77,8 @@ extension Request {
 
     private func settingForm(_ encode: () throws -> String) -> Self {
         encoded("the form", encode) { core, text in
-            // The content type of a replaced body is replaced too. A content type that was set without a body is the
-            // caller's, so it stays.
+            // A new body replaces the content type of the earlier body. A content type that was set without a body is
+            // the caller's, so it stays.
             if core.body != nil || !core.headerFields.contains("Content-Type") {
                 core.headerFields["Content-Type"] = "application/x-www-form-urlencoded; charset=utf-8"
             }

@@ -6,8 +6,8 @@ struct UncheckedParameter: Encodable {
     let value: Any
 
     func encode(to encoder: any Encoder) throws {
-        // `Encodable` is checked first, including nil. On Apple platforms, numbers and strings would also match the
-        // cases for objects, to which they bridge.
+        // `Encodable` is the first case. On Apple platforms, numbers and strings bridge to objects, so they would match
+        // the cases for objects.
         switch value {
         case let value as any Encodable: try encode(value, in: encoder.singleValueContainer())
         case let values as [String: Any]: try encode(values, to: encoder)

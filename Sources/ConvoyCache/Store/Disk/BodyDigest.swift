@@ -14,7 +14,7 @@ struct BodyDigest: Sendable {
 
     private var lanes = SIMD4<UInt64>(p1 &+ p2, p2, 0, 0 &- p1)
     private var count: UInt64 = 0
-    /// The bytes that do not fill a stripe yet.
+    /// The last bytes, which do not fill a stripe of 32 bytes yet.
     private var rest: [UInt8] = []
 
     init() {}

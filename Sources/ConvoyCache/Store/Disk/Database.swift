@@ -99,7 +99,7 @@ final class Database: @unchecked Sendable {
         control("main", 10, &isKept)
     }
 
-    /// The error of the last call.
+    /// The error of the last call of SQLite.
     private func failure() -> DatabaseError { DatabaseError(code: sqlite3_extended_errcode(handle)) }
 
     /// Runs a statement without rows, and returns the number of changed rows.

@@ -165,7 +165,7 @@ struct CacheDirectory: Sendable {
     /// file, or moves it back if its entry still exists.
     func release(_ name: String) { rename(body(name), part(name)) }
 
-    /// Removes a body.
+    /// Removes the file of a body, from the parts and from the bodies.
     ///
     /// The part is unlinked first. Otherwise a sweep could move it to the bodies after the body was unlinked.
     func remove(_ name: String) {

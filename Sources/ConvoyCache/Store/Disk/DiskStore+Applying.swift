@@ -46,7 +46,7 @@ extension DiskStore {
             } catch {
                 for file in effects.removed { directory.settle(file) }
                 returnUses(effects.uses)
-                // A failed transaction is retried once after damage, and otherwise skipped.
+                // If the index is damaged, it is removed and the transaction is tried once more.
                 guard error.isDamage else { return false }
                 startOver(without: state.withLock { $0.writerNumber })
             }
@@ -54,9 +54,7 @@ extension DiskStore {
         return false
     }
 
-    /// The connection for changes.
-    ///
-    /// It is reopened if another process replaced the index.
+    /// Returns the connection for changes, and reopens it if another process has replaced the index.
     private func openWriter(mayEmpty: Bool = true) throws(DatabaseError) -> Database {
         let number = directory.indexNumber
         let kept = state.withLock { $0.writerNumber == number && number != 0 }
@@ -95,9 +93,9 @@ extension DiskStore {
         throw DatabaseError(code: DatabaseError.busy)
     }
 
-    /// Replaces the watch of the index; nil ends the watching.
+    /// Replaces the object that watches the version of the index; nil ends the watching.
     ///
-    /// - Returns: the earlier watch, which the caller releases outside the lock.
+    /// - Returns: the earlier object, which the caller releases outside the lock.
     private func replaceWatch(_ new: IndexWatch?) -> IndexWatch? {
         watch.withLock { watch in
             defer { watch = new }

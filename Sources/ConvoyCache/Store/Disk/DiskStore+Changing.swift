@@ -9,7 +9,7 @@ extension DiskStore {
     ///   - file: a body to remove if the change fails.
     ///   - isOptional: whether a failure is harmless. If false, a failure makes the entries under the key unusable.
     ///   - needsIndex: whether the change is pointless without an index. Such a change alone creates no index.
-    ///   - bytes: the bytes in memory that it writes.
+    ///   - bytes: the number of body bytes that the change keeps in memory until it is applied.
     func change(
         _ key: String?, file: String? = nil, isOptional: Bool = false, needsIndex: Bool = false, bytes: Int = 0,
         _ change: @escaping Change
@@ -30,7 +30,7 @@ extension DiskStore {
         }
     }
 
-    /// Schedules a drain, now or together with later changes.
+    /// Schedules `drain()`: at once if urgent, otherwise after `gatherTime` for this change and later ones.
     ///
     /// The caller holds the lock.
     private func drainSoon(_ state: inout State, isUrgent: Bool) {
@@ -45,12 +45,12 @@ extension DiskStore {
         }
     }
 
-    /// Schedules a drain of the queued changes now, without waiting for more changes.
+    /// Schedules `drain()` if changes are queued, without waiting for more changes.
     func drainNow() { state.withLock { if !$0.changes.isEmpty { beginDraining(&$0) } } }
 
-    /// Schedules a drain of the queued changes.
+    /// Schedules `drain()`, unless it is already scheduled.
     ///
-    /// The caller holds the lock, so that later work is enqueued after the drain.
+    /// The caller holds the lock, so that later work is enqueued after `drain()`.
     func beginDraining(_ state: inout State) {
         if !state.isDraining { queue.async { self.drain() } }
         state.isDraining = true
@@ -62,7 +62,7 @@ extension DiskStore {
     func awaitAllChanges() {
         guard state.withLock({ $0.isPending(nil) }) else { return }
         let isOver = DispatchSemaphore(value: 0)
-        // The work that is queued now may enqueue changes. The second block runs after the drain of these changes.
+        // The work that is queued now may enqueue changes. The second block runs after `drain()` has applied them.
         queue.async { [queue] in
             self.drainNow()
             queue.async { isOver.signal() }
@@ -87,7 +87,7 @@ extension DiskStore {
 
     /// Applies all queued changes in one transaction.
     ///
-    /// Changes that are queued during a drain get another drain, after the other work on the queue.
+    /// Changes that are queued meanwhile are applied by the next call, after the other work on the queue.
     private func drain() {
         let (changes, invalidKeys, damaged) = state.withLock { state in
             defer { (state.changes, state.damaged) = ([], nil) }

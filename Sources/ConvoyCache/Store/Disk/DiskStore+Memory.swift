@@ -20,8 +20,8 @@ extension DiskStore {
 
     /// Builds the filter of stored keys, which recognizes missing keys.
     ///
-    /// Has no effect until lookups of missing keys have cost about as much as the filter. A process with few such
-    /// lookups builds none, unless the index has fewer than ``entriesPerMiss`` entries.
+    /// The call has no effect until lookups of missing keys have cost about as much as the filter. A process with few
+    /// such lookups builds none, unless the index has fewer than ``entriesPerMiss`` entries.
     ///
     /// The filter is discarded if the index changes during the construction.
     ///
@@ -49,7 +49,7 @@ extension DiskStore {
 
     /// Builds the filter on the store's queue, if there is none or it is too full.
     ///
-    /// Each lookup calls this method, because a process that only reads drains no changes.
+    /// Each lookup calls this method. A process that only reads never runs `drain()`, which also builds the filter.
     func buildFilterLater() {
         guard hot.withLock({ $0.needsFilter }) else { return }
         let now = ContinuousClock.now
@@ -67,6 +67,8 @@ extension DiskStore {
 
     // MARK: Misses
 
+    /// Records that a lookup found nothing under a key.
+    ///
     /// - Parameter changeCount: the number of enqueued changes before the lookup. If it has grown, the miss is not
     ///   recorded, because a change may have stored the key.
     func noteMiss(of key: String, _ changeCount: Int) {
@@ -103,7 +105,7 @@ extension DiskStore {
 
     /// Records the uses in the index.
     ///
-    /// Storing a response records uses too, so only a store with nothing but hits needs this call.
+    /// A transaction that stores a response also records uses. This call is needed if all requests are hits.
     private func recordUses() {
         // Recording uses must not recreate a directory that was removed.
         guard directory.indexNumber != 0 else { return }

@@ -3,13 +3,14 @@ import Convoy
 import Foundation
 
 extension DiskStore {
-    /// A change of the database, which also records its effects outside the rows.
+    /// A function that changes rows of the database, and records in `Effects` what else the store must do.
     typealias Change = @Sendable (Database, inout Effects) throws(DatabaseError) -> Void
 
-    /// The effects of a transaction besides its rows.
+    /// What a transaction does besides changing rows: files to move or remove, totals and counts.
     struct Effects {
-        /// The files to move to the bodies after the commit, and the files to remove.
+        /// The files to move from the parts to the bodies after the commit.
         var named: [String] = []
+        /// The files to remove after the commit.
         var removed: [String] = []
         /// The totals of the index, which the transaction stores at its end.
         var (bytes, entries, used) = (Int64(0), Int64(0), Int64(0))
@@ -31,7 +32,7 @@ extension DiskStore {
         let isOptional: Bool
         /// Whether the change is pointless if the index does not exist.
         let needsIndex: Bool
-        /// The bytes in memory that it writes.
+        /// The number of body bytes that the change keeps in memory until it is applied.
         let bytes: Int
         let change: Change
     }
@@ -56,16 +57,16 @@ extension DiskStore {
         /// The number of pending changes of each key.
         var pendingKeys: [String: Int] = [:]
         var pendingForAll = 0
-        /// Whether a drain is enqueued or running.
+        /// Whether `drain()` is enqueued or running.
         var isDraining = false
-        /// Whether a drain is due after ``DiskStore/gatherTime``.
+        /// Whether `drain()` will be enqueued when ``DiskStore/gatherTime`` has passed.
         var isGathering = false
-        /// The entries whose use is not recorded in the index yet, with the order of the uses.
+        /// The entries whose use is not recorded in the index yet, each with the number of its last use.
         var used: [Int64: Int] = [:]
         var useCount = 0
         /// The time of the oldest use that is not recorded in the index yet.
         var firstUse: ContinuousClock.Instant?
-        /// When uses may be recorded again; nil for at once.
+        /// When uses may be recorded again after a failure; nil means at once.
         var nextUses: ContinuousClock.Instant?
         /// Whether a queued change will record the uses.
         var isRecordingUses = false

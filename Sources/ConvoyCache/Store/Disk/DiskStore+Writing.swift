@@ -100,7 +100,7 @@ extension DiskStore {
 
     /// Stores a response after making room for it.
     ///
-    /// - Parameter digest: the digest of the body; nil if it is still to be made.
+    /// - Parameter digest: the digest of the body; nil if this function must compute it.
     fileprivate func insert(
         _ key: String, _ head: StoredHead, _ body: Data?, _ file: String?, of writer: DiskWriter, digest: Int64?,
         replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
@@ -160,7 +160,7 @@ private final class DiskWriter: StoreWriter {
         var file: String?
         var descriptor: Int32 = -1
         var hasFailed = false
-        /// The queue of a body that is written to a file.
+        /// The queue that writes the body to a file; nil while the body is small.
         var queue: DispatchQueue?
 
         mutating func needsQueue() -> DispatchQueue {

@@ -6,6 +6,7 @@ import Foundation
 ///
 /// One queue applies changes in order, many in one transaction. A lookup waits only for pending changes of its key, or
 /// of all keys.
+///
 /// The store never calls `fsync`. Heads and bodies have digests, and a digest mismatch is a cache miss.
 final class DiskStore: CacheStore {
     /// The maximum size of a body in the index.
@@ -18,25 +19,28 @@ final class DiskStore: CacheStore {
     static let mostGathered = 512
     /// How long a lookup waits for the changes of its key.
     ///
-    /// After that time the lookup is a miss.
+    /// After that time the lookup counts as a miss.
     static let mostWait = DispatchTimeInterval.seconds(2)
     /// How long a listing of all entries waits for changes.
     ///
-    /// The wait is longer than a change waits for another process.
+    /// The time is longer than a change waits for the lock of another process.
     static let mostWaitForAll = DispatchTimeInterval.seconds(10)
     /// How long a lookup that opens a connection waits for the lock of another process.
     ///
-    /// A longer wait is a miss.
+    /// After that time the lookup counts as a miss.
     static let mostReadLockWait = Duration.milliseconds(200)
     /// How long the store reuses the result of an empty lookup.
     ///
     /// The time is short, because another process may store a response during it.
     static let missLifetime = Duration.seconds(1)
     static let mostMisses = 1024
-    /// The number of entries that can be added to a filter in the time of one lookup on the disk.
+    /// The number of entries that can be added to a filter in the time of one lookup on the disk, an estimate.
+    ///
+    /// The store builds a filter only after so many empty lookups that the filter costs no more than they did.
     static let entriesPerMiss = 1000
-    /// The number of entries with unrecorded uses, and the age of the oldest such use, at which a use records them all.
+    /// The number of entries with uses that are not in the index yet, at which the next use records them all.
     static let mostUses = 4096
+    /// The age of the oldest use that is not in the index yet, at which the next use records them all.
     static let mostUseAge = Duration.seconds(60)
 
     let directory: CacheDirectory
@@ -49,13 +53,11 @@ final class DiskStore: CacheStore {
     let gatherTime: DispatchTimeInterval
     let state = Locked(State())
     let queue = DispatchQueue(label: "convoy.cache.disk")
-    /// The connection for changes.
-    ///
-    /// Only the queue uses it.
+    /// The connection for changes, which only code on `queue` uses.
     let writer = Locked<Database?>(nil)
     /// Watches the version of the index that the connection for changes opened.
     let watch = Locked<IndexWatch?>(nil)
-    /// The entries that were read last.
+    /// Copies of the entries that were read last, and the filter of stored keys.
     let hot = Locked(HotEntries())
 
     /// The body files whose digests this process has checked.
@@ -99,7 +101,7 @@ final class DiskStore: CacheStore {
 
     // MARK: Reading
 
-    /// Reads with an idle or new connection; nil on failure.
+    /// Runs a query with an idle or new connection; nil if it fails.
     func read<Value>(_ body: (Database) throws(DatabaseError) -> Value) -> Value? {
         let number = directory.indexNumber
         let (kept, _) = state.withLock { state in

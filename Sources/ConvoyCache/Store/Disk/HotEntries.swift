@@ -91,11 +91,12 @@ struct HotEntries: Sendable {
     }
 }
 
-/// A Bloom filter of the hashes of keys: 16 bits for each, and four tests.
+/// A Bloom filter of the hashes of keys: 16 bits of memory for each hash, of which four are set and tested.
 ///
-/// The four bits of a hash are in one group of 512 bits, so that a test reads at most two cache lines. Sorted hashes
-/// fill the groups in order.
-/// At its capacity, the false-positive rate is about 1 in 400.
+/// The four bits of a hash are in one group of 512 bits, so that a test reads at most two cache lines. The
+/// groups are in the order of the hashes, so inserting sorted hashes writes the memory in order.
+///
+/// At the filter's capacity, the false-positive rate is about 1 in 400.
 struct KeyFilter: Sendable {
     private var words: [UInt64]
     private var count = 0
@@ -103,7 +104,8 @@ struct KeyFilter: Sendable {
     /// The maximum capacity; a filter of this capacity takes 32 MiB.
     static let mostCapacity = 1 << 24
 
-    /// - Parameter capacity: the expected number of hashes. With twice as many, the filter should be rebuilt.
+    /// - Parameter capacity: the expected number of hashes, at least 1,024 and at most ``mostCapacity``. Above twice
+    ///   this number, ``isCrowded`` is true, and the store rebuilds the filter.
     init(capacity: Int) {
         let lineCount = max(1024, min(capacity, Self.mostCapacity)) / 32
         words = [UInt64](repeating: 0, count: 8 * lineCount)
@@ -139,7 +141,7 @@ struct KeyFilter: Sendable {
 
 /// The hash of a key in the index: FNV-1a with a final mix (http://www.isthe.com/chongo/tech/comp/fnv).
 ///
-/// Different keys may have the same hash, so each head names its key.
+/// Different keys may have the same hash, so each stored head contains its key.
 enum KeyHash {
     static func of(_ key: String) -> Int64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325

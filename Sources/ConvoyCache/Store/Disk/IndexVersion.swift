@@ -49,7 +49,8 @@ final class IndexWatch: @unchecked Sendable {
     ///
     /// - Thread: any; it only reads memory.
     var version: IndexVersion? {
-        // A writer changes the second copy first, so different copies mean that a commit is being published.
+        // The memory has two copies of the header, and a writer changes the second copy first. Different copies
+        // therefore mean that a commit is being published.
         let first = IndexVersion(header)
         atomicMemoryFence(ordering: .acquiring)
         let second = IndexVersion(header + 48)

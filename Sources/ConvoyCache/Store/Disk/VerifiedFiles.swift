@@ -12,7 +12,7 @@ import Foundation
 /// One lock protects the state. No other lock is acquired under this lock.
 final class VerifiedFiles: Sendable {
     private static let mostFiles = 4096
-    /// How old the last change must be, in seconds; longer than any tick.
+    /// How old the last change of a file must be to remember the file, in seconds; longer than any clock tick.
     private static let leastAge = 0.1
 
     private let stamps = Locked([String: FileStamp]())
@@ -32,7 +32,7 @@ final class VerifiedFiles: Sendable {
     }
 }
 
-/// The identity of a file's bytes.
+/// The inode number, length and change time of a file, which change with its bytes.
 struct FileStamp: Sendable, Equatable {
     let inode: UInt64
     let byteCount: Int64
