@@ -71,6 +71,8 @@ public final class PasswordAuthenticator: RequestInterceptor {
     }
 
     /// Adds credentials if the scheme is already known from a challenge, or is preemptive Basic.
+    ///
+    /// A request with its own `Authorization`, or to another origin, does not change.
     public func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
         guard let origin = meantOrigin(request, attempt), !request.headerFields.contains("Authorization") else {
             return request

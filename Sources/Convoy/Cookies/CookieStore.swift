@@ -4,8 +4,8 @@ import Foundation
 /// The cookies of a jar: a value without a lock, which receives the time as an argument.
 ///
 /// ``CookieStore/receive(_:from:now:)`` and ``CookieStore/set(_:now:)`` decide which cookies are accepted. This file
-/// stores, finds and removes them. An expired cookie is never returned. The store removes it at the next request
-/// or change of its domain, or when the jar is full.
+/// stores, finds and removes them. The store never returns an expired cookie. It removes
+/// the cookie when a request is sent to its domain, when a cookie of that domain is stored, or when the jar is full.
 struct CookieStore {
     private struct Entry {
         let cookie: Cookie

@@ -144,7 +144,9 @@ struct BatchState {
         pending = meter.progress
     }
 
-    /// The current progress; without readers of the broadcast, the rates are measured now.
+    /// The current progress.
+    ///
+    /// Once the progress has a reader, each report of a member measures the rates. Before that, this method does.
     mutating func progress(at now: ContinuousClock.Instant) -> BatchProgress {
         if !isWatched, !isFinished { meter.measure(at: now) }
         return meter.progress

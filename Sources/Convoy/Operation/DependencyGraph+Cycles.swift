@@ -34,7 +34,9 @@ extension DependencyGraph {
         return middle.map { down.way(to: $0).reversed() + up.way(to: $0).dropFirst() }
     }
 
-    /// The nodes that the search has seen from one end; used under the graph's lock.
+    /// One of two searches: down from the new dependency, or up from the operation.
+    ///
+    /// It stores the operations that it has seen. Used under the graph's lock.
     struct Search {
         enum Direction { case dependencies, dependents }
 

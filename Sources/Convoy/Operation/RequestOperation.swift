@@ -93,12 +93,11 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
 
     /// Waits for the outcome.
     ///
-    /// The call does not start the operation.
+    /// The call does not start the operation. Cancelling the task cancels the operation.
     ///
-    /// The call returns in order with the handlers of ``onFinish(on:_:)-(Delivery?,_)``. Handlers added before with the
-    /// default delivery have returned by then. Handlers with another delivery, or with that of
-    /// ``RequestManager/Configuration/callbacks``, have been dispatched and may still be running. Cancelling the task
-    /// cancels the operation.
+    /// Handlers of ``onFinish(on:_:)-(Delivery?,_)`` that were added earlier come first. A handler without its own
+    /// delivery has returned before this call returns, if ``RequestManager/Configuration/callbacks`` is nil. Any other
+    /// handler has been dispatched, and may still be running.
     ///
     /// - Throws: the operation's error.
     @discardableResult

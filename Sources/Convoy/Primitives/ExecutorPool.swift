@@ -3,7 +3,7 @@ import Foundation
 
 /// An object whose queued code an ``ExecutorPool`` runs in order, on any of its threads.
 protocol ExecutorMember: AnyObject, Sendable {
-    /// Runs all queued code.
+    /// Runs the queued code; a member with more code may submit itself again.
     func runExecutor()
 }
 

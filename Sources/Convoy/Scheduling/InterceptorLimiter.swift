@@ -42,7 +42,8 @@ struct InterceptorLimiter {
 
     /// Releases a queue entry's permit, if it has one.
     ///
-    /// - Returns: the first waiter, which now has a permit; nil without a waiter, or if all permits are still in use.
+    /// - Returns: the next waiter, which now has a permit. Nil if the entry had no permit, if nobody waits, or if no
+    ///   permit is free.
     mutating func leave(_ queueEntry: QueueEntry) -> QueueEntry? {
         guard queueEntry.hasPermit else { return nil }
         queueEntry.hasPermit = false

@@ -184,7 +184,7 @@ extension SessionDelegate.Entry {
         if code == .cancelled, let refusal { return refusal }
         let text = error.localizedDescription
         let (kind, what) = kind(of: code, text, isHTTPS: url?.scheme == "https")
-        // On Linux the text comes from libcurl.
+        // On Linux the text is libcurl's message, which may quote the URL. Its user name and password are removed.
         let shown = QuotedCredentials(of: url).removed(from: text)
         return RequestError(
             kind, shown.map { "\(what) (\($0))" } ?? what,

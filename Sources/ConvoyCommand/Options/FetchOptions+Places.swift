@@ -60,7 +60,9 @@ extension FetchOptions {
         return true
     }
 
-    /// Sets the file of the only URL, or the directory of all files.
+    /// Applies a single `-o`.
+    ///
+    /// For one URL it names the file, or an existing directory. For several URLs it names their directory.
     private mutating func placeOne(_ output: String, isOnlyURL: Bool) throws(UsageError) {
         let path = output.hasPrefix("/") || directory == "." ? output : directory + "/" + output
         guard isOnlyURL else { return try setDirectory(ofSeveral: path) }

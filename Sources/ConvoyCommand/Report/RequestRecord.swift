@@ -71,7 +71,7 @@ struct RequestRecord: Equatable, Sendable {
         head = event.head.map { String($0.joined(separator: "\n").prefix(1 << 14)) }
         body = event.body.map { String($0.prefix(1 << 16)) }
         resumedBytes = max(0, event.resumedBytes ?? 0)
-        // The bytes of failed responses are not part of a file.
+        // The report counts only the bytes of successful requests.
         bytes = outcome == .succeeded ? max(0, (event.bytes ?? 0).subtractingSafely(resumedBytes)) : 0
         attemptCount = max(0, event.attempts ?? event.timeline?.count ?? 0)
         queued = event.queuedAt.flatMap(\.microseconds)

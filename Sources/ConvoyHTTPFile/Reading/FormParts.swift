@@ -18,7 +18,7 @@ enum FormParts {
             for text in [part.name.source, content, part.fileName ?? "", part.type ?? ""] {
                 for rest in text.split(separator: base, omittingEmptySubsequences: false).dropFirst() {
                     isTaken = true
-                    // A text with the base and -123 contains the boundaries with the numbers 1, 12 and 123.
+                    // A boundary is the base, a hyphen and a number. `base-123` also contains `base-1` and `base-12`.
                     let digits = rest.dropFirst().prefix(9).prefix { $0.isASCIIDigit }
                     numbers.formUnion((0..<digits.count).compactMap { Int(digits.prefix($0 + 1)) })
                 }

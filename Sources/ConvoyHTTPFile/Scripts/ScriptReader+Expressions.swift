@@ -2,6 +2,8 @@
 
 extension ScriptReader {
     /// The names with which an expression may start, besides the names of constants.
+    ///
+    /// The `typeof` of any other name is "undefined".
     private static let known: Set = [
         "true", "false", "null", "undefined", "response", "client", "JSON", "Array", "jsonPath", "Number", "String",
         "Boolean", "parseInt", "parseFloat", "encodeURIComponent", "typeof",

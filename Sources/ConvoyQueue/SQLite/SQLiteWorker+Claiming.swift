@@ -186,7 +186,9 @@ extension SQLiteWorker {
         try end("position = ?", [.integer(row.position)], row.defect)
     }
 
-    /// Makes unclaimed jobs dead letters, at most ``portion`` of them.
+    /// Makes the jobs that meet a condition dead letters, at most ``portion`` of them.
+    ///
+    /// The condition must exclude claimed jobs.
     private func end(_ condition: String, _ values: [SQLiteValue], _ failure: String?) throws(QueueError) {
         let rows = try connection().rows(
             "SELECT \(LifeRow.columns) FROM job WHERE \(condition) ORDER BY expires LIMIT ?",

@@ -203,7 +203,7 @@
         }
 
         private func end(_ message: UnsafeMutablePointer<CURLMsg>) {
-            // CURLMSG_DONE (1) is the only kind. The result is read first, because `end(_:)` may free the message.
+            // CURLMSG_DONE (1) is the only kind. The result is read first: `CurlTransfer.end(_:)` may free the message.
             guard message.pointee.msg == 1, let easy = message.pointee.easy_handle else { return }
             let code = message.pointee.data.result
             var context: UnsafeMutableRawPointer?

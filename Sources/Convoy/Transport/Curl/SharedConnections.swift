@@ -38,7 +38,8 @@
             var generation = 0
             /// The number of active requests on each connection.
             ///
-            /// A request over HTTP/1.1 counts until the head of its response arrives.
+            /// A request over HTTP/1.1 counts until the head of its response arrives. Then libcurl may already send the
+            /// next request.
             var requestCounts: [KeptConnections.Key: Int] = [:]
 
             var isForgettable: Bool { opener == nil && waiting.isEmpty && requestCounts.isEmpty }
