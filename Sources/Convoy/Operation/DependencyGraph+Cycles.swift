@@ -7,7 +7,7 @@ extension DependencyGraph {
     /// The search alternates between both ends and stops when either end is exhausted. It is therefore fast for common
     /// graphs: an operation without dependents, or a dependency without dependencies, cannot be on a cycle. A group
     /// does not list its members. So once the search from `dependency` has met a group, its exhaustion proves nothing.
-    /// The search then goes on until the other end is exhausted.
+    /// The search then continues until the other end is exhausted.
     static func cycle(
         closedBy operation: AnyRequestOperation, dependingOn dependency: AnyRequestOperation,
         _ met: inout [AnyRequestOperation]

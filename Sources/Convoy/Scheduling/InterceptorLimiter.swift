@@ -42,8 +42,8 @@ struct InterceptorLimiter {
 
     /// Releases a queue entry's permit, if it has one.
     ///
-    /// - Returns: the next waiter, which now has a permit. Nil if the entry had no permit, if nobody waits, or if no
-    ///   permit is free.
+    /// - Returns: the waiting ``QueueEntry`` that now has the permit. Nil if the given one had none, if no other waits,
+    ///   or if no permit is free.
     mutating func leave(_ queueEntry: QueueEntry) -> QueueEntry? {
         guard queueEntry.hasPermit else { return nil }
         queueEntry.hasPermit = false

@@ -17,7 +17,7 @@ public struct JobLife: Sendable, Hashable {
         ///
         /// An owner whose own lease has ended releases the job instead, ``JobVerdict/release``.
         case leaseEnded
-        /// What blocks the job has changed.
+        /// The store has found other reasons that block the job.
         case held(JobHolds)
         /// The job has expired, and its kind has no handler.
         case expired
