@@ -79,7 +79,13 @@ package final class ChildProcess {
     }
 
     /// The program of a target, which is beside the test bundle or in a directory above it.
+    ///
+    /// A program in the directory that `CONVOY_PROGRAMS` names comes first: the shipped one, for example.
     package static func program(_ name: String) throws -> URL {
+        if let shipped = ProcessInfo.processInfo.environment["CONVOY_PROGRAMS"] {
+            let candidate = URL(filePath: shipped, directoryHint: .isDirectory).appending(path: name)
+            if FileManager.default.isExecutableFile(atPath: candidate.path) { return candidate }
+        }
         var directory = URL(filePath: CommandLine.arguments[0]).absoluteURL
         while directory.path != "/" {
             directory.deleteLastPathComponent()

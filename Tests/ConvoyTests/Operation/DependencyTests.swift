@@ -10,8 +10,10 @@ import Testing
         let first = manager.operation(Request<Data>.stub("first"))
         for _ in 0..<3 { _ = manager.operation(after: first) { _ in Request<Data>.stub("dead") } }
         let live = (0..<2).map { _ in manager.operation(after: first) { _ in Request<Data>.stub("live") } }
-        #expect(DependencyGraph.dependents(of: first, atMost: 2) == live)
-        #expect(DependencyGraph.dependents(of: first, atMost: 1).count == 1)
+        withExtendedLifetime(live) {
+            #expect(DependencyGraph.dependents(of: first, atMost: 2) == live)
+            #expect(DependencyGraph.dependents(of: first, atMost: 1).count == 1)
+        }
     }
 
     @Test func dependentSeesResultOfItsDependency() async throws {

@@ -225,28 +225,29 @@ import Testing
         @Test(arguments: [HTTPMethod.get, .post])
         func aServerThatRequiresHTTP1GetsTheRequestSo(_ method: HTTPMethod) async throws {
             let server = try await HTTP2Server { [HTTP2Server.reset($0.number, code: 13)] }
+            defer { server.shutDown() }
             let other = try await TLSServer(Certificates.shared.server)
-            let connections = EventLog<Void>()
-            // The first connection is to a server of HTTP/2, the next to one of HTTP/1.1.
-            let listener = try LoopbackListener { client in
-                connections.record(())
-                let port = connections.count == 1 ? server.port : other.port
-                guard let origin = LoopbackConnection(port: UInt16(clamping: port)) else { return }
-                Thread { origin.copy(from: client) }.start()
-                client.copy(from: origin)
-            }
-            defer {
-                listener.shutDown()
-                server.shutDown()
-                other.shutDown()
-            }
+            defer { other.shutDown() }
+            let listener = try Self.listener(firstTo: server.port, thenTo: other.port)
+            defer { listener.shutDown() }
             let url = "https://127.0.0.1:\(listener.port)/"
-            var request = method == .post ? Request<Data>.post(url) : .get(url)
-            if method == .post { request = request.body("a") }
+            let request = method == .post ? Request<Data>.post(url).body("a") : .get(url)
             let response = try await Sending(request, over: transport()).response()
             #expect(response.value == Data("hello".utf8))
             #expect(server.streams.count == 1)
             #expect(other.heads.map { $0.hasPrefix(method.rawValue + " / HTTP/1.1") } == [true])
+        }
+
+        /// Connects the first client to one port, and later ones to the other.
+        private static func listener(firstTo first: Int, thenTo next: Int) throws -> LoopbackListener {
+            let connections = EventLog<Void>()
+            return try LoopbackListener { client in
+                connections.record(())
+                let port = connections.count == 1 ? first : next
+                guard let origin = LoopbackConnection(port: UInt16(clamping: port)) else { return }
+                Thread { origin.copy(from: client) }.start()
+                client.copy(from: origin)
+            }
         }
 
         /// RFC 9113, section 8.7: the server has not processed a refused stream.
