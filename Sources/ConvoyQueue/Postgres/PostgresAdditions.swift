@@ -134,7 +134,7 @@ private struct WholeAddition {
                 SELECT id FROM new
                 """,
                 PostgresJobs.columns(jobs) + (try PostgresJobs.contents(jobs)) + [
-                    .blobs(jobs.map { PostgresJobs.body(of: $0).bytes }), .double(given?.date), .text(number),
+                    .blobs(jobs.map(\.request.body?.data)), .double(given?.date), .text(number),
                 ])
         }
     }

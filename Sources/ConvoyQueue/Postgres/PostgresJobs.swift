@@ -10,7 +10,7 @@ enum PostgresJobs {
             .texts(jobs.map(\.id)), .texts(jobs.map(\.kind)), .ints(jobs.map { Int64($0.priority.rawValue) }),
             .doubles(jobs.map { date($0.notBefore) }),
             .doubles(jobs.map { date($0.expires) }), .texts(jobs.map(\.group)),
-            .texts(jobs.map { $0.uniqueness?.key }), .bools(jobs.map { body(of: $0).bytes != nil }),
+            .texts(jobs.map { $0.uniqueness?.key }), .bools(jobs.map { $0.request.body?.data != nil }),
             .texts(jobs.map(\.request.host)),
         ]
     }
@@ -19,7 +19,8 @@ enum PostgresJobs {
     static func contents(_ jobs: [Job]) throws -> [PostgresValue] {
         [
             .texts(jobs.map(\.request.method.rawValue)), .texts(jobs.map(\.request.url.absoluteString)),
-            .texts(try jobs.map { try text(of: $0.request.headerFields) }), .texts(jobs.map { body(of: $0).file }),
+            .texts(try jobs.map { try text(of: $0.request.headerFields) }),
+            .texts(jobs.map { $0.request.body?.file?.path }),
             .texts(jobs.map { $0.request.destination?.path }),
             .doubles(jobs.map { date($0.notBefore) }),
             .texts(jobs.map { $0.uniqueness?.policy.rawValue }),
@@ -31,14 +32,6 @@ enum PostgresJobs {
     /// A date in seconds since 2001, limited to ±10¹¹ seconds (more than 3,000 years).
     private static func date(_ date: Date?) -> Double? {
         date.map { max(-1e11, min(1e11, $0.timeIntervalSinceReferenceDate)) }
-    }
-
-    static func body(of job: Job) -> (bytes: [UInt8]?, file: String?) {
-        switch job.request.body {
-        case nil: (nil, nil)
-        case .data(let data): (Array(data), nil)
-        case .file(let file): (nil, file.path)
-        }
     }
 
     static func text(of fields: HeaderFields) throws -> String {

@@ -16,7 +16,7 @@ enum PostgresLimits {
 
     /// Why a job cannot be stored; nil if it can.
     static func defect(of job: Job) -> String? {
-        if case .data(let data)? = job.request.body, data.count > maxBodyBytes {
+        if let data = job.request.body?.data, data.count > maxBodyBytes {
             return
                 "its body has \(data.count) bytes, but a database stores at most \(maxBodyBytes): write it to a file "
                 + "that every worker can read, and use body(fromFile:)"
@@ -25,7 +25,7 @@ enum PostgresLimits {
             ("id", job.id), ("kind", job.kind), ("group", job.group), ("key", job.uniqueness?.key),
             ("Idempotency-Key", job.idempotencyKey), ("method", job.request.method.rawValue),
             ("URL", job.request.url.absoluteString), ("destination", job.request.destination?.path),
-            ("body's file", PostgresJobs.body(of: job).file),
+            ("body's file", job.request.body?.file?.path),
         ]
         let lists: [(String, String?)] = job.tags.map { ("tag", $0) } + job.dependencies.map { ("dependency", $0) }
         let fields: [(String, String?)] = job.request.headerFields.flatMap {

@@ -35,7 +35,7 @@ struct Adding {
         var isOpen = false
         var byteCount = 0
         for job in jobs {
-            let bytes = if case .data(let data)? = job.request.body { data.count } else { 0 }
+            let bytes = job.request.body?.data?.count ?? 0
             let isAlone = job.uniqueness.map { $0.policy != .append } ?? false
             if isOpen, !isAlone, let last = runs.indices.last, runs[last].count < maxRunCount,
                 byteCount + bytes <= PostgresLimits.maxStatementBytes
@@ -149,11 +149,11 @@ struct Adding {
             FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS g(position, method, url, header_fields, body_file,
                 destination, not_before, policy, tags, idempotency_key, follows_as_get)
             """, [.ints(new.map { positions[$0.id] })] + (try PostgresJobs.contents(new)))
-        let bodies = new.compactMap { job in PostgresJobs.body(of: job).bytes.map { (positions[job.id], $0) } }
+        let bodies = new.filter { $0.request.body?.data != nil }
         guard !bodies.isEmpty else { return positions }
         try transaction.run(
             "INSERT INTO convoy_bodies (position, body) SELECT * FROM unnest($1, $2)",
-            [.ints(bodies.map(\.0)), .blobs(bodies.map(\.1))])
+            [.ints(bodies.map { positions[$0.id] }), .blobs(bodies.map(\.request.body?.data))])
         return positions
     }
 

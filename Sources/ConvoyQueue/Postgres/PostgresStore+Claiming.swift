@@ -37,8 +37,8 @@ extension PostgresRules {
     static func condition(_ kinds: ClaimRequest.Kinds) -> (condition: String, kinds: [String])? {
         switch kinds {
         case .all: ("", [])
-        case .only(let kinds): kinds.isEmpty ? nil : ("AND kind = ANY($3)", Array(kinds))
-        case .except(let kinds): kinds.isEmpty ? ("", []) : ("AND kind <> ALL($3)", Array(kinds))
+        case .only(let kinds): kinds.isEmpty ? nil : ("AND kind = ANY($3)", kinds.sorted())
+        case .except(let kinds): kinds.isEmpty ? ("", []) : ("AND kind <> ALL($3)", kinds.sorted())
         }
     }
 

@@ -43,14 +43,14 @@ struct PostgresValue: Sendable {
     static func texts(_ values: [String?]) -> Self {
         Self(type: Kind.arrayOfText, bytes: array(of: Kind.text, values.map { $0.map { Array($0.utf8) } }))
     }
-    static func blobs(_ values: [[UInt8]?]) -> Self {
+    static func blobs(_ values: [(some Collection<UInt8>)?]) -> Self {
         Self(type: Kind.arrayOfBytes, bytes: array(of: Kind.bytes, values))
     }
 
     /// Encodes an array in the binary format that the server function `array_recv` reads.
     ///
     /// The format is: number of dimensions, whether there are NULLs, type, count, first index, elements.
-    private static func array(of type: UInt32, _ elements: [[UInt8]?]) -> [UInt8] {
+    private static func array(of type: UInt32, _ elements: [(some Collection<UInt8>)?]) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(20 + elements.reduce(0) { $0 + 4 + ($1?.count ?? 0) })
         bytes += bigEndian(Int32(elements.isEmpty ? 0 : 1))
@@ -61,7 +61,7 @@ struct PostgresValue: Sendable {
         bytes += bigEndian(Int32(1))
         for element in elements {
             bytes += bigEndian(Int32(clamping: element?.count ?? -1))
-            bytes += element ?? []
+            if let element { bytes += element }
         }
         return bytes
     }
