@@ -16,7 +16,7 @@ public struct QueueError: Error, Sendable, Hashable {
         /// The database cannot be opened or written, because of missing permissions or an unsuitable file.
         ///
         /// With SQLite, the file or its directory cannot be opened or written, or the file cannot have a write-ahead
-        /// log. With PostgreSQL, the role lacks a privilege, or the transaction is read-only.
+        /// log. With PostgreSQL, the role lacks a privilege.
         case notPermitted
         /// The file is not a database, or the file or its tables belong to another program.
         case foreignFile
@@ -28,8 +28,9 @@ public struct QueueError: Error, Sendable, Hashable {
         case busy
         /// The database cannot be reached now, or a requirement of the queue is not met.
         ///
-        /// The PostgreSQL server does not respond, or the SQLite file was moved or removed. Examples of a requirement:
-        /// libpq is installed, the server is new enough, its database has the encoding UTF8.
+        /// The PostgreSQL server does not respond or is a standby, or the SQLite file was moved or removed. Examples of
+        /// a requirement: libpq is installed, the server is new enough, its database has the encoding UTF8, a pooler
+        /// uses session mode.
         case unavailable
         /// The store was closed.
         case closed

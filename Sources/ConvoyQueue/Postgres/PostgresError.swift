@@ -36,8 +36,25 @@ struct PostgresError: Error, Sendable, CustomStringConvertible {
         if case .refused(let state) = kind { state } else { nil }
     }
 
+    /// What to do about a rejected statement, where the server's message does not say it.
+    var advice: String? {
+        switch state {
+        case "0A000", "25006": "a standby takes no changes, so use the address of the primary"
+        case "26000", "42P05":
+            "a pooler in transaction mode mixes up the prepared statements of its clients: let the pooler use session mode, "
+                + "or connect to the server directly"
+        case "3F000":
+            "create the schema with CREATE SCHEMA, grant the role USAGE and CREATE on it, or correct the search_path of the "
+                + "address or the role"
+        default: nil
+        }
+    }
+
     /// Whether the same transaction may succeed when it is repeated at once on the same connection.
     var isConflict: Bool { state == "40001" || state == "40P01" }
+
+    /// Whether the server is a standby: it rejects a transaction that may write (0A000), or a statement that writes.
+    private var isOfStandby: Bool { state == "0A000" || state == "25006" }
 
     /// Whether another connection may work later: the server is unreachable, starting, stopping, full, or a standby.
     var asksForConnection: Bool {
@@ -45,7 +62,7 @@ struct PostgresError: Error, Sendable, CustomStringConvertible {
         case .unreachable, .lost: true
         case .libraryMissing, .addressInvalid, .answerInvalid: false
         case .refused(let state):
-            state.hasPrefix("08") || state.hasPrefix("57P") || state == "53300" || state == "25006"
+            state.hasPrefix("08") || state.hasPrefix("57P") || state == "53300" || isOfStandby
         }
     }
 }

@@ -207,6 +207,7 @@ extension PostgresConnection {
     func migrate() throws {
         if try schemaVersion() == PostgresSchema.migrations.count { return }
         later(Self.begin)
+        later(Self.time)
         do {
             // Every process uses this number for the lock, so the number must never change.
             later(PostgresStatement("SELECT 1 FROM (SELECT pg_advisory_xact_lock(109342240173945)) AS a"))

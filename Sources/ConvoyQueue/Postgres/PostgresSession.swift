@@ -115,7 +115,8 @@ final class PostgresSession: Sendable {
         let result = await withCheckedContinuation { continuation in
             queue.async {
                 let result = self.repeating { connection in
-                    let all = try connection.transact([PostgresConnection.time, statement])
+                    let all = try connection.transact(
+                        [PostgresConnection.time, statement], begin: PostgresConnection.beginReading)
                     return try body(all[1], try self.givenTime?() ?? PostgresTime(all[0]))
                 }
                 continuation.resume(returning: result)
@@ -224,7 +225,7 @@ final class PostgresSession: Sendable {
             let start = try connection.run([PostgresConnection.begin, PostgresConnection.mark(number)])[1]
             let time = try givenTime?() ?? PostgresTime(start)
             let transaction = PostgresTransaction(connection: connection, time: time, number: number)
-            if try start.int(0, 2) ?? 1 > 1, let recover {
+            if try start.int(0, 3) ?? 1 > 1, let recover {
                 let result = try recover(transaction, number)
                 // With synchronous replication, this COMMIT also waits until the standbys have the earlier attempt.
                 try connection.run("COMMIT")
@@ -250,15 +251,16 @@ final class PostgresSession: Sendable {
             case .refused(let state):
                 switch state {
                 case "53100": .diskFull
-                case "42501", "25006": .notPermitted
+                case "42501": .notPermitted
                 case "40001", "40P01", "55P03", "57014": .busy
                 case "XX001", "XX002": .damaged
                 case "22021": .invalidJob
                 case "42P01", "42703", "42P07": .foreignFile
-                default: state.hasPrefix("57P") || state == "53300" ? .unavailable : .failed
+                case "0A000", "25006", "26000", "3F000", "42P05", "53300": .unavailable
+                default: state.hasPrefix("57P") ? .unavailable : .failed
                 }
             }
-        return QueueError(code, error.description + note)
+        return QueueError(code, error.description + (error.advice.map { "; " + $0 } ?? "") + note)
     }
 }
 

@@ -96,6 +96,9 @@ extension PostgresStore {
 
     /// Releases all jobs that this instance has claimed.
     public func release() async throws(QueueError) {
+        // A standby accepts only this search, so a store that has only read is closed there at once.
+        let search = PostgresStatement("SELECT 1 FROM convoy_owners WHERE owner = $1", [.text(owner)])
+        guard try await workers.read(search, { rows, _ in rows.count > 0 }) else { return }
         try await workers.transaction { [owner] transaction in
             var rules = PostgresRules(transaction)
             try rules.endLeases(of: [owner], for: owner)

@@ -49,8 +49,8 @@ public final class PostgresStore: Store {
     ///
     /// - Parameter address: `postgres://user@host:port/database`, or libpq's `key=value …`. Put a password into
     ///   `~/.pgpass` or `PGPASSWORD` instead of the address. A pooler must use session mode.
-    /// - Throws: `.unavailable` without a server or libpq, for a server older than PostgreSQL 13, and for a database
-    ///   that is not UTF8; `.newerSchema`; `.foreignFile` for tables of another program; `.notPermitted` for a role
+    /// - Throws: `.unavailable` without a server or libpq, for a server older than PostgreSQL 13, for a database that is
+    ///   not UTF8, without a schema for the tables, and behind a pooler in transaction mode; `.newerSchema`; `.foreignFile` for tables of another program; `.notPermitted` for a role
     ///   that may not create or read the tables; `.failed` for an invalid address.
     public convenience init(_ address: String) async throws(QueueError) { try await self.init(address, time: nil) }
 

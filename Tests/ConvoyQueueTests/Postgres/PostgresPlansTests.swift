@@ -22,7 +22,8 @@ struct PostgresPlansTests {
         let plan = try await offPool {
             let connection = try PostgresConnection(address, within: .seconds(60))
             try connection.prepareForQueue()
-            let rows = try connection.run("EXPLAIN ANALYZE \(statement.text)", statement.parameters)
+            let explained = PostgresStatement("EXPLAIN ANALYZE \(statement.text)", statement.parameters)
+            let rows = try connection.transact([PostgresConnection.time, explained])[1]
             return try (0..<rows.count).map { try rows.text($0, 0) ?? "" }
         }
         let lock = try #require(plan.firstIndex { $0.contains("LockRows") })

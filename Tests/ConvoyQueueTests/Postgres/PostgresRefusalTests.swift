@@ -56,6 +56,54 @@ struct PostgresRefusalTests {
         #expect(await refusal(address.replacing("user=convoy", with: "user=guest"))?.code == .notPermitted)
     }
 
+    @Test(arguments: ["none", "%22$user%22", "none,missing"])
+    func aSchemaThatDoesNotExist(searchPath: String) async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let error = await refusal(address + "&options=-csearch_path%3D\(searchPath)")
+        #expect(error?.code == .unavailable)
+        #expect(error?.message.contains("SQLSTATE 3F000") == true, "\(error as Any)")
+        #expect(error?.message.contains("create the schema with CREATE SCHEMA") == true, "\(error as Any)")
+    }
+
+    /// The server's session may belong to a pooler, which gives it to other clients.
+    @Test(arguments: [
+        "SELECT 1", "CREATE TABLE convoy_jobs (a int)", "CREATE TABLE convoy_schema AS SELECT 99 AS version",
+    ])
+    func noParameterOfTheSessionIsChanged(statement: String) async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        try await sql(address, statement)
+        let counts = try await offPool {
+            let connection = try PostgresConnection(address, within: .seconds(60))
+            // BEGIN sets parameters such as `transaction_read_only`.
+            let count = PostgresStatement(
+                "SELECT count(*) FROM pg_settings WHERE source = 'session' AND name NOT LIKE 'transaction_%'")
+            try? connection.prepareForQueue()
+            let after = try connection.run([count])[0].int(0, 0)
+            let during = try connection.transact([PostgresConnection.time, count])[1].int(0, 0)
+            return [after, during, try connection.run([count])[0].int(0, 0)]
+        }
+        #expect(counts == [0, 9, 0])
+    }
+
+    /// In transaction mode, a pooler changes the server's session between statements.
+    @Test(arguments: [("PREPARE convoy_2 AS SELECT 1", "42P05"), ("DEALLOCATE ALL", "26000")])
+    func aPoolerInTransactionMode(statement: String, state: String) async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let error = await offPool { () -> (any Error)? in
+            do {
+                let connection = try PostgresConnection(address, within: .seconds(60))
+                try connection.run(statement)
+                try connection.prepareForQueue()
+                try connection.run(statement)
+                return nil
+            } catch { return error }
+        }
+        let reported = PostgresSession.queueError(try #require(error))
+        #expect(reported.code == .unavailable)
+        #expect(reported.message.contains("SQLSTATE \(state)"), "\(reported)")
+        #expect(reported.message.contains("let the pooler use session mode"), "\(reported)")
+    }
+
     @Test func aNULInAText() async throws {
         let store = try await PostgresStore(PostgresServer.shared().makeDatabase())
         let bad: [(String, (inout Job) -> Void)] = [

@@ -115,6 +115,41 @@ struct PostgresStoreTests {
         await store.close()
     }
 
+    /// After a failover, an address may lead to the old primary, which is now a standby.
+    @Test func aStandbyIsReadAndLeftForThePrimary() async throws {
+        let primary = try await PostgresServer()
+        let database = try await primary.makeDatabase()
+        let first = try await PostgresStore(database)
+        _ = try await first.add([.test("a"), .test("b") { $0.dependencies = ["a"] }])
+        await first.close()
+        let standby = try await PostgresServer(standbyOf: primary)
+        let proxy = try PostgresProxy(to: standby)
+        let reader = try await PostgresStore(proxy.address(database), time: nil, patience: .milliseconds(500))
+        #expect(try await reader.states() == ["a": .waiting, "b": .blocked])
+        #expect(try await reader.status()[.waiting] == 1)
+        #expect(try await reader.job("a")?.job.id == "a")
+        #expect(try await reader.blockers(of: "b").map(\.id) == ["a"])
+        // Closing is one search and the end of two connections, without attempts to write.
+        let before = proxy.roundTripCount
+        await reader.close()
+        #expect(proxy.roundTripCount - before <= 3)
+        // The connections of this store lead to the standby.
+        let place = try StorePlace()
+        let name = place.directory.appending(path: "server")
+        try standby.take(name)
+        let address = "\(database.split(separator: "?")[0])?host=\(name.path)&user=convoy"
+        let impatient = try await PostgresStore(address, time: nil, patience: .zero)
+        let error = await #expect(throws: QueueError.self) { try await impatient.add(.test("c")) }
+        #expect(error?.code == .unavailable && error?.message.contains("use the address of the primary") == true)
+        await impatient.close()
+        let store = try await PostgresStore(address, time: nil, patience: .seconds(100))
+        try primary.take(name)
+        #expect(try await store.claim().ids == ["a"])
+        try await store.add(.test("c"))
+        #expect(try await store.states() == ["a": .claimed, "b": .blocked, "c": .waiting])
+        await store.close()
+    }
+
     @Test func aServerThatIsAwayIsSaid() async throws {
         let server = try await PostgresServer()
         let address = try await server.makeDatabase()
