@@ -5,13 +5,15 @@ extension QueueError {
     /// Makes an error from an SQLite result code.
     ///
     /// - Parameters:
-    ///   - file: the database.
+    ///   - path: the file: the database, or a file or directory beside it.
     ///   - code: the extended result code.
     ///   - system: `errno` of the call that failed, or 0.
     ///   - action: what was tried, as a participle: `opened`.
     ///   - message: SQLite's message.
-    init(file: URL, code: Int32, system: Int32, doing action: String, message: String = "") {
-        let path = file.path
+    init(path: String, code: Int32, system: Int32, doing action: String, message: String = "") {
+        // Without permission to write a file, SQLite tries to read it, and reports the failure of that attempt.
+        let isUnclear = code & 0xFF == 8 || (code & 0xFF == 14 && system == ENOENT)
+        let system = isUnclear ? Self.refusal(of: path) ?? system : system
         // `errno` is meaningful only for failures of system calls.
         let isOfSystem = system != 0 && [10, 13, 14].contains(code & 0xFF)
         let reason = isOfSystem ? String(cString: strerror(system)) : message
@@ -21,7 +23,12 @@ extension QueueError {
                 .diskFull,
                 "\(path) could not be \(action): the disk is full, or a quota or a limit of file sizes was reached "
                     + "(\(reason)). Committed changes are safe; free some space, and the queue continues")
-        case (8, _), (10, EACCES), (10, EPERM), (10, EROFS), (14, EACCES), (14, EPERM), (14, EROFS), (3, _):
+        case (8, EROFS), (10, EROFS), (14, EROFS):
+            self.init(
+                .notPermitted,
+                "\(path) could not be \(action): it is on a read-only file system. A queue is written even to be read, so "
+                    + "make the file system writable, or use a copy of the queue")
+        case (8, _), (10, EACCES), (10, EPERM), (14, EACCES), (14, EPERM), (3, _):
             self.init(
                 .notPermitted,
                 "\(path) could not be \(action): the file or its directory is not writable (\(reason)). "
@@ -52,6 +59,14 @@ extension QueueError {
         default:
             self.init(.failed, "\(path) could not be \(action): SQLite reports \(code), \(message) (\(reason))")
         }
+    }
+
+    /// Why this process may not write a file or its directory (`errno`); nil if it may.
+    private static func refusal(of path: String) -> Int32? {
+        let directory = URL(filePath: path, directoryHint: .notDirectory).deletingLastPathComponent().path
+        if access(path, W_OK) != 0, errno != ENOENT { return errno }
+        if access(directory, W_OK | X_OK) != 0, errno != ENOENT { return errno }
+        return nil
     }
 
     /// Makes an error for a file that was moved, replaced or removed during use.

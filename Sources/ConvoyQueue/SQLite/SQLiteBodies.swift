@@ -54,9 +54,11 @@ final class SQLiteBodies {
 
     static func sync(_ directory: URL) throws(QueueError) {
         let file = open(directory.path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { throw QueueError(file: directory, code: 14, system: errno, doing: "opened") }
+        guard file >= 0 else { throw QueueError(path: directory.path, code: 14, system: errno, doing: "opened") }
         defer { close(file) }
-        guard Self.isSynced(file) else { throw QueueError(file: directory, code: 10, system: errno, doing: "synced") }
+        guard Self.isSynced(file) else {
+            throw QueueError(path: directory.path, code: 10, system: errno, doing: "synced")
+        }
     }
 
     private static func isSynced(_ file: Int32) -> Bool {
@@ -86,6 +88,6 @@ final class SQLiteBodies {
     }
 
     private func failure(_ path: String) -> QueueError {
-        QueueError(file: URL(fileURLWithPath: path), code: 10, system: errno, doing: "written")
+        QueueError(path: path, code: 10, system: errno, doing: "written")
     }
 }

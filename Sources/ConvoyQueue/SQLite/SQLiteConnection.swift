@@ -55,13 +55,7 @@ final class SQLiteConnection {
             throw QueueError(.failed, "\(file.path) could not be opened: memory allocation failed")
         }
         guard code == 0 else {
-            // If the system refuses to create the file, SQLite tries to open it for reading, which fails with another
-            // error. The code restores the first error.
-            let directory = file.deletingLastPathComponent().path
-            let isRefused =
-                access(directory, F_OK) == 0 && access(file.path, F_OK) != 0 && access(directory, W_OK | X_OK) != 0
-            let system = isRefused ? errno : sqlite3_system_errno(opened)
-            let error = QueueError(file: file, code: code, system: system, doing: "opened")
+            let error = QueueError(path: file.path, code: code, system: sqlite3_system_errno(opened), doing: "opened")
             sqlite3_close_v2(opened)
             throw error
         }
@@ -263,7 +257,8 @@ final class SQLiteConnection {
         let last = errno
         lastCode = code
         return QueueError(
-            file: file, code: code, system: last != 0 ? last : sqlite3_system_errno(handle), doing: "written or read",
+            path: file.path, code: code, system: last != 0 ? last : sqlite3_system_errno(handle),
+            doing: "written or read",
             message: String(cString: sqlite3_errmsg(handle)))
     }
 }

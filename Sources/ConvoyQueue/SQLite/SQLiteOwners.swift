@@ -19,7 +19,7 @@ final class SQLiteOwners {
             let path = self.path(of: name)
             let made = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
             guard made >= 0 else {
-                throw QueueError(file: URL(fileURLWithPath: path), code: 14, system: errno, doing: "made")
+                throw QueueError(path: path, code: 14, system: errno, doing: "made")
             }
             if flock(made, LOCK_EX | LOCK_NB) == 0, Self.isSame(made, path) {
                 descriptor = made

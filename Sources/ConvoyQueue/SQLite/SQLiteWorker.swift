@@ -30,7 +30,7 @@ final class SQLiteWorker: @unchecked Sendable {
         let places = (owners: directory.appending(path: "owners"), bodies: directory.appending(path: "bodies"))
         for place in [directory, places.owners, places.bodies] {
             guard mkdir(place.path, 0o700) == 0 || errno == EEXIST else {
-                throw QueueError(file: place, code: 14, system: errno, doing: "made")
+                throw QueueError(path: place.path, code: 14, system: errno, doing: "made")
             }
         }
         try SQLiteBodies.sync(directory)

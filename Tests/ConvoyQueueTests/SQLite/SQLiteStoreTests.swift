@@ -101,6 +101,27 @@ import Testing
         #expect(try Data(contentsOf: place.file) == before)
     }
 
+    /// A separate mount of the directory, which only the child process sees, is read-only.
+    @Test(arguments: ["none", "closed", "open"])
+    func aReadOnlyFileSystemIsReported(database: String) async throws {
+        let store = database == "none" ? nil : try SQLiteStore(at: place.file)
+        try await store?.add(.test("a"))
+        if database == "closed" { await store?.close() }
+        let script = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" && exec \"$@\" || exit 126"
+        let child = try ChildProcess(
+            URL(filePath: "/bin/sh"),
+            [
+                "-c", "exec unshare -rm sh -c '\(script)' \"$@\"", "sh", place.directory.path,
+                try ChildProcess.program("QueueProgram").path, "add", place.file.path, "http://127.0.0.1:9/", "1", "1",
+            ])
+        let status = await child.ended().status
+        guard status < 126 else { return print("skipped: the directory cannot be mounted: \(child.errors)") }
+        #expect(status == 1 && child.lineCount == 0)
+        #expect(child.errors.contains("notPermitted: \(place.file.path)"), "\(child.errors)")
+        #expect(child.errors.contains("it is on a read-only file system"), "\(child.errors)")
+        await store?.close()
+    }
+
     /// `max_page_count` of SQLite simulates a full disk.
     @Test func aFullDiskLosesNothing() async throws {
         let store = try SQLiteStore(at: place.file)
