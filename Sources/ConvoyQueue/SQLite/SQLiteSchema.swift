@@ -99,7 +99,9 @@ enum SQLiteSchema {
         // The file is checked before anything is written, because it may belong to another program.
         if try check(connection) < 2 { makePrivate(path) }
         try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY")
-        try connection.execute("PRAGMA cache_size = -8192")
+        // The limit is the size at which SQLite writes the log to the database. Otherwise the log would keep its largest
+        // size until every process closes the database.
+        try connection.execute("PRAGMA cache_size = -8192; PRAGMA journal_size_limit = 4194304")
         // On Apple platforms a plain sync leaves the bytes in the drive's cache. Elsewhere these pragmas have no
         // effect.
         try connection.execute("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1")

@@ -122,6 +122,19 @@ import Testing
         await store?.close()
     }
 
+    @Test func theLogShrinksAfterAPeak() async throws {
+        let store = try SQLiteStore(at: place.file)
+        let body = Data(repeating: 1, count: 60_000)
+        _ = try await store.add((1...200).map { try .test("\($0)") { $0.request.body = .data(body) } })
+        func byteCount() throws -> Int {
+            try #require(FileManager.default.attributesOfItem(atPath: place.file.path + "-wal")[.size] as? Int)
+        }
+        #expect(try byteCount() > 12_000_000)
+        for number in 1...3 { try await store.add(.test("small \(number)")) }
+        #expect(try byteCount() <= 4 << 20)
+        await store.close()
+    }
+
     /// `max_page_count` of SQLite simulates a full disk.
     @Test func aFullDiskLosesNothing() async throws {
         let store = try SQLiteStore(at: place.file)
