@@ -12,11 +12,6 @@ enum LibrarySources {
         return (files?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".swift") }.sorted()
     }
 
-    /// The number of lines of a file of the package.
-    static func lineCount(_ path: String) -> Int {
-        (try? Data(contentsOf: root.appending(path: path)))?.count { $0 == 0x0A } ?? 0
-    }
-
     /// The text of a file of the package; empty when there is none.
     static func text(_ path: String) -> String {
         (try? String(contentsOf: root.appending(path: path), encoding: .utf8)) ?? ""

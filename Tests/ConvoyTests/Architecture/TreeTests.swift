@@ -17,12 +17,14 @@ import Testing
         #expect(tests.subtracting(sources).subtracting(Self.others).sorted() == [])
     }
 
-    @Test(arguments: [("Sources", 300), ("Tests", 600)])
-    func noFileIsLongerThanItMayBe(folder: String, limit: Int) {
-        let files = LibrarySources.files(below: folder)
-        #expect(files.count > 50)
-        let long = files.filter { LibrarySources.lineCount("\(folder)/\($0)") > limit }
-        #expect(long == [])
+    @Test func productsAreTheCommandAndTheLibrariesWithTheirPages() {
+        let manifest = LibrarySources.text("Package.swift")
+        let libraries = manifest.matches(of: #/\.library\(name: "(\w+)"/#).map { String($0.1) }
+        let programs = manifest.matches(of: #/\.executable\(name: "(\w+)"/#).map { String($0.1) }
+        let documented = LibrarySources.text(".spi.yml").matches(of: #/Convoy\w*/#).map { String($0.0) }
+        #expect(libraries.contains("Convoy"))
+        #expect(libraries.sorted() == documented.sorted())
+        #expect(programs == ["convoy"])
     }
 
     @Test(arguments: ["Layers", "Glossary"])
