@@ -4,8 +4,8 @@ import Foundation
 extension PreparedRequest {
     /// Whether the request accepts only a body without content coding.
     ///
-    /// If the response to such a request has a known coding, the coding belongs to the file and is not removed. The
-    /// property is true if `Accept-Encoding` accepts no coding except `identity`. It is also true for a `Range` without
+    /// If the response to such a request has a coding, the coding belongs to the file and is not removed. The property
+    /// is true if `Accept-Encoding` accepts no coding except `identity`. It is also true for a `Range` without
     /// `Accept-Encoding`, because a part of a coded body cannot be decoded.
     package var asksForIdentity: Bool {
         guard let value = headerFields["Accept-Encoding"] else { return headerFields.contains("Range") }

@@ -65,7 +65,10 @@ public struct PreparedRequest: Sendable, Hashable {
     /// Whether a body with an unknown content coding is accepted without decoding.
     ///
     /// If false, an unknown content coding is an error, unless `Accept-Encoding` accepts it.
-    var keepsUnknownCodings: Bool { parts.value.options.value.keepsUnknownCodings }
+    var keepsUnknownCodings: Bool {
+        get { parts.value.options.value.keepsUnknownCodings }
+        set { parts.value.options.value.keepsUnknownCodings = newValue }
+    }
     /// Scheme, host and port in normalized form, used for limits per host.
     private(set) var hostKey: String {
         get { parts.value.hostKey }

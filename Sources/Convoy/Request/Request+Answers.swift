@@ -44,7 +44,8 @@ extension Request {
 
     /// The same request, but it accepts a body with an unknown content coding without decoding it.
     ///
-    /// By default such a body fails with `.badResponse`. ``Response/undecodedCoding`` names the coding.
+    /// By default such a body fails with `.badResponse`, unless it is saved to a file. ``Response/undecodedCoding``
+    /// names the coding.
     ///
     /// Known codings are still decoded, and the modifier does not change `Accept-Encoding`. If a coding is unknown, the
     /// decoder of the output receives the encoded bytes. URLSession decodes bodies itself, and on Linux it may reject

@@ -19,15 +19,13 @@ extension Request {
     /// 304 is accepted if the request accepts it, or with ``ExistingFile/updateIfChanged``. A 204, a 205, and a 304
     /// without an existing file fail with `.badResponse`.
     ///
-    /// By default, the request accepts no content coding (`Accept-Encoding: identity`). If the server still sends a
-    /// known coding (gzip, br, compress, xz, …), the file contains the coded bytes. Digests apply to these bytes.
-    /// An unknown coding fails with `.badResponse`, and so do more than five codings. With ``keepingUnknownCodings()``
-    /// the file keeps such codings instead. URLSession always decodes, so with URLSession any coding fails with
-    /// `.badResponse`.
+    /// By default, the request accepts no content coding (`Accept-Encoding: identity`). If the server still names one,
+    /// known (`gzip`) or unknown (`aws-chunked`, or `UTF-8` by mistake), the file contains the bytes as they were sent.
+    /// Digests apply to these bytes. URLSession decodes bodies itself: a coding that it may decode fails with
+    /// `.badResponse`, and on Linux an unknown coding fails too.
     ///
-    /// ``decodingFile()``, or the request's own `Accept-Encoding`, accepts codings and decodes them. A coding that
-    /// cannot be decoded then fails with `.badResponse`, unless `Accept-Encoding` has the coding or `*`. Such a
-    /// download always starts over. A download with its own `Range` or condition also starts over, as does any request
+    /// ``decodingFile()``, or the request's own `Accept-Encoding`, accepts codings and decodes them. A body with a
+    /// coding that Convoy cannot decode is still stored as it was sent. Such a download always starts over. A download with its own `Range` or condition also starts over, as does any request
     /// other than a GET without a body.
     ///
     /// - Parameters:

@@ -44,6 +44,9 @@ extension ResponseHead {
         let codings = contentCodings
         return codings.isEmpty ? nil : codings.joined(separator: ", ")
     }
+
+    /// Whether a decoder may change the body.
+    var hasDecodableCoding: Bool { contentCodings.contains(where: ContentCodings.decodable.contains) }
 }
 
 /// The rules for content codings, the same for all transports.
@@ -54,29 +57,24 @@ enum ContentCodings {
     private static let maxCount = 5
     /// The codings that Convoy can decode if the system has their libraries.
     static let decodable: Set = ["gzip", "x-gzip", "deflate", "br", "zstd"]
-    /// Known codings that Convoy cannot decode; servers use them for stored files.
-    private static let stored: Set = ["compress", "x-compress", "bzip2", "x-bzip2", "xz", "x-xz"]
 
     /// The codings to decode, in the order of application; empty for a body that is not decoded.
     ///
-    /// The rule is the same for every destination. A coding is unknown if neither `decodable` nor `stored` has it. An
-    /// unknown coding is an error, unless the request uses `keepingUnknownCodings()`, or its `Accept-Encoding` has the
-    /// coding or `*`. The body is then not decoded at all. If the request asks for `identity`, a body with known
-    /// codings is not decoded either. The codings then describe a stored file, such as a `.gz` that its server labels
-    /// `gzip`. For any other request, a coding of `stored`, such as `compress`, counts as unknown. Too many codings are
-    /// an error without `keepingUnknownCodings()`.
+    /// If the request asks for `identity`, no body is decoded. The codings then describe a stored file, such as a `.gz`
+    /// that its server labels `gzip`, or they are a mistake of the server, such as `UTF-8`. For any other request, a
+    /// coding that Convoy cannot decode is an error, unless the request uses `keepingUnknownCodings()`, or its
+    /// `Accept-Encoding` has the coding or `*`. The body is then not decoded at all. Too many codings are an error
+    /// without `keepingUnknownCodings()`.
     ///
     /// - Throws: `.badResponse` when a coding is not allowed, or when there are too many.
     static func toUndo(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> [String] {
         let codings = head.contentCodings
-        guard !codings.isEmpty, head.hasBody(for: request.method) else { return [] }
+        guard !codings.isEmpty, head.hasBody(for: request.method), !request.asksForIdentity else { return [] }
         guard codings.count <= maxCount else {
             if request.keepsUnknownCodings { return [] }
             throw RequestError(.badResponse, "\(codings.count) content codings on one body are too many")
         }
-        let unknown = codings.first { !decodable.contains($0) && !stored.contains($0) }
-        if unknown == nil, request.asksForIdentity { return [] }
-        guard let other = unknown ?? codings.first(where: { !decodable.contains($0) }) else { return codings }
+        guard let other = codings.first(where: { !decodable.contains($0) }) else { return codings }
         let accepted = request.acceptedCodings
         guard request.keepsUnknownCodings || accepted.contains(other) || accepted.contains("*") else {
             throw RequestError(
@@ -94,9 +92,10 @@ extension Response {
     /// Nil when the body was decoded or had no coding.
     ///
     /// A body that is saved to a file (``Request/saved(to:verifying:existing:permissions:)``) keeps its coding, unless
-    /// the request accepts codings, by ``Request/decodingFile()`` or its own `Accept-Encoding`. A body with an unknown
-    /// coding keeps that coding if the request uses ``Request/keepingUnknownCodings()``, or if its `Accept-Encoding`
-    /// has the coding or `*`.
+    /// the request accepts codings, by ``Request/decodingFile()`` or its own `Accept-Encoding`, and Convoy can decode
+    /// it. Any other body with an unknown coding keeps that coding if the request uses
+    /// ``Request/keepingUnknownCodings()``, or if its `Accept-Encoding` has the coding or `*`. After a request for
+    /// `identity` or with a `Range`, a body keeps any coding.
     public var undecodedCoding: String? {
         guard let coding = head.coding, head.hasBody(for: request.method),
             let undone = try? ContentCodings.toUndo(head, of: request)

@@ -128,7 +128,7 @@ struct FetchSetup: Sendable {
     /// The request for an item, with the response body in memory.
     func request(for item: FetchItem, _ options: FetchOptions) -> Request<Data> {
         var request = Request<Data>(options.sending, for: item.url).carrying(item.headerFields)
-            .tagged(String(item.index)).limited(by: options)
+            .tagged(String(item.index)).limited(by: options).keepingUnknownCodings()
         if cookies == nil, let text = credentials.cookies { request = request.header("Cookie", text) }
         // A user in the URL or on the command line takes precedence over a netrc file.
         if let netrc, credentials.user == nil, item.url.user() == nil, let login = netrc.login(for: item.url.host()) {

@@ -116,7 +116,7 @@ extension JobRequest {
 
     /// The request in the form that the manager sends.
     func sendable(body: Body?) -> Request<Data> {
-        var request = Request<Data>(method: method, url: url)
+        var request = Request<Data>(method: method, url: url).keepingUnknownCodings()
         for field in headerFields { request = request.addingHeader(field.name, field.value) }
         switch body {
         case nil: return request

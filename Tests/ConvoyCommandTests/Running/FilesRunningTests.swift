@@ -39,6 +39,26 @@ import Testing
         #expect(try await fetch("--har", path, url("/a")).status == 0)
         #expect(try content("old.har").hasPrefix("{"))
         #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
+
+    /// Values that servers send by mistake, and codings that no client decodes.
+    @Test(arguments: [
+        "UTF-8", "utf8", "binary", "none", "aws-chunked", "aws-chunked,gzip", "base64", "7bit", "text/plain",
+        "chunked", "aes128gcm", "gzip, gzip, gzip, gzip, gzip, gzip",
+    ])
+    func bodiesAreStoredWhateverTheirCodingIsCalled(coding: String) async throws {
+        server.respond { _ in .status(200, headerFields: [("Content-Encoding", coding)], body: "abc") }
+        for options in [[], ["--compressed"], ["--segments", "2"]] {
+            let ending = try await ConvoyProcess(["-o", directory.url.path] + options + [url("/a")]).ended()
+            #expect(ending.status == 0, "\(ending.errors)")
+            #expect(try content("a") == "abc")
+        }
+        let printed = try await ConvoyProcess(["-o", "-", url("/a")]).ended()
+        #expect(printed.status == 0 && printed.output == "abc", "\(printed.errors)")
+        let discarded = try await ConvoyProcess(["--discard", url("/a")]).ended()
+        #expect(discarded.status == 0, "\(discarded.errors)")
+        try write("GET \(url("/a"))\n", to: "a.http")
+        let run = try await ConvoyProcess(["run", directory.file("a.http").path]).ended()
+        #expect(run.status == 0, "\(run.errors)")
     }
 
     @Test func existingFilesAreReplacedByDefault() async throws {

@@ -35,7 +35,7 @@ import Testing
         #expect(try toUndo(field) == codings)
     }
 
-    @Test(arguments: [nil, "identity", "gzip"]) func sixCodingsAreTooMany(accepted: String?) throws {
+    @Test(arguments: [nil, "gzip"]) func sixCodingsAreTooMany(accepted: String?) throws {
         let five = Array(repeating: "gzip", count: 5).joined(separator: ",")
         #expect(try toUndo(five).count == 5)
         let error = #expect(throws: RequestError.self) { try toUndo(five + ",gzip", accepting: accepted) }
@@ -43,17 +43,15 @@ import Testing
         #expect(error?.message.contains("6 content codings") == true)
     }
 
-    /// An unknown coding is an error even if nothing would be decoded, because it may change the bytes of a file.
-    @Test(arguments: [nil, "identity", "gzip"]) func codingOfNoKnownNameIsRefused(accepted: String?) throws {
+    @Test(arguments: [nil, "gzip"]) func codingOfNoKnownNameIsRefused(accepted: String?) throws {
         let error = #expect(throws: RequestError.self) { try toUndo("gzip, X\u{1B}", accepting: accepted) }
         #expect(error?.code == .badResponse)
         #expect(error?.message.contains("\"x\"") == true)
         #expect(try toUndo("gzip, X", accepting: "x") == [])
     }
 
-    @Test(arguments: ["gzip", "xz", "gzip, compress"]) func aKnownCodingIsKeptIfIdentityWasRequested(
-        field: String
-    ) throws {
+    @Test(arguments: ["gzip", "xz", "gzip, compress", "X", "gzip, X", "gzip,gzip,gzip,gzip,gzip,gzip"])
+    func anyCodingIsKeptIfIdentityWasRequested(field: String) throws {
         #expect(try toUndo(field, accepting: "identity") == [])
     }
 }

@@ -116,7 +116,11 @@ final class Download: DownloadTarget, @unchecked Sendable {
         }
         isContinuable = request.canBeContinued
         var request = request
-        if request.keepsCoding { request.headerFields["Accept-Encoding"] = "identity" }
+        if request.keepsCoding {
+            request.headerFields["Accept-Encoding"] = "identity"
+        } else {
+            request.keepsUnknownCodings = true
+        }
         let asksForChange = isContinuable && version?.isOf(request.url) == true
         if plan.existing == .updateIfChanged { shared.withLock { $0.asksForChange = asksForChange } }
         guard let part, isContinuable else { return .send(request, continuing: nil) }

@@ -21,8 +21,8 @@
     /// The transport decodes bodies coded with gzip, deflate, br or zstd, if the system has the libraries. Truncated or
     /// damaged data fails with `.badResponse`. So does an unknown coding, unless the request uses
     /// `keepingUnknownCodings()`, or its `Accept-Encoding` has the coding or `*`. A request for `identity`, as
-    /// downloads send, receives the bytes of a known coding unchanged. Interim responses are passed to the client,
-    /// except `101`, which fails with `.badResponse`.
+    /// downloads send, receives the bytes of any coding unchanged. Interim responses are passed to the client, except
+    /// `101`, which fails with `.badResponse`.
     ///
     /// ## Concurrency
     /// Use the transport from any thread. Each engine has one thread that moves bytes and never runs the caller's code.
