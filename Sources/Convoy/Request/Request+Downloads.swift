@@ -34,7 +34,8 @@ extension Request {
     ///     bytes. Without this parameter, a digest that the server sends (`Repr-Digest`, RFC 9530, or `Digest`) is
     ///     checked.
     ///   - existing: what happens when the file exists; it is replaced by default.
-    ///   - permissions: the mode of the file, before the process's umask is applied.
+    ///   - permissions: the mode of a new file, before the process's umask is applied. A replaced file keeps its mode,
+    ///     without permissions to read and write that this mode lacks.
     /// - Errors: `.destinationInUse` at once if another download to this file is running in any process;
     ///   `.destinationExists`, `.diskFull`, `.integrityFailed`; `.destinationUnwritable`, also if the directory does
     ///   not exist or if another process has written to the part. If syncing the directory fails, the error is also
@@ -59,7 +60,7 @@ extension Request {
     ///   - digest: the expected digest of the file.
     ///   - existing: what happens when a file of that name exists; by default the new file gets a number. The name is
     ///     known only after the response has arrived, so ``ExistingFile/skip`` does not avoid the request.
-    ///   - permissions: the mode of the file, before the process's umask is applied.
+    ///   - permissions: as for ``saved(to:verifying:existing:permissions:)``.
     public func saved(
         in directory: URL, verifying digest: FileDigest? = nil, existing: ExistingFile = .rename,
         permissions: UInt16 = 0o666

@@ -1,4 +1,5 @@
 // Writes complete files, for example reports.
+import Convoy
 import Foundation
 
 enum OutputFile {
@@ -13,16 +14,17 @@ enum OutputFile {
 
     /// Replaces a file or a symbolic link atomically.
     ///
-    /// The new file has no permission that the replaced file lacks.
+    /// The new file keeps the permissions of the replaced file.
     ///
     /// - Returns: 0, or an `errno`.
     static func replace(_ data: Data, at path: String, mode: mode_t = 0o666) -> Int32 {
         let directory = path.lastIndex(of: "/").map { path[...$0] } ?? ""
         // The name is random. Otherwise, in a shared directory, another user could make a file of that name first.
         let temporary = "\(directory).convoy-\(UUID().uuidString).tmp"
-        var status = stat()
-        let isFile = lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-        var code = create(data, at: temporary, mode: isFile ? mode & status.st_mode : mode)
+        // The new file is private until it has the permissions of the replaced file.
+        let isFile = FileType.of(path, followsLinks: false) == S_IFREG
+        var code = fill(
+            temporary, O_CREAT | O_EXCL | O_NOFOLLOW, isFile ? 0o600 : mode, data, replacing: isFile ? path : nil)
         if code == 0, rename(temporary, path) != 0 {
             code = errno
             unlink(temporary)
@@ -40,10 +42,13 @@ enum OutputFile {
     /// Opens a file, writes its content and closes it; removes a created file that cannot be written.
     ///
     /// - Returns: 0, or an `errno`.
-    private static func fill(_ path: String, _ flags: Int32, _ mode: mode_t, _ bytes: some ContiguousBytes) -> Int32 {
+    private static func fill(
+        _ path: String, _ flags: Int32, _ mode: mode_t, _ bytes: some ContiguousBytes, replacing replaced: String? = nil
+    ) -> Int32 {
         let descriptor = open(path, O_WRONLY | O_CLOEXEC | flags, mode)
         guard descriptor >= 0 else { return errno }
         var code = bytes.withUnsafeBytes { StandardStreams.write($0, to: descriptor) }
+        if code == 0, let replaced { _ = PartFile.copyPermissions(of: replaced, to: descriptor) }
         if close(descriptor) != 0, code == 0 { code = errno }
         if code != 0, flags & O_CREAT != 0 { unlink(path) }
         return code

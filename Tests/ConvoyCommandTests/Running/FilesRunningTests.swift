@@ -32,13 +32,23 @@ import Testing
         try Data(text.utf8).write(to: directory.url.appending(path: name))
     }
 
-    @Test func aReplacedArchiveGetsNoFurtherPermissions() async throws {
-        try write("old", to: "old.har")
-        let path = directory.url.appending(path: "old.har").path
-        #expect(chmod(path, 0o600) == 0)
-        #expect(try await fetch("--har", path, url("/a")).status == 0)
-        #expect(try content("old.har").hasPrefix("{"))
-        #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
+    @Test(arguments: [0o600, 0o640, 0o664, 0o755]) func replacedFilesKeepTheirMode(mode: Int) async throws {
+        let names = ["a", "a.har", "jar", "report.html", "failed", "heads"]
+        for name in names {
+            try write("old", to: name)
+            #expect(chmod(directory.file(name).path, mode_t(mode)) == 0)
+        }
+        func path(_ name: String) -> String { directory.file(name).path }
+        let ending = try await fetch(
+            "--har", path("a.har"), "-c", path("jar"), "--report", path("report.html"), "-D", path("heads"),
+            "--save-failed", path("failed"), url("/a"))
+        #expect(ending.status == 0, "\(ending.errors)")
+        for name in names {
+            #expect(try content(name) != "old", "\(name)")
+            let attributes = try FileManager.default.attributesOfItem(atPath: path(name))
+            #expect(attributes[.posixPermissions] as? Int == mode, "\(name)")
+        }
+    }
 
     /// Values that servers send by mistake, and codings that no client decodes.
     @Test(arguments: [

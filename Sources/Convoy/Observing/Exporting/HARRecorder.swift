@@ -158,7 +158,7 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
         // The name is random. Otherwise, in a shared directory, another user could make a file of that name first.
         let directory = path.lastIndex(of: "/").map { path[...$0] } ?? ""
         let new = "\(directory).convoy-\(UUID().uuidString).tmp"
-        var problem = fill(new, O_CREAT | O_EXCL | O_NOFOLLOW, data, mode: exists ? status.st_mode & 0o777 : nil)
+        var problem = fill(new, O_CREAT | O_EXCL | O_NOFOLLOW, data, replacing: path)
         if problem == 0, rename(new, path) != 0 { problem = errno }
         if problem != 0 { unlink(new) }
         return problem
@@ -168,15 +168,14 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     ///
     /// A created file is private until it is complete.
     ///
-    /// - Parameter mode: the permissions of the complete file; nil leaves them unchanged.
+    /// - Parameter replaced: the path of a file whose permissions the complete file gets; nil leaves them unchanged.
     /// - Returns: 0, or an `errno`.
-    private static func fill(_ path: String, _ flags: Int32, _ data: Data, mode: mode_t? = nil) -> Int32 {
+    private static func fill(_ path: String, _ flags: Int32, _ data: Data, replacing replaced: String? = nil) -> Int32 {
         let descriptor = open(path, O_WRONLY | O_CLOEXEC | flags, 0o600)
         guard descriptor >= 0 else { return errno }
         var position: Int64 = 0
         var problem = PartFile.write(data, to: descriptor, at: &position, appends: true)
-        // A file system without permissions may refuse the change.
-        if problem == 0, let mode { _ = fchmod(descriptor, mode) }
+        if problem == 0, let replaced { _ = PartFile.copyPermissions(of: replaced, to: descriptor) }
         if close(descriptor) != 0, problem == 0 { problem = errno }
         return problem
     }

@@ -92,13 +92,10 @@ extension Download {
             name = proposed ?? plan.fileName(head, of: request)
             (base, number) = (name, 0)
         }
-        // An existing file with another digest is replaced instead of skipped.
-        let replaces =
-            [.overwrite, .updateIfChanged].contains(plan.existing) || plan.existing == .skip && plan.digest != nil
         try checkIntact()
-        try part.setFinalPermissions()
+        try part.setFinalPermissions(plan.permissions, replacing: plan.replaces ? directory + "/" + name : nil)
         let version = try prepareVersion(head, named: name)
-        while try !give(part, directory + "/" + name, replaces: replaces) {
+        while try !give(part, directory + "/" + name, replaces: plan.replaces) {
             switch plan.existing {
             case .overwrite, .updateIfChanged, .fail: throw plan.existsAlready(name)
             case .skip:

@@ -109,9 +109,11 @@ final class Download: DownloadTarget, @unchecked Sendable {
         // The operation may have ended before this code runs.
         guard !isClosed, !isStopped else { throw RequestError(.cancelled, "the download has ended") }
         if part == nil {
-            if let fileName { try plan.checkWritable(fileName, in: directory) }
+            let permissions = try fileName.map { name throws(RequestError) in
+                try plan.checkWritable(name, in: directory)
+            }
             if let file = try existingFile() { return .isThere(file) }
-            try openPart(request)
+            try openPart(of: request.url, permissions: permissions ?? plan.permissions)
             version = try request.canBeContinued ? findVersion() : nil
         }
         isContinuable = request.canBeContinued
@@ -159,9 +161,9 @@ final class Download: DownloadTarget, @unchecked Sendable {
     /// The name that the part is derived from: the file's name, or the hash of the URL.
     var partStem: String { fileName ?? String(key.prefix(32)) }
 
-    private func openPart(_ request: PreparedRequest) throws(RequestError) {
+    func openPart(of url: URL, permissions: mode_t) throws(RequestError) {
         // After a redirect a released part is opened again. The first URL still identifies the part.
-        first = first ?? request.url
+        first = first ?? url
         let firstStem = partStem
         var number = 0
         while true {
@@ -174,7 +176,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
                     throw .inUse(stem)
                 }
                 part = try PartFile.open(
-                    directory + "/" + PartName(stem).part, permissions: plan.permissions, isFilledInPlace: isSegmented)
+                    directory + "/" + PartName(stem).part, permissions: permissions, isFilledInPlace: isSegmented)
             } catch {
                 // The next numbered name may be free.
                 guard plan.existing == .rename, error.code == .destinationInUse else { throw error }

@@ -74,21 +74,34 @@ struct DownloadPlan: Sendable {
         return digest?.defect
     }
 
+    /// Whether a complete download replaces an existing file; `.skip` keeps only a file with the right digest.
+    var replaces: Bool {
+        switch existing {
+        case .overwrite, .updateIfChanged: true
+        case .skip: digest != nil
+        case .fail, .rename: false
+        }
+    }
+
     /// Fails if the file cannot be made, as far as that is known before anything is sent.
-    func checkWritable(_ fileName: String, in directory: String) throws(RequestError) {
+    ///
+    /// - Returns: the mode of the part. The part of a file that is replaced is no more accessible than that file.
+    @discardableResult
+    func checkWritable(_ fileName: String, in directory: String) throws(RequestError) -> mode_t {
         guard fileName.utf8.count <= 255 else {
             throw RequestError(.destinationUnwritable, "nothing was sent: the file name is longer than 255 bytes")
         }
         // Devices and pipes are rejected, because the final rename would replace them by a file.
         var status = stat()
         let path = directory + "/" + fileName
-        guard lstat(path, &status) == 0 else { return }
+        guard lstat(path, &status) == 0 else { return permissions }
         let kind = status.st_mode & S_IFMT
         guard kind == S_IFREG || kind == S_IFLNK else {
             throw RequestError(
                 .destinationUnwritable,
                 "nothing was sent: \(path) is \(kind == S_IFDIR ? "a directory" : "not a regular file")")
         }
+        return replaces ? permissions & status.st_mode : permissions
     }
 
     func exists(_ name: String) -> Bool {

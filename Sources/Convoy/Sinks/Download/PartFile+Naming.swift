@@ -12,6 +12,31 @@ extension PartFile {
         private static let renameat2: Rename? = dlsym(nil, "renameat2").map { unsafeBitCast($0, to: Rename.self) }
     #endif
 
+    /// Gives an open file the owner, the group and the permissions of the regular file that it replaces.
+    ///
+    /// The owner and the group are kept only if the system permits it. The bits that run a program as its owner or
+    /// group are not kept, because writing to a file removes them too.
+    ///
+    /// - Parameter limit: the permissions that the new file may have.
+    /// - Returns: whether there is a file to replace.
+    package static func copyPermissions(
+        of path: String, to descriptor: Int32, within limit: mode_t = 0o777
+    ) -> Bool {
+        var (old, new) = (stat(), stat())
+        guard lstat(path, &old) == 0, old.st_mode & S_IFMT == S_IFREG, fstat(descriptor, &new) == 0 else {
+            return false
+        }
+        var mode = old.st_mode & limit
+        if new.st_gid != old.st_gid, fchown(descriptor, .max, old.st_gid) != 0 {
+            // The members of another group get no more than all users.
+            mode &= ~0o070 | mode << 3
+        }
+        if new.st_uid != old.st_uid { _ = fchown(descriptor, old.st_uid, .max) }
+        // A file system without permissions may refuse the change.
+        _ = fchmod(descriptor, mode)
+        return true
+    }
+
     /// Renames the part.
     ///
     /// An existing file of that name is replaced.

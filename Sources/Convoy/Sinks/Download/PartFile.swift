@@ -11,7 +11,7 @@ import Foundation
 /// the lock may still write to the file; see ``isIntact``.
 ///
 /// The owner uses a part on one thread at a time.
-final class PartFile {
+package final class PartFile {
     let path: String
     /// The file's number of bytes.
     var byteCount: Int64
@@ -200,7 +200,13 @@ final class PartFile {
         #endif
     }
 
-    func setFinalPermissions() throws(RequestError) {
+    /// Sets the final mode.
+    ///
+    /// - Parameters:
+    ///   - permissions: the mode that the request sets, which limits who may read and write a replaced file.
+    ///   - replaced: the path of the file that the part replaces, if it exists; nil for a new file.
+    func setFinalPermissions(_ permissions: mode_t, replacing replaced: String? = nil) throws(RequestError) {
+        if let replaced, Self.copyPermissions(of: replaced, to: descriptor, within: permissions | 0o111) { return }
         guard let finalPermissions, fchmod(descriptor, finalPermissions) != 0 else { return }
         throw .file("could not get its permissions", path, errno)
     }

@@ -56,6 +56,86 @@ import Testing
         #expect(try directory.entries.count == 20)
     }
 
+    // MARK: The mode of a replaced file
+
+    private func mode(_ name: String = "a.txt") throws -> Int {
+        try #require(
+            FileManager.default.attributesOfItem(atPath: directory.file(name).path)[.posixPermissions] as? Int)
+    }
+
+    private func leaveFile(mode: Int) throws {
+        try Data("old".utf8).write(to: target)
+        #expect(chmod(target.path, mode_t(mode)) == 0)
+    }
+
+    @Test(arguments: [0o600, 0o640, 0o644, 0o664, 0o666, 0o755, 0o700, 0o444, 0o400, 0o711, 0o000])
+    func aReplacedFileKeepsItsMode(mode: Int) async throws {
+        let digest = FileDigest.sha256(Data("new".utf8).sha256)
+        for existing in [ExistingFile.overwrite, .updateIfChanged, .skip] {
+            // A file of another digest is replaced.
+            let digest = existing == .skip && mode & 0o400 != 0 ? digest : nil
+            guard existing != .skip || digest != nil else { continue }
+            try leaveFile(mode: mode)
+            _ = try await send(Request.stub("x").saved(to: target, verifying: digest, existing: existing)).get()
+            #expect(try self.mode() == mode)
+            #expect(chmod(target.path, 0o600) == 0)
+            #expect(try content("a.txt") == "new")
+            try FileManager.default.removeItem(at: target)
+        }
+        try leaveFile(mode: mode)
+        _ = try await server.manager().downloadInSegments(.stub("x"), to: target).file()
+        #expect(try self.mode() == mode)
+    }
+
+    /// Bytes that are to replace a private file are private too.
+    @Test func thePartIsNoMoreAccessibleThanTheFileItReplaces() async throws {
+        try leaveFile(mode: 0o400)
+        let held = StubServer.held()
+        let sending = Sending(Request.stub("x").saved(to: target), over: held.transport)
+        let exchange = await held.exchanges.wait()[0]
+        #expect(try mode(".a.txt.convoy-part") == 0o600)
+        exchange.answer(200, body: Data("new".utf8))
+        _ = try await sending.response()
+        #expect(try mode() == 0o400)
+    }
+
+    /// A server must not choose the content of a program that runs as its owner.
+    @Test(arguments: [0o4755, 0o2755, 0o1755, 0o6711]) func aReplacedFileLosesItsSpecialBits(mode: Int) async throws {
+        try leaveFile(mode: mode)
+        _ = try await send(Request.stub("x").saved(to: target)).get()
+        #expect(try self.mode() == mode & 0o777)
+    }
+
+    /// The caller's own permissions limit those of the replaced file.
+    @Test func aReplacedFileDoesNotExtendThePermissionsOfTheRequest() async throws {
+        try leaveFile(mode: 0o664)
+        _ = try await send(Request.stub("x").saved(to: target, permissions: 0o600)).get()
+        #expect(try mode() == 0o600)
+    }
+
+    /// A link is replaced by a new file; the file that it names stays as it is.
+    @Test func aReplacedLinkHasNoModeToKeep() async throws {
+        try Data("old".utf8).write(to: directory.file("other"))
+        #expect(chmod(directory.file("other").path, 0o600) == 0)
+        #expect(symlink("other", target.path) == 0)
+        _ = try await send(Request.stub("x").saved(to: target)).get()
+        _ = try await send(Request.stub("x").saved(to: directory.file("new"))).get()
+        #expect(try mode() == mode("new"))
+        #expect(try mode("other") == 0o600)
+        #expect(try content("other") == "old")
+    }
+
+    /// Only a privileged process may keep the owner.
+    @Test(.enabled(if: geteuid() == 0)) func aReplacedFileKeepsItsOwnerAndGroup() async throws {
+        try leaveFile(mode: 0o640)
+        #expect(chown(target.path, 1_234, 4_321) == 0)
+        _ = try await send(Request.stub("x").saved(to: target)).get()
+        var status = stat()
+        #expect(stat(target.path, &status) == 0)
+        #expect((status.st_uid, status.st_gid) == (1_234, 4_321))
+        #expect(try mode() == 0o640)
+    }
+
     @Test func skipSendsNothing() async throws {
         try Data("old".utf8).write(to: target)
         let response = try await send(Request.stub("x").saved(to: target, existing: .skip)).get()

@@ -101,7 +101,7 @@ import Testing
         let part = try open(mode)
         part.close()
         let again = try open(mode)
-        try again.setFinalPermissions()
+        try again.setFinalPermissions(mode)
         #expect(try again.renameIfFree(to: victim.path) == true)
         var status = stat()
         #expect(stat(victim.path, &status) == 0)
