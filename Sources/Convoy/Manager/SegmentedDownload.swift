@@ -9,8 +9,8 @@ import Foundation
 /// request is for one byte, to get the length and version of the file. Then each segment is requested with `Range` and
 /// `If-Range`. If a server fails or refuses a request, the request is sent to the next server. Received bytes stay
 /// stored, and repeating the download fetches only the missing ranges. A download without segments resumes after the
-/// first complete range and fetches the rest again. The file is downloaded with one request if it is under 2 MiB or the
-/// server does not support ranges of one version.
+/// first complete range and fetches the rest again. The file is downloaded with one request if it is under 2 MiB, or if
+/// the server does not support ranges of one version or refuses one of them.
 ///
 /// ```swift
 /// let download = manager.downloadInSegments(
@@ -145,7 +145,7 @@ public final class SegmentedDownload: Sendable {
             guard let segments else { return await inOnePiece(at: server) }
             if let error = await fetch(segments, of: server) {
                 // The server has another version, or does not support ranges.
-                if error.underlying is UnexpectedRange { return await inOnePiece(at: server) }
+                if error.isOfRange { return await inOnePiece(at: server) }
                 throw error
             }
             do throws(RequestError) {

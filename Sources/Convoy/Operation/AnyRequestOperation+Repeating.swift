@@ -44,13 +44,13 @@ extension AnyRequestOperation {
         }
         if let error = ending.error, error.lacksDescriptors, awaitsDescriptor(ending) { return }
         if ending.lacksNetwork, ending.attempt.canBeRepeated { return again(ending, .awaitedConnectivity) }
-        if ending.canStartOver, state.withLock({ $0.makeFollowUp().startOver() }) {
-            return again(ending, .startOver)
-        }
         guard let error = ending.error else { return letStand(ending) }
         // A cached error response says nothing about the host now, and a retry would return it again.
         let isStored = ending.isAnswer && ending.attempt.isAnswered
         if !isStored, retries(ending, error) { return }
+        if ending.canStartOver, state.withLock({ $0.makeFollowUp().startOver() }) {
+            return again(ending, .startOver)
+        }
         let defect = ending.isAnswer ? ending.head.flatMap { redirectPolicy.defect(of: $0, of: ending.request) } : nil
         letStand(ending, telling: defect.map { error.noting(SentSecrets(of: sentRequests).hidden(in: $0)) })
     }

@@ -37,7 +37,7 @@ import Testing
         var answers: Set<DownloadAnswer> = []
         var arrows: Set<Diagram.Arrow> = []
         func name(_ answer: DownloadAnswer) -> String { String("\(answer)".prefix { $0 != "(" }) }
-        for status in [200, 204, 206, 304, 404, 416, 500] {
+        for status in [200, 204, 206, 304, 404, 416, 503] {
             for range in ranges {
                 for point in [nil, part(of: 10), part(of: nil)] {
                     var head = ResponseHead(statusCode: status)

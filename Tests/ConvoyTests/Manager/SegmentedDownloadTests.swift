@@ -383,6 +383,34 @@ import Testing
         try expectTarget()
     }
 
+    @Test(arguments: [400, 403, 404, 405, 409, 410, 412, 416, 500, 501])
+    func aRefusedRangeIsFetchedWithTheWhole(status: Int) async throws {
+        let server = StubServer { exchange in
+            let range = exchange.request.headerFields["Range"]
+            guard range == nil || range == "bytes=0-0" || range == "bytes=0-2499999" else {
+                return exchange.answer(status)
+            }
+            FileVersion(Self.content).answer(exchange)
+        }
+        let download = server.manager().downloadInSegments(
+            .stub("file"), to: target, segments: 2, verifying: Self.digest)
+        #expect(try await download.file() == target)
+        try expectTarget()
+    }
+
+    /// These statuses say nothing about the range, so the received bytes stay.
+    @Test(arguments: [429, 503]) func aSegmentThatIsRefusedForNowFails(status: Int) async throws {
+        let server = StubServer { exchange in
+            let range = exchange.request.headerFields["Range"]
+            guard range == "bytes=0-0" || range == "bytes=0-2499999" else { return exchange.answer(status) }
+            FileVersion(Self.content).answer(exchange)
+        }
+        let download = server.manager(1).downloadInSegments(.stub("file"), to: target, segments: 2)
+        #expect(await error(of: download)?.code == .unacceptableStatus)
+        #expect(ranges(server).count == 3)
+        #expect(try directory.entries == [".target.convoy-part", ".target.convoy-resume"])
+    }
+
     @Test func mirrorsNeedADigest() async throws {
         let server = StubServer()
         let mirror = try #require(URL(string: "http://b/file"))

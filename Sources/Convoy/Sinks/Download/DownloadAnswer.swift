@@ -74,8 +74,21 @@ enum DownloadAnswer: Hashable, Sendable {
         case (206, nil) where !asksForRange && !isRefused:
             self = .mismatch(
                 reason: "the server sent a range (206) although the complete file was requested", canStartOver: false)
+        case (let status, .some) where isRefused && Self.refusesRange(status):
+            self = .mismatch(reason: "the server refused the range", canStartOver: true)
         default:
             self = isRefused ? .refused : .body(from: 0, totalBytes: head.statusCode == 200 ? head.expectedBytes : nil)
+        }
+    }
+
+    /// Whether the server may refuse only the range, so that it may send the complete file.
+    ///
+    /// Other statuses concern credentials, a limit of requests, or a server that is not available now.
+    static func refusesRange(_ statusCode: Int) -> Bool {
+        switch statusCode {
+        case 401, 407, 408, 425, 429: false
+        case 400..<500, 500, 501, 505: true
+        default: false
         }
     }
 
@@ -150,3 +163,11 @@ extension TransferProgress {
 
 /// The error for a response with another range or version than requested.
 struct UnexpectedRange: Error {}
+
+extension RequestError {
+    /// Whether a request for the complete file may succeed where the request for a range failed.
+    var isOfRange: Bool {
+        underlying is UnexpectedRange
+            || code == .unacceptableStatus && response.map { DownloadAnswer.refusesRange($0.statusCode) } == true
+    }
+}

@@ -171,14 +171,57 @@ import Testing
         try expectPart()
     }
 
-    @Test func failureOfAnotherKindLeavesThePartAlone() async throws {
+    @Test(arguments: [401, 407, 408, 425, 429, 502, 503, 504, 511])
+    func failureOfAnotherKindLeavesThePartAlone(status: Int) async throws {
         try await leavePart()
-        let (refused, _) = try await download { $0.answer(503) }
-        #expect(refused.code == .unacceptableStatus)
+        let (refused, sent) = try await download { $0.answer(status) }
+        #expect(refused.code != nil)
+        #expect(sent.map { $0.headerFields["Range"] } == ["bytes=100000-"])
         try expectPart()
+    }
+
+    @Test func aLostConnectionLeavesThePartAlone() async throws {
+        try await leavePart()
         let (lost, _) = try await download { $0.finish(.cut) }
         #expect(lost.code == .connectionLost)
         try expectPart()
+    }
+
+    @Test(arguments: [400, 403, 404, 405, 406, 409, 410, 412, 413, 416, 417, 422, 428, 431, 451, 500, 501, 505])
+    func refusedRangeStartsOver(status: Int) async throws {
+        try await leavePart()
+        let (result, sent) = try await download { exchange in
+            guard exchange.request.headerFields["Range"] != nil else { return FileVersion(Self.new).answer(exchange) }
+            exchange.answer(status, body: Data("no ranges".utf8))
+        }
+        #expect(try result.get().attempts.map(\.next) == [.startOver, .outcome])
+        #expect(sent.map { $0.headerFields["Range"] } == ["bytes=100000-", nil])
+        #expect(sent[1].headerFields["If-Range"] == nil)
+        try expectTarget(Self.new)
+    }
+
+    @Test(arguments: [403, 404, 410, 500, 503]) func refusedFileFailsWithTheSecondAnswer(status: Int) async throws {
+        try await leavePart()
+        let (result, sent) = try await download { exchange in
+            exchange.answer(exchange.request.headerFields["Range"] == nil ? status : 400)
+        }
+        #expect(result.code == .unacceptableStatus)
+        #expect((result.failure as? RequestError)?.response?.statusCode == status)
+        #expect(sent.map { $0.headerFields["Range"] } == ["bytes=100000-", nil])
+        try expectPart()
+    }
+
+    /// A status that the policy retries may be temporary, so the range is requested again before the complete file.
+    @Test func aRetriedStatusStartsOverAfterItsRetries() async throws {
+        try await leavePart()
+        let policy = RetryPolicy(maxRetries: 2, baseDelay: .zero)
+        let (result, sent) = try await download(Request.stub("file").retries(policy)) { exchange in
+            guard exchange.request.headerFields["Range"] != nil else { return FileVersion(Self.old).answer(exchange) }
+            exchange.answer(500)
+        }
+        _ = try result.get()
+        #expect(sent.map { $0.headerFields["Range"] } == Array(repeating: "bytes=100000-", count: 3) + [nil])
+        try expectTarget(Self.old)
     }
 
     @Test func a416AtTheEndOfAFileOfUnknownLengthCompletesIt() async throws {
