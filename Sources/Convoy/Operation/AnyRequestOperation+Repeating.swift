@@ -74,8 +74,11 @@ extension AnyRequestOperation {
     /// Retries if the policy permits it, or finishes if the retry would miss the deadline; false if it did neither.
     private func retries(_ ending: AttemptEnding, _ error: RequestError) -> Bool {
         let policy = policyBox?.policies.retries ?? context.retries
-        let (base, retryCount, deadline) = state.withLock {
-            ($0.nextRequest, $0.followUp?.retryCount ?? 0, $0.followUp?.deadline)
+        let (base, retryCount, deadline) = state.withLock { state in
+            if let followUp = state.followUp, ending.resumableBytes > followUp.resumableBytes {
+                (followUp.resumableBytes, followUp.retryCount) = (ending.resumableBytes, 0)
+            }
+            return (state.nextRequest, state.followUp?.retryCount ?? 0, state.followUp?.deadline)
         }
         let asked = retryAfter(ending, policy)
         // The policy must permit both the request before its interceptors and the adapted one. An interceptor may have

@@ -86,7 +86,7 @@ extension Attempt {
             attempt: self, head: received.head, error: error?.with(operation.request?.summary),
             metrics: received.metrics, ended: operation.context.clock.now, isAnswer: isAnswer,
             taskHasEnded: received.taskHasEnded, canStartOver: resumePoint != nil && isMisfit,
-            lacksNetwork: isOffline)
+            resumableBytes: received.resumableBytes, lacksNetwork: isOffline)
         operation.onExecutor { self.operation.attemptEnded(ending) }
     }
 

@@ -212,6 +212,16 @@ extension Attempt {
     }
 }
 
+extension Attempt.Receiving {
+    /// The value of ``AttemptEnding/resumableBytes``.
+    var resumableBytes: Int64 {
+        guard case .body(let offset, _)? = answer, bodyCount > offset, let head,
+            offset > 0 || Validator(of: head, now: Date()) != nil
+        else { return 0 }
+        return bodyCount
+    }
+}
+
 extension DownloadAnswer {
     var offset: Int64 { if case .body(let offset, _) = self { offset } else { 0 } }
 

@@ -14,6 +14,8 @@ struct AttemptEnding: Sendable {
     let taskHasEnded: Bool
     /// Whether the attempt failed to resume a download, so that the complete file may be requested.
     let canStartOver: Bool
+    /// The number of a download's bytes after the attempt, if it received some that a later attempt can resume; else 0.
+    let resumableBytes: Int64
     /// Whether the attempt found no network, and the manager lets requests wait for a network.
     let lacksNetwork: Bool
 

@@ -19,8 +19,11 @@ final class FollowUpState {
     /// Whether the cache has lost a response after its lookup, so that later lookups need a slot.
     var lostStoredAnswer = false
     var hasLeftOrigin = false
-    /// The number of retries that the policy has decided; `interceptionCount` counts those of the interceptors.
+    /// The number of retries that the policy has decided since a download last made progress; `interceptionCount`
+    /// counts those of the interceptors.
     var retryCount = 0
+    /// The most bytes of a download that an attempt has left.
+    var resumableBytes: Int64 = 0
     var interceptionCount = 0
 
     var deadline: ContinuousClock.Instant?

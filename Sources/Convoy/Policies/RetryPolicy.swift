@@ -34,6 +34,8 @@ import Foundation
 /// - ``retryAfterScope``
 public struct RetryPolicy: Sendable, Hashable {
     /// The maximum number of attempts after the first; 3 by default.
+    ///
+    /// For a download, the attempts count from the last one that made progress: it received bytes that can be resumed.
     public var maxRetries: Int
     /// The upper limit of the first wait; half a second by default.
     public var baseDelay: Duration

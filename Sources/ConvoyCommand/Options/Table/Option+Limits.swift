@@ -26,7 +26,7 @@ extension Option {
         Option(
             "--retries N", .limits, for: .sending, "attempts after the first",
             more: ", \(FetchOptions.retriesRange.text) (default \(FetchOptions.defaultRetries)), of requests that may "
-                + "be sent again",
+                + "be sent again; a download counts from the last attempt with progress",
             aliases: ["retry"]
         ) {
             $0.fetch.retries = try OptionValues.number($1, in: FetchOptions.retriesRange)

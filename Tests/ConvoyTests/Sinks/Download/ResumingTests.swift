@@ -224,6 +224,53 @@ import Testing
         try expectTarget(Self.old)
     }
 
+    // MARK: Retries
+
+    private func retrying(_ count: Int) -> Request<Data> {
+        .stub("file").retries(RetryPolicy(maxRetries: count, baseDelay: .zero))
+    }
+
+    @Test(arguments: [1, 3]) func attemptsThatMakeProgressRenewTheRetries(retries: Int) async throws {
+        let (result, sent) = try await download(retrying(retries)) { exchange in
+            let isLast = exchange.request.headerFields["Range"] == "bytes=290000-"
+            FileVersion(Self.old).answer(exchange, sending: 10_000, thenFailing: isLast ? nil : .cut)
+        }
+        #expect(try result.get().attempts.count == 30)
+        #expect(sent.map { $0.headerFields["Range"] }.prefix(3) == [nil, "bytes=10000-", "bytes=20000-"])
+        #expect(sent.count == 30)
+        try expectTarget(Self.old)
+    }
+
+    /// The third attempt fails without a byte, the fourth makes progress, and the others fail.
+    @Test func anAttemptWithoutProgressCounts() async throws {
+        let count = Locked(0)
+        let (result, sent) = try await download(retrying(2)) { exchange in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            let isProgress = [1, 2, 4].contains(number)
+            FileVersion(Self.old).answer(exchange, sending: isProgress ? 10_000 : 0, thenFailing: .cut)
+        }
+        #expect(result.code == .connectionLost)
+        #expect(
+            sent.map { $0.headerFields["Range"] }
+                == [nil, "bytes=10000-", "bytes=20000-", "bytes=20000-", "bytes=30000-", "bytes=30000-"])
+    }
+
+    /// No attempt has more bytes than the first, so nothing is gained.
+    @Test(arguments: ["no validator", "no ranges", "decoded"]) func bytesThatAreLostAreNoProgress(kind: String)
+        async throws
+    {
+        let request = kind == "decoded" ? retrying(2).decodingFile() : retrying(2)
+        let (result, sent) = try await download(request) { exchange in
+            let fields: HeaderFields = kind == "no validator" ? [:] : ["ETag": "\"v1\""]
+            FileVersion(Self.old).send(exchange, 200, fields, Self.old, 100_000, .cut)
+        }
+        #expect(result.code == .connectionLost)
+        #expect(sent.count == 3)
+    }
+
     @Test func a416AtTheEndOfAFileOfUnknownLengthCompletesIt() async throws {
         let (cut, _) = try await download { exchange in
             exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""]))
