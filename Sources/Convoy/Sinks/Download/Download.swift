@@ -216,7 +216,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
         guard let part else { return }
         // A record without bytes belongs to another part.
         guard part.wasThere else { return part.isNew ? resumeFile.removeLeftover() : resumeFile.remove() }
-        guard let found = try resumeFile.read(), found.key == key, found.needsDigest != true || plan.digest != nil
+        guard let found = try resumeFile.read(), let first, found.belongs(to: first),
+            found.needsDigest != true || plan.digest != nil
         else {
             return
         }

@@ -48,7 +48,7 @@ extension PartName {
         guard lstat(directory + "/" + part, &status) == 0, lstat(file.path, &noted) == 0,
             let found = try? file.read(), found.needsDigest != true || isVerified
         else { return nil }
-        if let url, url.downloadKey != found.key { return nil }
+        if let url, !found.belongs(to: url) { return nil }
         let ranges = found.usableRanges(ofPart: Int64(status.st_size), boot: Boot.name)
         let count =
             inSegments

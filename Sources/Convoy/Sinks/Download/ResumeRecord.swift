@@ -40,6 +40,15 @@ struct ResumeRecord: SidecarRecord, Hashable {
         self.boot = boot
     }
 
+    /// Whether a download of this URL may resume the part.
+    ///
+    /// The query may differ if the validator is an entity tag, because a link may have been signed anew.
+    func belongs(to url: URL) -> Bool {
+        if key == url.downloadKey { return true }
+        guard case .entityTag = validator else { return false }
+        return source == validator.source(url)
+    }
+
     /// Whether the validator applies to the resource at a URL.
     func isOf(_ url: URL) -> Bool { source == nil || source == validator.source(url) }
 

@@ -271,6 +271,75 @@ import Testing
         #expect(sent.count == 3)
     }
 
+    // MARK: Signed links
+
+    private static let links = [
+        ("X-Amz-Date=1&X-Amz-Signature=a", "X-Amz-Date=2&X-Amz-Signature=b"),
+        ("sv=2020-10-02&se=2026-11-21&sig=a", "sv=2020-10-02&se=2026-11-22&sig=b"),
+        ("Expires=1&Signature=a&Key-Pair-Id=k", "Expires=2&Signature=b&Key-Pair-Id=k"),
+        ("X-Goog-Expires=1&X-Goog-Signature=a", "X-Goog-Expires=2&X-Goog-Signature=b"),
+        ("OSSAccessKeyId=k&Expires=1&Signature=a", "OSSAccessKeyId=k&Expires=2&Signature=b"),
+        ("token=a", "token=b"), ("token=a", ""), ("", "token=a"), ("st=a&e=1", "e=2&st=b"),
+        ("verify=1-a%2Fb", "verify=2-%2B"),
+    ]
+
+    private static func link(_ query: String, _ base: String = "http://stub/file") -> Request<Data> {
+        .get(query.isEmpty ? base : "\(base)?\(query)")
+    }
+
+    @Test(arguments: links) func aFreshLinkContinuesThePart(old: String, fresh: String) async throws {
+        let (cut, _) = try await download(Self.link(old)) {
+            FileVersion(Self.old).answer($0, sending: 100_000, thenFailing: .cut)
+        }
+        #expect(cut.code == .connectionLost)
+        // The second link expires as well.
+        let (again, _) = try await download(Self.link(fresh)) {
+            FileVersion(Self.old).answer($0, sending: 100_000, thenFailing: .cut)
+        }
+        #expect(again.code == .connectionLost)
+        let (result, sent) = try await download(Self.link(fresh + "&n=3")) { FileVersion(Self.old).answer($0) }
+        #expect(try result.get().transfer.resumedBytes == 200_000)
+        #expect(sent.map { $0.headerFields["Range"] } == ["bytes=200000-"])
+        #expect(sent[0].headerFields["If-Range"] == "\"v1\"")
+        try expectTarget(Self.old)
+    }
+
+    @Test(arguments: ["http://stub/other", "http://other/file", "https://stub/file", "http://stub:81/file"])
+    func linkOfAnotherFileStartsOver(base: String) async throws {
+        let (cut, _) = try await download(Self.link("token=a")) {
+            FileVersion(Self.old).answer($0, sending: 100_000, thenFailing: .cut)
+        }
+        #expect(cut.code == .connectionLost)
+        let (result, sent) = try await download(Self.link("token=b", base)) { FileVersion(Self.new).answer($0) }
+        _ = try result.get()
+        #expect(sent.map { $0.headerFields["Range"] } == [nil])
+        try expectTarget(Self.new)
+    }
+
+    @Test func aFreshLinkToAnotherVersionStartsOver() async throws {
+        let (cut, _) = try await download(Self.link("token=a")) {
+            FileVersion(Self.old).answer($0, sending: 100_000, thenFailing: .cut)
+        }
+        #expect(cut.code == .connectionLost)
+        let (result, _) = try await download(Self.link("token=b")) { FileVersion(Self.new, etag: "\"v2\"").answer($0) }
+        #expect(try result.get().transfer.resumedBytes == 0)
+        try expectTarget(Self.new)
+    }
+
+    /// Without an entity tag, another query may be another file of the same date.
+    @Test func aFreshLinkDoesNotContinueAPartThatOnlyADateIdentifies() async throws {
+        var version = FileVersion(Self.old, etag: nil)
+        version.headerFields["Last-Modified"] = "Sat, 21 Nov 2026 09:00:00 GMT"
+        version.headerFields["Date"] = "Sat, 21 Nov 2026 10:00:00 GMT"
+        let (cut, _) = try await download(Self.link("token=a")) { [version] in
+            version.answer($0, sending: 100_000, thenFailing: .cut)
+        }
+        #expect(cut.code == .connectionLost)
+        let (result, sent) = try await download(Self.link("token=b")) { [version] in version.answer($0) }
+        _ = try result.get()
+        #expect(sent.map { $0.headerFields["Range"] } == [nil])
+    }
+
     @Test func a416AtTheEndOfAFileOfUnknownLengthCompletesIt() async throws {
         let (cut, _) = try await download { exchange in
             exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""]))
