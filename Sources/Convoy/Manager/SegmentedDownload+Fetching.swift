@@ -35,6 +35,8 @@ extension SegmentedDownload {
         let operation = manager.operation(whole.saved(plan))
         state.withLock { $0.operations.append(operation) }
         operation.onProgress { [download] progress in download.shared.withLock { $0.progress = progress } }
+        // The caller may have cancelled before the operation was listed.
+        if download.isDiscarded { operation.cancel(keepingPart: false) }
         manager.enqueue(operation)
         do throws(RequestError) { return .success(try await operation.response()) } catch {
             return .failure(error)

@@ -29,6 +29,7 @@ import Foundation
 /// - ``file()``
 /// - ``response()``
 /// - ``cancel()``
+/// - ``cancel(keepingPart:)``
 /// - ``progress``
 /// - ``operations``
 public final class SegmentedDownload: Sendable {
@@ -95,6 +96,20 @@ public final class SegmentedDownload: Sendable {
     ///
     /// A second call, or a call after the file is complete, has no effect.
     public func cancel() { task.withLock { $0 }?.cancel() }
+
+    /// Cancels the download, and removes the bytes that it would resume, unless it is to keep them.
+    ///
+    /// The bytes are those of this download, and of earlier ones of the same URL to the same file. They are removed
+    /// before ``response()`` returns. The call has no effect on a complete file.
+    ///
+    /// - Parameter keepsPart: whether repeating the download resumes it.
+    public func cancel(keepingPart keepsPart: Bool) {
+        if !keepsPart, let url = (try? prepared.get())?.url {
+            download.discardPart(of: url)
+            for operation in operations { operation.cancel(keepingPart: false) }
+        }
+        cancel()
+    }
 
     /// How much of the file exists, including bytes of an earlier download.
     ///

@@ -239,6 +239,31 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         conclude(.cancelled, "it was cancelled")
     }
 
+    /// Cancels the request; a download then removes the bytes that it would resume, unless it is to keep them.
+    ///
+    /// The bytes are those of this operation, and of earlier downloads of the same URL to the same file. They are
+    /// removed before the outcome `.cancelled` is delivered. The call has no effect on a complete file, and none after
+    /// the operation has finished. With `true`, and for any other request, the call does the same as ``cancel()``.
+    ///
+    /// - Parameter keepsPart: whether repeating the download resumes it.
+    /// - Thread: any. The call does not wait for the disk, so a download that has not begun is cancelled a moment later.
+    public final func cancel(keepingPart keepsPart: Bool) {
+        let (core, prepared) = state.withLock { ($0.requestPlan?.core, $0.prepared) }
+        guard !keepsPart, let core, core.destination.isFile,
+            let url = prepared?.url ?? (try? core.prepared(context.defaults))?.url
+        else { return cancel() }
+        let (download, isNew) = state.withLock { state -> (Download?, Bool) in
+            guard state.outcome == nil else { return (nil, false) }
+            let followUp = state.makeFollowUp()
+            let isNew = followUp.download == nil
+            followUp.download = followUp.download ?? core.destination.makeDownload()
+            return (followUp.download as? Download, isNew)
+        }
+        download?.discardPart(of: url)
+        // An operation that has not begun has no attempt that closes the download.
+        if isNew, let download { download.close { self.cancel() } } else { cancel() }
+    }
+
     /// The priority in the queue; a change takes effect while the operation waits.
     public final override var queuePriority: Operation.QueuePriority {
         get { state.withLock { $0.priority.value } }

@@ -442,6 +442,25 @@ import Testing
         try expectTarget()
     }
 
+    /// Either the segments or the one piece of a server without ranges are received when the download is cancelled.
+    @Test(arguments: [true, false]) func cancellingMayKeepNoPart(hasRanges: Bool) async throws {
+        let server = StubServer { exchange in
+            let version = FileVersion(Self.content)
+            guard hasRanges else {
+                return version.send(
+                    exchange, 200, version.headerFields, Self.content, 500_000, nil, isLeftOpen: true)
+            }
+            let isProbe = exchange.request.headerFields["Range"] == "bytes=0-0"
+            version.answer(exchange, sending: isProbe ? .max : 500_000, isLeftOpen: !isProbe)
+        }
+        let download = server.manager().downloadInSegments(.stub("file"), to: target, segments: 2)
+        await look { download.progress.download.completedBytes == (hasRanges ? 1_000_000 : 500_000) }
+        await look { (try? directory.entries) == [".target.convoy-part", ".target.convoy-resume"] }
+        download.cancel(keepingPart: false)
+        #expect(await error(of: download)?.code == .cancelled)
+        #expect(try directory.entries == [])
+    }
+
     @Test func secondDownloadToOneTargetFailsAtOnce() async throws {
         let server = StubServer.held()
         let manager = server.manager()

@@ -163,14 +163,22 @@ extension Download {
     }
 
     private func letGo() {
+        let discarded = isClosed ? nil : shared.withLock { $0.discarded }
         isClosed = true
+        if let discarded, part == nil { try? openPart(of: discarded, permissions: plan.permissions) }
         guard let part else { return }
         defer {
             part.close()
             self.part = nil
         }
-        // An existing part that this download has not changed belongs to another download.
-        if !hasBegunBody && part.wasThere || !part.hasItsName { return }
+        // An existing part that this download has not changed belongs to another download, unless its record says that
+        // it belongs to this one.
+        let isOther = !hasBegunBody && part.wasThere
+        if isOther && (discarded == nil || record == nil) || !part.hasItsName { return }
+        if discarded != nil {
+            resumeFile.remove()
+            return part.remove()
+        }
         makeRecord()
         if isSegmented, segments.byteCount == 0 { record = nil }
         if record != nil, part.byteCount > 0, (try? saveRecord(synchronized: false)) != nil { return }

@@ -12,6 +12,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
     /// The state that any thread may use, guarded by a lock.
     struct Shared {
         var isStopped = false
+        /// The URL of a download that is cancelled and leaves no part.
+        var discarded: URL?
         var keepsPart = false
         /// Whether the last request was conditional on a change of the file.
         var asksForChange = false
@@ -91,6 +93,11 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var asksForChange: Bool { shared.withLock { $0.asksForChange } }
     func stop() { shared.withLock { $0.isStopped = true } }
     var isStopped: Bool { shared.withLock { $0.isStopped } }
+
+    var isDiscarded: Bool { shared.withLock { $0.discarded != nil } }
+
+    /// Makes the end of the download remove its part, also that of an earlier download of this URL.
+    func discardPart(of url: URL) { shared.withLock { $0.discarded = url } }
 
     // MARK: Before an attempt
 

@@ -340,6 +340,66 @@ import Testing
         #expect(sent.map { $0.headerFields["Range"] } == [nil])
     }
 
+    // MARK: Cancelling without a part
+
+    /// Where the operation is when it is cancelled.
+    enum Stage: CaseIterable, Sendable {
+        case neverBegun, queued, sent, receiving, suspended, retrying
+    }
+
+    @Test(arguments: Stage.allCases, [true, false]) func cancellingMayKeepNoPart(stage: Stage, keepsPart: Bool)
+        async throws
+    {
+        try await leavePart()
+        let (server, clock) = (StubServer.held(), VirtualClock())
+        let manager = server.manager(1, clock: clock)
+        let request = Request.stub("file").retries(.standard).saved(to: target)
+        var first: RequestOperation<Data>?
+        if stage == .queued {
+            first = manager.enqueue(Request.stub("first"))
+            _ = await server.exchanges.wait()
+        }
+        let operation = stage == .neverBegun ? manager.operation(request) : manager.enqueue(request)
+        if ![.neverBegun, .queued].contains(stage) {
+            let exchange = await server.exchanges.wait()[0]
+            if stage != .sent {
+                let fields: HeaderFields = ["ETag": "\"v1\"", "Content-Range": "bytes 100000-299999/300000"]
+                exchange.respond(ResponseHead(statusCode: 206, headerFields: fields, expectedBytes: 200_000))
+                exchange.send(Self.old.dropFirst(100_000).prefix(50_000))
+                await look { operation.progress.download.completedBytes == 150_000 }
+            }
+            if stage == .suspended { operation.suspend() }
+            if stage == .retrying {
+                exchange.finish(.cut)
+                await clock.armed.wait()
+            }
+        }
+        operation.cancel(keepingPart: keepsPart)
+        let error = await #expect(throws: RequestError.self) { try await operation.response() }
+        #expect(error?.code == .cancelled)
+        first?.cancel()
+        await manager.drain()
+        #expect(try directory.entries == (keepsPart ? [Self.part, Self.record] : []))
+    }
+
+    @Test func cancellingWithoutAPartLeavesThatOfAnotherURL() async throws {
+        try await leavePart()
+        let server = StubServer.held()
+        let sending = Sending(Request.stub("other").saved(to: target), over: server.transport)
+        _ = await server.exchanges.wait()
+        sending.operation.cancel(keepingPart: false)
+        #expect(try await sending.error().code == .cancelled)
+        try expectPart()
+    }
+
+    @Test func aCompleteFileStaysWhenTheDownloadIsCancelledAfterwards() async throws {
+        let sending = Sending(
+            Request.stub("file").saved(to: target), over: StubServer { FileVersion(Self.old).answer($0) }.transport)
+        _ = try await sending.response()
+        sending.operation.cancel(keepingPart: false)
+        try expectTarget(Self.old)
+    }
+
     @Test func a416AtTheEndOfAFileOfUnknownLengthCompletesIt() async throws {
         let (cut, _) = try await download { exchange in
             exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""]))
