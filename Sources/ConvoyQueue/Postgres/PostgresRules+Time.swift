@@ -22,7 +22,8 @@ extension PostgresRules {
             [.text(owner), .int(transaction.time.now + Self.microseconds(lease))])
     }
 
-    /// Makes jobs ready whose time has come, ends expired jobs, and releases the jobs of ended leases.
+    /// Makes jobs ready whose time has come, ends expired jobs, and releases the jobs of other owners whose lease has
+    /// ended.
     ///
     /// - Parameter kinds: the kinds whose handlers receive expired jobs; with nil, the call expires no jobs.
     mutating func passTime(for owner: String, telling kinds: ClaimRequest.Kinds?) throws {
@@ -32,9 +33,9 @@ extension PostgresRules {
             SELECT EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 0 AND due IS NOT NULL AND due <= $1),
                 EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 0 AND not_before IS NOT NULL AND not_before <= $2),
                 EXISTS (SELECT 1 FROM convoy_jobs WHERE state < 2 AND expires IS NOT NULL AND expires <= $2),
-                EXISTS (SELECT 1 FROM convoy_owners WHERE ends <= $1),
+                EXISTS (SELECT 1 FROM convoy_owners WHERE ends <= $1 AND owner <> $3),
                 EXISTS (SELECT 1 FROM convoy_jobs WHERE lapses >= 2 AND state < 4)
-            """, [now, date])
+            """, [now, date, .text(owner)])
         if try due.bool(0, 0) ?? false {
             try transaction.run(Self.changing("due = NULL", where: "state = 0 AND due <= $1"), [now])
         }
@@ -46,7 +47,10 @@ extension PostgresRules {
         if try due.bool(0, 3) ?? false {
             hasSuspects = true
             let rows = try transaction.run(
-                "SELECT owner FROM convoy_owners WHERE ends <= $1 ORDER BY owner FOR UPDATE SKIP LOCKED", [now])
+                """
+                SELECT owner FROM convoy_owners WHERE ends <= $1 AND owner <> $2
+                ORDER BY owner FOR UPDATE SKIP LOCKED
+                """, [now, .text(owner)])
             try endLeases(of: (0..<rows.count).compactMap { try rows.text($0, 0) }, for: owner)
         }
     }

@@ -78,8 +78,6 @@ extension PostgresStore {
     public func renew(_ claims: [Claim], for lease: Duration) async throws(QueueError) -> [Claim] {
         try await workers.transaction { [owner] transaction in
             var rules = PostgresRules(transaction)
-            // Ended leases are released before the renewal, including this owner's lease, because a lost claim stays
-            // lost.
             try rules.passTime(for: owner, telling: nil)
             try rules.renew(owner, for: lease)
             rules.notify()

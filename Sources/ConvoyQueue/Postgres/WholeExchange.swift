@@ -143,11 +143,11 @@ struct WholeExchange: Sendable {
             """
             SELECT 1 / CASE WHEN
                 EXISTS (SELECT 1 FROM convoy_jobs WHERE state < 2 AND expires IS NOT NULL AND expires <= \(Self.date(2)))
-                OR EXISTS (SELECT 1 FROM convoy_owners WHERE ends <= \(Self.now(1)))
+                OR EXISTS (SELECT 1 FROM convoy_owners WHERE ends <= \(Self.now(1)) AND owner <> $4)
                 OR EXISTS (SELECT 1 FROM convoy_jobs WHERE lapses >= 2 AND state < 4)
                 \(answered == nil ? "" : waits)
             THEN 0 ELSE 1 END
-            """, [.int(given?.now), .double(given?.date), .texts(answered?.kinds ?? [])])
+            """, [.int(given?.now), .double(given?.date), .texts(answered?.kinds ?? []), .text(owner)])
     }
 
     /// The statement that makes jobs ready whose date or delay has passed.

@@ -139,10 +139,11 @@ final class SQLiteWorker: @unchecked Sendable {
         try transaction { () throws(QueueError) in try endLeases("name = ?", .text(owners.name)) }
     }
 
-    /// Releases the jobs of owners whose lease has ended.
+    /// Releases the jobs of other owners whose lease has ended.
     func releaseEnded() throws(QueueError) {
-        let ended = try connection().number("SELECT 1 FROM owner WHERE ends <= ? LIMIT 1", .integer(time.now))
-        if ended != nil { try endLeases("ends <= ?", .integer(time.now)) }
+        let hasEnded = "name <> '\(owners.name)' AND ends <= ?"
+        let ended = try connection().number("SELECT 1 FROM owner WHERE \(hasEnded) LIMIT 1", .integer(time.now))
+        if ended != nil { try endLeases(hasEnded, .integer(time.now)) }
     }
 
     /// Releases the jobs of owners that no longer exist.

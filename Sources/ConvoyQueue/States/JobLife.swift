@@ -15,7 +15,7 @@ public struct JobLife: Sendable, Hashable {
         case settled(token: Int64, JobVerdict)
         /// Another owner finds that the lease has ended, or that the owner of the lease no longer exists.
         ///
-        /// An owner whose own lease has ended releases the job instead, ``JobVerdict/release``.
+        /// An owner whose own lease has ended keeps the job until then.
         case leaseEnded
         /// The store has found other reasons that block the job.
         case held(JobHolds)

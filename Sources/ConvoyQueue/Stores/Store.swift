@@ -3,8 +3,8 @@ import Foundation
 
 /// The storage of jobs: SQLite, PostgreSQL, or your own store.
 ///
-/// An instance is an **owner**. It owns claimed jobs until they are settled or released, or until the lease ends
-/// because it was not renewed in time. Any number of instances in any number of processes may use the same jobs.
+/// An instance is an **owner**. It owns claimed jobs until they are settled or released, or until another instance finds
+/// that the lease has ended because it was not renewed in time. Any number of instances in any number of processes may use the same jobs.
 ///
 /// Each call is atomic: one transaction, or a part of a transaction that can fail without the other parts. When a call
 /// returns, its changes are durable. When a call throws, nothing has changed. There is one exception: if the commit
@@ -44,7 +44,7 @@ public protocol Store: Sendable {
     ///
     /// Before claiming, the store turns expired jobs into dead letters. An expired job of
     /// ``ClaimRequest/answeredKinds`` waits for its handler instead, with ``JobRecord/expired`` as the failure of its
-    /// result. The store also releases the jobs of owners whose lease has ended. ``SQLiteStore`` releases the jobs of
+    /// result. The store also releases the jobs of other owners whose lease has ended. ``SQLiteStore`` releases the jobs of
     /// owners that no longer exist too, although their leases have not ended.
     ///
     /// The call claims ready jobs, limited for each host, and jobs whose result waits for a handler. Ready jobs are
@@ -61,8 +61,8 @@ public protocol Store: Sendable {
     /// - Parameters:
     ///   - claims: the claims that the caller still works on.
     ///   - lease: the duration of the leases from now on.
-    /// - Returns: the lost claims. The job of a lost claim was cancelled or deleted, or the lease had ended before this
-    ///   call.
+    /// - Returns: the lost claims. The job of a lost claim was cancelled or deleted, or another instance has found that
+    ///   the lease had ended.
     func renew(_ claims: [Claim], for lease: Duration) async throws(QueueError) -> [Claim]
 
     /// Releases all jobs that this instance has claimed.

@@ -164,7 +164,8 @@ public struct ClaimedJob: Sendable, Hashable {
 public struct Exchange: Sendable, Hashable {
     /// For each settlement, whether the store accepted it.
     ///
-    /// False if the claim had ended: the job was cancelled or deleted, or the lease was not renewed in time.
+    /// False if the claim had ended: the job was cancelled or deleted, or another instance has found that the lease had
+    /// ended.
     public var isSettled: [Bool]
     /// The jobs that were claimed.
     public var jobs: [ClaimedJob]

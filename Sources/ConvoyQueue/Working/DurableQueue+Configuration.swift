@@ -16,8 +16,8 @@ extension DurableQueue {
         public var maxClaimedJobCount = 256
         /// How long claims of the queue are valid without renewal; 30 seconds by default.
         ///
-        /// The queue renews its leases three times in that period. A process that pauses for longer loses its jobs. If
-        /// a process ends, other processes notice at once (SQLite on Linux) or at their next exchange (SQLite on Apple
+        /// The queue renews its leases three times in that period. A process that pauses for longer loses its jobs if
+        /// another process works on the queue meanwhile. If a process ends, other processes notice at once (SQLite on Linux) or at their next exchange (SQLite on Apple
         /// platforms). With PostgreSQL they notice when the lease ends.
         public var lease = Duration.seconds(30)
         /// When a job is sent again after a failure that may be temporary.

@@ -6,9 +6,9 @@ import Foundation
 extension DurableQueue {
     /// Sends a claimed job, or passes its waiting result to its handler.
     func send(_ claimed: ClaimedJob) {
-        let (isWorking, isFirst, earlier) = state.withLock { state in
-            // If the lease of this queue ended, for example while the machine slept, an earlier request for the job may
-            // still run. It is cancelled below.
+        let (isWorking, isFirst, isUnwatched, earlier) = state.withLock { state in
+            // If another queue ended the lease of this queue, for example while this process was stopped, an earlier
+            // request for the job may still run. It is cancelled below.
             let earlier = state.inFlight[claimed.job.id]?.sending
             state.inFlight[claimed.job.id] = DurableQueueState.InFlight(
                 claim: claimed.claim, host: claimed.job.request.host)

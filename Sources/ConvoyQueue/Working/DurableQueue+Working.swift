@@ -258,7 +258,7 @@ extension DurableQueue {
         earlier?.cancel()
     }
 
-    /// Handles a claim that was lost: the job was cancelled or deleted, or the lease had ended.
+    /// Handles a claim that was lost: the job was cancelled or deleted, or another queue has ended the lease.
     private func lose(_ claim: Claim) {
         let sending = state.withLock { state -> DurableQueueState.Sending? in
             guard state.inFlight[claim.id]?.claim == claim else { return nil }

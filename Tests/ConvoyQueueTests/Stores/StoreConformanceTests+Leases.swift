@@ -42,6 +42,23 @@ extension StoreConformanceTests {
         await two.close()
     }
 
+    /// The owner was stopped for longer than its lease, and calls the store before any other instance does.
+    @Test(arguments: ConformingStore.all)
+    func anEndedLeaseThatNoOtherInstanceFoundIsKept(conforming: ConformingStore) async throws {
+        let (one, two) = (try await conforming.open(place), try await conforming.open(place))
+        _ = try await one.add([.test("a"), .test("b"), .test("c")])
+        let claimed = try await one.claim(2, lease: .seconds(30))
+        place.clock.advance(by: .seconds(40))
+        #expect(try await one.settle(claimed[0], .done))
+        #expect(try await one.claim(lease: .seconds(30)).ids == ["c"], "b is not claimed twice")
+        place.clock.advance(by: .seconds(40))
+        #expect(try await one.renew([claimed[1].claim], for: .seconds(30)) == [])
+        #expect(try await two.claim().isEmpty, "the renewed lease counts")
+        #expect(try await one.settle(claimed[1], .done))
+        await one.close()
+        await two.close()
+    }
+
     @Test(arguments: ConformingStore.all)
     func aHeartbeatExtendsLeasesAndReturnsLostOnes(conforming: ConformingStore) async throws {
         let (one, two) = (try await conforming.open(place), try await conforming.open(place))

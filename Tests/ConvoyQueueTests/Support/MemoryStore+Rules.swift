@@ -113,7 +113,7 @@ extension MemoryDatabase.State {
     }
 
     mutating func endLeases(_ now: ContinuousClock.Instant, for finder: String) {
-        for (owner, end) in leases where end <= now { endLease(of: owner, for: finder, at: now) }
+        for (owner, end) in leases where end <= now && owner != finder { endLease(of: owner, for: finder, at: now) }
         keepRules(now: now)
     }
 

@@ -139,4 +139,25 @@ import Testing
         #expect(server.recordedRequests.last?.value(of: "Range") != nil)
         await queue.close()
     }
+
+    /// The process was stopped for longer than its lease, and no other process has taken its job.
+    @Test func aPauseBeyondTheLeaseSendsNothingTwice() async throws {
+        let gate = Gate()
+        let server = try KeyedServer { _ in .status(200).stalling(until: gate) }
+        let store = MemoryStore(place.memory, clock: place.clock)
+        let queue = DurableQueue(store: store, manager: RequestManager(configuration: .init(clock: place.clock)))
+        try await queue.add(server.job("a"))
+        queue.start(otherwise: takesAll)
+        try await gate.reached(count: 1, within: .seconds(60))
+        place.clock.advance(by: .seconds(40))
+        await look {
+            let end = place.memory.state.withLock { $0.leases[store.owner] }
+            return end.map { $0 > place.clock.now } ?? false
+        }
+        gate.open()
+        await queue.drain()
+        #expect(try await store.states() == ["a": .done])
+        #expect(server.all.requestCount == 1)
+        await queue.close()
+    }
 }
