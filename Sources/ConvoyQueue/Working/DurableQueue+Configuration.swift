@@ -35,6 +35,9 @@ extension DurableQueue {
         /// At this number the job becomes a dead letter. A claim lapses when its process ends, or when another process
         /// finds that the lease has ended. The limit protects against a job or handler that crashes its process at each
         /// start. From the second lapse on, the job waits 1, 2, 4 and so on up to 64 seconds before it is sent again.
+        ///
+        /// A lapse does not count if the partial file of the job's download has grown, so that a long download may outlive
+        /// any number of processes.
         public var maxLapses = 3
         /// The maximum number of results that wait for a handler; 1,000 by default.
         ///

@@ -17,6 +17,13 @@ extension DurableQueue {
         earlier?.operation.cancel()
         guard isWorking else { return end(claimed, .release, attempt: nil) }
         if isFirst { setHeartbeat() }
+        if claimed.lapseCount > 0, claimed.result == nil, let file = claimed.job.request.destination,
+            PartName(file.lastPathComponent).noteGrowth(in: file.deletingLastPathComponent().path)
+        {
+            // The lost process has received bytes, so its loss does not count. This verdict resets the number of lapses.
+            // The job is then claimed again.
+            return end(claimed, .retry(after: .zero), attempt: nil, isReported: false)
+        }
         if claimed.lapseCount >= max(1, configuration.maxLapses) {
             return end(
                 claimed,
@@ -156,12 +163,17 @@ extension DurableQueue {
 
     /// Removes a claimed job from the running jobs, and records its verdict for the next exchange.
     ///
-    /// - Parameter isCounted: whether the store records and counts the attempt; otherwise only
-    ///   ``Configuration/onOutcome`` receives the attempt.
-    private func end(_ claimed: ClaimedJob, _ verdict: JobVerdict, attempt: JobAttempt?, isCounted: Bool = true) {
+    /// - Parameters:
+    ///   - isCounted: whether the store records and counts the attempt; otherwise only ``Configuration/onOutcome``
+    ///     receives the attempt.
+    ///   - isReported: whether ``Configuration/onOutcome`` receives the verdict; it never receives a release.
+    private func end(
+        _ claimed: ClaimedJob, _ verdict: JobVerdict, attempt: JobAttempt?, isCounted: Bool = true,
+        isReported: Bool = true
+    ) {
         let settlement = Settlement(claimed.claim, verdict, attempt: isCounted ? attempt : nil)
         let limit = configuration.maxClaimedJobCount
-        let isReported = verdict != .release && configuration.onOutcome != nil
+        let isReported = isReported && verdict != .release && configuration.onOutcome != nil
         let (telling, finishers) = state.withLock { state in
             let telling = state.end(settlement, limit: limit)
             if telling != .never, isReported { state.unreported[claimed.claim] = (claimed.job, attempt) }

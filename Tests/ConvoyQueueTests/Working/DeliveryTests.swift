@@ -160,4 +160,65 @@ import Testing
         #expect(server.all.requestCount == 1)
         await queue.close()
     }
+
+    /// Ends the process of a download again and again, and checks how often its job is sent again.
+    ///
+    /// - Parameter isGrowing: whether each process but the first receives a few bytes.
+    @Test(arguments: [true, false])
+    func lostProcessesCountAgainstADownloadOnlyWhileItsFileDoesNotGrow(isGrowing: Bool) async throws {
+        let (gate, server) = (Gate(), try TestServer())
+        let whole = Reply.resource(generatedByteCount: 8_000_000, etag: "\"v1\"")
+        server.respond { request in
+            if gate.isOpen { return whole }
+            return request.value(of: "Range") == nil
+                ? whole.stalling(afterBodyBytes: 3_000_000, until: gate) : whole.stalling(until: gate)
+        }
+        let file = place.directory.appending(path: "film")
+        let part = place.directory.appending(path: ".film.convoy-part")
+        let store = MemoryStore(place.memory, clock: place.clock)
+        let manager = RequestManager(configuration: .init(clock: place.clock))
+        let outcomes = Told<String>()
+        var configuration = DurableQueue.Configuration()
+        configuration.onOutcome = { _, verdict, _ in outcomes.tell("\(verdict)") }
+        let queue = DurableQueue(store: store, manager: manager, configuration: configuration)
+        try await queue.add(Job("test", JobRequest(url: server.url("/film"), destination: file), id: "a"))
+        queue.start(otherwise: takesAll)
+        await look { (try? Data(contentsOf: part).count) ?? 0 >= 2_000_000 }
+        await queue.stop()
+        for _ in 1...2 {
+            for _ in 1...3 {
+                let crashing = MemoryStore(place.memory, clock: place.clock)
+                #expect(try await crashing.claim(lease: .seconds(1)).count == 1)
+                place.clock.advance(by: .seconds(2))
+                #expect(try await store.claim(0).isEmpty)
+                place.clock.advance(by: .seconds(70))
+            }
+            if isGrowing {
+                // The bytes are those that the server would have sent next.
+                let count = try Data(contentsOf: part).count
+                let handle = try FileHandle(forWritingTo: part)
+                try handle.seekToEnd()
+                try handle.write(contentsOf: Reply.pattern(range: Int64(count)..<Int64(count) + 1_000))
+                try handle.close()
+            }
+            let before = server.requestCount
+            queue.start(otherwise: takesAll)
+            try await look {
+                let state = try await store.state("a")
+                return state == .dead || server.requestCount > before
+            }
+            if try await store.state("a") != .dead {
+                #expect(try await store.job("a")?.life.lapseCount == 0)
+            }
+            await queue.stop()
+        }
+        #expect(try await store.state("a") == (isGrowing ? .waiting : .dead))
+        #expect(outcomes.all.count == (isGrowing ? 0 : 1), "\(outcomes.all)")
+        gate.open()
+        if isGrowing {
+            #expect(try await queue.states() == ["a": .done])
+            #expect(try Data(contentsOf: file) == Reply.pattern(range: 0..<8_000_000))
+        }
+        await queue.close()
+    }
 }

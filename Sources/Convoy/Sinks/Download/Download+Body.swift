@@ -183,6 +183,7 @@ extension Download {
         guard var record, let part else { return }
         // If another download has replaced the part, the record belongs to that download.
         try part.checkName()
+        record.notedBytes = notedBytes
         if isSegmented { (record.ranges, record.syncedRanges) = (segments.ranges, segments.syncedRanges) }
         try resumeFile.write(record, synchronized: synchronized)
         isRecordSaved = true

@@ -61,6 +61,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
         }
     }
     var isRecordSaved = false
+    /// ``ResumeRecord/notedBytes`` of the part's first record, which every later record of this download keeps.
+    private(set) var notedBytes: Int64?
     /// Whether the caller's request allows range requests, so that the download can be resumed.
     var isContinuable = false
     /// Whether the part was released permanently.
@@ -228,6 +230,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         else {
             return
         }
+        notedBytes = found.notedBytes
         let ranges = found.usableRanges(ofPart: part.byteCount, boot: Boot.name)
         let lasting = found.usableRanges(ofPart: part.byteCount, boot: nil)
         if isSegmented {

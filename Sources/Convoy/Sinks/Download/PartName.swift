@@ -60,4 +60,26 @@ extension PartName {
         #endif
         return count > 0 ? (count, Date(timeIntervalSince1970: TimeInterval(seconds))) : nil
     }
+
+    /// Whether the part has more reliable bytes than at the previous call; for the first call, whether it has any.
+    ///
+    /// The record stores the number of bytes for the next call, which another process may make. A download that begins
+    /// again must exceed the number too. The result is false while a download has locked the part.
+    package func noteGrowth(in directory: String) -> Bool {
+        var status = stat()
+        let path = directory + "/" + part
+        // Opening would make a missing part.
+        guard lstat(path, &status) == 0,
+            let part = try? PartFile.open(path, permissions: 0o600, isFilledInPlace: true)
+        else { return false }
+        defer { part.close() }
+        let file = SidecarFile<ResumeRecord>(path: directory + "/" + record)
+        guard part.wasThere, var found = try? file.read() else { return false }
+        let count = found.usableRanges(ofPart: part.byteCount, boot: Boot.name).reduce(0) { $0 + $1.count64 }
+        let noted = found.notedBytes ?? 0
+        guard count != noted else { return false }
+        // After a system crash, fewer bytes may be reliable.
+        found.notedBytes = count
+        return (try? file.write(found, synchronized: false)) != nil && count > noted
+    }
 }

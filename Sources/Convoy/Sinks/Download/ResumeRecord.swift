@@ -24,6 +24,8 @@ struct ResumeRecord: SidecarRecord, Hashable {
     var name: String?
     /// Whether the part has bytes from servers with an unknown version, which only a digest can verify.
     var needsDigest: Bool?
+    /// The number of reliable bytes at the last call of ``PartName/noteGrowth(in:)``; nil before.
+    var notedBytes: Int64?
     /// The received ranges of a part with segments; nil for a part that grows from its start.
     var ranges: [Range<Int64>]?
     /// The ranges that have been synchronised with the disk; nil for a part that grows from its start.
