@@ -17,9 +17,12 @@ extension Request {
     }
 
     /// Limits the time of each attempt, and allows the server to be silent for as long.
-    func limited(toAttemptsOf time: Duration) -> Self {
-        attemptTimeout(time).idleTimeout(max(time, .seconds(60)))
-    }
+    func limited(toAttemptsOf time: Duration) -> Self { attemptTimeout(time).idleTimeout(time.allowedSilence) }
+}
+
+extension Duration {
+    /// How long a server may be silent during an attempt of this duration: for as long, and at least 60 seconds.
+    var allowedSilence: Duration { max(self, .seconds(60)) }
 }
 
 extension FetchOptions {

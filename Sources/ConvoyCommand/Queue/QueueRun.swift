@@ -110,7 +110,7 @@ struct QueueRun: QueueWork {
         let general = RequestManager.Configuration()
         (configuration.retries, configuration.retryBudget) = (general.retries, general.retryBudget)
         (configuration.attemptTimeout, configuration.maxBodyBytes) = (fetch.maxTime, fetch.maxBytes)
-        if let time = fetch.maxTime { configuration.idleTimeout = max(time, .seconds(60)) }
+        if let time = fetch.maxTime { configuration.idleTimeout = time.allowedSilence }
         // The queue does not store these fields, so they are added to each request.
         if !fetch.headerFields.isEmpty || fetch.credentials.cookies != nil {
             configuration.interceptors.append(
