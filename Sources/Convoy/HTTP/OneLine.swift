@@ -5,7 +5,7 @@ extension String {
     ///
     /// Text from a server, a decoder or a caller may have line ends, or control sequences that move a terminal's
     /// cursor.
-    var oneLine: String { String(UnicodeScalarView(unicodeScalars.map { $0.isControl ? " " : $0 })) }
+    package var oneLine: String { String(UnicodeScalarView(unicodeScalars.map { $0.isControl ? " " : $0 })) }
 }
 
 extension Unicode.Scalar {

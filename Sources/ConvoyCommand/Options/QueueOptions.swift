@@ -72,7 +72,7 @@ extension QueueOptions {
         if fetch.isQuiet, fetch.isJSON { throw .exclusion("--quiet", "--json") }
         switch verb {
         case .add: try checkAdding()
-        case .retry, .cancel:
+        case .retry, .cancel, .delete:
             guard meansAll != (selection != .all) else {
                 throw UsageError(
                     meansAll
@@ -80,10 +80,13 @@ extension QueueOptions {
                         : "the jobs are missing: write their ids, --kind, --state, --tag or --group; --all selects every job"
                 )
             }
-        case .run, .status, .list, .export: break
+        case .run, .status, .list, .why, .export: break
         }
         if verb == .retry, let states = selection.states, states != [.dead] {
             throw UsageError("only dead letters are sent again; remove --state")
+        }
+        if verb == .delete, let state = selection.states?.first(where: { !$0.isFinished }) {
+            throw UsageError("only done, dead and cancelled jobs are deleted; remove --state \(state.rawValue)")
         }
     }
 

@@ -18,9 +18,22 @@ enum JobLine {
         }
         let lapses = record.life.lapseCount
         if lapses > 0 { parts.append(JobLife.lapses(lapses)) }
-        if let delay = record.delay { parts.append("in \(Figures.time(delay))") }
-        // A job is always one line, even if a server's text has line ends.
-        return parts.joined(separator: "  ").split(whereSeparator: \.isNewline).joined(separator: " ")
+        if let delay = record.delay, let due = due(record) {
+            parts.append("due \(due.formatted(.iso8601)), in \(Figures.time(delay))")
+        } else if record.state == .blocked, let date = record.job.notBefore, date > .now {
+            parts.append("not before \(date.formatted(.iso8601))")
+        }
+        return parts.joined(separator: "  ").joinedLines
+    }
+
+    /// When the next attempt of a waiting job is due; nil if it is ready.
+    private static func due(_ record: JobRecord) -> Date? {
+        record.delay.map { delay in
+            // The date of a job is exact, where its delay was measured a moment ago.
+            let due = Date(timeIntervalSinceNow: delay.inSeconds)
+            guard let date = record.job.notBefore, abs(date.timeIntervalSince(due)) < 1 else { return due }
+            return date
+        }
     }
 
     private static func waits(_ record: JobRecord) -> [String] {
@@ -73,9 +86,15 @@ enum JobLine {
             "idempotency_key": .string(job.idempotencyKey), "added": JSONValue(record.added),
             "attempt_count": JSONValue(record.attemptCount),
             "attempts": record.attempts.isEmpty ? nil : .array(record.attempts.map(\.json)),
-            "delay_ms": record.delay.map { .integer($0.milliseconds) }, "failure": record.failure.map(JSONValue.string),
+            "due": due(record).map { JSONValue($0) }, "delay_ms": record.delay.map { .integer($0.milliseconds) },
+            "failure": record.failure.map(JSONValue.string),
         ])
     }
+}
+
+extension String {
+    /// The text in one line, even if a server's text in it has line ends.
+    var joinedLines: String { split(whereSeparator: \.isNewline).joined(separator: " ") }
 }
 
 extension JobAttempt {

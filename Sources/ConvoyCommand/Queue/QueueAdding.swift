@@ -119,7 +119,8 @@ struct QueueAdding: QueueWork {
         for record in try await queue.store.jobs(cancelled, after: 0, limit: ids.count) {
             hasFailed.withLock { $0 = true }
             console.printError(
-                "convoy: \(record.job.id) is cancelled, because a job that it depends on was cancelled", isFailure: true
+                "convoy: \(record.job.id.shownID) is cancelled, because a job that it depends on was cancelled",
+                isFailure: true
             )
         }
     }
@@ -137,10 +138,11 @@ struct QueueAdding: QueueWork {
                 continue
             }
             if !options.fetch.isQuiet { console.printLine(addition.id) }
+            let id = addition.id.shownID
             switch addition.outcome {
             case .added: break
-            case .alreadyThere: console.printError("convoy: \(addition.id) exists already, and was not changed")
-            case .kept: console.printError("convoy: no job was added, because \(addition.id) has the same key")
+            case .alreadyThere: console.printError("convoy: \(id) exists already, and was not changed")
+            case .kept: console.printError("convoy: no job was added, because \(id) has the same key")
             }
         }
     }

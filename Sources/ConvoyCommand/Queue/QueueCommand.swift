@@ -16,7 +16,7 @@ struct QueueCommand: Sendable {
         switch options.verb {
         case .add: work = try QueueAdding(options, console: console, interruption: interruption)
         case .run: work = try QueueRun(options, console: console, interruption: interruption)
-        case .status, .list, .retry, .cancel, .export:
+        case .status, .list, .why, .retry, .cancel, .delete, .export:
             work = QueueLooking(options: options, console: console, interruption: interruption)
         }
         do throws(QueueError) {

@@ -1,4 +1,4 @@
-// `convoy queue status`, `list`, `export`, `retry` and `cancel`: reading and changing jobs.
+// `convoy queue status`, `list`, `why`, `export`, `retry`, `cancel` and `delete`: reading and changing jobs.
 import Convoy
 import ConvoyQueue
 import Foundation
@@ -26,8 +26,17 @@ struct QueueLooking: QueueWork {
             return try await forEach(on: store) { record throws(QueueError) in
                 try await store.job(record.job.id).map { JobLine.json($0, isWhole: true).json }
             }
+        case .why:
+            // The queue is never started, because `why` sends no job.
+            let queue = DurableQueue(store: store, manager: RequestManager())
+            return try await forEach(on: store) { record throws(QueueError) in
+                let (id, text) = (record.job.id, try await queue.why(record.job.id))
+                let json: JSONValue = ["id": .string(id), "why": .string(text)]
+                return options.fetch.isJSON ? json.json : "\(id)  \(text)".joinedLines
+            }
         case .retry: return tell(try await store.retry(options.selection), "sent again", "dead letter")
         case .cancel: return tell(try await store.cancel(options.selection), "cancelled", "job that can be cancelled")
+        case .delete: return tell(try await store.delete(options.selection), "deleted", "finished job")
         case .add, .run: break
         }
         return .success
@@ -36,15 +45,16 @@ struct QueueLooking: QueueWork {
     private func forEach(
         on store: any Store, _ line: (JobRecord) async throws(QueueError) -> String?
     ) async throws(QueueError) -> ExitStatus {
-        var (position, rest) = (Int64(0), options.limit)
+        var (position, rest, missing) = (Int64(0), options.limit, options.selection.ids ?? [])
         while rest > 0, interruption.reason == nil {
             let records = try await store.jobs(options.selection, after: position, limit: min(rest, Self.page))
             guard let last = records.last else {
-                guard position == 0, options.selection.ids != nil else { break }
-                console.printError("convoy: no job has such an id")
-                return .failure
+                let what = options.selection == JobSelection(ids: options.selection.ids) ? "job" : "selected job"
+                for id in missing.sorted() { console.printError("convoy: no \(what) has the id \(id.shownID)") }
+                return missing.isEmpty ? .success : .failure
             }
             for record in records where interruption.reason == nil {
+                missing.remove(record.job.id)
                 if let line = try await line(record) { console.printLine(line) }
             }
             (position, rest) = (last.position, rest - records.count)

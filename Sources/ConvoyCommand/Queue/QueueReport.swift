@@ -65,8 +65,7 @@ final class QueueReport: Sendable {
             ])
             return console.printLine(json.json)
         }
-        let line = "\(event)  \(job.id)  \(job.request)  \(message)"
-        let text = line.split(whereSeparator: \.isNewline).joined(separator: " ")
+        let text = "\(event)  \(job.id)  \(job.request)  \(message)".joinedLines
         switch event {
         case "failed": console.printError(text, isFailure: true)
         case _ where options.isQuiet: break

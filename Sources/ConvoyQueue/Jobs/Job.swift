@@ -111,6 +111,11 @@ public struct Job: Sendable, Hashable {
     }
 }
 
+extension String {
+    /// The id of a job for a message: at most 80 characters of one line.
+    package var shownID: String { (count > 80 ? prefix(77) + "..." : self).oneLine }
+}
+
 extension Job {
     /// Why the job cannot be added; nil if it can.
     var defect: String? {

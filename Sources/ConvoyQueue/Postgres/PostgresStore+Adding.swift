@@ -102,7 +102,7 @@ struct Adding {
             [.texts(Array(Set(needed.map(\.dependency))))])
         let there = Set(try (0..<rows.count).compactMap { try rows.text($0, 0) })
         for (job, dependency) in needed where !there.contains(dependency) {
-            throw QueueError(.unknownJob, "\(job) depends on \(dependency), which does not exist")
+            throw QueueError(.unknownJob, "\(job.shownID) depends on \(dependency.shownID), which does not exist")
         }
     }
 

@@ -129,7 +129,7 @@ extension SQLiteWorker {
         var isCancelled = false
         for id in job.dependencies {
             switch try connection().number("SELECT state FROM job WHERE id = ?", .text(id)) {
-            case nil: throw QueueError(.unknownJob, "\(job.id) depends on \(id), which does not exist")
+            case nil: throw QueueError(.unknownJob, "\(job.id.shownID) depends on \(id.shownID), which does not exist")
             case 5: break
             case 7: isCancelled = true
             default: missing.insert(id)

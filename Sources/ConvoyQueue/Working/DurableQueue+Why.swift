@@ -5,7 +5,7 @@ import Foundation
 extension DurableQueue {
     /// A text that says why a job has not finished, or how the job ended.
     public func why(_ id: String) async throws(QueueError) -> String {
-        guard let record = try await store.job(id) else { return "no job has the id \(id)" }
+        guard let record = try await store.job(id) else { return "no job has the id \(id.shownID)" }
         let lapses = record.life.lapseCount
         let lapsed = lapses > 0 ? "; " + JobLife.lapses(lapses) : ""
         let last =

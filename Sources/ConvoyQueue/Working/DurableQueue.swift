@@ -96,7 +96,9 @@ public final class DurableQueue: Sendable {
     @discardableResult
     public func add(contentsOf jobs: [Job]) async throws(QueueError) -> [JobAddition] {
         for job in jobs {
-            if let defect = job.defect { throw QueueError(.invalidJob, "\(job.id) (\(job.request)): \(defect)") }
+            if let defect = job.defect {
+                throw QueueError(.invalidJob, "\(job.id.shownID) (\(job.request)): \(defect)")
+            }
         }
         let additions = try await store.add(jobs)
         if jobs.contains(where: { $0.uniqueness?.policy == .replace }) {

@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ([], "a command is missing; write convoy queue add|run|status|list|retry|cancel|export --db FILE"),
+        ([], "a command is missing; write convoy queue add|run|status|list|why|retry|cancel|delete|export --db FILE"),
         (["lst"], "unknown command \"lst\"; did you mean list?"),
         (["status"], "the queue is missing; name its file with --db FILE, or --db postgres://user@host/database"),
         (["status", "--db", "a", "b"], "status takes only options, not \"b\""),
@@ -75,6 +75,10 @@ import Testing
         (["add", "--db", "a", "-o", "/dev/null", "x.de"], "-o /dev/null: the response to a job needs a regular file"),
         (["list", "--db", "a", "--tag", "x", "--tag", "y"], "--tag is given twice; use one tag to select jobs"),
         (["retry", "--db", "a", "--state", "done"], "only dead letters are sent again; remove --state"),
+        (
+            ["delete", "--db", "a", "--state", "dead", "--state", "claimed"],
+            "only done, dead and cancelled jobs are deleted; remove --state claimed"
+        ),
         (
             ["retry", "--db", "a"],
             "the jobs are missing: write their ids, --kind, --state, --tag or --group; --all selects every job"

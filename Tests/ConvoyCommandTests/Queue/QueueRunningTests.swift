@@ -93,10 +93,76 @@ import Testing
         let added = try await queue("add", "--id", "c", "--after", "a", url("/c"))
         #expect(added.status == 1)
         #expect(added.errors == "convoy: c is cancelled, because a job that it depends on was cancelled\n")
+        let other = try await queue("list", "b", "--state", "waiting")
+        #expect(other.status == 1 && other.errors == "convoy: no selected job has the id b\n")
         let unknown = try await queue("list", "nosuch")
-        #expect(unknown.status == 1 && unknown.errors == "convoy: no job has such an id\n")
+        #expect(unknown.status == 1 && unknown.errors == "convoy: no job has the id nosuch\n")
         let directory = try await queue("add", "-o", directory.url.path, url("/c"))
         #expect(directory.status == 2 && directory.errors.contains("for a directory, write -P "))
+    }
+
+    @Test func finishedJobsAreDeleted() async throws {
+        _ = try await queue("add", "--id", "a", url("/a"))
+        _ = try await queue("add", "--id", "n", url("/none"))
+        _ = try await queue("add", "--id", "b", "--after", "n", url("/b"))
+        _ = try await queue("run", "--quiet")
+        // The dead letter's dependent is cancelled, and an unfinished job is not deleted.
+        let unfinished = try await queue("delete", "b")
+        #expect(unfinished.status == 1 && unfinished.output == "0 jobs deleted\n")
+        #expect(unfinished.errors.hasPrefix("convoy: no finished job has such an id"))
+        #expect(try await queue("delete", "--state", "dead").output == "1 job deleted\n")
+        #expect(try await queue("list", "--json").events.map { $0["id"] as? String } == ["a", "b"])
+        #expect(try await queue("list", "b", "--json").events.first?["state"] as? String == "cancelled")
+        #expect(try await queue("delete", "--all", "--json").events.first?["count"] as? Int == 2)
+        #expect(try await queue("status").output == "no jobs\n")
+        // The id can be used again.
+        #expect(try await queue("add", "--id", "a", url("/a")).errors == "")
+    }
+
+    @Test func whyAJobWaitsIsPrinted() async throws {
+        _ = try await queue("add", "--id", "n", url("/none"))
+        _ = try await queue("add", "--id", "b", "--after", "n", url("/b"))
+        #expect(
+            try await queue("why", "n", "b").output == """
+                n  it is ready, and waits for its turn
+                b  it waits for n (dependency, waiting)
+
+                """)
+        _ = try await queue("run", "--quiet")
+        let dead = try await queue("why", "n", "--json")
+        #expect(dead.events.first?["id"] as? String == "n")
+        #expect((dead.events.first?["why"] as? String)?.hasPrefix("it is a dead letter: ") == true)
+        let unknown = try await queue("why", "n", "nosuch")
+        #expect(unknown.status == 1 && unknown.output.hasPrefix("n  it is a dead letter: "))
+        #expect(unknown.errors == "convoy: no job has the id nosuch\n")
+    }
+
+    @Test func aListShowsWhenAJobIsDue() async throws {
+        _ = try await queue("add", "--id", "a", "--not-before", "2100-01-31T08:00:00Z", url("/a"))
+        _ = try await queue("add", "--id", "b", "--after", "a", "--not-before", "2100-01-31T09:00:00Z", url("/b"))
+        _ = try await queue("add", "--id", "d", url("/down"))
+        let listed = lines(try await queue("list").output)
+        try #require(listed.count == 3)
+        #expect(listed[0].contains("  due 2100-01-31T08:00:00Z, in ") && listed[0].hasSuffix(" min"))
+        #expect(listed[1].hasSuffix("  after a  not before 2100-01-31T09:00:00Z"))
+        #expect(!listed[2].contains("due"))
+        let dates = try await queue("list", "--json").events.map { $0["due"] as? String }
+        #expect(dates == ["2100-01-31T08:00:00Z", nil, nil])
+    }
+
+    @Test(arguments: [("id", 2), ("after", 2), ("why", 1)])
+    func aLongWrongIdIsNotRepeatedWhole(option: String, status: Int32) async throws {
+        let id = String(repeating: "0123456789", count: 60)
+        let ending =
+            option == "why"
+            ? try await seeded(id) : try await queue("add", "--\(option)", id, url("/a"))
+        #expect(ending.status == status && ending.output == "")
+        #expect(ending.errors.contains("0123456789") && ending.errors.utf8.count < 300, "\(ending.errors)")
+    }
+
+    private func seeded(_ id: String) async throws -> ConvoyProcess.Ending {
+        _ = try await queue("add", url("/a"))
+        return try await queue("why", id)
     }
 
     @Test func anExpiredJobIsADeadLetter() async throws {

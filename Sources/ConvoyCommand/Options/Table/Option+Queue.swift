@@ -88,8 +88,13 @@ extension Option {
             options.queue.selection.states = (options.queue.selection.states ?? []).union(
                 JobState(rawValue: word).map { [$0] } ?? [])
         },
-        .flag("--all", .requests, for: [.queue(.retry), .queue(.cancel)], "every job") { $0.queue.meansAll = true },
-        Option("--limit N", .output, for: [.queue(.list), .queue(.export)], "the maximum number of jobs to print") {
+        .flag("--all", .requests, for: [.queue(.retry), .queue(.cancel), .queue(.delete)], "every job") {
+            $0.queue.meansAll = true
+        },
+        Option(
+            "--limit N", .output, for: [.queue(.list), .queue(.why), .queue(.export)],
+            "the maximum number of jobs to print"
+        ) {
             $0.queue.limit = try OptionValues.number($1, in: 1...1_000_000_000)
         },
     ]

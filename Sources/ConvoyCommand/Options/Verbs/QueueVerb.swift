@@ -2,7 +2,7 @@
 
 /// The word after `convoy queue`.
 enum QueueVerb: String, CaseIterable, Sendable {
-    case add, run, status, list, retry, cancel, export
+    case add, run, status, list, why, retry, cancel, delete, export
 
     /// A short text for the help.
     var summary: String {
@@ -11,8 +11,10 @@ enum QueueVerb: String, CaseIterable, Sendable {
         case .run: "send the stored jobs; with --watch, also jobs added later"
         case .status: "the number of jobs in each state"
         case .list: "the jobs, one a line"
+        case .why: "what jobs wait for, or how they ended"
         case .retry: "send dead letters again"
         case .cancel: "cancel jobs that are not done"
+        case .delete: "delete done, dead and cancelled jobs"
         case .export: "all data of the jobs, as JSON lines"
         }
     }
@@ -24,12 +26,14 @@ enum QueueVerb: String, CaseIterable, Sendable {
         case .run: "convoy queue run --db DB [options]"
         case .status: "convoy queue status --db DB [--json]"
         case .list: "convoy queue list --db DB [selection] [--json]"
+        case .why: "convoy queue why --db DB ID...|selection [--json]"
         case .retry: "convoy queue retry --db DB ID...|selection|--all"
         case .cancel: "convoy queue cancel --db DB ID...|selection|--all"
+        case .delete: "convoy queue delete --db DB ID...|selection|--all"
         case .export: "convoy queue export --db DB [selection]"
         }
     }
 
     /// Whether the verb selects jobs by id, kind, state, tag or group.
-    var selects: Bool { [.list, .retry, .cancel, .export].contains(self) }
+    var selects: Bool { [.list, .why, .retry, .cancel, .delete, .export].contains(self) }
 }
