@@ -12,11 +12,12 @@ extension DurableQueue {
             let earlier = state.inFlight[claimed.job.id]?.sending
             state.inFlight[claimed.job.id] = DurableQueueState.InFlight(
                 claim: claimed.claim, host: claimed.job.request.host)
-            return (state.phase == .working, state.heartbeat == nil, earlier)
+            return (state.phase == .working, state.heartbeat == nil, state.silenceTimer == nil, earlier)
         }
         earlier?.operation.cancel()
         guard isWorking else { return end(claimed, .release, attempt: nil) }
         if isFirst { setHeartbeat() }
+        if isUnwatched { setSilenceTimer() }
         if claimed.lapseCount > 0, claimed.result == nil, let file = claimed.job.request.destination,
             PartName(file.lastPathComponent).noteGrowth(in: file.deletingLastPathComponent().path)
         {
@@ -59,11 +60,15 @@ extension DurableQueue {
             switch result {
             case .success(let response):
                 attempt.statusCode = response.statusCode
+                self?.state.withLock { $0.noteAnswer(of: claimed.job.request.host, at: clock.now) }
                 let result = JobResult(
                     statusCode: response.statusCode, headerFields: response.headerFields, body: body(response.value))
                 self?.handle(result, of: claimed, attempt: attempt)
             case .failure(let error):
                 attempt.statusCode = error.response?.statusCode
+                if error.response != nil {
+                    self?.state.withLock { $0.noteAnswer(of: claimed.job.request.host, at: clock.now) }
+                }
                 attempt.failure = error.code.rawValue
                 attempt.message = error.message
                 self?.handle(error, of: claimed, attempt: attempt)

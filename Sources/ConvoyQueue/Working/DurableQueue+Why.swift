@@ -16,7 +16,12 @@ extension DurableQueue {
         case .waiting:
             guard let delay = record.delay else {
                 let host = record.job.request.host
-                let count = state.withLock { $0.hostCounts[host] ?? 0 }
+                let (count, isSilent) = state.withLock { ($0.hostCounts[host] ?? 0, $0.silentHosts[host] != nil) }
+                guard !isSilent else {
+                    return
+                        "it waits for the host \(host), which does not answer now; this queue runs \(count) of its jobs"
+                        + last
+                }
                 guard count >= min(maxPerHost, leastPerHost), !host.isEmpty else {
                     return "it is ready, and waits for its turn" + last
                 }

@@ -86,21 +86,27 @@ extension DurableQueue {
         do throws(QueueError) {
             if let claims = turn.renewing {
                 for lost in try await store.renew(claims, for: max(.seconds(1), configuration.lease)) { lose(lost) }
-                // A cancellation also causes a renewal, between two heartbeats. The next heartbeat then stays as
-                // planned, because it also searches for hosts whose jobs do not end.
-                if state.withLock({ !$0.awaitsHeartbeat }) { setHeartbeat() }
+                setHeartbeat()
             }
-            let request = turn.room > 0 ? try await claimRequest(for: turn) : nil
+            var request = turn.room > 0 ? try await claimRequest(for: turn) : nil
+            // The maximum number of waiting results has limited this claim. Jobs of kinds with a handler may still be
+            // claimable.
+            let hasMoreRoom = request.map { $0.limit < turn.room } ?? false
+            let (most, slots) = (maxPerHost, manager.configuration.maxConcurrentOperationCount)
+            if var limited = request {
+                state.withLock { $0.limit(&limited, to: turn.claiming, most: most, slots: slots) }
+                request = limited
+            }
             guard request != nil || !turn.settlements.isEmpty else { return true }
             let exchange = try await store.exchange(turn.settlements, claiming: request)
             for claimed in exchange.jobs { send(claimed) }
             report(turn.settlements, exchange)
             guard let request else { return true }
-            if exchange.jobs.count < request.limit {
+            let (count, limit) = (exchange.jobs.count, request.limit)
+            let hasMoreGroups = state.withLock { $0.claimed(count, of: limit, for: turn.claiming) }
+            if count < limit {
                 await becomeIdle(next: exchange.next)
-            } else if request.limit < turn.room {
-                // The maximum number of waiting results has limited this claim. Jobs of kinds with a handler may still
-                // be claimable.
+            } else if hasMoreRoom, !hasMoreGroups {
                 lookForWork()
             }
             return true
@@ -124,16 +130,15 @@ extension DurableQueue {
     private func claimRequest(for turn: DurableQueueState.Turn) async throws(QueueError) -> ClaimRequest {
         let room = turn.room
         let (handled, handlesAll) = state.withLock { (Set($0.handlers.keys), $0.otherwise != nil) }
-        if handlesAll { return bounded(ClaimRequest(limit: room, lease: configuration.lease, answeredKinds: .all)) }
+        if handlesAll { return ClaimRequest(limit: room, lease: configuration.lease, answeredKinds: .all) }
         // Running jobs are counted too, because each of them may end as a result that waits for a handler.
         let inFlight = state.withLock { $0.inFlight.count + $0.settlements.count } + turn.settlements.count
         let waiting = try await store.status()[.answered] + inFlight
         let isFull = waiting >= configuration.maxWaitingResultCount
         let limit = isFull ? room : min(room, configuration.maxWaitingResultCount - waiting)
-        return bounded(
-            ClaimRequest(
-                limit: limit, lease: configuration.lease, kinds: isFull ? .only(handled) : .all,
-                answeredKinds: .only(handled)))
+        return ClaimRequest(
+            limit: limit, lease: configuration.lease, kinds: isFull ? .only(handled) : .all,
+            answeredKinds: .only(handled))
     }
 
     /// The maximum number of jobs of one host that the manager sends at once, but at least 1.
@@ -151,20 +156,42 @@ extension DurableQueue {
         return min(max(4 * min(leastPerHost, .max / 4), all / 8), max(1, mostOfAll))
     }
 
-    private func bounded(_ request: ClaimRequest) -> ClaimRequest {
-        var request = request
-        request.maxPerHost = maxPerHost
-        request.rooms = state.withLock { $0.rooms(most: maxPerHost, least: leastPerHost) }
-        return request
+    /// Searches for hosts that do not answer every second while jobs are running, and releases jobs of these hosts.
+    func setSilenceTimer() {
+        let clock = manager.configuration.clock
+        let timer = clock.wake(at: clock.now + .seconds(1)) { [weak self] in
+            guard let self else { return }
+            findSilent()
+            let isOver = state.withLock { state in
+                if state.inFlight.isEmpty { state.silenceTimer = nil }
+                return state.inFlight.isEmpty
+            }
+            if !isOver { setSilenceTimer() }
+        }
+        state.withLock { $0.silenceTimer = timer }
     }
 
-    /// Cancels requests that the manager has not started, if their host is stuck: its running jobs do not end.
-    ///
-    /// Their jobs are released. Other queues may have room for these jobs, which then no longer use up claims of this
-    /// queue.
-    private func giveBackStuck() {
-        let sendings = state.withLock { $0.findStuck(least: leastPerHost) }
-        for sending in sendings where !sending.operation.isExecuting { sending.operation.cancel() }
+    private func findSilent() {
+        let flights = state.withLock { state in
+            state.inFlight.values.compactMap { flight in
+                flight.sending.map { (flight.claim, flight.host, $0.operation) }
+            }
+        }
+        var operations: [Claim: AnyRequestOperation] = [:]
+        let sights = flights.map { claim, host, operation in
+            operations[claim] = operation
+            let timings = operation.timings
+            let stage: DurableQueueState.Sight.Stage =
+                timings.firstByte != nil
+                ? .answered
+                : timings.started.map {
+                    .sent(since: $0, isIdempotent: operation.request?.method.isIdempotent ?? false)
+                } ?? .waiting
+            return DurableQueueState.Sight(claim: claim, host: host, stage: stage)
+        }
+        let now = manager.configuration.clock.now
+        for claim in state.withLock({ $0.findSilent(sights, at: now) }) { operations[claim]?.cancel() }
+        wakeUp.yield()
     }
 
     /// Schedules the next exchange, and resumes callers of `drain` if no job waits or runs.
@@ -233,9 +260,8 @@ extension DurableQueue {
 
     /// Sets the timer of the next heartbeat.
     ///
-    /// The heartbeat renews the leases if jobs are running then, and searches for stuck hosts.
+    /// The heartbeat renews the leases if jobs are running then.
     func setHeartbeat() {
-        state.withLock { $0.awaitsHeartbeat = true }
         let clock = manager.configuration.clock
         let timer = clock.wake(at: clock.now + heartbeatInterval) { [weak self] in
             guard let self else { return }
@@ -244,11 +270,9 @@ extension DurableQueue {
                 // During a pause, nothing renews the leases. The heartbeat ends the pause, because a lease may end
                 // before the pause does.
                 state.resume()
-                state.awaitsHeartbeat = false
                 if state.inFlight.isEmpty { state.heartbeat = nil }
                 return state.needsHeartbeat
             }
-            giveBackStuck()
             if isNeeded { wakeUp.yield() }
         }
         let earlier = state.withLock { state in

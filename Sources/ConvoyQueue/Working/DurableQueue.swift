@@ -72,7 +72,7 @@ public final class DurableQueue: Sendable {
 
     deinit {
         wakeUp.finish()
-        let (listener, timers) = state.withLock { ($0.listener, [$0.workTimer, $0.heartbeat]) }
+        let (listener, timers) = state.withLock { ($0.listener, [$0.workTimer, $0.heartbeat, $0.silenceTimer]) }
         listener?.cancel()
         for timer in timers { timer?.cancel() }
     }

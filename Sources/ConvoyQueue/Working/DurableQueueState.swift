@@ -24,10 +24,43 @@ struct DurableQueueState {
         var settlements: [Settlement] = []
         /// The number of jobs that may be claimed.
         var room = 0
+        /// Whose jobs may be claimed.
+        var claiming = Claiming.all
         /// The claims to renew; nil when no heartbeat is due.
         var renewing: [Claim]?
         /// The value of `resumeCount` when the turn began, which shows whether `resume` was called during the turn.
         fileprivate var resumeCount = 0
+    }
+
+    /// The hosts whose jobs a turn claims.
+    ///
+    /// While a host is silent, successive turns claim for one group of hosts after another, so that silent hosts cannot
+    /// use up all claims and slots.
+    enum Claiming {
+        /// All hosts, because none is silent.
+        case all
+        /// Hosts that have answered. Next: new.
+        case answering
+        /// Hosts that have not answered yet, one job of each. Next: silent, if all these hosts have been claimed for.
+        case new
+        /// Silent hosts.
+        case silent
+    }
+
+    /// What a running request shows about its host.
+    struct Sight {
+        enum Stage: Equatable {
+            /// The request waits for a slot of the manager.
+            case waiting
+            /// The request is being sent, without an answer so far.
+            case sent(since: ContinuousClock.Instant, isIdempotent: Bool)
+            /// The head of the response has arrived.
+            case answered
+        }
+
+        var claim: Claim
+        var host: String
+        var stage: Stage
     }
 
     enum Phase {
@@ -63,15 +96,17 @@ struct DurableQueueState {
     /// No turn follows until ``resume()`` is called, however many jobs end.
     private(set) var isPaused = false
     private var resumeCount = 0
-    /// The hosts with jobs that ended since the last heartbeat; released jobs do not count.
-    var movingHosts: Set<String> = []
-    /// The stuck hosts, whose claimed jobs do not end.
+    /// When the hosts that are not silent answered last.
+    private(set) var answeredHosts: [String: ContinuousClock.Instant] = [:]
+    /// The hosts that do not answer, until they answer again.
     ///
-    /// A host becomes stuck if two successive heartbeats find more claimed jobs of it than the manager sends at once,
-    /// and none of its jobs has ended in between. The host stays stuck until one of its jobs ends.
-    var stuckHosts: Set<String> = []
-    /// The hosts that had more claimed jobs at the last heartbeat than the manager sends at once.
-    private var seenHosts: Set<String> = []
+    /// The value is true if the first requests of a host that has never answered may still be cancelled for others.
+    private(set) var silentHosts: [String: Bool] = [:]
+    /// Whether jobs of other new hosts may wait in the store, because the last claim for new hosts found as many jobs as
+    /// it asked for.
+    var hasMoreHosts = false
+    /// Whose jobs the next turn claims; nil for the first group.
+    private var nextClaiming: Claiming?
     /// Whether the store may have claimable jobs.
     var mayHaveWork = true
     var needsHeartbeat = false
@@ -79,8 +114,8 @@ struct DurableQueueState {
     private var cancelledCount: Int?
     var workTimer: ClockTimer?
     var heartbeat: ClockTimer?
-    /// Whether the timer of the next heartbeat has not fired yet.
-    var awaitsHeartbeat = false
+    /// The timer of the next search for silent hosts.
+    var silenceTimer: ClockTimer?
     var loop: Task<Void, Never>?
     var listener: Task<Void, Never>?
     var drainers: [CheckedContinuation<Void, Never>] = []
@@ -111,7 +146,8 @@ struct DurableQueueState {
         }
         if mayHaveWork, room > 0 {
             turn.room = room
-            mayHaveWork = false
+            turn.claiming = nextClaiming ?? (silentHosts.isEmpty ? .all : .answering)
+            (mayHaveWork, nextClaiming) = (false, nil)
         }
         return turn
     }
@@ -119,26 +155,101 @@ struct DurableQueueState {
     /// The number of claimed, unsettled jobs of each host.
     var hostCounts: [String: Int] { inFlight.values.reduce(into: [:]) { $0[$1.host, default: 0] += 1 } }
 
-    /// How many more jobs may be claimed for each host that has claimed jobs.
+    // MARK: Hosts that do not answer
+
+    /// The maximum number of hosts whose answers or silence the queue remembers.
+    private static let maxHostCount = 1_000
+    /// How long a request waits for an answer until its host is silent.
+    ///
+    /// A host that has answered before may be slow, so it gets more time.
+    private static let (patience, patienceAfterAnswer) = (Duration.milliseconds(1_500), Duration.seconds(10))
+
+    /// Limits a claim to what each host may have.
     ///
     /// - Parameters:
-    ///   - most: the maximum for a host.
-    ///   - least: the maximum for a stuck host: as many as the manager sends at once.
-    func rooms(most: Int, least: Int) -> [String: Int] {
-        var rooms = hostCounts
-        for (host, count) in rooms { rooms[host] = max(0, (stuckHosts.contains(host) ? least : most) - count) }
-        return rooms
+    ///   - most: the maximum number of claimed jobs of a host.
+    ///   - slots: how many jobs the manager sends at once.
+    func limit(_ request: inout ClaimRequest, to claiming: Claiming, most: Int, slots: Int) {
+        let counts = hostCounts
+        // Hosts that do not answer, or not yet, leave a quarter of the slots to the others, and at least one.
+        let others = counts.reduce(0) { answeredHosts[$1.key] == nil ? $0 + $1.value : $0 }
+        let spare = max(1, slots - max(1, slots / 4)) - others
+        request.maxPerHost = claiming == .all ? most : claiming == .new ? 1 : 0
+        switch claiming {
+        case .all: request.rooms = counts.mapValues { max(0, most - $0) }
+        case .answering:
+            request.limit = max(0, request.limit - max(0, spare))
+            request.rooms = answeredHosts.reduce(into: [:]) { $0[$1.key] = max(0, most - (counts[$1.key] ?? 0)) }
+        case .new:
+            // One job more than there are slots shows whether new hosts have jobs.
+            request.limit = min(request.limit, max(hasMoreHosts ? 0 : 1, spare))
+            for hosts in [Array(counts.keys), Array(answeredHosts.keys), Array(silentHosts.keys)] {
+                for host in hosts { request.rooms[host] = 0 }
+            }
+        case .silent:
+            request.limit = min(request.limit, max(0, spare))
+            request.rooms = silentHosts.reduce(into: [:]) { $0[$1.key] = max(0, most - (counts[$1.key] ?? 0)) }
+        }
     }
 
-    /// Updates ``stuckHosts``, and returns the running requests to these hosts.
+    /// Called after a claim that was limited to some hosts.
     ///
-    /// Called once for each heartbeat.
-    mutating func findStuck(least: Int) -> [Sending] {
-        let crowded = hostCounts.filter { $0.value > least }.keys
-        stuckHosts.formUnion(crowded.filter { !movingHosts.contains($0) && seenHosts.contains($0) })
-        seenHosts = Set(crowded)
-        movingHosts = []
-        return inFlight.values.filter { stuckHosts.contains($0.host) }.compactMap(\.sending)
+    /// Returns whether the next turn claims for the next group of hosts.
+    mutating func claimed(_ count: Int, of limit: Int, for claiming: Claiming) -> Bool {
+        switch claiming {
+        case .all, .silent: return false
+        case .answering: nextClaiming = .new
+        case .new:
+            if limit > 0 { hasMoreHosts = count == limit }
+            guard count < limit else { return false }
+            nextClaiming = .silent
+        }
+        mayHaveWork = true
+        return true
+    }
+
+    /// Records that a host has answered.
+    mutating func noteAnswer(of host: String, at now: ContinuousClock.Instant) {
+        silentHosts[host] = nil
+        if answeredHosts[host] == nil, answeredHosts.count >= Self.maxHostCount, let other = answeredHosts.first?.key {
+            answeredHosts[other] = nil
+        }
+        answeredHosts[host] = now
+    }
+
+    /// Updates ``silentHosts``, and returns the claims whose requests must be cancelled, so that their jobs are released.
+    ///
+    /// These are the requests to newly silent hosts that still wait for a slot: other queues may have room for their
+    /// jobs. If jobs of other hosts wait, the first requests to a host that has never answered are cancelled too, but only
+    /// once for each host, and only if they are idempotent.
+    mutating func findSilent(_ sights: [Sight], at now: ContinuousClock.Instant) -> [Claim] {
+        for sight in sights where sight.stage == .answered { noteAnswer(of: sight.host, at: now) }
+        var new: Set<String> = []
+        for sight in sights where silentHosts[sight.host] == nil && !sight.host.isEmpty {
+            guard case .sent(let start, _) = sight.stage else { continue }
+            let last = answeredHosts[sight.host]
+            guard
+                max(start, last ?? start).duration(to: now) >= (last == nil ? Self.patience : Self.patienceAfterAnswer)
+            else { continue }
+            if silentHosts.count >= Self.maxHostCount, let other = silentHosts.first?.key { silentHosts[other] = nil }
+            silentHosts[sight.host] = answeredHosts.removeValue(forKey: sight.host) == nil
+            new.insert(sight.host)
+        }
+        let othersWait = hasMoreHosts || sights.contains { $0.stage == .waiting && silentHosts[$0.host] == nil }
+        var (cancelled, hosts): ([Claim], Set<String>) = ([], [])
+        for sight in sights {
+            switch sight.stage {
+            case .waiting where new.contains(sight.host): cancelled.append(sight.claim)
+            case .sent(_, isIdempotent: true) where othersWait && silentHosts[sight.host] == true:
+                cancelled.append(sight.claim)
+                hosts.insert(sight.host)
+            case .waiting, .sent, .answered: break
+            }
+        }
+        for host in hosts { silentHosts[host] = false }
+        // The jobs of other hosts may be claimed now.
+        if !new.isEmpty { mayHaveWork = true }
+        return cancelled
     }
 
     mutating func takeDrainers() -> [CheckedContinuation<Void, Never>] {
@@ -192,13 +303,7 @@ struct DurableQueueState {
     /// Returns when to write the outcome. Outcomes are collected, because one commit of many costs as much as a commit
     /// of one.
     mutating func end(_ settlement: Settlement, limit: Int) -> Telling {
-        guard let host = inFlight[settlement.claim.id]?.host,
-            inFlight[settlement.claim.id]?.claim == settlement.claim
-        else { return .never }
-        if settlement.verdict != .release {
-            movingHosts.insert(host)
-            stuckHosts.remove(host)
-        }
+        guard inFlight[settlement.claim.id]?.claim == settlement.claim else { return .never }
         inFlight[settlement.claim.id] = nil
         settlements.append(settlement)
         if isPaused {

@@ -17,7 +17,7 @@ import Testing
         let (dead, healthy) = (try KeyedServer { _ in .status(200).stalling(until: gate) }, try KeyedServer())
         let store: any Store =
             isStored ? try SQLiteStore(at: place.file) : MemoryStore(place.memory, clock: SystemClock.shared)
-        let queue = DurableQueue(store: store, manager: RequestManager())
+        let queue = DurableQueue(store: store, manager: RequestManager(configuration: .init(clock: place.clock)))
         try await queue.add(contentsOf: (1...600).map { try dead.job("dead-\($0)") })
         queue.start(otherwise: takesAll)
         try await gate.reached(count: 6, within: .seconds(60))
@@ -32,6 +32,44 @@ import Testing
         await queue.drain()
         #expect(try await queue.status()[.done] == 601)
         #expect(dead.all.requestCount == 600)
+        await queue.close()
+    }
+
+    /// Each of many hosts accepts its requests and never answers, and its jobs are older than those of the healthy host.
+    ///
+    /// The test takes less real time than the timeout of a request.
+    @Test(arguments: [(30, 8, false), (30, 8, true), (100, 16, false), (3, 4, false)])
+    func moreHangingHostsThanSlotsStopNoHealthyHost(hostCount: Int, slots: Int, isStored: Bool) async throws {
+        let gate = Gate()
+        let (dead, healthy) = (try KeyedServer { _ in .status(200).stalling(until: gate) }, try KeyedServer())
+        let manager = RequestManager(
+            configuration: .init(maxConcurrentOperationCount: slots, clock: place.clock))
+        var configuration = DurableQueue.Configuration()
+        configuration.maxClaimedJobCount = 4 * slots
+        let store: any Store =
+            isStored
+            ? try SQLiteStore(at: place.file, clock: place.clock) : MemoryStore(place.memory, clock: place.clock)
+        let queue = DurableQueue(store: store, manager: manager, configuration: configuration)
+        var jobs: [Job] = []
+        for number in 0..<hostCount * 10 {
+            let url = "http://h\(number % hostCount).localhost:\(dead.server.port)/\(number)"
+            jobs.append(Job("test", JobRequest(url: try #require(URL(string: url))), id: "dead-\(number)"))
+        }
+        jobs += (1...50).map { Job("test", JobRequest(url: healthy.server.url("/\($0)")), id: "healthy-\($0)") }
+        try await queue.add(contentsOf: jobs)
+        queue.start(otherwise: takesAll)
+        // The queue gets some real time after each second of its clock.
+        let bound = ContinuousClock.now + .seconds(50)
+        var seconds = 0
+        while healthy.all.requestCount < 50, .now < bound {
+            place.clock.advance(by: .seconds(1))
+            seconds += 1
+            _ = await turns(within: .milliseconds(50)) { healthy.all.requestCount == 50 }
+        }
+        try await look(within: .seconds(10)) { try await store.status()[.done] == 50 }
+        #expect(healthy.all.requestCount == 50, "after \(seconds) seconds")
+        await queue.stop()
+        gate.open()
         await queue.close()
     }
 
@@ -67,20 +105,114 @@ import Testing
         #expect(queue.maxPerHost == expected)
     }
 
-    @Test func aHostIsStuckWhenNothingEndsBetweenHeartbeats() {
-        var state = DurableQueueState()
-        for number in 1...4 {
-            let claim = Claim(id: "\(number)", token: 1)
-            state.inFlight["\(number)"] = DurableQueueState.InFlight(claim: claim, host: number < 4 ? "a" : "b")
+    /// Requests to the hosts `name0`, `name1` and so on, sent at one moment.
+    private func sights(_ name: String, _ count: Int, isIdempotent: Bool = true, since: ContinuousClock.Instant)
+        -> [DurableQueueState.Sight]
+    {
+        (0..<count).map { number in
+            DurableQueueState.Sight(
+                claim: Claim(id: "\(name)\(number)", token: 1), host: "\(name)\(number)",
+                stage: .sent(since: since, isIdempotent: isIdempotent))
         }
-        _ = state.findStuck(least: 2)
-        #expect(state.stuckHosts.isEmpty && state.rooms(most: 8, least: 2) == ["a": 5, "b": 7])
-        _ = state.findStuck(least: 2)
-        #expect(state.stuckHosts == ["a"] && state.rooms(most: 8, least: 2) == ["a": 0, "b": 7])
-        // A release does not count as the end of a request, but `done` does.
-        _ = state.end(Settlement(Claim(id: "1", token: 1), .release), limit: 256)
-        #expect(state.stuckHosts == ["a"])
-        _ = state.end(Settlement(Claim(id: "2", token: 1), .done), limit: 256)
-        #expect(state.stuckHosts.isEmpty && state.rooms(most: 8, least: 2) == ["a": 7, "b": 7])
+    }
+
+    private func state(of sights: [DurableQueueState.Sight]) -> DurableQueueState {
+        var state = DurableQueueState()
+        for sight in sights {
+            state.inFlight[sight.claim.id] = DurableQueueState.InFlight(claim: sight.claim, host: sight.host)
+        }
+        return state
+    }
+
+    private func limited(
+        _ state: DurableQueueState, _ claiming: DurableQueueState.Claiming, limit: Int = 32, slots: Int = 8
+    ) -> ClaimRequest {
+        var request = ClaimRequest(limit: limit, lease: .seconds(30))
+        state.limit(&request, to: claiming, most: 24, slots: slots)
+        return request
+    }
+
+    @Test func aHostIsSilentUntilItAnswers() {
+        let begin = ContinuousClock.now
+        let slow = sights("slow", 1, since: begin)
+        var state = state(of: slow)
+        state.noteAnswer(of: "slow0", at: begin + .seconds(5))
+        #expect(state.findSilent(slow, at: begin + .seconds(14)) == [] && state.silentHosts == [:])
+        #expect(state.findSilent(slow, at: begin + .seconds(15)) == [] && state.silentHosts == ["slow0": false])
+        let new = sights("new", 1, since: begin + .seconds(14))
+        _ = state.findSilent(new, at: begin + .seconds(15))
+        #expect(state.silentHosts.keys.sorted() == ["slow0"])
+        _ = state.findSilent(new, at: begin + .seconds(16))
+        #expect(state.silentHosts == ["slow0": false, "new0": true])
+        // The head of a response is an answer, however long its body takes.
+        let answered = (slow + new).map { sight in
+            var sight = sight
+            sight.stage = .answered
+            return sight
+        }
+        #expect(state.findSilent(answered, at: begin + .seconds(17)) == [] && state.silentHosts == [:])
+        #expect(state.answeredHosts.count == 2)
+    }
+
+    /// Requests that are not idempotent, and those of hosts that have answered before, are never cancelled.
+    @Test(arguments: [
+        (true, true, false, true), (false, true, false, false), (true, false, false, false), (true, true, true, false),
+    ])
+    func onlyFirstRequestsAreCancelledForOtherHosts(
+        isIdempotent: Bool, hasMoreHosts: Bool, hasAnswered: Bool, isCancelled: Bool
+    ) {
+        let begin = ContinuousClock.now
+        let sent = sights("a", 2, isIdempotent: isIdempotent, since: begin)
+        let waiting = DurableQueueState.Sight(claim: Claim(id: "w", token: 1), host: "a0", stage: .waiting)
+        var state = state(of: sent + [waiting])
+        state.hasMoreHosts = hasMoreHosts
+        if hasAnswered { for sight in sent { state.noteAnswer(of: sight.host, at: begin) } }
+        let cancelled = state.findSilent(sent + [waiting], at: begin + .seconds(20))
+        #expect(Set(cancelled.map(\.id)) == (isCancelled ? ["a0", "a1", "w"] : ["w"]))
+        #expect(state.findSilent(sent + [waiting], at: begin + .seconds(30)) == [], "once for each host")
+    }
+
+    @Test func firstRequestsAreCancelledForClaimedJobsOfOtherHosts() {
+        let begin = ContinuousClock.now
+        let sent = sights("a", 2, since: begin)
+        let waiting = DurableQueueState.Sight(claim: Claim(id: "w", token: 1), host: "b", stage: .waiting)
+        var state = state(of: sent + [waiting])
+        #expect(Set(state.findSilent(sent + [waiting], at: begin + .seconds(2)).map(\.id)) == ["a0", "a1"])
+    }
+
+    @Test func silentHostsLeaveAShareToOthers() {
+        let begin = ContinuousClock.now
+        let silent = sights("silent", 3, since: begin)
+        var state = state(of: silent)
+        #expect(limited(state, .all).limit == 32 && limited(state, .all).room(of: "silent0") == 23)
+        _ = state.findSilent(silent, at: begin + .seconds(2))
+        state.noteAnswer(of: "good", at: begin)
+        // Six of eight slots are for hosts without an answer, and three of them are in use.
+        let answering = limited(state, .answering)
+        #expect(answering.limit == 29 && answering.room(of: "good") == 24)
+        #expect(["new", "silent0"].allSatisfy { answering.room(of: $0) == 0 })
+        let new = limited(state, .new)
+        #expect(new.limit == 3 && new.room(of: "new") == 1)
+        #expect(["good", "silent0"].allSatisfy { new.room(of: $0) == 0 })
+        let rest = limited(state, .silent)
+        #expect(rest.limit == 3 && rest.room(of: "silent0") == 3 && rest.room(of: "new") == 0)
+        #expect(limited(state, .new, slots: 4).limit == 1, "one job shows whether new hosts have jobs")
+        state.hasMoreHosts = true
+        #expect(limited(state, .new, slots: 4).limit == 0 && limited(state, .silent, slots: 4).limit == 0)
+        #expect(limited(state, .new, slots: 1).limit == 0 && limited(state, .new, slots: .max).limit == 32)
+    }
+
+    @Test func theGroupsOfHostsAreClaimedForInTurn() {
+        let begin = ContinuousClock.now
+        let silent = sights("silent", 1, since: begin)
+        var state = state(of: silent)
+        state.phase = .working
+        #expect(state.takeTurn(limit: 32)?.claiming == .all && state.takeTurn(limit: 32) == nil)
+        _ = state.findSilent(silent, at: begin + .seconds(2))
+        #expect(state.takeTurn(limit: 32)?.claiming == .answering)
+        #expect(state.claimed(5, of: 5, for: .answering) && state.takeTurn(limit: 32)?.claiming == .new)
+        #expect(!state.claimed(2, of: 2, for: .new) && state.hasMoreHosts && state.takeTurn(limit: 32) == nil)
+        #expect(state.claimed(1, of: 2, for: .new) && !state.hasMoreHosts)
+        #expect(state.takeTurn(limit: 32)?.claiming == .silent && !state.claimed(0, of: 1, for: .silent))
     }
 }
