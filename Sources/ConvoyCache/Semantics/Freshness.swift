@@ -99,7 +99,9 @@ struct Freshness: Sendable, Equatable {
             guard expires.allSatisfy({ $0 == first }), let date = strictDate(first, now: now) else { return (0, false) }
             return (max(0, date - dateValue), false)
         }
+        // Servers of HTTP/1.0 send `Pragma: no-cache` in place of `Cache-Control`.
         guard CacheRules.isHeuristicallyCacheable(statusCode) || control.contains("public"),
+            !CacheControl(headerFields, field: "Pragma").contains("no-cache"),
             let modified = headerFields.values(of: "Last-Modified").first.flatMap({
                 HTTPDate($0.trimmingBlanks, now: now)
             })

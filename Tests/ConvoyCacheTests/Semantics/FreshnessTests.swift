@@ -61,6 +61,26 @@ struct FreshnessTests {
         #expect(freshness(marked, status: 599).lifetime == 100)
     }
 
+    /// The response is fresh only if it has an explicit lifetime.
+    @Test(arguments: [
+        (["no-cache"], true), (["NO-CACHE"], true), (["x, no-cache"], true), (["x", "no-cache"], true),
+        (["no-cache, x=y"], true), (["x"], false), (["no-store"], false), (["max-age=0"], false), ([], false),
+    ])
+    func pragmaNoCacheStopsHeuristicsOnly(_ lines: [String], stops: Bool) {
+        for control in [nil, "public", "private", "must-revalidate"] {
+            var fields: HeaderFields = ["Date": date(0), "Last-Modified": date(-1000)]
+            fields["Cache-Control"] = control
+            for line in lines { fields.add("Pragma", line) }
+            #expect(freshness(fields).lifetime == (stops ? 0 : 100))
+            #expect(freshness(fields, sharing: .shared()).lifetime == (stops ? 0 : 100))
+            fields["Cache-Control"] = "max-age=60"
+            #expect(freshness(fields).lifetime == 60)
+            fields["Cache-Control"] = nil
+            fields["Expires"] = date(60)
+            #expect(freshness(fields).lifetime == 60)
+        }
+    }
+
     @Test func ageCountsClocksAndDelays() {
         #expect(freshness([:]).initialAge == 0)
         #expect(freshness(["Age": "7"]).initialAge == 7)
