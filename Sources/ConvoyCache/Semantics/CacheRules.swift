@@ -89,12 +89,18 @@ enum CacheRules {
         return kept
     }
 
+    /// The fields that describe the stored bytes, which an update does not change.
+    ///
+    /// The entity tag stays too: a weak tag matches a strong one, but does not identify the stored bytes.
+    private static let bodyFields: Set<String> = [
+        "content-type", "content-encoding", "content-language", "content-length", "content-range", "content-md5",
+        "content-digest", "repr-digest", "digest", "etag",
+    ]
+
     /// The stored fields after an update from a 206, a 304 or a response to HEAD (RFC 9111, section 3.2).
     static func updated(_ stored: HeaderFields, with received: HeaderFields, sharing: CacheSharing) -> HeaderFields {
         var fresh = storedFields(received, sharing: sharing)
-        // The stored body does not change, so the fields that describe its framing and coding stay.
-        let kept: Set<String> = ["content-length", "content-encoding", "content-range"]
-        fresh.removeAll { kept.contains($0.name.lowercased()) }
+        fresh.removeAll { bodyFields.contains($0.name.lowercased()) }
         let names = Set(fresh.map { $0.name.lowercased() })
         var result = stored
         // The update restarts the age, so the old `Age` is removed.

@@ -107,6 +107,33 @@ struct CacheRulesTests {
         for name in ["Age", "Content-Range", "Z"] { #expect(!updated.contains(name)) }
     }
 
+    /// The fields that describe the stored bytes stay, also if the stored response lacks them.
+    @Test(arguments: [
+        ("Content-Type", "application/json", "text/html"), ("content-type", "text/plain", "text/plain; charset=utf-8"),
+        ("Content-Encoding", "gzip", "br"), ("Content-Language", "de", "en"), ("Content-Length", "5", "0"),
+        ("Content-Range", "bytes 0-4/9", "bytes 5-8/9"), ("Content-MD5", "a", "b"), ("Content-Digest", "a", "b"),
+        ("Repr-Digest", "a", "b"), ("Digest", "a", "b"), ("ETag", "W/\"a\"", "\"a\""), ("ETag", "\"a\"", "W/\"a\""),
+    ])
+    func a304KeepsFieldsOfTheBody(_ name: String, _ old: String, _ new: String) {
+        var (stored, received): (HeaderFields, HeaderFields) = (["X": "1"], ["X": "2"])
+        received[name] = new
+        #expect(!CacheRules.updated(stored, with: received, sharing: .private).contains(name))
+        stored[name.uppercased()] = old
+        let updated = CacheRules.updated(stored, with: received, sharing: .private)
+        #expect(updated.values(of: name) == [old])
+        #expect(updated["X"] == "2")
+    }
+
+    /// RFC 9111, section 3.2, requires the update of all other fields, also of those whose names begin like these.
+    @Test(arguments: [
+        "Content-Location", "Content-Security-Policy", "Content-Disposition", "Content-Foo", "X-Content-Type",
+        "Cache-Control", "Expires", "Last-Modified", "Vary", "Set-Cookie",
+    ])
+    func a304UpdatesOtherFields(_ name: String) {
+        let (stored, received): (HeaderFields, HeaderFields) = ([name: "a"], [name: "b"])
+        #expect(CacheRules.updated(stored, with: received, sharing: .private).values(of: name) == ["b"])
+    }
+
     @Test func invalidatesItsURLAndThoseItNamesOfItsOrigin() throws {
         let url = try #require(URL(string: "http://a.test/x/y"))
         func invalidated(_ method: String, _ status: Int, _ fields: HeaderFields) throws -> [String] {
