@@ -10,7 +10,6 @@ let package = Package(
         .library(name: "ConvoyQueue", targets: ["ConvoyQueue"]),
         .library(name: "ConvoyCache", targets: ["ConvoyCache"]),
         .executable(name: "convoy", targets: ["ConvoyCommand"]),
-        .executable(name: "CacheProgram", targets: ["CacheProgram"]),
     ],
     targets: [
         .target(
