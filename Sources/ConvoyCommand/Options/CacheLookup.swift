@@ -13,6 +13,8 @@ struct CacheLookup: Sendable {
 
     /// Parses the arguments after `convoy cache`; nil for `--help`.
     init?(parsing arguments: [String], environment: [String: String]) throws(UsageError) {
+        var arguments = arguments
+        if arguments.first == "delete" { arguments[0] = CacheVerb.remove.rawValue }
         let words = "convoy cache " + CacheVerb.allCases.map(\.rawValue).joined(separator: "|")
         guard let verb = try CacheVerb(beginning: arguments, usage: words),
             let parsed = try ParsedOptions(.cache(verb), Array(arguments.dropFirst()))

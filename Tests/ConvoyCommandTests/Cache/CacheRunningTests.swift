@@ -219,6 +219,17 @@ import Testing
         #expect(requestCount == 5)
     }
 
+    @Test func deleteIsRemove() async throws {
+        for path in ["/a", "/b"] { _ = try await fetch("-s", url(path)) }
+        let deleted = try await look("delete", url("/a"))
+        #expect(deleted.status == 0 && deleted.output.hasPrefix("removed 1 response"), "\(deleted.errors)")
+        #expect(try await look("list", "--json").events.count == 1)
+        let missing = try await look("delete", url("/a"))
+        #expect(missing.status == 1 && missing.errors == "convoy: no stored response has a matching URL\n")
+        let unnamed = try await look("delete")
+        #expect(unnamed.status == 2 && unnamed.errors.contains("write convoy cache remove PATTERN"))
+    }
+
     /// A server that never answers a background validation delays the exit by five seconds only.
     @Test(.timeLimit(.minutes(1))) func aBackgroundValidationDoesNotHoldTheProcess() async throws {
         server.respond { request in

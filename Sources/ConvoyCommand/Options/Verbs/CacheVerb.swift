@@ -11,7 +11,7 @@ enum CacheVerb: String, CaseIterable, Sendable {
         case .list: "the stored responses, one a line"
         case .show: "the header fields of a stored response"
         case .why: "how a request would be served now, with the rule of each step"
-        case .remove: "remove the responses of matching URLs"
+        case .remove: "remove the responses of matching URLs; also: delete"
         case .clear: "remove everything"
         }
     }
