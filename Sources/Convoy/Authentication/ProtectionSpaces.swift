@@ -25,8 +25,7 @@ struct ProtectionSpaces {
     static let maxCount = 64
     /// The maximum number of unused sessions of a space, and of its sessions whose requests have no result yet.
     ///
-    /// The number is twice ``InterceptorLimiter/limit``. With a lower one, requests that are challenged at the same
-    /// time could have to share a session.
+    /// If more requests are challenged at the same time, some share a session.
     static let maxFreshCount = 512
     static let maxDirectoryCount = 8
 

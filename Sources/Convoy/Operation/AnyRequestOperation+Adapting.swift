@@ -84,7 +84,7 @@ extension AnyRequestOperation {
         }
         guard let (attempt, request) = given else { return }
         let interceptors = interceptors(box)
-        state.withLock { $0.scheduler }?.yieldSlot(self, isIntercepted: true, isUnsent: isUnsent)
+        state.withLock { $0.scheduler }?.yieldSlot(self, isUnsent: isUnsent)
         // The request waits for this task. At the default priority, tasks of higher priority could starve this one.
         let task = Task(priority: .userInitiated) {
             do {

@@ -126,7 +126,6 @@ extension AnyRequestOperation {
     }
 
     private func letStand(_ ending: AttemptEnding, telling told: RequestError? = nil) {
-        state.withLock { $0.scheduler }?.leaveInterceptors(self)
         guard let error = told ?? ending.error else { return ending.attempt.giveAnswer() }
         conclude(
             AnyOutcome(error: telling(error, of: ending)), attempt: ending.attempt.number,
@@ -214,7 +213,7 @@ extension AnyRequestOperation {
             state.followUp?.wait = nil
             return state.scheduler
         }
-        scheduler?.yieldSlot(self, isIntercepted: false, isUnsent: false)
+        scheduler?.yieldSlot(self, isUnsent: false)
         // The timer retains the operation, because a waiting operation may have no other reference. Finishing cancels
         // it.
         let timer = context.clock.wake(at: due) { self.queueAgain() }

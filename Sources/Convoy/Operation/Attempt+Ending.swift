@@ -164,7 +164,7 @@ extension Attempt {
         let byteCount = completion.exchange.transfer.download.completedBytes
         if download != nil, byteCount <= Download.smallBytes, !DiskSync.isCrowded {
             let scheduler = operation.state.withLock { $0.scheduler }
-            scheduler?.yieldSlot(operation, isIntercepted: false, isUnsent: false)
+            scheduler?.yieldSlot(operation, isUnsent: false)
         }
         sink.finish { result in
             switch result {

@@ -30,11 +30,8 @@ protocol OperationScheduler: AnyObject, Sendable {
 
     /// Releases the slot of an operation that waits and sends nothing, for example during a retry's delay.
     ///
-    /// - Parameters:
-    ///   - isIntercepted: whether the operation waits for its interceptors.
-    ///   - isUnsent: whether the operation has sent nothing since it got the slot.
-    func yieldSlot(_ operation: AnyRequestOperation, isIntercepted: Bool, isUnsent: Bool)
-    func leaveInterceptors(_ operation: AnyRequestOperation)
+    /// - Parameter isUnsent: whether the operation has sent nothing since it got the slot.
+    func yieldSlot(_ operation: AnyRequestOperation, isUnsent: Bool)
     /// Queues an operation that has begun and waits for a slot for its next attempt.
     func requeue(_ operation: AnyRequestOperation)
 

@@ -26,7 +26,8 @@ import Foundation
 /// result is ignored. While the task runs, the operation occupies no slot, so an interceptor may send requests
 /// through the same manager. Use ``Request/withoutInterceptors()`` for such requests. With interceptors, a token
 /// refresh would wait for its own token, for example. In your own operation queue, the operation counts as executing
-/// while the task runs. A queue with a limit of 1 therefore cannot run the interceptor's request.
+/// while the task runs. In a queue with a limit, all places may be taken by operations that wait for their interceptors.
+/// An interceptor must then send its requests with another manager.
 public protocol RequestInterceptor: Sendable {
     /// Changes a request before an attempt.
     ///

@@ -24,9 +24,8 @@ final class QueueEntry {
         case yielded
         /// Has begun and waits for a file descriptor, suspended or not; see ``DescriptorLimit``. Next: waiting, ended.
         case awaitingDescriptor
-        /// Waits for its ``Exclusion``, or for a permit of the ``InterceptorLimiter``. A group waits until no
-        /// suspension and no cancellation of many operations is in effect. Next: waiting, preparing, suspended,
-        /// blocked, yielded, ended.
+        /// Waits for its ``Exclusion``. A group waits until no suspension and no cancellation is in effect. Next:
+        /// waiting, preparing, suspended, blocked, yielded, ended.
         case awaitingPermit
         /// Shares the transfer of another operation, and is in no queue. Next: inQueue, suspended, blocked, ended.
         case sharing
@@ -90,10 +89,6 @@ final class QueueEntry {
     // The operation reports `priority`, `suspension` and `isDependent` with the number of the change. A report that is
     // not newer than the last is ignored.
     var priority = Versioned(Operation.QueuePriority.normal)
-    /// Whether interceptors may change the request or decide what follows an attempt.
-    var asksInterceptors = false
-    /// Whether the operation has a permit of the ``InterceptorLimiter``.
-    var hasPermit = false
     let role: Role
     /// How many slots the operation has had.
     var slotCount: UInt32 = 0

@@ -89,9 +89,7 @@ extension Scheduler {
         case .suspended: return view.hasBegun ? operation.whyRunning : "waits for its owner: it is suspended"
         case .awaitingPermit:
             if operation.isGroup { return "waits for the manager: it is suspended" }
-            guard let exclusion = view.exclusion else {
-                return "waits until fewer requests run their interceptors"
-            }
+            guard let exclusion = view.exclusion else { return operation.whyBlocked }
             let holder = exclusion.holder.map { ": \($0.label) has it" } ?? ""
             return "waits for the name “\(exclusion.name)”\(holder)"
         case .yielded, .awaitingDescriptor: return operation.whyRunning

@@ -2,12 +2,8 @@
 import Foundation
 
 extension Scheduler {
-    func yieldSlot(_ operation: AnyRequestOperation, isIntercepted: Bool, isUnsent: Bool) {
-        handingOver(operation) { $0.yielded($1, isIntercepted: isIntercepted, isUnsent: isUnsent) }
-    }
-
-    func leaveInterceptors(_ operation: AnyRequestOperation) {
-        if operation.mayIntercept { handingOver(operation) { $0.leaveInterceptors($1) } }
+    func yieldSlot(_ operation: AnyRequestOperation, isUnsent: Bool) {
+        handingOver(operation) { $0.yieldSlot($1, isUnsent: isUnsent) }
     }
 
     func requeue(_ operation: AnyRequestOperation) {

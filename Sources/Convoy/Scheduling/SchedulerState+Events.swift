@@ -24,7 +24,7 @@ extension SchedulerState {
             return Effects(transfer: coalescer.leave(queueEntry))
         case .preparing, .blocked, .inQueue, .yielded, .awaitingDescriptor, .ended: return Effects()
         }
-        leavePermits(queueEntry)
+        leaveExclusion(queueEntry)
         return Effects()
     }
 
@@ -36,8 +36,7 @@ extension SchedulerState {
         if queueEntry.hasBegun, queueEntry.status == .inQueue { return Effects(resumes: true) }
         if queueEntry.hasBegun { yieldSlot(queueEntry) }
         guard queueEntry.status == (queueEntry.hasBegun ? .yielded : .preparing) else { return Effects() }
-        if queueEntry.hasBegun { leaveInterceptors(queueEntry) }
-        (queueEntry.host, queueEntry.asksInterceptors) = (wish.host, wish.asksInterceptors)
+        queueEntry.host = wish.host
         if let name = wish.exclusion, queueEntry.exclusion == nil {
             let exclusion = exclusions[name] ?? Exclusion(name)
             exclusions[name] = exclusion
@@ -100,7 +99,7 @@ extension SchedulerState {
         }
         for queueEntry in waiting {
             queues.release(queueEntry, for: .inQueue)
-            leavePermits(queueEntry)
+            leaveExclusion(queueEntry)
         }
         return waiting.sorted { $0.queueNumber < $1.queueNumber }.compactMap(\.operation)
     }
@@ -165,15 +164,13 @@ extension SchedulerState {
         switch queueEntry.status {
         case .waiting where isSuspended:
             queues.release(queueEntry, for: .suspended)
-            if queueEntry.hasSent { leaveInterceptors(queueEntry) } else { leavePermits(queueEntry) }
+            if !queueEntry.hasSent { leaveExclusion(queueEntry) }
         case .awaitingPermit where isSuspended:
             queueEntry.status = .suspended
-            if !queueEntry.hasSent { leavePermits(queueEntry) }
+            if !queueEntry.hasSent { leaveExclusion(queueEntry) }
         // The operation was resumed before it released its slot, perhaps even before it was notified of the slot.
         case .dispatched where awaitsSlot && !isSuspended: return Effects(keeps: queueEntry.slot)
-        case .dispatched where awaitsSlot && queueEntry.hasBegun:
-            queues.release(queueEntry, for: .suspended)
-            leaveInterceptors(queueEntry)
+        case .dispatched where awaitsSlot && queueEntry.hasBegun: queues.release(queueEntry, for: .suspended)
         case .suspended where !isSuspended && queueEntry.isGroup:
             queueEntry.status = .preparing
             return Effects(prepares: true)
@@ -205,25 +202,13 @@ extension SchedulerState {
     /// Called when an operation with a shared or stored response has started, so that it sends nothing.
     mutating func beginsWithAnswer(_ queueEntry: QueueEntry) {
         queues.release(queueEntry, for: .inQueue)
-        interceptorLimiter.begin(queueEntry)
         queueEntry.hasBegun = true
-    }
-
-    /// Releases the slot of an operation that waits and sends nothing, for example during a retry's delay.
-    ///
-    /// - Parameter isUnsent: whether the operation has sent nothing since it got the slot.
-    mutating func yielded(_ queueEntry: QueueEntry, isIntercepted: Bool, isUnsent: Bool = false) {
-        yieldSlot(queueEntry, isUnsent: isUnsent)
-        // An operation that has finished takes no permit.
-        guard isIntercepted, queueEntry.status == .yielded else { return leaveInterceptors(queueEntry) }
-        interceptorLimiter.take(queueEntry)
     }
 
     /// Makes an operation that found no file descriptor release its slot and wait; false if it needs no slot.
     mutating func lacksDescriptor(_ queueEntry: QueueEntry, host: String) -> Bool {
         yieldSlot(queueEntry)
         guard queueEntry.status == .yielded else { return false }
-        leaveInterceptors(queueEntry)
         queueEntry.host = host
         descriptorLimit.add(queueEntry, running: queues.running)
         // If all operations that had descriptors have finished, the first waiting operation tries again now.

@@ -11,7 +11,6 @@ struct SchedulerState {
     var limit: Int
     var retryBudget: RetryBudgetState
     var coalescer = Coalescer()
-    var interceptorLimiter = InterceptorLimiter()
     var descriptorLimit = DescriptorLimit()
     /// The names that operations hold or wait for.
     var exclusions: [String: Exclusion] = [:]
@@ -157,7 +156,6 @@ struct SchedulerState {
     ///
     /// - Parameter suspension: the suspension at the start. Newer reports take precedence.
     mutating func begins(_ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
-        if queueEntry.hasPermit { interceptorLimiter.begin(queueEntry) }
         queueEntry.hasBegun = true
         switch queueEntry.status {
         case .waiting: queues.release(queueEntry, for: .yielded)
@@ -181,7 +179,7 @@ struct SchedulerState {
         case .sharing, .yielded, .awaitingDescriptor, .ended: break
         }
         // The operation has sent nothing, so other operations may use its name until it gets a slot again.
-        if let next = queueEntry.exclusion?.leave(queueEntry) { queues.join(next) }
+        leaveExclusion(queueEntry)
         return false
     }
 
@@ -189,8 +187,8 @@ struct SchedulerState {
     ///
     /// - Parameter isSettled: whether its last callback has returned too.
     mutating func finished(_ queueEntry: QueueEntry, isSettled: Bool) -> Effects {
-        if queueEntry.hasPermit || queueEntry.exclusion != nil { leavePermits(queueEntry) }
         if let exclusion = queueEntry.exclusion {
+            leaveExclusion(queueEntry)
             queueEntry.exclusion = nil
             exclusion.queueEntries -= 1
             if exclusion.queueEntries == 0 { exclusions[exclusion.name] = nil }
@@ -229,7 +227,7 @@ struct SchedulerState {
 
     // MARK: Choosing the next operation
 
-    /// Gives a slot to the first operation that also gets its name and its interceptor permit; earlier ones wait.
+    /// Gives a slot to the first operation that also gets its name; earlier ones wait.
     mutating func next(_ now: ContinuousClock.Instant) -> Next {
         var next = Next()
         while next.dispatch == nil, !isSuspended, cancellations == 0,
@@ -239,10 +237,6 @@ struct SchedulerState {
             if let exclusion = queueEntry.exclusion, !exclusion.take(queueEntry) {
                 queues.release(queueEntry, for: .awaitingPermit, isUnsent: true)
                 exclusion.wait(Turn(queueEntry, queues.prioritization))
-            } else if queueEntry.asksInterceptors, queueEntry.rank != .returning,
-                !interceptorLimiter.admit(queueEntry)
-            {
-                queues.release(queueEntry, for: .awaitingPermit, isUnsent: true)
             } else if let operation = queueEntry.operation {
                 if queueEntry.slotCount == 1 { retryBudget.noteRequest(now: now) }
                 queueEntry.hasSent = queueEntry.hasBegun
@@ -275,7 +269,10 @@ struct SchedulerState {
         return Effects()
     }
 
-    /// Makes an operation that has begun wait without a slot: releases its slot, or removes it from its queue.
+    /// Makes an operation that has begun wait without a slot, for example during a retry's delay or for its
+    /// interceptors: releases its slot, or removes it from its queue.
+    ///
+    /// - Parameter isUnsent: whether the operation has sent nothing since it got the slot.
     mutating func yieldSlot(_ queueEntry: QueueEntry, isUnsent: Bool = false) {
         queues.release(queueEntry, for: .yielded, isUnsent: isUnsent)
         // The operation was idle because it is suspended, but its attempt has ended.
@@ -284,15 +281,8 @@ struct SchedulerState {
         }
     }
 
-    /// Releases the interceptor permit of a queue entry and queues the next waiter.
-    mutating func leaveInterceptors(_ queueEntry: QueueEntry) {
-        if let next = interceptorLimiter.leave(queueEntry) { queues.join(next) }
-    }
-
-    /// Releases the permit and the name of a queue entry that has ended or waits elsewhere, and queues the next
-    /// waiters.
-    mutating func leavePermits(_ queueEntry: QueueEntry) {
-        leaveInterceptors(queueEntry)
+    /// Releases the name of a queue entry that has ended or waits elsewhere, and queues the next waiter.
+    mutating func leaveExclusion(_ queueEntry: QueueEntry) {
         if let next = queueEntry.exclusion?.leave(queueEntry) { queues.join(next) }
     }
 }

@@ -206,27 +206,6 @@ final class Turnstile: Sendable {
         box.withLock { $0 = nil }
     }
 
-    @Test func onlySoManyAreWithTheirInterceptorsAtOnce() async {
-        let server = StubServer()
-        let gate = Turnstile()
-        let interceptor = Interceptor(adapting: { request, _ in
-            await gate.pass()
-            return request
-        })
-        let manager = server.manager(configure: { $0.interceptors = [interceptor] })
-        let operations = (0..<400).map { manager.enqueue(Request.stub("\($0)")) }
-        await gate.arrivals.wait(count: 256)
-        // A request without interceptors overtakes the waiting requests, and a waiting request can be cancelled.
-        _ = try? await manager.send(Request.stub("free").withoutInterceptors())
-        #expect(gate.arrivals.count == 256)
-        #expect(manager.why(operations[399]) == "waits until fewer requests run their interceptors")
-        operations[399].cancel()
-        gate.open()
-        await manager.drain()
-        #expect(operations.count { $0.error == nil } == 399)
-        #expect(gate.arrivals.count == 399)
-    }
-
     @Test func anOutdatedAdaptationIsRepeatedBeforeSending() async throws {
         let server = StubServer.held()
         let (version, gate) = (Locked(1), Turnstile())

@@ -1,4 +1,4 @@
-// Tests the limit of requests that interceptors handle at once, and the requests that wait for it.
+// Tests many requests that wait for their interceptors at once, and acceptable responses that interceptors inspect.
 import Foundation
 import Testing
 
@@ -12,62 +12,63 @@ import Testing
         })
     }
 
-    /// At most 256 requests have an interceptor permit.
-    ///
-    /// A cancelled request passes its permit to a waiting one, so the other 400 are sent.
-    @Test func cancellingThoseInFrontLetsTheOthersIn() async {
+    /// An interceptor may fetch a nonce or a token for each request, however many requests wait for theirs.
+    @Test(arguments: [true, false], [300, 10_000])
+    func anInterceptorMaySendThroughItsOwnManager(testsThePath: Bool, count: Int) async {
+        let server = StubServer()
+        let own = Locked<RequestManager?>(nil)
+        let manager = server.manager(configure: {
+            $0.interceptors = [
+                Interceptor(adapting: { request, _ in
+                    guard request.url.path != "/nonce", let manager = own.withLock({ $0 }) else { return request }
+                    let nonce = Request<Data>.stub("nonce")
+                    _ = try await manager.send(testsThePath ? nonce : nonce.withoutInterceptors())
+                    return request
+                })
+            ]
+        })
+        own.withLock { $0 = manager }
+        let operations = (0..<count).map { manager.enqueue(Request.stub("\($0)")) }
+        await look { operations.allSatisfy(\.isFinished) }
+        manager.cancelAll()
+        await manager.drain()
+        #expect(operations.allSatisfy { $0.error == nil })
+        #expect(server.exchanges.count == 2 * count)
+        own.withLock { $0 = nil }
+    }
+
+    /// The requests to one host wait for a token, and other hosts receive theirs.
+    @Test func aStuckTokenServerDelaysNoOtherHost() async {
+        let (server, gate) = (StubServer(), Turnstile())
+        let manager = server.manager(configure: {
+            $0.interceptors = [
+                Interceptor(adapting: { request, _ in
+                    if request.url.host() == "stuck" { await gate.pass() }
+                    return request
+                })
+            ]
+        })
+        let stuck = (0..<1_000).map { manager.enqueue(Request.stub("\($0)", host: "stuck")) }
+        let others = (0..<100).map { manager.enqueue(Request.stub("\($0)", host: "other")) }
+        await look { others.allSatisfy(\.isFinished) }
+        #expect(stuck.allSatisfy { !$0.isFinished })
+        #expect(others.allSatisfy { $0.isFinished && $0.error == nil })
+        gate.open()
+        await manager.drain()
+        #expect(stuck.allSatisfy { $0.error == nil })
+    }
+
+    @Test func cancelledRequestsAreNotSentWhenTheirInterceptorsReturn() async {
         let (server, gate) = (StubServer(), Turnstile())
         let manager = server.manager(1, configure: { $0.interceptors = [Self.waiting(at: gate)] })
         let operations = (0..<1_000).map { manager.enqueue(Request.stub("\($0)")) }
-        await gate.arrivals.wait(count: 256)
+        await gate.arrivals.wait(count: 1_000)
         for operation in operations[..<600] { operation.cancel() }
         gate.open()
         await manager.drain()
         #expect(operations[..<600].allSatisfy { $0.error?.code == .cancelled })
         #expect(operations[600...].allSatisfy { $0.error == nil })
         #expect(server.exchanges.count == 400)
-    }
-
-    @Test func onesThatAreSuspendedOrWaitForADependencyTakeNoPlace() async throws {
-        let (server, gate) = (StubServer(), Turnstile())
-        let manager = server.manager(configure: { $0.interceptors = [Self.waiting(at: gate)] })
-        let operations = (0..<600).map { manager.enqueue(Request.stub("\($0)")) }
-        await gate.arrivals.wait(count: 256)
-        for operation in operations[300..<560] { operation.suspend() }
-        gate.open()
-        for operation in operations[..<300] + operations[560...] { _ = try await operation.response() }
-        for operation in operations[300..<560] { operation.resume() }
-        await manager.drain()
-        #expect(operations.allSatisfy { $0.error == nil })
-    }
-
-    /// A request that waits for a retry holds no interceptor permit.
-    @Test func aBackOffHoldsNoPermit() async throws {
-        let (server, clock) = (StubServer { $0.answer($0.request.url.host() == "down" ? 503 : 200) }, VirtualClock())
-        let manager = server.manager(400, perHost: 400, clock: clock) { configuration in
-            configuration.interceptors = [Interceptor()]
-            configuration.retries = RetryPolicy(baseDelay: .seconds(100))
-            configuration.retryBudget = .unlimited
-            configuration.jitter = { 1 }
-        }
-        for index in 0..<300 { manager.enqueue(Request.stub("\(index)", host: "down")) }
-        await clock.armed.wait(count: 300)
-        for index in 0..<10 { try await manager.send(Request.stub("\(index)", host: "up")) }
-        manager.cancelAll()
-        await manager.drain()
-    }
-
-    @Test func placesComeBackWhateverEndsAnOperation() async throws {
-        let (server, gate) = (StubServer(), Turnstile())
-        let manager = server.manager(configure: { $0.interceptors = [Self.waiting(at: gate)] })
-        for round in 0..<20 {
-            let operations = (0..<64).map { manager.enqueue(Request.stub("\(round) \($0)")) }
-            await offPool { DispatchQueue.concurrentPerform(iterations: 64) { operations[$0].cancel() } }
-        }
-        gate.open()
-        await manager.drain()
-        try await manager.send(Request.stub("last"))
-        #expect(manager.scheduler.state.withLock { $0.interceptorLimiter.count } == 0)
     }
 
     /// An acceptable 401 is inspected, so its body is cut off at the limit and the connection is closed.

@@ -29,7 +29,7 @@ extension SchedulerWorld {
         }
         if members[index].intercepts, !members[index].isAdapted {
             guard handle(.putOff(attempt: attempt), index).isTaken else { return }
-            return add(.yield(isIntercepted: true, .adapt), index)
+            return add(.yield(.adapt), index)
         }
         let claim = Event.launch(attempt: attempt, pausesInPlace: pausesInPlace, isClaim: true)
         add(handle(claim, index).isTaken ? .makeTask(attempt) : .leaveSlot, index)
@@ -78,7 +78,7 @@ extension SchedulerWorld {
             noteNewHolds()
         }
         if members[index].intercepts, random.below(2) == 0 {
-            add(.yield(isIntercepted: true, .intercept(attempt)), index)
+            add(.yield(.intercept(attempt)), index)
         } else {
             proceed(attempt, index)
         }
@@ -93,9 +93,6 @@ extension SchedulerWorld {
             return add(.awaitDescriptor, index)
         }
         guard members[index].repeats > 0, handle(.repeats(attempt: attempt), index).isTaken else {
-            if let queueEntry = members[index].queueEntry, members[index].intercepts {
-                handingOver { $0.leaveInterceptors(queueEntry) }
-            }
             if handle(.bodyComplete(attempt: attempt, commits: random.below(4) == 0), index).isTaken {
                 add(.decode(attempt), index)
             }
@@ -118,9 +115,9 @@ extension SchedulerWorld {
                     pumps += 1
                 }
             }
-            add(.yield(isIntercepted: false, .time(1 + random.below(60))), index)
+            add(.yield(.time(1 + random.below(60))), index)
         case 2: add(.queueAgain, index)
-        default: add(.yield(isIntercepted: false, .time(1 + random.below(60))), index)
+        default: add(.yield(.time(1 + random.below(60))), index)
         }
     }
 

@@ -255,10 +255,10 @@ extension SchedulerWorld {
     private func performWithSlot(_ step: Step, _ index: Int) {
         switch step {
         case .begin(let attempt, let suspension): begin(attempt, suspension, index)
-        case .yield(let isIntercepted, let follow):
+        case .yield(let follow):
             if let queueEntry = members[index].queueEntry, defect != .slotsAreKeptDuringWaits {
                 let isUnsent = if case .adapt = follow { true } else { false }
-                handingOver { $0.yielded(queueEntry, isIntercepted: isIntercepted, isUnsent: isUnsent) }
+                handingOver { $0.yieldSlot(queueEntry, isUnsent: isUnsent) }
             }
             switch follow {
             case .time(let delay):

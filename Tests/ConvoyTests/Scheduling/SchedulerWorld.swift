@@ -28,7 +28,7 @@ final class SchedulerWorld {
         case adjust, leaveSlot, attemptClosed
         case decide(Int)
         case decode(Int)
-        case yield(isIntercepted: Bool, Follow)
+        case yield(Follow)
         case adapted
         case proceed(Int)
         case queueAgain
@@ -168,7 +168,6 @@ final class SchedulerWorld {
             limit: limit + (defect == .limitIsExceeded ? 1 : 0), hosts: limits, prioritization, rate: rates[1],
             retryBudget: RetryBudgetState(.unlimited), queue: queueKind)
         state.isQueueLimited = queueKind == .own && queueLimit >= 0
-        state.interceptorLimiter.limit = 1 + random.below(3)
         self.random = random
         for _ in 0..<count { addMember() }
     }
@@ -354,7 +353,7 @@ final class SchedulerWorld {
             if let queueEntry = member.queueEntry, !queueEntry.isOver { fail("\(index) is never forgotten") }
         }
         let queues = state.queues
-        let counts = [queues.running, queues.unstarted, state.count, state.interceptorLimiter.count]
+        let counts = [queues.running, queues.unstarted, state.count]
         if counts.contains(where: { $0 != 0 }) { fail("slots and queue entries left: \(counts)") }
         if !state.coalescer.isEmpty { fail("a shared transfer is left") }
         if state.isHandingOver { fail("a thread hands over for ever") }

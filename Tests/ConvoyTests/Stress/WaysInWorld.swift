@@ -168,14 +168,13 @@ final class WaysInWorld: Sendable {
             state.members.allSatisfy {
                 $0.handled.withLock { $0 } > 0 && $0.completed.withLock { $0 } > 0 && $0.operation.isFinished
             } && state.others.allSatisfy(\.isFinished)
-        } && left == [0, 0, 0, 0]
+        } && left == [0, 0, 0]
     }
 
-    /// The numbers of occupied slots, of slots without a started operation, of queue entries and of interceptor
-    /// permits.
+    /// The numbers of occupied slots, of slots without a started operation and of queue entries.
     private var left: [Int] {
         manager.scheduler.state.withLock { state in
-            [state.queues.running, state.queues.unstarted, state.count, state.interceptorLimiter.count]
+            [state.queues.running, state.queues.unstarted, state.count]
         }
     }
 
@@ -185,7 +184,7 @@ final class WaysInWorld: Sendable {
             let told = [member.handled.withLock { $0 }, member.completed.withLock { $0 }]
             #expect(told == [1, 1] && member.operation.result != nil, "\(told), \(member.operation), \(label)")
         }
-        #expect(left == [0, 0, 0, 0], "slots and queue entries left, \(label)")
+        #expect(left == [0, 0, 0], "slots and queue entries left, \(label)")
         #expect(queues.map(\.operationCount) == [0, 0], "\(label)")
     }
 
