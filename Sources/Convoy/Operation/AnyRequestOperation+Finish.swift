@@ -87,9 +87,12 @@ extension AnyRequestOperation {
         } else {
             deliver(delivery, isEnd: false)
         }
-        // `finish` also fails the dependents. If a queue finishes the operation later, the dependents fail now.
+        // `finish` also notifies the dependents. If a queue finishes the operation later, dependents fail now, and others
+        // wait for the queue. If no queue has the operation, nothing may ever finish it, so none waits.
         if isInNoQueue {
             finish(wasExecuting: false, isAbandoned: true)
+        } else if hasEdges, queueEntry == nil, !isInQueue {
+            DependencyGraph.release(self, error: outcome.error)
         } else if hasEdges {
             DependencyGraph.fail(dependentsOf: self, error: outcome.error)
         }

@@ -16,7 +16,7 @@ extension AnyRequestOperation {
         /// - Precondition: one thread at a time calls this method.
         func notifyByGate() -> Bool {
             let isBlocked = isBlocked
-            let mayClose = isBlocked && FoundationFields.queue(of: self) != nil
+            let mayClose = isBlocked && isInQueue
             let (opened, closed, old) = state.withLock { state -> (Operation?, Operation?, Operation?) in
                 if let relatives = state.relatives, let gate = relatives.gate {
                     guard !isBlocked else { return (nil, nil, nil) }
@@ -91,6 +91,9 @@ extension AnyRequestOperation {
             withExtendedLifetime(old) {}
         }
 
+        /// Whether the operation is in an operation queue.
+        var isInQueue: Bool { FoundationFields.queue(of: self) != nil }
+
         /// Whether a barrier before the operation in its queue has not finished.
         var isBehindBarrier: Bool {
             !super.isReady && FoundationFields.barriers(before: self).contains { !$0.isFinished }
@@ -99,6 +102,8 @@ extension AnyRequestOperation {
         func notifyByGate() -> Bool { false }
         func noteUnready() {}
         func lookForBarrier() {}
+        /// On Apple platforms, only a queue reads `isReady`, except the caller.
+        var isInQueue: Bool { state.withLock { $0.wasAskedReadiness } }
         /// On Apple platforms, only barriers add dependencies to Foundation's own list.
         var isBehindBarrier: Bool { !super.isReady }
     #endif

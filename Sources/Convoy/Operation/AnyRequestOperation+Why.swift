@@ -25,7 +25,7 @@ extension AnyRequestOperation {
         return machine.isSuspended ? "\(what), suspended by its owner" : what
     }
 
-    var unfinishedDependencies: [Operation] { DependencyGraph.dependencies(of: self).filter { !$0.isFinished } }
+    var unfinishedDependencies: [Operation] { DependencyGraph.unfinishedDependencies(of: self) }
 
     var whyBlocked: String {
         let waiting = unfinishedDependencies

@@ -91,9 +91,12 @@ enum DependencyGraph {
         isMember: Bool = false
     ) -> Connection {
         if operation === dependency { return .cycle([operation]) }
-        let (isInGraph, error) = dependency.state.withLock { ($0.joinGraph(), $0.outcome?.error) }
+        let (isInGraph, isAbandoned, error) = dependency.state.withLock { state in
+            (state.joinGraph(), state.machine.phase == .abandoned && state.queueEntry == nil, state.outcome?.error)
+        }
         if policy == .fail, let error { return .failed(error) }
-        guard isInGraph else { return .met }
+        // If no queue has an operation with an outcome, nothing may ever finish it.
+        guard isInGraph, !isAbandoned || dependency.isInQueue else { return .met }
         // The search may retain the last reference to an operation. Such references are released outside the lock.
         var met: [AnyRequestOperation] = []
         return locked.withLock { edges in
@@ -151,6 +154,14 @@ enum DependencyGraph {
         locked.withLock { _ in operation.node?.dependencies ?? [] }
     }
 
+    /// The dependencies that have not finished, except those for which no operation waits.
+    static func unfinishedDependencies(of operation: AnyRequestOperation) -> [Operation] {
+        let dependencies = locked.withLock { _ in
+            operation.node?.dependencies.filter { ($0 as? AnyRequestOperation)?.isReleased != true } ?? []
+        }
+        return dependencies.filter { !$0.isFinished }
+    }
+
     static func isBlocked(_ operation: AnyRequestOperation) -> Bool {
         locked.withLock { _ in (operation.node?.unfinished ?? 0) > 0 }
     }
@@ -178,7 +189,10 @@ enum DependencyGraph {
         fail(failing, because: operation, error)
     }
 
-    /// Notifies the dependents of a finished operation, and releases its dependencies.
+    /// Notifies the dependents of an operation that has finished or that has an outcome and is in no queue, and
+    /// releases its dependencies.
+    ///
+    /// A second call has no effect.
     ///
     /// - Complexity: O(*d*) for *d* dependents in the complete cascade. There is no recursion.
     static func release(_ operation: AnyRequestOperation, error: RequestError?) {

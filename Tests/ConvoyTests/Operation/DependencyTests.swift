@@ -175,6 +175,139 @@ import Testing
         #expect(server.paths == ["/first", "/second"])
     }
 
+    /// Where a request is cancelled, or fails, that no queue has and that other requests depend on.
+    enum CancelledDependency: String, CaseIterable {
+        case beforeTheEdge, afterTheEdge, afterItsDependentWasEnqueued, beforeItIsEnqueued, afterItsDependentsEnd
+        case ofAnOptionalLink, ofALinkOfItsResult, ofALinkOfAGroup, ofAGroup, ofAMember, ofSeveral, ofSeveralRequests
+        case ofAnotherManager, ofNoManager, whoseOwnDependencyFails, thatIsRemoved, beforeABarrier
+
+        /// Makes and enqueues the requests that depend on a request that no queue has.
+        func dependents(_ manager: RequestManager) -> [AnyRequestOperation] {
+            let first = manager.operation(.stub("first"))
+            let second = manager.operation(.stub("second"))
+            let group = manager.operation(named: "group") { _ in 1 }
+            switch self {
+            case .beforeTheEdge, .beforeItIsEnqueued, .afterItsDependentsEnd, .beforeABarrier:
+                first.cancel()
+                second.addDependency(first)
+                if self == .beforeItIsEnqueued { manager.enqueue(first) }
+            case .afterTheEdge:
+                second.addDependency(first)
+                first.cancel()
+            case .afterItsDependentWasEnqueued:
+                second.addDependency(first)
+                manager.enqueue(second)
+                first.cancel()
+                return [second]
+            case .ofAnOptionalLink:
+                first.cancel()
+                let link = manager.operation(after: first.optional) { Request<Data>.stub("\($0 == nil)") }
+                manager.enqueue(link)
+                return [link]
+            case .ofALinkOfItsResult:
+                let link = manager.operation(after: first.asResult) { Request<Data>.stub($0.code?.rawValue ?? "") }
+                first.cancel()
+                manager.enqueue(link)
+                return [link]
+            case .ofALinkOfAGroup:
+                let link = manager.operation(after: group.asResult) { Request<Data>.stub($0.code?.rawValue ?? "") }
+                manager.enqueue(link)
+                group.cancel()
+                return [link]
+            case .ofAGroup:
+                first.cancel()
+                group.addDependency(first)
+                second.addDependency(group)
+                manager.enqueue(group)
+            case .ofAMember:
+                first.cancel()
+                second.addDependency(first)
+                let owner = manager.operation(named: "owner") { group in
+                    group.enqueue(second)
+                    _ = try await second.response()
+                }
+                manager.enqueue(owner)
+                return [second, owner]
+            case .ofSeveral:
+                let others = (0..<100).map { manager.operation(.stub("\($0)")) }
+                for other in others { other.addDependency(first) }
+                first.cancel()
+                for other in others { second.addDependency(other) }
+                manager.enqueue(contentsOf: others)
+                manager.enqueue(second)
+                return others + [second]
+            case .ofSeveralRequests:
+                let others = (0..<100).map { manager.operation(.stub("\($0)")) }
+                for other in others[..<50] { other.cancel() }
+                for other in others { second.addDependency(other) }
+                for other in others[50...] { other.cancel() }
+            case .ofAnotherManager:
+                let foreign = StubServer().manager().operation(.stub("first"))
+                foreign.cancel()
+                second.addDependency(foreign)
+            case .ofNoManager:
+                let foreign = RequestOperation(Request<Data>.stub("first"), transport: StubServer().transport)
+                second.addDependency(foreign)
+                foreign.cancel()
+            case .whoseOwnDependencyFails:
+                let middle = manager.operation(.stub("middle"))
+                middle.addDependency(first, onFailure: .fail)
+                second.addDependency(middle)
+                first.cancel()
+            case .thatIsRemoved:
+                let other = manager.enqueue(.stub("other"))
+                second.addDependency(other)
+                second.addDependency(first)
+                first.cancel()
+                second.removeDependency(first)
+            }
+            manager.enqueue(second)
+            if self == .beforeABarrier {
+                let behind = manager.operation(.stub("behind the barrier"))
+                manager.queue.addBarrierBlock {}
+                manager.enqueue(behind)
+                return [second, behind]
+            }
+            if self == .afterItsDependentsEnd {
+                second.onFinish { [weak manager] _ in manager?.enqueue(first) }
+                return [second, first]
+            }
+            return [second]
+        }
+    }
+
+    /// A request that was cancelled outside of a queue blocks nothing, because nothing might ever start it.
+    @Test(arguments: CancelledDependency.allCases, [true, false])
+    func aDependencyThatIsCancelledInNoQueueIsNotWaitedFor(
+        dependency: CancelledDependency, isOwnQueue: Bool
+    ) async {
+        let manager = StubServer().manager(queue: isOwnQueue ? nil : OperationQueue())
+        let dependents = dependency.dependents(manager)
+        await look(within: .seconds(30)) { dependents.allSatisfy(\.isFinished) }
+        for operation in dependents where operation.name != "first" {
+            #expect(operation.error == nil, "\(manager.why(operation))")
+        }
+        manager.cancelAll()
+        await manager.drain()
+    }
+
+    /// As with Foundation's operations, a dependent waits until a queue has started a cancelled request that it has.
+    @Test(arguments: [true, false])
+    func aDependencyThatIsCancelledInAQueueIsWaitedFor(isEnqueued: Bool) async {
+        let queue = OperationQueue()
+        queue.isSuspended = true
+        let manager = StubServer().manager(queue: isEnqueued ? queue : nil)
+        let (first, second) = (manager.operation(.stub("first")), manager.operation(.stub("second")))
+        if isEnqueued { manager.enqueue(first) } else { queue.addOperation(first) }
+        first.cancel()
+        second.addDependency(first)
+        #expect(!second.isReady && manager.why(second) == "waits for: first (ended before its start)")
+        queue.isSuspended = false
+        manager.enqueue(second)
+        await manager.drain()
+        #expect(second.error == nil)
+    }
+
     @Test func aRemovedDependencyIsNotWaitedFor() async throws {
         let server = StubServer()
         let manager = server.manager()
