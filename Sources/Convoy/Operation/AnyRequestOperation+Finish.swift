@@ -205,8 +205,7 @@ extension AnyRequestOperation {
         withExtendedLifetime(ending) {
             guard let scheduler = ending.scheduler, let queueEntry = ending.queueEntry else { return }
             if ending.isEnd {
-                scheduler.finished(
-                    queueEntry, isSettled: ending.isSettled, wasCancelled: ending.outcome?.error?.code == .cancelled)
+                scheduler.finished(queueEntry, isSettled: ending.isSettled)
             } else {
                 scheduler.settled(queueEntry)
             }

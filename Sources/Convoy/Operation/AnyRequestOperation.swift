@@ -224,6 +224,12 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// - Thread: any, also from inside a callback. Callbacks run where the caller requested.
     /// - Complexity: O(1), plus O(*d*) for *d* dependents.
     public final override func cancel() {
+        // If no queue has read `isReady`, the operation is in no queue.
+        let scheduler = state.withLock { $0.wasAskedReadiness && $0.outcome == nil ? $0.scheduler : nil }
+        if let scheduler { scheduler.withholdSlots { cancelNow() } } else { cancelNow() }
+    }
+
+    private func cancelNow() {
         #if canImport(FoundationNetworking)
             keepWaitingOperations()
             // `super.cancel()` is not called: in swift-corelibs-foundation it removes all dependencies, even barriers.

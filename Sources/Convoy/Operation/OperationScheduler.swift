@@ -19,12 +19,14 @@ protocol OperationScheduler: AnyObject, Sendable {
     func lookUp(
         _ request: PreparedRequest, for operation: AnyRequestOperation,
         _ then: @escaping @Sendable ((any CacheExchange)?) -> Void)
+    /// Cancels an operation of an operation queue; no operation gets a slot until shortly after `cancel` has returned.
+    func withholdSlots(while cancel: () -> Void)
     /// Called for an outcome before the start; true if no queue will start the operation, so the caller finishes it.
     func abandoned(_ operation: AnyRequestOperation, _ reference: QueueEntryReference) -> Bool
     /// Called when an operation has finished; the scheduler then releases the slot.
     ///
     /// - Parameter isSettled: whether the last callback of the operation has returned too.
-    func finished(_ reference: QueueEntryReference, isSettled: Bool, wasCancelled: Bool)
+    func finished(_ reference: QueueEntryReference, isSettled: Bool)
     /// Called when the last callback of an operation has returned.
     func settled(_ reference: QueueEntryReference)
 

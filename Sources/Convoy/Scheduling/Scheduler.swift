@@ -86,11 +86,8 @@ final class Scheduler: OperationScheduler {
         return error
     }
 
-    func finished(_ reference: QueueEntryReference, isSettled: Bool, wasCancelled: Bool) {
-        // A caller's queue may be cancelling all its operations. Starting another operation now could send it in vain.
-        let isDeferred = wasCancelled && ownQueue == nil
-        let effects = handingOver(isDeferred: isDeferred) { $0.finished($0[reference], isSettled: isSettled) }
-        if isDeferred { pumpElsewhere() }
+    func finished(_ reference: QueueEntryReference, isSettled: Bool) {
+        let effects = handingOver { $0.finished($0[reference], isSettled: isSettled) }
         if let transfer = effects.transfer { perform(transfer) }
         for call in effects.calls { call() }
     }
@@ -139,17 +136,15 @@ final class Scheduler: OperationScheduler {
     ///
     /// One thread at a time starts or queues them. Operations therefore enter the operation queue in the order of their
     /// slots.
-    ///
-    /// - Parameter isDeferred: whether the operations are left to a later call.
     @discardableResult
     func handingOver<Result: Sendable>(
-        at now: ContinuousClock.Instant? = nil, isDeferred: Bool = false, _ event: (inout SchedulerState) -> Result
+        at now: ContinuousClock.Instant? = nil, _ event: (inout SchedulerState) -> Result
     ) -> Result {
         let now = now ?? context.clock.now
         let (result, first) = state.withLock { state -> (Result, SchedulerState.Next?) in
             let result = event(&state)
             // If another thread is starting operations, that thread checks once more before it stops.
-            return (result, state.isHandingOver || isDeferred ? nil : state.next(now))
+            return (result, state.isHandingOver ? nil : state.next(now))
         }
         if let first { handOver(first) }
         return result

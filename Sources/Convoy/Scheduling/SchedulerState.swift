@@ -27,8 +27,10 @@ struct SchedulerState {
     var (isQueueSuspended, isQueueLimited) = (false, false)
     /// The groups that wait until a suspension or a cancellation of all operations ends.
     var heldGroups: [QueueEntry] = []
-    /// The number of threads that cancel many operations; operations about to be cancelled must get no slot.
+    /// The number of threads that cancel operations; operations about to be cancelled must get no slot.
     var cancellations = 0
+    /// The cancellations of operations of operation queues: those since slots are withheld, and those that are running.
+    var queueCancellations = (begun: 0, running: 0)
     /// Whether new operations do not start for now.
     var isHoldingBack: Bool { isSuspended || isQueueSuspended || cancellations > 0 }
     /// The callbacks of ``Scheduler/drain()``, called when no operation is left.

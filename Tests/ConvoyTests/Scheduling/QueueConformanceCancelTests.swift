@@ -35,6 +35,35 @@ import Testing
         }
     }
 
+    /// Foundation cancels one operation after the other, and each cancelled one frees its place in the queue.
+    ///
+    /// If the system interrupts that loop for long between two operations, the queue fills its places once more.
+    ///
+    /// - Parameter limit: the limit of the queue.
+    @Test(arguments: QueueSubject.queuedRequests, [1, 2, 6])
+    func cancellingAllSendsHardlyAnyMore(subject: QueueSubject, limit: Int) async {
+        for _ in 0..<LongRuns.count(3, long: 100) {
+            let (server, queue) = (StubServer.held(), OperationQueue())
+            let manager = server.manager(queue: subject == .requestsEnqueuedInAQueue ? queue : nil)
+            let used = subject == .requestsOfTheManagersQueue ? manager.queue : queue
+            used.maxConcurrentOperationCount = limit
+            let operations = (0..<1_000).map { manager.operation(.stub("\($0)")) }
+            for operation in operations {
+                if subject == .requestsAddedToAQueue {
+                    queue.addOperation(operation)
+                } else {
+                    manager.enqueue(operation)
+                }
+            }
+            await server.exchanges.wait(count: limit)
+            await offPool { used.cancelAllOperations() }
+            await look { operations.allSatisfy(\.isFinished) }
+            await manager.drain()
+            #expect(server.exchanges.count - limit <= max(limit, 2))
+            #expect(operations.allSatisfy { $0.error?.code == .cancelled })
+        }
+    }
+
     @Test(arguments: QueueSubject.queues)
     func cancellingAllOfASuspendedQueueRunsNone(subject: QueueSubject) async {
         await conform(subject) { world in
