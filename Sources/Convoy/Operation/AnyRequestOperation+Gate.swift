@@ -42,14 +42,22 @@ extension AnyRequestOperation {
             return true
         }
 
-        /// Notes that a queue read `isReady` while the operation was blocked.
+        /// Notes that a queue read `isReady` while the operation was blocked, and closes the gate.
+        ///
+        /// The queue may hold its lock now, or be called on a transport's thread. So another thread closes the gate.
         func noteUnready() {
-            let isBeingAdded = state.withLock { state in
+            let isFirst = state.withLock { state in
                 state.wasUnready = true
-                return state.machine.handover != .none
+                // During a handover, `handOver` sends the notification at the end.
+                guard state.machine.handover == .none, !state.notesUnready else { return false }
+                state.notesUnready = true
+                return true
             }
-            // During a handover, `handOver` sends the notification at the end.
-            if !isBeingAdded, FoundationFields.queue(of: self) != nil { notifyReadiness() }
+            guard isFirst else { return }
+            context.taskControl.async { [self] in
+                state.withLock { $0.notesUnready = false }
+                if isInQueue { notifyReadiness() }
+            }
         }
 
         /// Checks on another thread whether the operation is behind a barrier, because the queue may hold its lock now.

@@ -80,8 +80,9 @@ extension AnyRequestOperation {
             handover.starts && context.transport.isReentrant
             && startInline(at: CompactInstant(context.clock.now))
         if handover.starts, !hasBegun { context.taskControl.async { self.start() } }
-        // The queue may have stored an old value of `isReady` after the change was notified. So notify once more.
-        if wasUnready { notifyReadiness() }
+        // The queue may have stored an old value of `isReady` after the change was notified. So notify once more, on
+        // another thread, because the current thread may be a transport's.
+        if wasUnready { context.taskControl.async { self.notifyReadiness() } }
         return true
     }
 

@@ -48,7 +48,7 @@ struct OperationState: ~Copyable {
     var readinessChanges: UInt32 = 0
     /// Code that waits to run: decoding, building, decisions after attempts, and callbacks without another place.
     var executor = ExecutorWork()
-    var looksForBarrier = false
+    var (looksForBarrier, notesUnready) = (false, false)
     /// Whether the gate of ``AnyRequestOperation/notifyByGate()`` is being added to Foundation's dependencies now.
     var isClosingGate = false
     /// The number of handlers for the outcome and the last progress on the serial executor.

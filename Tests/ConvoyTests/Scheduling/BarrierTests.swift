@@ -136,6 +136,7 @@ import Testing
             let (first, second) = (manager.operation(.stub("first")), manager.operation(.stub("second")))
             second.addDependency(first)
             manager.enqueue(first, second)
+            await manager.tasksAreAdjusted()
             #expect(!first.hasGate && second.hasGate)
             second.removeDependency(first)
             #expect(!second.hasGate && second.isReady)

@@ -55,6 +55,32 @@ import Testing
         withExtendedLifetime(observation) {}
     }
 
+    /// The observed request was seen unready, and the end of another request gives it a slot or a place.
+    @Test(arguments: QueueSubject.queuedRequests)
+    func readinessIsNotNotifiedOnATransportsThread(subject: QueueSubject) async {
+        let (server, queue) = (StubServer.held(), OperationQueue())
+        let manager = server.manager(1, queue: subject == .requestsEnqueuedInAQueue ? queue : nil)
+        let add = { (operation: AnyRequestOperation) in
+            if subject == .requestsAddedToAQueue { queue.addOperation(operation) } else { manager.enqueue(operation) }
+        }
+        let (running, observed) = (manager.operation(.stub("a")), manager.operation(.stub("b")))
+        add(running)
+        let exchange = await server.exchanges.wait()[0]
+        let dependency = BlockOperation {}
+        observed.addDependency(dependency)
+        let told = EventLog<Bool>()
+        let observation = observed.observe(\.isReady) { _, _ in told.record(Self.isOnTransportsThread) }
+        add(observed)
+        OperationQueue().addOperation(dependency)
+        await look { observed.isReady }
+        await offPool { Self.transportsThread.with(Mark()) { exchange.answer(200) } }
+        await server.exchanges.wait(count: 2)[1].answer(200)
+        await manager.drain()
+        await manager.tasksAreAdjusted()
+        #expect(told.count > 0 && !told.events.contains(true))
+        withExtendedLifetime(observation) {}
+    }
+
     /// The transport's thread gives the slot to the second operation, and the transport refuses its request.
     @Test func aRefusedTaskNotifiesNoObserverOnATransportsThread() async {
         let server = StubServer.held()
