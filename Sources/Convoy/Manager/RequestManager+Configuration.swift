@@ -29,7 +29,7 @@ extension RequestManager {
         public var maxConcurrentOperationCount: Int
         /// The maximum number of operations with a slot for one host (scheme, name and port); 6 by default.
         ///
-        /// At least 1.
+        /// At least 1. An event stream, and a response that is read in a loop, has its slot until it ends.
         public var maxConcurrentPerHost: Int
         /// Which request of equal priority starts first; the oldest by default.
         public var prioritization: RequestPrioritization
