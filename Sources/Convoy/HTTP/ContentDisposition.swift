@@ -6,70 +6,16 @@ extension HeaderFields {
     /// The name is the server's text, decoded but not checked. The text may be a path, begin with a dot or have control
     /// characters. Pass it through ``FileName/safe(_:limitBytes:)`` before you name a file with it.
     var proposedFileName: String? {
-        values(of: "Content-Disposition").lazy.compactMap { DispositionParser.proposedFileName(in: $0) }.first
+        values(of: "Content-Disposition").lazy.compactMap { ProposedName.read($0) }.first
     }
 }
 
-/// Reads the parameters of a disposition in one pass.
-///
-/// Unreadable parameters are ignored.
-private struct DispositionParser: FieldParser {
-    let bytes: [UInt8]
-    var position = 0
-    // The first value of each parameter; an unreadable value is stored as an empty array.
-    private var fileName: [UInt8]?
-    private var extendedFileName: [UInt8]?
-
-    static func proposedFileName(in text: String) -> String? {
-        var parser = DispositionParser(bytes: text.bytesSent)
-        // Skips the disposition type.
-        parser.skipRest()
-        while parser.position < parser.bytes.count {
-            parser.position += 1
-            parser.readParameter()
-            parser.skipRest()
-        }
-        if let name = parser.extendedFileName.flatMap(decoded), !name.isEmpty { return name }
-        guard let name = parser.fileName, !name.isEmpty else { return nil }
+private enum ProposedName {
+    static func read(_ text: String) -> String? {
+        let parameters = ParameterParser(text.bytesSent).values
+        if let name = parameters["filename*"].flatMap(decoded), !name.isEmpty { return name }
+        guard let name = parameters["filename"], !name.isEmpty else { return nil }
         return String(decoding: name, as: UTF8.self)
-    }
-
-    private init(bytes: [UInt8]) { self.bytes = bytes }
-
-    private mutating func readParameter() {
-        let name = String(decoding: takeTrimmed { $0 != UInt8(ascii: "=") && $0 != UInt8(ascii: ";") }, as: UTF8.self)
-        guard peek == UInt8(ascii: "=") else { return }
-        position += 1
-        let value = takeValue()
-        if name.equalsIgnoringCase("filename") { fileName = fileName ?? value }
-        if name.equalsIgnoringCase("filename*") { extendedFileName = extendedFileName ?? value }
-    }
-
-    /// Takes the value of a parameter: a quoted string, or the text up to the next semicolon.
-    ///
-    /// Many servers do not quote names with blanks. The result is empty for a malformed value.
-    private mutating func takeValue() -> [UInt8] {
-        skip(\.isBlank)
-        if peek == UInt8(ascii: "\"") { return bytes.quotedString(at: &position) ?? [] }
-        let value = takeTrimmed { $0 != UInt8(ascii: ";") }
-        // A value with a quote inside is malformed.
-        return value.contains(UInt8(ascii: "\"")) ? [] : Array(value)
-    }
-
-    /// Moves to the next semicolon outside a quoted string.
-    private mutating func skipRest() {
-        while let next = peek, next != UInt8(ascii: ";") {
-            if next == UInt8(ascii: "\"") { _ = bytes.quotedString(at: &position) } else { position += 1 }
-        }
-    }
-
-    /// Takes bytes while they satisfy the predicate, and returns them without the blanks around them.
-    private mutating func takeTrimmed(_ belongs: (UInt8) -> Bool) -> ArraySlice<UInt8> {
-        let start = position
-        skip(belongs)
-        let taken = bytes[start..<position]
-        guard let last = taken.lastIndex(where: { !$0.isBlank }) else { return [] }
-        return taken[...last].drop(while: \.isBlank)
     }
 
     /// Reads an extended value, `UTF-8'en'na%C3%AFve` (RFC 8187, section 3.2); nil when it is malformed or in an

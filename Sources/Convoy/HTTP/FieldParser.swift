@@ -23,6 +23,71 @@ extension FieldParser {
     }
 }
 
+/// Reads the parameters of a field value such as `text/plain; charset=utf-8` in one pass.
+///
+/// Unreadable parameters are ignored.
+struct ParameterParser: FieldParser {
+    let bytes: [UInt8]
+    var position = 0
+    /// The first value of each parameter, by its name in lower case; an unreadable value is an empty array.
+    private(set) var values: [String: [UInt8]] = [:]
+
+    init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+        repeat {
+            // The type before the parameters has no equals sign, so it is skipped. Some servers omit the type.
+            readParameter()
+            skipRest()
+            position += 1
+        } while position < bytes.count
+    }
+
+    private mutating func readParameter() {
+        let name = String(decoding: takeTrimmed { !"=;\"".utf8.contains($0) }, as: UTF8.self).lowercased()
+        guard peek == UInt8(ascii: "=") else { return }
+        position += 1
+        let value = takeValue()
+        values[name] = values[name] ?? value
+    }
+
+    /// Takes the value of a parameter: a quoted string, or the text up to the next semicolon.
+    ///
+    /// Many servers do not quote values with blanks. The result is empty for a malformed value.
+    private mutating func takeValue() -> [UInt8] {
+        skip(\.isBlank)
+        if peek == UInt8(ascii: "\"") { return bytes.quotedString(at: &position) ?? [] }
+        let value = takeTrimmed { $0 != UInt8(ascii: ";") }
+        // A value with a quote inside is malformed.
+        return value.contains(UInt8(ascii: "\"")) ? [] : Array(value)
+    }
+
+    /// Moves to the next semicolon outside a quoted string.
+    private mutating func skipRest() {
+        while let next = peek, next != UInt8(ascii: ";") {
+            if next == UInt8(ascii: "\"") { _ = bytes.quotedString(at: &position) } else { position += 1 }
+        }
+    }
+
+    /// Takes bytes while they satisfy the predicate, and returns them without the blanks around them.
+    private mutating func takeTrimmed(_ belongs: (UInt8) -> Bool) -> ArraySlice<UInt8> {
+        let start = position
+        skip(belongs)
+        let taken = bytes[start..<position]
+        guard let last = taken.lastIndex(where: { !$0.isBlank }) else { return [] }
+        return taken[...last].drop(while: \.isBlank)
+    }
+}
+
+extension String {
+    /// The value of a parameter of this field value, without its quotes; nil if it is missing, empty or unreadable.
+    ///
+    /// - Parameter name: in lower case.
+    package func parameter(_ name: String) -> String? {
+        let value = ParameterParser(Array(utf8)).values[name] ?? []
+        return value.isEmpty ? nil : String(decoding: value, as: UTF8.self)
+    }
+}
+
 extension UInt8 {
     /// Whether the byte is a space or a tab: optional white space (RFC 9110, section 5.6.3).
     var isBlank: Bool { self == 0x20 || self == 0x09 }

@@ -33,8 +33,8 @@ extension ResponseDecoding {
     /// The body converted to UTF-8 by the charset of its content type; nil when the content type names no usable
     /// charset.
     private static func converted(_ body: Data, _ head: ResponseHead) -> Data? {
-        guard let name = charset(of: head.headerFields["Content-Type"] ?? ""), let encoding = encoding(named: name),
-            encoding != .utf8
+        guard let name = head.headerFields["Content-Type"]?.parameter("charset"),
+            let encoding = encoding(named: name), encoding != .utf8
         else { return nil }
         return string(body, encoding).map { Data($0.utf8) }
     }

@@ -1,4 +1,5 @@
 // Decodes a complete body to Data, String or a Decodable.
+import CoreFoundation
 import Foundation
 
 /// The standard decoders.
@@ -29,7 +30,8 @@ enum ResponseDecoding {
 
     /// Decodes text by its byte order mark.
     ///
-    /// Without a mark, the charset of the content type is used. Without a charset, the text is decoded as UTF-8.
+    /// Without a mark, the charset of the content type is used. Text is decoded as UTF-8 if it has no charset. The same
+    /// holds for valid UTF-8 whose charset is unknown or wrong.
     static func text(_ body: Data, _ head: ResponseHead) throws -> String {
         if body.starts(with: [0xEF, 0xBB, 0xBF]) {
             return try text(body.dropFirst(3), as: .utf8, named: "UTF-8")
@@ -40,13 +42,14 @@ enum ResponseDecoding {
         if body.starts(with: [0xFF, 0xFE]) || body.starts(with: [0xFE, 0xFF]) {
             return try text(body, as: .utf16, named: "UTF-16")
         }
-        guard let name = charset(of: head.headerFields["Content-Type"] ?? "") else {
-            return try text(body, as: .utf8, named: "UTF-8")
+        let name = head.headerFields["Content-Type"]?.parameter("charset")
+        let encoding = name.map(encoding(named:)) ?? .utf8
+        if let text = encoding.flatMap({ string(body, $0) }) ?? string(body, .utf8) { return text }
+        guard encoding != nil else {
+            throw TextError(
+                reason: "its charset \((name ?? "").debugDescription) is unknown, and its bytes are not valid UTF-8")
         }
-        guard let encoding = encoding(named: name) else {
-            throw TextError(reason: "its charset \(name.debugDescription) is unknown")
-        }
-        return try text(body, as: encoding, named: name)
+        throw TextError(reason: "its bytes are not valid \(name ?? "UTF-8")")
     }
 
     private static func text(_ body: Data, as encoding: String.Encoding, named name: String) throws -> String {
@@ -64,30 +67,32 @@ enum ResponseDecoding {
             case .utf32, .utf32LittleEndian, .utf32BigEndian: 4
             default: 1
             }
-        return body.count.isMultiple(of: unitBytes) ? String(data: body, encoding: encoding) : nil
+        guard body.count.isMultiple(of: unitBytes) else { return nil }
+        // On Linux, `String` in Swift 6.3 decodes all of Mac OS Roman beyond ASCII to other characters.
+        if encoding == .macOSRoman { return NSString(data: body, encoding: encoding.rawValue).map { "\($0)" } }
+        return String(data: body, encoding: encoding)
     }
 
-    /// The charset parameter of a content type (RFC 9110, section 8.3), without its quotes.
-    static func charset(of contentType: String) -> String? {
-        for parameter in contentType.split(separator: ";").dropFirst() {
-            let pair = parameter.split(separator: "=", maxSplits: 1)
-            guard pair.count == 2, pair[0].trimmingCharacters(in: .whitespaces).equalsIgnoringCase("charset") else {
-                continue
-            }
-            return pair[1].trimmingCharacters(in: CharacterSet(charactersIn: " \t\""))
+    /// The encoding of a charset in the registry of IANA; nil when Foundation does not know the charset.
+    static func encoding(named name: String) -> String.Encoding? {
+        if name.equalsIgnoringCase("utf-8") { return .utf8 }
+        // An `x-` marks a name that was not registered when it came into use.
+        let names = [name] + (name.lowercased().hasPrefix("x-") ? [String(name.dropFirst(2))] : [])
+        let known = names.lazy.compactMap { CFStringCreateWithCString(nil, $0, CFStringBuiltInEncodings.UTF8.rawValue) }
+            .map(CFStringConvertIANACharSetNameToEncoding).first { $0 != kCFStringEncodingInvalidId }
+        return known.map {
+            String.Encoding(rawValue: UInt(CFStringConvertEncodingToNSStringEncoding(supersets[$0] ?? $0)))
         }
-        return nil
     }
 
-    static func encoding(named name: String) -> String.Encoding? { encodings[name.lowercased()] }
-
-    private static let encodings: [String: String.Encoding] = [
-        "utf-8": .utf8, "utf8": .utf8, "us-ascii": .ascii, "ascii": .ascii,
-        "iso-8859-1": .isoLatin1, "latin1": .isoLatin1, "iso-8859-2": .isoLatin2, "windows-1250": .windowsCP1250,
-        "windows-1251": .windowsCP1251, "windows-1252": .windowsCP1252, "windows-1253": .windowsCP1253,
-        "windows-1254": .windowsCP1254, "utf-16": .utf16, "utf-16le": .utf16LittleEndian,
-        "utf-16be": .utf16BigEndian, "utf-32": .utf32, "shift_jis": .shiftJIS,
-    ]
+    /// Charsets whose names servers also give to text of a superset (WHATWG Encoding, section 4.2), and the supersets.
+    private static let supersets: [CFStringEncoding: CFStringEncoding] = {
+        let pairs: [(CFStringEncodings, CFStringEncodings)] = [
+            (.EUC_CN, .GB_18030_2000), (.GB_2312_80, .GB_18030_2000), (.EUC_KR, .dosKorean), (.KSC_5601_87, .dosKorean),
+        ]
+        return Dictionary(
+            uniqueKeysWithValues: pairs.map { (CFStringEncoding($0.rawValue), CFStringEncoding($1.rawValue)) })
+    }()
 
     private struct TextError: Error, CustomStringConvertible {
         let reason: String

@@ -233,14 +233,12 @@ struct ScriptRun {
     }
 
     private func part(_ part: Script.AnswerPart) -> JSONValue? {
-        let type = Self.field("content-type", of: answer)?.split(separator: ";").map(\.trimmed) ?? []
+        let type = Self.field("content-type", of: answer)
         switch part {
         case .status: return .number(String(answer.statusCode))
         case .body: return body
-        case .mimeType: return type.first.map { .string($0.lowercased()) }
-        case .charset:
-            let charset = type.dropFirst().first { $0.lowercased().hasPrefix("charset=") }
-            return charset.map { .string(String($0.dropFirst(8))) }
+        case .mimeType: return type?.split(separator: ";").first.map { .string($0.trimmed.lowercased()) }
+        case .charset: return type?.parameter("charset").map { .string($0) }
         }
     }
 

@@ -30,7 +30,7 @@
         @Test(
             arguments: [
                 (Data([0x68, 0xFC]), "text/plain"), (Data([0x68, 0xFC]), "text/plain; charset=utf-8"),
-                (Data([0xC3]), "text/plain; charset=us-ascii"), (Data("h".utf8), "text/plain; charset=klingon"),
+                (Data([0xC3]), "text/plain; charset=us-ascii"), (Data([0xFC]), "text/plain; charset=klingon"),
             ])
         func textThatCannotBeDecodedKeepsTheBody(body: Data, contentType: String) async throws {
             try await expectUndecodable(String.self, body, contentType)

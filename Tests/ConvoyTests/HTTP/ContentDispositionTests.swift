@@ -82,7 +82,7 @@ import Testing
         "", " ", ";", ";;;", "=", "attachment", "attachment;", "attachment; filename", "attachment; filename;",
         "attachment; filename=", #"attachment; filename="""#, #"attachment; filename="a"#,
         #"attachment; filename="a\""#,
-        #"attachment; filename=""#, #"attachment; filename="a\"#, "filename=a", #"filename="a; filename=b""#,
+        #"attachment; filename=""#, #"attachment; filename="a\"#, #"filename="a; filename=b"#,
         #""attachment; filename=a""#, #""x; filename=a; y""#, #"attachment; x="a" "b; filename=c; d""#,
         #"attachment; filename=a"b""#, #"attachment; x="; filename=a"#,
         "attachment, filename=a",
@@ -90,6 +90,18 @@ import Testing
     ])
     func aMalformedFieldGivesNoName(value: String) {
         #expect(name(value) == nil)
+    }
+
+    /// Many servers send the parameters without a disposition type.
+    @Test(arguments: [
+        (#"filename="report.pdf""#, "report.pdf"), ("filename=report.pdf", "report.pdf"),
+        (#" FileName = "report.pdf" "#, "report.pdf"), (#"filename="report.pdf"; size=5"#, "report.pdf"),
+        (#"name="x"; filename="report.pdf""#, "report.pdf"), ("filename*=UTF-8''r%C3%A9sum%C3%A9.pdf", "résumé.pdf"),
+        (#"filename="a.pdf"; filename*=UTF-8''b.pdf"#, "b.pdf"), (#"filename=a; filename=b"#, "a"),
+        (#"filename="a;b.pdf""#, "a;b.pdf"), (#"; filename="a""#, "a"),
+    ])
+    func aNameWithoutADispositionTypeIsRead(value: String, expected: String) {
+        #expect(name(value) == expected)
     }
 
     @Test(arguments: [

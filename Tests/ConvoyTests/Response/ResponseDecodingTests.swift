@@ -47,9 +47,49 @@ import Testing
             ([0x83, 0x65], "text/plain; charset=Shift_JIS", "テ"),
             ([0xFF, 0xFE, 0, 0, 0x68, 0, 0, 0], "text/plain; charset=utf-32", "h"),
             ([0x22, 0x68, 0x22], "application/json", "\"h\""),
+            // A charset inside a quoted value is part of that value.
+            (Array("hü".utf8), #"text/plain; x="charset=latin1""#, "hü"),
+            (Array("hü".utf8), #"text/plain; x="a; charset=latin1; b""#, "hü"),
+            (Array("hü".utf8), #"text/plain; x="\"; charset=latin1""#, "hü"),
+            ([0x68, 0xFC], #"text/plain; x="charset=utf-8"; charset="latin1""#, "hü"),
+            ([0x68, 0xFC], #"text/plain; charset="la\tin1""#, "hü"),
+            ([0x68, 0xFC], "text/plain; charset=latin1; charset=utf-8", "hü"),
+            // An unknown charset.
+            (Array("h".utf8), "text/plain; charset=klingon", "h"),
+            (Array("hü".utf8), "text/plain; charset=binary", "hü"),
+            (Array("hü".utf8), "text/plain; charset='utf-8'", "hü"),
         ] as [([UInt8], String?, String)])
     func textIsDecodedByItsMarkThenItsCharsetThenUTF8(body: [UInt8], contentType: String?, text: String) async throws {
         #expect(try await send(String.self, body, contentType).get().value == text)
+    }
+
+    /// Charsets of the registry of IANA, and the bytes of one text in each.
+    @Test(
+        arguments: [
+            ("GBK", [0xC4, 0xE3, 0xBA, 0xC3], "你好"), ("gb2312", [0xC4, 0xE3, 0xBA, 0xC3], "你好"),
+            // Servers name the older charset for text of its superset.
+            ("GB2312", [0xE9, 0x46], "镕"), ("EUC-KR", [0x8C, 0x63], "똠"),
+            ("gb18030", [0xC4, 0xE3, 0x94, 0x39, 0xFC, 0x36], "你😀"), ("x-gbk", [0xC4, 0xE3], "你"),
+            ("cp936", [0xC4, 0xE3], "你"), ("Big5", [0xA7, 0x41, 0xA6, 0x6E], "你好"), ("Big5-HKSCS", [0xA7, 0x41], "你"),
+            ("EUC-KR", [0xB0, 0xA1], "가"), ("ks_c_5601-1987", [0xB0, 0xA1], "가"),
+            ("Shift_JIS", [0x93, 0xFA], "日"), ("x-sjis", [0x93, 0xFA], "日"), ("Windows-31J", [0x93, 0xFA], "日"),
+            ("ISO-2022-JP", [0x1B, 0x24, 0x42, 0x46, 0x7C, 0x1B, 0x28, 0x42], "日"),
+            ("windows-1255", [0xF9, 0xEC], "של"), ("windows-1256", [0xC8], "ب"), ("windows-1257", [0xE0], "ą"),
+            ("windows-1258", [0xD0], "Đ"), ("windows-874", [0xA1], "ก"), ("TIS-620", [0xA1], "ก"),
+            ("cp1252", [0x80], "€"),
+            ("KOI8-R", [0xCF], "о"), ("koi8-u", [0xA4], "є"), ("IBM866", [0x8F], "П"), ("macintosh", [0x8E], "é"),
+            ("ISO-8859-5", [0xBF], "П"), ("ISO-8859-7", [0xE1], "α"), ("iso-8859-8-i", [0xE0], "א"),
+            ("ISO-8859-9", [0xFD], "ı"), ("ISO-8859-15", [0xA4], "€"),
+        ] as [(String, [UInt8], String)])
+    func charsetsOfFoundationAreDecoded(charset: String, body: [UInt8], text: String) async throws {
+        let type = "text/plain; charset=\(charset)"
+        #expect(try await send(String.self, body, type).get().value == text)
+        #expect(try await send(String.self, Array("plain".utf8), type).get().value == "plain")
+    }
+
+    /// On Linux, Foundation knows this charset, but cannot decode it.
+    @Test func plainTextIsDecodedInACharsetThatCannotBe() async throws {
+        #expect(try await send(String.self, Array("plain".utf8), "text/plain; charset=EUC-JP").get().value == "plain")
     }
 
     @Test(
@@ -59,7 +99,8 @@ import Testing
             ([0xC3], nil, "not valid UTF-8"),
             ([0xEF, 0xBB, 0xBF, 0xFF], nil, "not valid UTF-8"),
             ([0x68, 0xFC], "text/plain; charset=us-ascii", "not valid us-ascii"),
-            ([0x68], "text/plain; charset=klingon", "\"klingon\" is unknown"),
+            ([0x68, 0xFC], "text/plain; charset=klingon", "\"klingon\" is unknown"),
+            ([0xC4, 0xE3, 0xBA], "text/plain; charset=gbk", "not valid gbk"),
             ([0x68], "text/plain; charset=", ""),
         ] as [([UInt8], String?, String)])
     func textThatCannotBeDecodedKeepsTheBody(body: [UInt8], contentType: String?, reason: String) async throws {
