@@ -99,6 +99,9 @@ extension RequestError {
         public static let tlsFailed = Code("tlsFailed", 104, [.final, .otherServerHelps, .mendable])
         /// The proxy could not be reached, or rejected the request.
         ///
+        /// It does not matter whether the options or the environment name the proxy. A 407 has this code, unless the
+        /// request accepts that status.
+        ///
         /// Cause: the proxy or its settings. Retry: depends on the error.
         public static let proxyFailed = Code("proxyFailed", 107, .mendable)
         /// The transport does not support the request, or failed internally.

@@ -70,6 +70,8 @@
             // With a proxy, codes 6 and 7 are about the proxy.
             case 6 where goesThroughProxy: return (.proxyFailed, "the name of the proxy could not be resolved")
             case 7 where goesThroughProxy: return (.proxyFailed, "no connection to the proxy could be made")
+            case Self.timedOut where goesThroughProxy && proxyStatusCode == 0:
+                return (.proxyFailed, "no connection through the proxy was made within the connect timeout")
             case 6: return (.connectionFailed, "the name of the host could not be resolved")
             case 7: return (.connectionFailed, noConnection)
             case Self.timedOut: return (.connectionFailed, "no connection was made within the connect timeout")

@@ -116,13 +116,9 @@
             }
         }()
 
-        var mayUseProxy: Bool {
-            switch proxy {
-            case .direct: false
-            case .server: true
-            case .environment: Self.environmentHasProxy
-            }
-        }
+        var mayUseProxy: Bool { if case .server = proxy { true } else { mayUseEnvironmentProxy } }
+
+        var mayUseEnvironmentProxy: Bool { if case .environment = proxy { Self.environmentHasProxy } else { false } }
 
         /// Whether all plain HTTP requests go to an HTTP proxy.
         ///

@@ -40,6 +40,9 @@
         /// Whether the peer has sent no `close_notify` so far; nil unless the body ends with its TLS connection.
         var endsUnannounced: Bool?
 
+        /// Whether libcurl has logged that it uses a proxy of the environment for this transfer.
+        var usesEnvironmentProxy = false
+
         /// Makes a handle.
         ///
         /// - Parameter trustFile: the value of `options.trustFile`, which is expensive to compute.
@@ -72,9 +75,8 @@
         /// Whether every connection of this transfer goes to a proxy.
         var goesThroughProxy: Bool {
             if case .server = options.proxy { return true }
-            // Since 8.7 libcurl reports whether a proxy from the environment was used. With earlier versions the result
-            // is false.
-            return long(CurlInfo.usedProxy) != 0
+            // Since 8.7 libcurl reports whether a proxy was used. Before that, only its log lines show it.
+            return usesEnvironmentProxy || long(CurlInfo.usedProxy) != 0
         }
 
         private func setUpCallbacks() {
@@ -139,7 +141,8 @@
             self.transfer = transfer
             errorText.pointee = 0
             stopWatchingEnd()
-            setVerbose(transfer.isHTTPS)
+            usesEnvironmentProxy = false
+            setVerbose(transfer.isHTTPS || options.mayUseEnvironmentProxy)
             // Unlike an implicit conversion, `withCString` copies nothing.
             var problem = request.url.absoluteString.withCString { convoy_set_string(easy, CurlOption.url, $0) }
             let mayUseProxy = options.mayUseProxy

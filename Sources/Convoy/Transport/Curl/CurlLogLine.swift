@@ -27,13 +27,23 @@
         case closing
         /// libcurl keeps too many connections. The next one that it closes is the oldest, not the request's own.
         case closesOldest
+        /// libcurl takes the proxy for the request from a variable of the environment.
+        case environmentProxy
 
         init?(_ text: UnsafeRawBufferPointer) {
             // A fast check comes first, because most of the many log lines match none of these.
             switch text.first {
             case UInt8(ascii: "U"):
-                guard let number = Self.number(in: text, after: "Using Stream ID: ") else { return nil }
-                self = .stream(number)
+                if let number = Self.number(in: text, after: "Using Stream ID: ") {
+                    self = .stream(number)
+                } else if Self.hasPrefix(text, "Uses proxy env variable "),
+                    !Self.hasPrefix(text, "Uses proxy env variable no_proxy"),
+                    !Self.hasPrefix(text, "Uses proxy env variable NO_PROXY")
+                {
+                    self = .environmentProxy
+                } else {
+                    return nil
+                }
             case UInt8(ascii: "["):
                 let words = String(decoding: text.prefix(64), as: UTF8.self)
                 guard words.hasPrefix("[HTTP/2] ["), words.contains("] OPENED stream"),

@@ -134,8 +134,11 @@
 
         private func hear(_ text: UnsafeRawBufferPointer) {
             if let session = TLSSession(text) { place.handshake.session = session }
-            guard let loop, let connection = place.connection, let logLine = CurlLogLine(text) else { return }
+            guard let logLine = CurlLogLine(text) else { return }
+            if logLine == .environmentProxy { handle?.usesEnvironmentProxy = true }
+            guard let loop, let connection = place.connection else { return }
             switch logLine {
+            case .environmentProxy: break
             case .stream(let number):
                 place.stream = number
                 loop.sharing.begin(number, on: connection)

@@ -27,6 +27,10 @@
             .init("name of the proxy, 8.16", 6, .proxyFailed) { $0.goesThroughProxy = true },
             .init("refused", 7, .connectionFailed) { $0.systemError = ECONNREFUSED },
             .init("proxy refused", 7, .proxyFailed) { $0.goesThroughProxy = true },
+            .init("connect timeout of a proxy", 28, .proxyFailed) { $0.goesThroughProxy = true },
+            .init("connect timeout behind a tunnel", 28, .connectionFailed) {
+                ($0.isHTTPS, $0.goesThroughProxy, $0.proxyStatusCode) = (true, true, 200)
+            },
             .init("407 for a tunnel", 56, .proxyFailed) {
                 ($0.isHTTPS, $0.goesThroughProxy, $0.proxyStatusCode) = (true, true, 407)
             },

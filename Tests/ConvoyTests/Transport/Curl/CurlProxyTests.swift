@@ -177,7 +177,7 @@ import Testing
             #expect(!inside.contains(Self.credentials.dropFirst(6)))
         }
 
-        @Test func plain407IsAnAnswer() async throws {
+        @Test func plain407IsProxyFailedUnlessItIsAccepted() async throws {
             let origin = try TestServer()
             let proxy = try ProxyServer(.requiringCredentials(userName: Self.userName, password: "other"))
             defer { for shutDown in [origin.shutDown, proxy.shutDown] { shutDown() } }
@@ -187,7 +187,11 @@ import Testing
                 let response = try await Sending(request.acceptableStatusCodes(.any), over: transport).response()
                 #expect(response.statusCode == 407)
                 #expect(response.value == Data("denied".utf8))
-                #expect(try await Sending(request, over: transport).error().code == .unacceptableStatus)
+                let error = try await Sending(request, over: transport).error()
+                #expect(error.code == .proxyFailed, "\(error)")
+                #expect(error.response?.statusCode == 407 && error.body == Data("denied".utf8))
+                #expect(error.message.contains("407") && !error.isRetryable, "\(error)")
+                expectNoSecret(error)
             }
             // The transport sends the credentials once in each request.
             #expect(proxy.heads.count { $0.fieldValue("Proxy-Authorization") != nil } == 2)
@@ -399,6 +403,41 @@ import Testing
                 setenv("no_proxy", "example.invalid,127.0.0.1", 1)
                 #expect(try await body(from: origin, proxy: .environment) == "straight")
                 #expect(proxy.connectionCount == 0)
+            }
+        }
+
+        /// A proxy at which no program listens is named as the cause, whichever variable names it.
+        @Test(arguments: [
+            ("http_proxy", "http"), ("all_proxy", "http"), ("ALL_PROXY", "http"), ("https_proxy", "https"),
+            ("HTTPS_PROXY", "https"), ("all_proxy", "https"),
+        ])
+        func refusedProxyOfTheEnvironmentIsProxyFailed(_ name: String, _ scheme: String) async {
+            await #expect(processExitsWith: .success) { [name = name as String, scheme = scheme as String] in
+                _ = try serversInAnEnvironment()
+                for other in ["http_proxy", "https_proxy", "all_proxy"] { unsetenv(other) }
+                let closed = try LoopbackPort.refusing()
+                setenv(name, "http://127.0.0.1:\(closed.port)", 1)
+                setenv("no_proxy", "direct.invalid", 1)
+                let transport = try CurlTransport(.init())
+                for _ in 1...2 {
+                    let error = try await Sending(Request<Data>.get("\(scheme)://127.0.0.1:1/"), over: transport)
+                        .error()
+                    #expect(error.code == .proxyFailed && error.message.contains("proxy"), "\(error)")
+                }
+                // The same handle connects to this server without the proxy.
+                setenv("no_proxy", "127.0.0.1", 1)
+                let error = try await Sending(Request<Data>.get("\(scheme)://127.0.0.1:1/"), over: transport).error()
+                #expect(error.code == .connectionFailed && !error.message.contains("proxy"), "\(error)")
+            }
+        }
+
+        @Test func a407OfAProxyOfTheEnvironmentIsProxyFailed() async {
+            await #expect(processExitsWith: .success) {
+                let (origin, _) = try serversInAnEnvironment()
+                let proxy = try ProxyServer(.requiringCredentials(userName: "a", password: "b"))
+                setenv("http_proxy", try proxy.url.absoluteString, 1)
+                let error = try await Sending(Request<Data>.get(origin.url()), over: CurlTransport(.init())).error()
+                #expect(error.code == .proxyFailed && error.message.contains("407"), "\(error)")
             }
         }
 
