@@ -18,8 +18,10 @@ extension String: RequestURL {
     /// The URL of the string, with unsafe characters percent-encoded; nil when it is not a valid URL.
     ///
     /// For http and https the host is converted to the form of DNS, and dot segments are removed from the path, as in
-    /// browsers and curl. A `URL` value is not changed.
+    /// browsers and curl. A `URL` value is not changed. An empty string is a relative URL, which means its base.
     public var requestURL: URL? {
+        // `URL(string:)` rejects the empty reference.
+        if isEmpty { return URLComponents().url }
         if isSpelledAsSent, let url = URL(string: self, encodingInvalidCharacters: false) { return url }
         return URLReference(self).spelled?.url
     }

@@ -42,8 +42,9 @@ extension RequestManager {
         ///
         /// Unlike in the RFC, the last path component of the base is kept. With `https://example.com/v1`, both `users`
         /// and `./users` mean `https://example.com/v1/users`. A slash at the end of the base makes no difference. A URL
-        /// that begins with a slash replaces the path: `/users` means `https://example.com/users`. A query of the base
-        /// is removed.
+        /// that begins with a slash replaces the path: `/users` means `https://example.com/users`. An empty URL means
+        /// the base itself. A query of the base precedes the query of each relative URL, unless that URL names a host.
+        /// A relative URL with a colon in its first segment begins with `./`, as in `./documents:commit`.
         public var baseURL: URL?
         /// Header fields of every request.
         ///

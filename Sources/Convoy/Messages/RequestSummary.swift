@@ -21,11 +21,10 @@ struct RequestSummary: Sendable, CustomStringConvertible {
         self.url = url
     }
 
-    /// The same summary, with a relative URL resolved against a base.
-    func resolved(against base: URL?) -> RequestSummary {
-        guard let base, let method, let url, url.scheme == nil else { return self }
-        let resolved = URL(string: url.relativeString, relativeTo: base)?.absoluteURL
-        return RequestSummary(method: method, url: resolved ?? url)
+    /// The same summary, with a relative URL resolved.
+    func resolved(_ resolve: (URL) -> URL?) -> RequestSummary {
+        guard let method, let url, url.scheme == nil, let resolved = resolve(url) else { return self }
+        return RequestSummary(method: method, url: resolved)
     }
 
     var isEmpty: Bool { text == "" }

@@ -91,7 +91,7 @@ extension AnyRequestOperation {
     var label: String {
         let (caption, error) = state.withLock { ($0.caption, $0.outcome?.error) }
         // A finished operation that sent nothing may have neither a request nor a plan. Its error names the request.
-        return name?.oneLine ?? caption.summary?.resolved(against: context.defaults.baseURL).description
+        return name?.oneLine ?? caption.summary?.resolved(context.defaults.resolved).description
             ?? caption.link?.description ?? error?.request ?? "a request not built yet"
     }
 

@@ -17,10 +17,10 @@ extension RequestCore {
         let origin = given.sharedOrigin
         if origin == nil, given.scheme == nil {
             guard let baseURL = defaults.baseURL else {
-                throw PreparedRequest.refusal(
-                    "the URL \(given.redactedString) is relative, but the manager has no base URL", summary)
+                let shown = given.relativeString.isEmpty ? "\"\"" : given.redactedString
+                throw PreparedRequest.refusal("the URL \(shown) is relative, but the manager has no base URL", summary)
             }
-            guard let resolved = URL(string: given.relativeString, relativeTo: baseURL)?.absoluteURL else {
+            guard let resolved = defaults.resolved(given) else {
                 throw PreparedRequest.refusal(
                     "the URL \(given.redactedString) cannot be resolved against the base URL", summary)
             }
@@ -34,7 +34,15 @@ extension RequestCore {
         }
         let hostKey: String
         switch origin.map({ .success($0) }) ?? url.origin {
-        case .failure(let defect): throw PreparedRequest.refusal(defect.reason, summary)
+        case .failure(let defect):
+            let reference = URLReference(given.relativeString)
+            let looksRelative = reference.scheme != nil && reference.authority == nil && !reference.path.hasPrefix("/")
+            guard looksRelative, defaults.baseURL != nil else {
+                throw PreparedRequest.refusal(defect.reason, summary)
+            }
+            // The first segment of a relative reference must not contain a colon (RFC 3986, section 4.2).
+            throw PreparedRequest.refusal(
+                "\(defect.reason); if it is relative to the base URL, write ./\(given.redactedString)", summary)
         case .success(let key): hostKey = key
         }
         if !query.isEmpty {

@@ -15,7 +15,7 @@ extension Request where Output: Decodable {
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public init(_ request: URLRequest) {
-        self.init(method: HTTPMethod(rawValue: request.httpMethod ?? "GET"), url: request.url?.absoluteString ?? "")
+        self.init(method: HTTPMethod(rawValue: request.httpMethod ?? "GET"), url: request.urlText)
         core.take(request)
     }
 }
@@ -23,7 +23,7 @@ extension Request where Output: Decodable {
 extension Request where Output == Data {
     /// Makes a request from a `URLRequest`, for the raw body of its response.
     public init(_ request: URLRequest) {
-        self.init(method: HTTPMethod(rawValue: request.httpMethod ?? "GET"), url: request.url?.absoluteString ?? "")
+        self.init(method: HTTPMethod(rawValue: request.httpMethod ?? "GET"), url: request.urlText)
         core.take(request)
     }
 }
@@ -33,9 +33,14 @@ extension Request where Output == Void {
     ///
     /// The body of the response is discarded.
     public init(_ request: URLRequest) {
-        self.init(method: HTTPMethod(rawValue: request.httpMethod ?? "GET"), url: request.url?.absoluteString ?? "")
+        self.init(method: HTTPMethod(rawValue: request.httpMethod ?? "GET"), url: request.urlText)
         core.take(request)
     }
+}
+
+extension URLRequest {
+    /// The URL; a text that is no URL if there is none.
+    fileprivate var urlText: String { url?.absoluteString ?? "http://\\" }
 }
 
 extension RequestCore {

@@ -5,8 +5,10 @@ import Foundation
 ///
 /// The defaults never change, so they are read without a lock.
 final class RequestDefaults: Sendable {
-    /// The base of relative URLs, whose path ends with a slash; nil if the manager has none.
+    /// The base of relative URLs, as given; nil if the manager has none.
     let baseURL: URL?
+    /// The base with a slash at the end of its path.
+    private let directory: URL?
     let headerFields: HeaderFields
     let encoder: JSONEncoder?
     let decoder: JSONDecoder?
@@ -30,7 +32,7 @@ final class RequestDefaults: Sendable {
         hasCache: Bool = false
     ) {
         self.hasCache = hasCache
-        self.baseURL = baseURL?.endingWithSlash
+        (self.baseURL, directory) = (baseURL, baseURL?.endingWithSlash)
         self.headerFields = headerFields
         self.encoder = encoder
         self.decoder = decoder
@@ -52,6 +54,16 @@ final class RequestDefaults: Sendable {
             } else {
                 nil
             }
+    }
+
+    /// A relative URL resolved against the base; nil without a base, and if the result is not a URL.
+    ///
+    /// An empty URL is the base itself, without its fragment (RFC 3986, section 5.2.2).
+    func resolved(_ url: URL) -> URL? {
+        guard url.relativeString.isEmpty else {
+            return directory.flatMap { URL(string: url.relativeString, relativeTo: $0)?.absoluteURL }
+        }
+        return baseURL.flatMap { URLReference("").resolved(against: URLReference($0.absoluteString)).url }
     }
 
     /// The options of a request: the manager's, unless the request has its own.

@@ -23,6 +23,9 @@ import Testing
             ("../b", "http://stub/a/c/", "http://stub/a/b"),
             ("?q=1", "http://stub/a/b", "http://stub/a/b/?q=1"),
             ("//other/b", "http://stub/a", "http://other/b"),
+            // An empty reference is the base itself (RFC 3986, section 5.2.2).
+            ("", "http://stub/a/b", "http://stub/a/b"), ("", "http://stub/a/", "http://stub/a/"),
+            ("", "http://stub", "http://stub"), ("", "http://stub/a?key=1#part", "http://stub/a?key=1"),
             ("http://other/b", "http://stub/a/", "http://other/b"),
             ("users:1", "http://stub/a/", nil),
             ("a", "ftp://stub/", nil),
@@ -37,9 +40,27 @@ import Testing
         }
     }
 
+    @Test func queryItemsFollowTheQueryOfTheBaseItself() throws {
+        #expect(try url(.get("").query("a", "b"), base: "http://stub/a?key=1") == "http://stub/a?key=1&a=b")
+    }
+
+    /// A first segment with a colon is read as a scheme (RFC 3986, section 4.2).
+    @Test(arguments: [
+        ("documents:commit", "./documents:commit"), ("users:1/keys", "./users:1/keys"), ("a:b?c=d", "./a:b?c=d"),
+        ("ftp://stub/x", nil), ("file:/x", nil),
+    ])
+    func aColonInTheFirstSegmentIsExplained(given: String, advice: String?) throws {
+        let error = #expect(throws: RequestError.self) { try url(.get(given), base: "http://stub/v1") }
+        #expect(error?.code == .invalidRequest)
+        #expect(error?.message.contains("write ./") == (advice != nil))
+        guard let advice else { return }
+        #expect(error?.message.contains("write \(advice)") == true)
+        #expect(try url(.get(advice), base: "http://stub/v1") == "http://stub/v1/\(given)")
+    }
+
     @Test(arguments: ["users/1", "/users", "?q=1", "//stub/b", ""])
     func relativeURLWithoutABaseIsRefused(given: String) {
-        #expect(Request<Data>.get(given).defect == nil || given.isEmpty)
+        #expect(Request<Data>.get(given).defect == nil)
         let error = #expect(throws: RequestError.self) { try url(.get(given)) }
         #expect(error?.code == .invalidRequest)
         #expect(error?.message.contains("nothing was sent") == true)
@@ -51,10 +72,12 @@ import Testing
             configuration: .init(baseURL: URL(string: "http://stub/api"), transport: .custom(server.transport)))
         let response = try await manager.send(Request<String>.get("users/1").query("a", "b"))
         #expect(response.request.url.absoluteString == "http://stub/api/users/1?a=b")
+        let base = try await manager.send(Request<String>.get(""))
+        #expect(base.request.url.absoluteString == "http://stub/api")
         let error = try await Sending(Request<Data>.get("users/1"), over: server.transport).error()
         #expect(error.code == .invalidRequest)
         #expect(error.message.contains("no base URL"))
-        #expect(server.exchanges.count == 1)
+        #expect(server.exchanges.count == 2)
     }
 
     // MARK: Encoding
