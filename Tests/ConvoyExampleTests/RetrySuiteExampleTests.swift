@@ -35,8 +35,8 @@ import Testing
             elapsed: .milliseconds(1_500)),
         Case(name: "a busy server", replies: [busy, busy, .status(200)], waits: 2, elapsed: .milliseconds(241_500)),
         Case(
-            name: "a server that asks for too much", replies: [overnight, .status(200)], waits: 1,
-            elapsed: .milliseconds(300_500)),
+            name: "a server that asks for too much", replies: [overnight, .status(200)], waits: 0, elapsed: .zero,
+            failure: .unacceptableStatus),
         Case(
             name: "a server that is slow, too",
             replies: [unavailable.after(.seconds(20)), .status(200).after(.seconds(20))], waits: 3,

@@ -4,8 +4,8 @@ import Foundation
 extension ResponseHead {
     /// The delay that the server requests, from now; nil if it requests none, or the value is invalid.
     ///
-    /// A value must be a number of seconds or a date. It is invalid if it is negative, past, or more than a year away.
-    /// Several fields with different values are invalid too. Zero means to retry at once.
+    /// A value must be a number of seconds or a date. It is invalid if it is negative or past. A delay of more than a
+    /// year is shortened to a year. Several fields with different values are invalid too. Zero means to retry at once.
     ///
     /// A date is compared with the response's own `Date`, so a difference of the clocks does not matter (RFC 9110,
     /// section 6.6.1).
@@ -15,15 +15,14 @@ extension ResponseHead {
         guard let value = headerFields.soleValue(of: "Retry-After") else { return nil }
         if !value.isEmpty, value.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
             // A number too large for `Int64` is also above the limit of one year.
-            guard let seconds = Int64(value), seconds <= Self.longestRetryAfter else { return nil }
-            return .seconds(seconds)
+            return .seconds(min(Int64(value) ?? .max, Self.longestRetryAfter))
         }
         guard let until = HTTPDate(value, now: now)?.date else { return nil }
         let sent = headerFields.soleValue(of: "Date").flatMap { HTTPDate($0, now: now)?.date } ?? now
         let seconds = until.timeIntervalSince(sent)
-        // NaN fails these comparisons.
-        guard seconds >= 0, seconds <= Double(Self.longestRetryAfter) else { return nil }
-        return .seconds(seconds)
+        // NaN fails the first comparison.
+        guard seconds >= 0, seconds < .infinity else { return nil }
+        return .seconds(min(seconds, Double(Self.longestRetryAfter)))
     }
 
     private static let longestRetryAfter: Int64 = 365 * 86_400

@@ -17,6 +17,7 @@ extension AnyRequestOperation {
     func mayRepeat(after head: ResponseHead, of request: PreparedRequest) -> Bool {
         (300..<400).contains(head.statusCode) && redirectPolicy.leads(head, of: request)
             || head.statusCode == 401 && asksInterceptors
+            || head.statusCode == 417 && request.headerFields.contains("Expect")
     }
 
     private var redirectPolicy: RedirectPolicy { policyBox?.policies.redirects ?? context.redirects }
@@ -42,6 +43,7 @@ extension AnyRequestOperation {
         if ending.hasHead, let head = ending.head, redirectPolicy.leads(head, of: ending.request) {
             return redirect(ending, head)
         }
+        if dropsExpectation(ending) { return }
         if let error = ending.error, error.lacksDescriptors, awaitsDescriptor(ending) { return }
         if ending.lacksNetwork, ending.attempt.canBeRepeated { return again(ending, .awaitedConnectivity) }
         guard let error = ending.error else { return letStand(ending) }
@@ -71,6 +73,18 @@ extension AnyRequestOperation {
         }
     }
 
+    /// Sends the request again without its `Expect` field, which the server has rejected (RFC 9110, section 10.1.1).
+    ///
+    /// False for any other ending, and if the request cannot be sent again.
+    private func dropsExpectation(_ ending: AttemptEnding) -> Bool {
+        guard ending.isAnswer, ending.head?.statusCode == 417, ending.attempt.canBeRepeated,
+            var next = state.withLock({ $0.nextRequest }), next.headerFields.contains("Expect")
+        else { return false }
+        next.headerFields["Expect"] = nil
+        again(ending, .retry(after: .zero), request: next)
+        return true
+    }
+
     /// Retries if the policy permits it, or finishes if the retry would miss the deadline; false if it did neither.
     private func retries(_ ending: AttemptEnding, _ error: RequestError) -> Bool {
         let policy = policyBox?.policies.retries ?? context.retries
@@ -87,6 +101,15 @@ extension AnyRequestOperation {
             policy.permits(error, of: base, retries: retryCount),
             policy.permits(error, of: ending.request, retries: retryCount)
         else { return false }
+        if let asked, asked.time > policy.maxRetryAfter {
+            let value = ending.head?.headerFields["Retry-After"] ?? ""
+            letStand(
+                ending,
+                telling: error.noting(
+                    "it is not retried, because Retry-After: \(value) is beyond the longest wait, "
+                        + policy.maxRetryAfter.words))
+            return true
+        }
         // The policy's delay is added to `Retry-After`, so the retry waits longer than new requests to the host.
         let delay = policy.delay(beforeRetry: retryCount + 1, unit: context.unit()) + (asked?.time ?? .zero)
         if let deadline, ending.ended + delay >= deadline {
@@ -102,18 +125,19 @@ extension AnyRequestOperation {
 
     /// The delay that `Retry-After` requests.
     ///
-    /// If the policy's scope is the host, no request to that host starts during the delay, even if this request is not
-    /// retried.
+    /// If the policy's scope is the host, no request to that host starts during the delay, at most for the policy's
+    /// maximum, even if this request is not retried.
     private func retryAfter(
         _ ending: AttemptEnding, _ policy: RetryPolicy
     ) -> (time: Duration, reason: RetryAfterReason)? {
         guard ending.isAnswer, let head = ending.head,
-            let time = policy.retryAfter(in: head, now: context.clock.date)
+            let time = head.retryAfter(now: context.clock.date)
         else { return nil }
         let reason = RetryAfterReason(request: ending.request.summary, statusCode: head.statusCode)
         if policy.retryAfterScope == .host {
             let scheduler = state.withLock { $0.scheduler }
-            scheduler?.hold(ending.request.hostKey, until: ending.ended + time, reason)
+            let held = max(.zero, min(time, policy.maxRetryAfter))
+            scheduler?.hold(ending.request.hostKey, until: ending.ended + held, reason)
         }
         return (time, reason)
     }

@@ -4,10 +4,11 @@ import Foundation
 /// When a failed request is sent again, how often, and after which wait.
 ///
 /// A manager retries nothing by default. A policy by default retries only requests that are safe to repeat: those with
-/// an idempotent method (RFC 9110, section 9.2.2) or a non-empty `Idempotency-Key`. The wait before retry *n* is a
+/// an idempotent method (RFC 9110, section 9.2.2) or a non-empty `Idempotency-Key`. Any other request, such as a POST,
+/// is retried if no server has processed it: no connection was made, or the response is a 408. The wait before retry *n* is a
 /// random part of `baseDelay` doubled *n* - 1 times, at most `maxDelay`. This full jitter spreads clients that failed
-/// at the same time. Tests can set a constant `RequestManager.Configuration.jitter`. A `Retry-After` of the response,
-/// up to ``maxRetryAfter``, is added to the wait.
+/// at the same time. Tests can set a constant `RequestManager.Configuration.jitter`. A `Retry-After` of the response
+/// is added to the wait. After one beyond ``maxRetryAfter``, the request fails at once.
 ///
 /// ```swift
 /// var policy = RetryPolicy.standard
@@ -49,9 +50,10 @@ public struct RetryPolicy: Sendable, Hashable {
     ///
     /// A POST may then take effect twice.
     public var retriesNonIdempotent = false
-    /// The longest `Retry-After` that is respected; five minutes by default.
+    /// The longest `Retry-After` that a request waits for; five minutes by default.
     ///
-    /// A longer `Retry-After` is shortened to this value.
+    /// After a longer one the request is not retried, and its error says so. With the scope `.host`, the host is put on
+    /// hold for this time.
     public var maxRetryAfter = Duration.seconds(300)
     /// The requests that a `Retry-After` applies to; by default only the request that received it.
     public var retryAfterScope = RetryAfterScope.request
@@ -96,7 +98,9 @@ public struct RetryPolicy: Sendable, Hashable {
     ///
     /// - Parameter retries: the number of retries so far.
     func permits(_ error: RequestError, of request: PreparedRequest, retries: Int) -> Bool {
-        guard retries < maxRetries, retriesNonIdempotent || request.isIdempotent else { return false }
+        guard retries < maxRetries, retriesNonIdempotent || request.isIdempotent || error.isBeforeProcessing else {
+            return false
+        }
         if error.code == .unacceptableStatus {
             return error.response.map { statusCodes.contains($0.statusCode) } ?? false
         }
@@ -132,6 +136,15 @@ public struct RetryPolicy: Sendable, Hashable {
 }
 
 extension RequestError {
+    /// Whether no server has processed the request: no connection was made, or the server did not receive all of the
+    /// request in time (408; RFC 9110, section 15.5.9).
+    ///
+    /// Transports report a `.proxyFailed` that is retryable only for a request that was not sent.
+    fileprivate var isBeforeProcessing: Bool {
+        code == .connectionFailed || code == .proxyFailed
+            || code == .unacceptableStatus && response?.statusCode == 408
+    }
+
     /// Whether the host name has no address.
     ///
     /// Transports report this cause in the underlying error.

@@ -49,12 +49,13 @@ extension HelpText {
 
     static let retries = """
         A request is retried after a lost or refused connection, a timeout, and the
-        status codes 408, 425, 429, 500, 502, 503 and 504; a POST is not retried. A
-        retry continues the file of the attempt before it. The wait before retry 1, 2,
-        3... is a random part of 0.5, 1, 2... seconds, at most 30. If the response has
-        a Retry-After, the retry waits for that time, at most 5 minutes. If the next
-        retry would come after the deadline, the request fails at once with its last
-        failure.
+        status codes 408, 425, 429, 500, 502, 503 and 504. A POST is retried only if no
+        connection was made, or after a 408. A retry continues the file of the attempt
+        before it. The wait before retry 1, 2, 3... is a random part of 0.5, 1, 2...
+        seconds, at most 30. If the response has a Retry-After, the retry waits for
+        that time; after one of more than 5 minutes the request fails at once. If the
+        next retry would come after the deadline, the request fails at once with its
+        last failure.
 
         Up to 20 redirects are followed, never from https to http; the file's name
         comes from the URL that was given. When a redirect leads to another origin

@@ -39,16 +39,13 @@
             private static let waits = [250, 500, 1_000].map { AttemptRecord.Next.retry(after: .milliseconds($0)) }
 
             @Test(arguments: FaultGround.all, [HTTPMethod.post, .patch])
-            func refusedPostIsNotSentAgain(ground: FaultGround, method: HTTPMethod) async throws {
+            func refusedPostIsSentAgain(ground: FaultGround, method: HTTPMethod) async throws {
                 let (closed, server) = (try LoopbackPort.refusing(), try server(ground))
                 let request = Request<Data>(method: method, url: "http://127.0.0.1:\(closed.port)/a").body(
                     Data("x".utf8))
                 let error = try await server.error(of: request)
                 #expect(error.code == .connectionFailed, "\(error)")
-                #expect(error.attempts.count == 1)
-                #expect(server.clock.elapsed == .zero)
-                // A server could recognise a repetition by its key.
-                #expect(try await server.error(of: request.idempotencyKey()).attempts.count == 4)
+                #expect(error.attempts.map(\.next) == Self.waits + [.outcome])
                 withExtendedLifetime(closed) {}
             }
 
@@ -108,7 +105,7 @@
                 #expect(error.attempts.count == 2)
                 #expect(error.description.contains("convoy.invalid"))
                 let post = try await server.error(of: Request<Data>.post("http://convoy.invalid/"))
-                #expect(post.attempts.count == 1)
+                #expect(post.attempts.count == 2)
             }
 
             /// URLSession on Linux rejects an address in brackets (NSURLErrorBadURL), so the origin needs a name

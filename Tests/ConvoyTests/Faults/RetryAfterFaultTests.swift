@@ -12,13 +12,13 @@ extension FaultsWithRepeats {
 
         /// The wait is the server's delay plus the policy's delay of 250 ms.
         ///
-        /// The server's delay is limited to 300 seconds. A date is relative to the response's own `Date`. Without a
+        /// A date is relative to the response's own `Date`. Without a
         /// valid `Date`, it is relative to the client's calendar. Invalid values are ignored.
         @Test(
             arguments: FaultGround.all,
             [
-                ([("Retry-After", "120")], 120), ([("Retry-After", "0")], 0), ([("Retry-After", "86400")], 300),
-                ([("Retry-After", "31536000")], 300), ([("retry-after", " 7 ")], 7),
+                ([("Retry-After", "120")], 120), ([("Retry-After", "0")], 0), ([("Retry-After", "300")], 300),
+                ([("retry-after", " 7 ")], 7),
                 ([("Retry-After", "Tue, 14 Nov 2023 22:14:20 GMT")], 60),
                 ([("Retry-After", "Tuesday, 14-Nov-23 22:14:20 GMT")], 60),
                 ([("Retry-After", "Tue Nov 14 22:14:20 2023")], 60),
@@ -27,11 +27,9 @@ extension FaultsWithRepeats {
                 ([("Date", "Tue, 14 Nov 2023 21:13:20 GMT"), ("Retry-After", "Tue, 14 Nov 2023 21:14:20 GMT")], 60),
                 ([("Date", "Sat, 04 Jul 1998 00:00:00 GMT"), ("Retry-After", "Sat, 04 Jul 1998 00:01:00 GMT")], 60),
                 ([("Date", "garbage"), ("Retry-After", "Tue, 14 Nov 2023 22:14:20 GMT")], 60),
-                ([], 0), ([("Retry-After", "-1")], 0), ([("Retry-After", "1000000000000000000")], 0),
-                ([("Retry-After", "99999999999999999999999999999")], 0), ([("Retry-After", "soon")], 0),
+                ([], 0), ([("Retry-After", "-1")], 0), ([("Retry-After", "soon")], 0),
                 ([("Retry-After", "")], 0), ([("Retry-After", "1.5")], 0), ([("Retry-After", "0x10")], 0),
                 ([("Retry-After", "Tue, 14 Nov 2023 20:00:00 GMT")], 0),
-                ([("Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT")], 0),
                 ([("Retry-After", "Tue, 31 Feb 2024 00:00:00 GMT")], 0),
                 ([("Retry-After", "5"), ("Retry-After", "6")], 0), ([("Retry-After", "5"), ("Retry-After", "5")], 5),
             ] as [([(String, String)], Int)])
@@ -45,6 +43,17 @@ extension FaultsWithRepeats {
                 #expect(response.attempts.map(\.next) == [.retry(after: wait), .outcome])
                 #expect(server.seen.map(\.at) == [.zero, wait])
             }
+        }
+
+        @Test(
+            arguments: FaultGround.all,
+            ["301", "86400", "99999999999999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"])
+        func aLongerWaitThanThePolicysIsNotBegun(ground: FaultGround, value: String) async throws {
+            let server = try ScriptedServer(ground, [.answer(503, [("Retry-After", value)]), .answer(200)])
+            let error = try await server.error(of: Request<Data>.get(server.url()))
+            #expect(error.response?.statusCode == 503)
+            #expect(error.message.contains("Retry-After: \(value)"), "\(error)")
+            #expect(server.seen.count == 1 && server.clock.elapsed == .zero)
         }
 
         @Test(arguments: FaultGround.all, [429, 503])

@@ -16,9 +16,11 @@ import Testing
 
     @Test(
         arguments: [
-            ("120", 120), ("0", 0), ("007", 7), (" 5\t", 5), ("31536000", 31_536_000), ("5, 5", 5), ("31536001", nil),
-            ("1000000000000000000", nil), ("9223372036854775807", nil), ("9223372036854775808", nil),
-            ("99999999999999999999999999999999", nil), ("-1", nil), ("+1", nil), ("1.5", nil), ("1e3", nil),
+            ("120", 120), ("0", 0), ("007", 7), (" 5\t", 5), ("31536000", 31_536_000), ("5, 5", 5),
+            ("31536001", 31_536_000),
+            ("1000000000000000000", 31_536_000), ("9223372036854775807", 31_536_000),
+            ("9223372036854775808", 31_536_000), ("99999999999999999999999999999999", 31_536_000), ("-1", nil),
+            ("+1", nil), ("1.5", nil), ("1e3", nil),
             ("0x10", nil), ("", nil), (" ", nil), ("soon", nil), ("5 s", nil), ("5, 6", nil), ("٥", nil),
             ("5;q=1", nil),
         ] as [(String, Int?)])
@@ -31,9 +33,9 @@ import Testing
             ("Sun, 06 Nov 1994 08:49:37 GMT", 0), ("Sun, 06 Nov 1994 08:50:37 GMT", 60),
             ("Sunday, 06-Nov-94 08:50:37 GMT", 60), ("Sun, 06 Nov 1994 08:50:37 UTC", 60),
             ("Sun, 6 Nov 1994 08:50:37 GMT", 60), ("Sun Nov  6 08:50:37 1994", 60),
-            ("Mon, 06 Nov 1995 08:49:37 GMT", 31_536_000), ("Mon, 06 Nov 1995 08:49:38 GMT", nil),
+            ("Mon, 06 Nov 1995 08:49:37 GMT", 31_536_000), ("Mon, 06 Nov 1995 08:49:38 GMT", 31_536_000),
             ("Sun, 06 Nov 1994 08:49:36 GMT", nil), ("Thu, 01 Jan 1970 00:00:00 GMT", nil),
-            ("Fri, 31 Dec 9999 23:59:59 GMT", nil), ("Sun, 06 Nov 1994 08:50:37 CET", nil),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", 31_536_000), ("Sun, 06 Nov 1994 08:50:37 CET", nil),
             ("Sun, 06 Nov 1994 08:50:37 GMT, Sun, 06 Nov 1994 08:50:37 GMT", 60),
         ] as [(String, Int?)])
     func datesAreComparedWithNow(value: String, expected: Int?) {
@@ -65,8 +67,9 @@ import Testing
     @Test(arguments: [Double.nan, .infinity, -.infinity, .greatestFiniteMagnitude, -1e300])
     func noClockTraps(seconds: Double) {
         let now = Date(timeIntervalSince1970: seconds)
-        #expect(told("Sun, 06 Nov 1994 08:50:37 GMT", now: now) == nil)
-        #expect(told("Sunday, 06-Nov-94 08:50:37 GMT", now: now) == nil)
+        let expected = seconds == -1e300 ? Duration.seconds(31_536_000) : nil
+        #expect(told("Sun, 06 Nov 1994 08:50:37 GMT", now: now) == expected)
+        #expect(told("Sunday, 06-Nov-94 08:50:37 GMT", now: now) == expected)
         #expect(told("5", now: now) == .seconds(5))
     }
 

@@ -70,6 +70,21 @@ import Testing
         }
     }
 
+    /// After these failures, no server has applied the request.
+    @Test(arguments: [.post, .patch, .put] as [HTTPMethod])
+    func whatNoServerAppliedIsRepeatedWhateverTheMethod(method: HTTPMethod) throws {
+        var policy = RetryPolicy.standard
+        policy.errorCodes.insert(.proxyFailed)
+        for error in [error(.connectionFailed), error(.proxyFailed, isRetryable: true), answered(408)] {
+            #expect(policy.permits(error, of: try .test(method), retries: 0))
+            #expect(!policy.permits(error, of: try .test(method), retries: 3))
+            (policy.errorCodes, policy.statusCodes) = ([], [])
+            #expect(!policy.permits(error, of: try .test(method), retries: 0))
+            (policy.errorCodes, policy.statusCodes) = ([.connectionFailed, .proxyFailed], [408])
+        }
+        #expect(!policy.permits(error(.proxyFailed, isRetryable: false), of: try .test(method), retries: 0))
+    }
+
     @Test(arguments: [Int.min, -1, 0, 1, 3, Int.max])
     func retriesAreCounted(maximum: Int) throws {
         let policy = RetryPolicy(maxRetries: maximum)

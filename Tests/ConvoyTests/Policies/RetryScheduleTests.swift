@@ -97,7 +97,9 @@ import Testing
                 if row.statusCode == 301, method == .post { method = .get }
                 continue
             }
-            let repeats = mayRepeat || (method == .get && schedule.method == .post)
+            // No server has processed these, so any method is repeated.
+            let isUnprocessed = fault == .refused || fault == .requestTimeout
+            let repeats = mayRepeat || isUnprocessed || (method == .get && schedule.method == .post)
             guard row.isRetried, repeats, retries < schedule.maxRetries else {
                 return (sentAt, row.statusCode, row.failure)
             }

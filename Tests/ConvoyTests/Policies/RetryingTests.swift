@@ -321,10 +321,10 @@ import Testing
     }
 
     @Test(arguments: [
-        ("120", 120.0), ("Tue, 14 Nov 2023 22:23:20 GMT", 60.0), ("-1", 0), ("1000000000000000000", 0), ("soon", 0),
-        ("Tue, 14 Nov 2023 20:00:00 GMT", 0), ("86400", 300),
+        ("120", 120.0), ("Tue, 14 Nov 2023 22:23:20 GMT", 60.0), ("-1", 0), ("soon", 0),
+        ("Tue, 14 Nov 2023 20:00:00 GMT", 0), ("300", 300),
     ])
-    func retryAfterIsFollowedCappedAndIgnoredIfInvalid(value: String, seconds: Double) async throws {
+    func retryAfterIsFollowedAndIgnoredIfInvalid(value: String, seconds: Double) async throws {
         let clock = VirtualClock()
         // The server's clock is nine minutes ahead, so a date is relative to the response's own `Date`.
         let server = Self.answering(
@@ -337,6 +337,116 @@ import Testing
         }
         let response = try await operation.response()
         #expect(response.attempts.first?.next == .retry(after: .seconds(seconds) + .milliseconds(250)))
+    }
+
+    @Test(arguments: [
+        "301", "86400", "31536001", "99999999999999999999", "Tue, 14 Nov 2023 22:27:21 GMT",
+        "Wed, 15 Nov 2023 22:22:20 GMT", "Fri, 31 Dec 9999 23:59:59 GMT",
+    ])
+    func aLongerRetryAfterFailsAtOnceAndSaysSo(value: String) async throws {
+        let clock = VirtualClock()
+        let server = Self.answering(
+            [503, 200], headerFields: ["Retry-After": value, "Date": "Tue, 14 Nov 2023 22:22:20 GMT"])
+        let manager = manager(server, clock)
+        let error = await #expect(throws: RequestError.self) { try await manager.send(Request.stub("a")) }
+        #expect(error?.code == .unacceptableStatus && error?.response?.statusCode == 503)
+        #expect(error?.message.contains("Retry-After: \(value)") == true, "\(error as Any)")
+        #expect(error?.message.contains("300.0 s") == true, "\(error as Any)")
+        #expect(error?.attempts.count == 1)
+        #expect(server.exchanges.count == 1 && clock.elapsed == .zero)
+        var policy = RetryPolicy.standard
+        policy.maxRetryAfter = .seconds(400 * 86_400)
+        let patient = manager.enqueue(Request.stub("a").retries(policy))
+        await look { patient.isFinished || manager.why(patient).contains("attempt 2 in") }
+        patient.cancel()
+    }
+
+    /// The host is put on hold for the longest wait that is respected.
+    @Test func aLongerRetryAfterHoldsTheHostForTheLongestWait() async throws {
+        let (server, clock) = (Self.answering([503, 200], headerFields: ["Retry-After": "86400"]), VirtualClock())
+        let manager = manager(server, clock, policy: .wholeHost)
+        _ = try? await manager.enqueue(Request.stub("refused")).response()
+        let next = manager.enqueue(.stub("next"))
+        #expect(manager.why(next).contains("on hold for another 300.0 s"))
+        clock.advanceToNext()
+        _ = try await next.response()
+        #expect(clock.elapsed == .seconds(300))
+    }
+
+    // MARK: Requests that no server has applied
+
+    @Test(arguments: [HTTPMethod.post, .patch])
+    func aRequestThatWasNotAppliedIsRetriedWhateverItsMethod(method: HTTPMethod) async throws {
+        let (clock, count) = (VirtualClock(), Locked(0))
+        let server = StubServer { exchange in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            switch number {
+            case 1: exchange.finish(RequestError(.connectionFailed, "the connection was refused"))
+            case 2: exchange.answer(408)
+            default: exchange.answer(200)
+            }
+        }
+        let request = Request<Data>(method: method, url: "http://stub/a").body(Data("x".utf8))
+        let operation = manager(server, clock).enqueue(request)
+        for count in 1...2 {
+            await clock.armed.wait(count: count)
+            clock.advanceToNext()
+        }
+        let response = try await operation.response()
+        #expect(response.attempts.map(\.failure) == [.connectionFailed, nil, nil])
+        #expect(response.attempts.map(\.statusCode) == [nil, 408, 200])
+    }
+
+    @Test(arguments: ConformingTransport.all)
+    func aPostToAPortThatRefusesIsRetried(subject: ConformingTransport) async throws {
+        let closed = try LoopbackPort.refusing()
+        var configuration = RequestManager.Configuration(transport: .custom(subject.transport))
+        configuration.retries = RetryPolicy(maxRetries: 2, baseDelay: .milliseconds(1))
+        let request = Request<Data>.post("http://127.0.0.1:\(closed.port)/").body(Data("x".utf8))
+        let error = await #expect(throws: RequestError.self) {
+            try await RequestManager(configuration: configuration).send(request)
+        }
+        #expect(error?.attempts.map(\.failure) == [.connectionFailed, .connectionFailed, .connectionFailed])
+        withExtendedLifetime(closed) {}
+    }
+
+    // MARK: 417
+
+    /// After a 417, the request is sent once more without `Expect` (RFC 9110, section 10.1.1).
+    ///
+    /// URLSession on Linux waits for the body after a 417 to `100-continue`, until the idle timeout.
+    @Test(
+        arguments: ConformingTransport.all,
+        [(.post, "100-continue"), (.put, "100-Continue"), (.post, "x-own")] as [(HTTPMethod, String)])
+    func aRefusedExpectationIsDropped(
+        subject: ConformingTransport, sent: (method: HTTPMethod, expectation: String)
+    ) async throws {
+        guard subject.name != "URLSession" || sent.expectation == "x-own" else { return }
+        for accepts in [StatusCheck.successful, .any] {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            server.respond { $0.value(of: "Expect") == nil ? .status(200, body: "taken") : .status(417) }
+            let request = Request<String>(method: sent.method, url: server.url()).body(Data("body".utf8))
+                .header("Expect", sent.expectation).header("X-Own", "1").acceptableStatusCodes(accepts)
+            let response = try await subject.manager().send(request)
+            #expect(response.value == "taken")
+            #expect(response.attempts.map(\.statusCode) == [417, 200])
+            #expect(server.received("Expect").last == .some(nil))
+            #expect(server.received("X-Own").allSatisfy { $0 == "1" })
+        }
+    }
+
+    @Test func a417WithoutAnExpectationStands() async {
+        let server = Self.answering([417])
+        let request = Request<Data>.post("http://stub/a").body(Data())
+        for request in [request, request.header("Expect", "100-continue")] {
+            let error = await #expect(throws: RequestError.self) { try await server.manager().send(request) }
+            #expect(error?.response?.statusCode == 417)
+        }
+        #expect(server.exchanges.events.map { $0.request.headerFields["Expect"] } == [nil, "100-continue", nil])
     }
 
     @Test func aClockThatIsSetDoesNotMoveTheWait() async throws {
