@@ -26,6 +26,57 @@ struct AuthenticationChallenge: Equatable, Sendable {
     }
 }
 
+extension AuthenticationChallenge {
+    private static let supported: Set = ["basic", "bearer", "digest"]
+
+    /// Why a server has responded with 401, as a text.
+    ///
+    /// - Parameters:
+    ///   - fieldValues: the values of `WWW-Authenticate`.
+    ///   - credentials: the value of `Authorization` that the request sent; nil without one. The text contains at most
+    ///     its scheme.
+    static func refusal(_ fieldValues: [String], of credentials: String?) -> String {
+        let challenges = all(in: fieldValues)
+        let offers = challenges.prefix(4).map(\.offer).joined(separator: " or ")
+        let demand = offers.isEmpty ? "the response has no WWW-Authenticate" : "the server asks for \(offers)"
+        guard let credentials else {
+            if !challenges.isEmpty, !challenges.contains(where: { supported.contains($0.scheme) }) {
+                return "Convoy has no support for what the server asks for: \(offers)"
+            }
+            return "the request carried no credentials, and \(demand)"
+        }
+        let scheme = credentials.prefix { $0 != " " }.lowercased()
+        guard let refused = challenges.first(where: { $0.scheme == scheme }) else {
+            let name = supported.contains(scheme) ? scheme.prefix(1).uppercased() + scheme.dropFirst() + " " : ""
+            return "the server rejected the \(name)credentials of the request, and \(demand)"
+        }
+        if refused.parameters["stale"]?.lowercased() == "true" {
+            return "the server reports again that the nonce of the credentials has expired (stale)"
+        }
+        let details = ["error", "error_description"].compactMap { refused.parameters[$0]?.prefix(200).debugDescription }
+        return "the server rejected the \(refused.name) credentials\(refused.place)"
+            + (details.isEmpty ? "" : ": " + details.joined(separator: ", "))
+    }
+
+    /// The scheme in its usual spelling.
+    private var name: String {
+        Self.supported.contains(scheme) || scheme == "negotiate"
+            ? scheme.prefix(1).uppercased() + scheme.dropFirst() : scheme.uppercased()
+    }
+
+    private var place: String {
+        parameters["realm"].map { " for the realm \($0.prefix(100).debugDescription)" } ?? ""
+    }
+
+    /// The scheme, the realm, and what a Digest must use.
+    private var offer: String {
+        let needs = ["algorithm", "qop"].compactMap { need in
+            parameters[need].map { "the \(need) \($0.prefix(100).debugDescription)" }
+        }
+        return name + (needs.isEmpty ? "" : " with " + needs.joined(separator: " and ")) + place
+    }
+}
+
 /// Reads a list of challenges in one pass.
 ///
 /// Commas separate challenges and also the parameters of one challenge. A name after a comma is a parameter if an

@@ -150,10 +150,22 @@ extension AnyRequestOperation {
     }
 
     private func letStand(_ ending: AttemptEnding, telling told: RequestError? = nil) {
-        guard let error = told ?? ending.error else { return ending.attempt.giveAnswer() }
+        guard let error = told ?? unauthorized(ending) ?? ending.error else { return ending.attempt.giveAnswer() }
         conclude(
             AnyOutcome(error: telling(error, of: ending)), attempt: ending.attempt.number,
             taskHasEnded: ending.taskHasEnded)
+    }
+
+    /// The error of a 401 with the reason why no credentials answered it; nil for any other ending.
+    private func unauthorized(_ ending: AttemptEnding) -> RequestError? {
+        guard ending.isAnswer, let error = ending.error, error.code == .unacceptableStatus, let head = ending.head,
+            head.statusCode == 401
+        else { return nil }
+        // Transports send the user name of a URL with the Basic scheme.
+        let sent = ending.request.headerFields["Authorization"] ?? ending.request.url.user().map { _ in "Basic" }
+        let challenges = head.headerFields.values(of: "WWW-Authenticate")
+        let reason = AuthenticationChallenge.refusal(challenges, of: sent)
+        return error.noting(SentSecrets(of: sentRequests).hidden(in: reason))
     }
 
     /// Ends an attempt and schedules the next.

@@ -43,6 +43,79 @@ import Testing
         #expect(request.header("Authorization", nil).headerFields.isEmpty)
     }
 
+    /// The challenges of a 401, the credentials that the request sends, and the reason in the error.
+    struct Refusal: Sendable, CustomTestStringConvertible {
+        let challenges: [String]
+        let sent: String?
+        let words: [String]
+
+        var testDescription: String { "\(sent ?? "nothing"): \(challenges)" }
+
+        init(_ challenges: String..., sent: String? = nil, saying words: [String]) {
+            (self.challenges, self.sent, self.words) = (challenges, sent, words)
+        }
+    }
+
+    @Test(arguments: [
+        Refusal(#"Basic realm="staff""#, saying: ["no credentials", #"Basic for the realm "staff""#]),
+        Refusal(
+            #"Digest realm="d", nonce="n""#, #"Basic realm="b""#,
+            saying: ["no credentials", "Digest", #"or Basic for"#]),
+        Refusal("Bearer", saying: ["no credentials", "Bearer"]),
+        Refusal("Negotiate", "NTLM", saying: ["no support", "Negotiate or NTLM"]),
+        Refusal(#"AWS4-HMAC-SHA256 realm="x""#, saying: ["no support", "AWS4-HMAC-SHA256"]),
+        Refusal(#"Digest realm="d", nonce="n", algorithm=SHA3-512"#, saying: ["Digest", #"the algorithm "SHA3-512""#]),
+        Refusal(saying: ["no WWW-Authenticate"]),
+        Refusal(
+            #"Basic realm="staff""#, sent: "Basic YTpiY2RlZmc=",
+            saying: [
+                "rejected", #"the Basic credentials for the realm "staff""#,
+            ]),
+        Refusal(
+            #"Digest realm="d", nonce="n", stale=true"#, sent: #"Digest username="u", realm="d", nonce="m""#,
+            saying: [
+                "nonce", "expired",
+            ]),
+        Refusal(
+            #"Digest realm="d", nonce="n""#, sent: "Basic YTpiY2RlZmc=",
+            saying: ["rejected the Basic credentials", "Digest"]),
+        Refusal(
+            #"Bearer error="invalid_token", error_description="The token expired""#, sent: "Bearer tokentoken",
+            saying: ["rejected the Bearer credentials", "invalid_token", "The token expired"]),
+        Refusal(
+            #"Bearer error_description="tokentoken is bad""#, sent: "Bearer tokentoken", saying: ["<redacted> is bad"]),
+        Refusal(sent: "Bearer tokentoken", saying: ["rejected", "no WWW-Authenticate"]),
+        Refusal("Basic", sent: "tokentoken", saying: ["rejected the credentials", "Basic"]),
+        Refusal("Basic realm=\"a\u{1B}[2Jb\"", saying: ["no credentials"]),
+    ])
+    func a401SaysWhyItStands(_ refusal: Refusal) async throws {
+        let server = StubServer { exchange in
+            let fields = HeaderFields(refusal.challenges.map { ("WWW-Authenticate", $0) })
+            exchange.answer(401, headerFields: fields)
+        }
+        let request = Request<Data>.get(url).header("Authorization", refusal.sent)
+        let error = await #expect(throws: RequestError.self) { try await server.manager().send(request) }
+        let message = error?.message ?? ""
+        #expect(error?.code == .unacceptableStatus)
+        #expect(message.hasPrefix("the server answered 401; "), "\(message)")
+        for words in refusal.words { #expect(message.contains(words), "\(message)") }
+        for secret in ["tokentoken", "YTpiY2RlZmc", "bcdefg"] { #expect(!message.contains(secret), "\(message)") }
+        #expect(error?.description.isOneLine == true)
+        // A request that accepts the status gets the response.
+        #expect(try await server.manager().send(request.acceptableStatusCodes(.any)).statusCode == 401)
+    }
+
+    /// The reason is that of the last attempt, which carried the credentials of the authenticator.
+    @Test func a401AfterAChallengeSaysThatThePasswordWasRejected() async throws {
+        let server = StubServer { $0.answer(401, headerFields: ["WWW-Authenticate": #"Basic realm="staff""#]) }
+        let manager = server.manager { [authenticator = try PasswordAuthenticator(user: "a", password: "bcdefg")] in
+            $0.interceptors = [authenticator]
+        }
+        let error = await #expect(throws: RequestError.self) { try await manager.send(Request<Data>.get(url)) }
+        #expect(server.exchanges.count == 2)
+        #expect(error?.message.contains(#"rejected the Basic credentials for the realm "staff""#) == true)
+    }
+
     @Test func noDescriptionShowsThePassword() async throws {
         let server = StubServer { $0.answer(403) }
         let request = Request<Data>.get(url).basicAuthentication(user: "Mufasa", password: "s3cret")
