@@ -121,7 +121,8 @@ public struct ParameterEncoding: Sendable, Hashable {
     /// Encodes parameters from a dictionary.
     ///
     /// The values may have different types and be nested. The compiler cannot check them. Allowed are any
-    /// `Encodable`, a dictionary with string keys, an array and an `NSNumber`. Nil and `NSNull` are treated as nil.
+    /// `Encodable`, a text such as a `Substring`, a `Character` or an `NSString`, a dictionary with string keys, an array
+    /// and an `NSNumber`. Nil and `NSNull` are treated as nil.
     ///
     /// - Throws: as ``encode(_:)-(Encodable)``, and an error with the key path for any other value.
     @_disfavoredOverload

@@ -14,6 +14,9 @@ struct UncheckedParameter: Encodable {
         case let values as [Any]: try encode(values, to: encoder)
         case let value as any Wrapper: try encode(value.wrapped, in: encoder.singleValueContainer())
         case is NSNull: try encode(nil as Bool?, in: encoder.singleValueContainer())
+        // A `Substring`, a `Character` or a `Unicode.Scalar`.
+        case let text as any LosslessStringConvertible: try encode("\(text)", in: encoder.singleValueContainer())
+        case let text as NSString: try encode("\(text)", in: encoder.singleValueContainer())
         case let number as NSNumber: try encode(number.plain, in: encoder.singleValueContainer())
         default:
             let name = String(describing: type(of: value))

@@ -91,6 +91,23 @@ import Testing
                 == "a=true&b=1&c=1.5&d=18446744073709551615&e=-9223372036854775808")
     }
 
+    @Test func otherKindsOfTextAreText() throws {
+        let texts: [String: Any] = [
+            "a": NSString(string: "Ann"), "b": name.dropFirst(), "c": Character("c"), "d": NSMutableString(string: "1"),
+            "e": Unicode.Scalar("e"), "f": [name.prefix(1), NSString(string: "true")] as [Any],
+            "g": name.first as Any, "h": ["i": NSString(string: "é 日")],
+        ]
+        let form = "a=Ann&b=nn&c=c&d=1&e=e&f[]=A&f[]=true&g=A&h[i]=%C3%A9%20%E6%97%A5"
+        #expect(try self.form(.post(url, form: texts)) == form)
+        let query = Request<Echo>.get(url, query: texts).core.query.first ?? ""
+        #expect(query.replacing("%5B", with: "[").replacing("%5D", with: "]") == form)
+        let json: NSDictionary = [
+            "a": "Ann", "b": "nn", "c": "c", "d": "1", "e": "e", "f": ["A", "true"], "g": "A", "h": ["i": "é 日"],
+        ]
+        #expect(try self.json(.post(url, json: texts)) == json)
+        #expect(try self.form(.post(url, form: ["q": name.dropFirst(), "c": name.first])) == "c=A&q=nn")
+    }
+
     @Test func valuesOfJSONSerializationCanBeSent() throws {
         let text = #"{"a":[1,true,null,1.5,{"b":"c"}],"d":{"e":-1}}"#
         let read = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
