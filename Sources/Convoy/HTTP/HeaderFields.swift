@@ -27,8 +27,12 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         /// Whether the value is never shown and never follows a redirect to another origin.
         ///
         /// True for a marked field, and for `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie`. Mark any
-        /// other credential, such as `X-Api-Key`, with ``Request/secretHeader(_:_:)``.
+        /// other credential, such as `X-Api-Key`, with ``Request/secretHeader(_:_:)``. A field whose name indicates a
+        /// secret does not follow such a redirect either, but it is shown unless it is marked.
         public var isSecret: Bool { isMarkedSecret || HeaderFields.isSecret(name) }
+
+        /// Whether the field is never sent to another origin: it is secret, or its name indicates a secret.
+        package var isBoundToOrigin: Bool { isSecret || SecretWords.standard.isSecret(name) }
 
         /// Whether the field declares where the body ends, so that transports write it themselves.
         var isFraming: Bool {

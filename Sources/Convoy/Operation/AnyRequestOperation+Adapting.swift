@@ -38,7 +38,7 @@ extension AnyRequestOperation {
             }
             if attempt.hasLeftOrigin {
                 // The request goes to another origin. So secret fields that an interceptor added are removed.
-                request.headerFields.removeAll { field in field.isSecret && !base.headerFields.contains(field) }
+                request.headerFields.removeAll { field in field.isBoundToOrigin && !base.headerFields.contains(field) }
             }
             try request.check()
             return { [request] in

@@ -34,7 +34,7 @@ extension PreparedRequest {
     ///
     /// - Throws: `.invalidRequest` when the URL becomes invalid.
     mutating func dropWhatIsBoundToItsOrigin() throws(RequestError) {
-        headerFields.removeAll { $0.isSecret || $0.name.equalsIgnoringCase("Host") }
+        headerFields.removeAll { $0.isBoundToOrigin || $0.name.equalsIgnoringCase("Host") }
         var reference = URLReference(url.absoluteString)
         reference.dropUserInfo()
         guard let bare = reference.url else {

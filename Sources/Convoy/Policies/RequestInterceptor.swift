@@ -31,8 +31,8 @@ import Foundation
 public protocol RequestInterceptor: Sendable {
     /// Changes a request before an attempt.
     ///
-    /// Added credentials (fields that are ``HeaderFields/Field/isSecret``) are removed once a redirect has led to
-    /// another origin.
+    /// Added credentials (fields that are ``HeaderFields/Field/isSecret`` or whose names indicate a secret) are removed
+    /// once a redirect has led to another origin.
     ///
     /// - Throws: an error that fails the operation: a ``RequestError`` unchanged, any other as `.interceptorFailed`.
     func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest

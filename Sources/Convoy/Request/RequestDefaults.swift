@@ -98,8 +98,9 @@ final class RequestDefaults: Sendable {
 extension RequestCore {
     /// Removes what must not be sent to another origin: secrets, including the manager's, and the `Host` field.
     mutating func dropSecrets(_ defaults: RequestDefaults) {
-        headerFields.removeAll { $0.isSecret || $0.name.equalsIgnoringCase("Host") }
-        policies.omittedHeaderFields.formUnion(defaults.headerFields.filter(\.isSecret).map { $0.name.lowercased() })
+        headerFields.removeAll { $0.isBoundToOrigin || $0.name.equalsIgnoringCase("Host") }
+        policies.omittedHeaderFields.formUnion(
+            defaults.headerFields.filter(\.isBoundToOrigin).map { $0.name.lowercased() })
     }
 }
 

@@ -20,7 +20,8 @@ struct JobRedirects: Sendable {
         (kept.method, kept.body) = (redirect.from.method, redirect.from.body)
         // Restores the fields that the redirect dropped, such as those that describe the body. Secrets are not sent to
         // the `https:` origin.
-        for field in redirect.from.headerFields where !field.isSecret && !kept.headerFields.contains(field.name) {
+        for field in redirect.from.headerFields where !field.isBoundToOrigin && !kept.headerFields.contains(field.name)
+        {
             if field.name.lowercased() != "host" { kept.headerFields.add(field.name, field.value) }
         }
         guard let next else { return .rewrite(kept) }

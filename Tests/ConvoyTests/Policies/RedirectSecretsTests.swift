@@ -31,6 +31,46 @@ import Testing
         }
     }
 
+    /// The names of these fields indicate a secret, although the caller has not marked them.
+    @Test(
+        arguments: [
+            "X-Api-Key", "apikey", "Api-Key", "X-Auth-Token", "Private-Token", "Ocp-Apim-Subscription-Key",
+            "X-Amz-Security-Token", "X-Goog-Api-Key", "X-Vault-Token", "X-CSRF-Token", "X-Client-Secret", "X-Password",
+            "X-Session-Id", "X-Signature",
+        ], ["http://b/x", "http://a:81/x", "https://a/x"])
+    func fieldsNamedAsSecretsAreNotSentToAnotherOrigin(name: String, location: String) throws {
+        let fields: HeaderFields = ["Accept": "text/plain", name: "hunter2"]
+        let request = try PreparedRequest.test(.get, "http://a/b", fields: fields)
+        let next = RedirectPolicy.follow.first(.redirect(to: location), of: request).request
+        #expect(next?.headerFields.map(\.name) == ["Accept"])
+        let stays = RedirectPolicy.follow.first(.redirect(to: "/x"), of: request).request
+        #expect(stays?.headerFields == fields)
+    }
+
+    @Test(arguments: ["X-Trace-Id", "Idempotency-Key", "Range", "Sec-WebSocket-Key", "X-Page-Size"])
+    func otherFieldsFollow(name: String) throws {
+        let request = try PreparedRequest.test(.get, "http://a/b", fields: [name: "1"])
+        #expect(
+            RedirectPolicy.follow.first(.redirect(to: "http://b/x"), of: request).request?.headerFields[name] == "1")
+    }
+
+    /// Fields of the manager's defaults and of its interceptors are dropped too.
+    @Test func fieldsNamedAsSecretsOfAManagerAreNotSentToAnotherOrigin() async throws {
+        let server = StubServer { exchange in
+            guard exchange.request.url.host() == "a" else { return exchange.answer(200) }
+            exchange.answer(302, headerFields: ["Location": "http://b/"])
+        }
+        let manager = server.manager {
+            $0.headerFields = ["X-Api-Key": "k"]
+            $0.interceptors = [Interceptor.adding("X-Auth-Token", "t")]
+            $0.baseURL = URL(string: "http://a/")
+        }
+        try await manager.send(Request.get("x"))
+        try await manager.send(Request.get("http://b/"))
+        let names = server.exchanges.events.map { $0.request.headerFields.map(\.name) }
+        #expect(names == [["X-Api-Key", "X-Auth-Token"], [], ["X-Api-Key", "X-Auth-Token"]])
+    }
+
     @Test(arguments: ["Authorization", "Cookie", "Proxy-Authorization", "X-API-Key"], here)
     func withinTheOriginEverythingIsSentAgain(name: String, location: String) throws {
         let request = try request(name)
