@@ -22,7 +22,7 @@ extension ResponseDecoding {
                 }
                 return try json(type, converted, ResponseHead(statusCode: head.statusCode), decoder)
             }
-            let defect = JSONReader.firstDefect(in: text)
+            let defect = JSONReader.firstDefect(in: text) ?? JSONReader.firstLoneSurrogate(in: text)
             throw DecodingError.corrupted(
                 defect?.description
                     ?? "it is JSON, but a value does not fit its type, for example a number that is too large",

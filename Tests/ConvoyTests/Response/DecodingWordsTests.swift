@@ -105,6 +105,19 @@ import Testing
         #expect(wrong == [])
     }
 
+    @Test(arguments: [
+        (#"{"a":"\ud800"}"#, "\\ud800, half of a surrogate pair, in line 1, column 7"),
+        (#"{"a":"x\uDC00y"}"#, "\\udc00, half of a surrogate pair, in line 1, column 8"),
+        ("{\n\"a\":\"\\ud83d\\ude00\\ud83d \\ude00\"}", "\\ud83d, half of a surrogate pair, in line 2, column 18"),
+    ])
+    func halfASurrogatePairIsNamed(text: String, words: String) {
+        let error = #expect(throws: DecodingError.self) {
+            try ResponseDecoding.json(
+                [String: String].self, Data(text.utf8), ResponseHead(statusCode: 200), JSONDecoder())
+        }
+        #expect(error.map { "\($0)" }?.contains("a string contains \(words)") == true)
+    }
+
     private static func nearlyJSON(using generator: inout SeededGenerator) -> String {
         let tokens = [
             "[", "]", "{", "}", ",", ":", "\"a\"", "1", "-2.5e3", "true", "null", " ", "\n", "\"\\n\"", "x", "\"",

@@ -92,14 +92,20 @@ extension JSONReader {
                 index = start
                 throw defect("an escape in a string is not complete")
             }
-            guard high & 0xFC00 == 0xD800 else { return Unicode.Scalar(high) ?? "\u{FFFD}" }
+            if let scalar = Unicode.Scalar(high) { return scalar }
             let end = index
-            // Half of a surrogate pair is not a character, so U+FFFD replaces it.
-            guard take("\\u"), let low = unit(), low & 0xFC00 == 0xDC00 else {
-                index = end
-                return "\u{FFFD}"
+            if high & 0xFC00 == 0xD800, take("\\u"), let low = unit(), low & 0xFC00 == 0xDC00,
+                let scalar = Unicode.Scalar(0x10000 + (high & 0x3FF) << 10 + (low & 0x3FF))
+            {
+                return scalar
             }
-            return Unicode.Scalar(0x10000 + (high & 0x3FF) << 10 + (low & 0x3FF)) ?? "\u{FFFD}"
+            // Half of a surrogate pair is not a character, so U+FFFD replaces it.
+            if loneSurrogate == nil {
+                index = start
+                loneSurrogate = defect("a string contains \\u\(String(high, radix: 16)), half of a surrogate pair,")
+            }
+            index = end
+            return "\u{FFFD}"
         default:
             index = start
             throw defect("a string has an escape that does not exist")

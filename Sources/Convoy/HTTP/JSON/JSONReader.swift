@@ -49,6 +49,8 @@ package struct JSONReader {
     private let maxDepth: Int
     var index = 0
     private var open: [Container] = []
+    /// The first escape of half a surrogate pair, which is no character; nil if there is none.
+    var loneSurrogate: Defect?
 
     /// Reads a text with or without a byte order mark.
     ///
@@ -75,6 +77,15 @@ package struct JSONReader {
             var reader = JSONReader(bytes: bytes, keepsValues: false, maxDepth: 512)
             do throws(Defect) { _ = try reader.read() } catch { return error }
             return nil
+        }
+    }
+
+    /// The first escape of half a surrogate pair in valid JSON, which Foundation's decoder rejects; nil if there is none.
+    package static func firstLoneSurrogate(in text: Data) -> Defect? {
+        text.withUnsafeBytes { bytes in
+            var reader = JSONReader(bytes: bytes, keepsValues: false, maxDepth: 512)
+            _ = try? reader.read()
+            return reader.loneSurrogate
         }
     }
 
