@@ -21,11 +21,9 @@ struct RunCommand {
             throw UsageError("--variable \(twice) is also a column of \(options.each ?? ""); remove one of them")
         }
         let plan = RunPlan(input.file, surroundings, options.wishes)
+        for hint in plan.hints { console.warn("\(options.file):\(hint)") }
         guard plan.problems.isEmpty else { return tell(plan.problems, console) }
-        let remarks =
-            plan.hints.map { "\(options.file):\($0)" }
-            + plan.leftOut.map { "\(options.file): \($0.label) is skipped: \($0.reason)" }
-        for remark in remarks { console.warn(remark) }
+        for request in plan.leftOut { console.warn("\(options.file): \(request.label) is skipped: \(request.reason)") }
         guard !plan.requests.isEmpty else {
             throw UsageError("\(options.file) contains no request that can be sent; write GET https://example.com")
         }

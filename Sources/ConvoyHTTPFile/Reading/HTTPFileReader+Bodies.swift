@@ -8,12 +8,31 @@ extension HTTPFileReader {
 
         var isBlank: Bool { if case .text(let text, _) = self { text.trimmed.isEmpty } else { false } }
 
-        /// The position of a line such as `GET https://example.com`; nil for other lines.
-        var requestLine: Position? {
-            guard case .text(let text, let position) = self else { return nil }
+        /// A hint about a line that looks like another part of a request; nil for other lines.
+        func hint(isFirst: Bool) -> Problem? {
+            guard case .text(let line, let position) = self else { return nil }
+            let text = line.trimmed
             let words = text.split(maxSplits: 1, whereSeparator: \.isWhitespace)
-            guard words.count == 2, HTTPFileReader.methods.contains(String(words[0])) else { return nil }
-            return ["http://", "https://", "{{"].contains(where: words[1].trimmed.hasPrefix) ? position : nil
+            if words.count == 2, HTTPFileReader.methods.contains(String(words[0])),
+                ["http://", "https://", "{{"].contains(where: words[1].trimmed.hasPrefix)
+            {
+                return Problem(
+                    position, "this line looks like a request, but is sent in the body of the request above",
+                    "write ### on a line before it to make it a request")
+            }
+            if text.hasPrefix("@"), text.contains("="),
+                text.dropFirst().prefix(while: { $0 != "=" && $0 != ":" }).trimmed.isVariableName
+            {
+                return Problem(
+                    position, "this line looks like a variable, but is sent in the body of the request above",
+                    "move it above the request line, or write ### on a line before it")
+            }
+            guard isFirst, text.startsField, let name = text.split(separator: ":").first,
+                name.contains("-") || ["accept", "authorization", "cookie", "host"].contains(name.lowercased())
+            else { return nil }
+            return Problem(
+                position, "this line looks like a header field, but is sent in the body",
+                "remove the blank line before it")
         }
     }
 
@@ -46,13 +65,12 @@ extension HTTPFileReader {
             report(request.position, "the curl command already has a body", "remove one of the bodies")
         }
         join(body)
-        if let position = body.lazy.compactMap(\.requestLine).first, !isMultipart {
-            file.hints.append(
-                Problem(
-                    position, "this line looks like a request, but is sent in the body of the request above",
-                    "write ### on a line before it to make it a request"))
-        }
+        guard !isMultipart else { return }
+        let hints = body.enumerated().lazy.compactMap { $1.hint(isFirst: $0 == 0) }
+        file.hints += hints.prefix(Self.mostHints)
     }
+
+    private static let mostHints = 8
 
     /// Whether the body has parts, which may be requests themselves, as in a batch.
     private var isMultipart: Bool { if case .multipart = request.bodyKind { true } else { false } }
@@ -149,16 +167,13 @@ extension HTTPFileReader {
         }
     }
 
-    /// Joins lines to parts of a body, without the blanks at both ends.
+    /// Joins lines to parts of a body.
     private mutating func parts(_ lines: ArraySlice<BodyLine>, separator: String) -> [BodyPart] {
         var (parts, text) = ([BodyPart](), Template())
         for (place, line) in zip(lines.indices, lines) {
             switch line {
             case .text(let line, let position):
-                let indentation = place == lines.startIndex ? line.indentation : 0
-                var content = line.dropFirst(indentation)
-                if place == lines.endIndex - 1 { while content.last?.isWhitespace == true { content.removeLast() } }
-                text.append(template(content, at: position.advanced(by: indentation)))
+                text.append(template(line, at: position))
             case .file(let reference):
                 if !text.parts.isEmpty { parts.append(.text(text)) }
                 text = Template()

@@ -189,7 +189,7 @@ extension HTTPFileReader {
 
 extension StringProtocol {
     /// Whether the line starts with a name and a colon, and then a blank follows or the line ends.
-    fileprivate var startsField: Bool {
+    var startsField: Bool {
         guard let colon = firstIndex(of: ":") else { return false }
         let behind = self[index(after: colon)...]
         return self[..<colon].isFieldName && (behind.isEmpty || behind.first?.isWhitespace == true)

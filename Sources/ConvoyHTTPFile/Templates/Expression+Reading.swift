@@ -21,7 +21,7 @@ extension Expression {
         guard name.isVariableName else {
             throw problem(
                 "\(name.shown) is not a variable name, and scripts are not supported",
-                "set @x = … and write {{x}}, or give the value with --variable", .impossible)
+                "set @x = … and write {{x}}, or write \\{\\{ for the two braces", .impossible)
         }
         self = .variable(name, encoding)
     }

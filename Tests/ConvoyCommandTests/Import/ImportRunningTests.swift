@@ -49,7 +49,7 @@ import Testing
         try input.fileHandleForWriting.close()
         let ending = try await ConvoyProcess(["import", "-"], input: input).ended()
         #expect(ending.status == 0)
-        #expect(ending.output.contains("@body = \\tx\u{1B}[31m\n"))
+        #expect(ending.output.contains("\n\n\tx\u{1B}[31m\n"))
         #expect(ending.errors.contains("1 request imported from standard input"))
     }
 

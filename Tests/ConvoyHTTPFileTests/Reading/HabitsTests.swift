@@ -123,4 +123,49 @@ import Testing
         let body = try #require(built("POST http://h/\n\n{{\(variable)}}").first?.bodyText)
         #expect(try Regex(pattern).firstMatch(in: body) != nil, "\(body)")
     }
+
+    // MARK: Bodies
+
+    /// A body is what stands in the file.
+    @Test(arguments: [
+        "  a: 1\n  b: 2", "\ta", "    indented: code\n\n  x", "a  ", "a\n  b \t", "- x\n-   y\n\n  z  ",
+        "\u{A0}a\u{A0}", "  {\"a\": 1}  ",
+    ])
+    func theBlanksOfABodyAreSent(body: String) throws {
+        for (start, end) in [("", ""), ("\n", "\n"), ("", "\n\n\n###\nGET http://h/"), ("# c\n\n", "\n###")] {
+            let request = try #require(
+                built("POST http://h/\nContent-Type: application/yaml\n\n\(start)\(body)\(end)").first)
+            #expect(request.bodyText == body)
+        }
+        #expect(try built("POST http://h/\r\n\r\n\(body.replacing("\n", with: "\r\n"))\r\n").first?.bodyText == body)
+    }
+
+    @Test(arguments: [
+        ("POST http://h/\n\nx\n@a = 1\ny", 4, "a variable"), ("POST http://h/\n\nx\n\n  @a.b=1", 5, "a variable"),
+        ("POST http://h/\nA: b\n\nContent-Type: text/plain\n\nx", 4, "a header field"),
+        ("GET http://h/\n\n\nAuthorization: Bearer x", 4, "a header field"),
+        ("POST http://h/\n\n# c\nX-Api-Key: x", 4, "a header field"),
+        ("POST http://h/\n\nx\nGET http://h/", 4, "a request"),
+        ("@b = 1\nPOST http://h/{{b}}\n\n{{c}}\n@c = 1", 5, "a variable"),
+        ("GET http://h/\n###\nPOST http://h/\n\nx\n@d := 1", 6, "a variable"),
+    ])
+    func aHintStandsAtTheLineThatIsSentInABody(text: String, line: Int, what: String) {
+        let hints = plan(text).hints
+        #expect(hints.map(\.position.line) == [line])
+        #expect(hints.first?.what.hasPrefix("this line looks like \(what), but is sent in the body") == true)
+    }
+
+    @Test(arguments: ["name: x\nrole: y", "x\nContent-Type: y", "a @b = c", "@ = 1", "@media x", "a-b", "http://a"])
+    func ordinaryLinesOfABodyHaveNoHint(body: String) {
+        #expect(plan("POST http://h/\n\n" + body).hints == [])
+    }
+
+    @Test(arguments: [
+        "{{#each x}}", "{{ .Values.x }}", "{{a b}}", "{{\"a\"}}", "{{/if}}", "{{> part}}", "{{!c}}", "{{a|b}}",
+    ])
+    func bracesThatAreNoVariableAreReportedAtTheirLine(text: String) {
+        let problems = plan("POST http://h/\n\nline\n  \(text)\nline").problems
+        #expect(problems.map(\.position) == [Position(line: 4, column: 3)])
+        #expect(problems.first?.advice.contains("\\{\\{") == true)
+    }
 }
