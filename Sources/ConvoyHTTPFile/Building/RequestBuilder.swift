@@ -5,8 +5,8 @@ import Foundation
 /// Fills in the values that a plan does not contain: values of responses and rows, times, random numbers.
 ///
 /// A value of a response or a row is treated as data. Such a value cannot add a header field, cannot change the host
-/// that the text around it names, and cannot name a file outside the output directory. Only with `{{&name}}` can it
-/// add a form field. Such a value is never parsed as a template.
+/// that the text around it names, and cannot name a file outside the output directory. Such a value is never parsed as a
+/// template. In a body, the values of all placeholders are data, see ``BodyText``.
 struct RequestBuilder {
     let planned: PlannedRequest
     let surroundings: Surroundings
@@ -32,8 +32,11 @@ struct RequestBuilder {
         /// The name of the request whose response provided the value; nil if no response did.
         var answerer: String?
         var encoding = ValueEncoding.byPlace
+        /// See ``Piece/depth``.
+        var depth = 0
+        var placeholder: Placeholder?
 
-        /// The text for a path, a query or a form: a value is encoded, unless its placeholder chooses the encoding.
+        /// The text for a path or a query: a value is encoded, unless its placeholder chooses the encoding.
         var asPart: String { value == nil || encoding != .byPlace ? text : text.percentEncoded }
     }
 
@@ -75,14 +78,12 @@ struct RequestBuilder {
                 }
                 next = Filled(text: text, value: "{{\(name)}}")
             }
-            next.encoding = piece.encoding
+            (next.encoding, next.depth, next.placeholder) = (piece.encoding, piece.depth, piece.placeholder)
             if piece.encoding == .always { next.text = next.text.percentEncoded }
             filled.append(next)
         }
         return filled
     }
-
-    private func text(_ pieces: [Piece]) throws(BuildFailure) -> String { try fill(pieces).map(\.text).joined() }
 
     // MARK: Header fields
 
@@ -125,45 +126,20 @@ struct RequestBuilder {
 
     private func addBody(to built: inout BuiltRequest) throws(BuildFailure) {
         guard !planned.body.isEmpty else { return }
-        switch planned.request.bodyKind {
-        case .plain: built.body = try parts(planned.body) { (pieces) throws(BuildFailure) in try text(pieces) }
-        case .form: built.body = try parts(planned.body) { (pieces) throws(BuildFailure) in try form(pieces) }
-        case .multipart(let boundary):
-            built.body = try parts(planned.body) { (pieces) throws(BuildFailure) in
-                try multipart(fill(pieces), boundary)
-            }
-        case .graphQL:
+        if case .graphQL = planned.request.bodyKind {
             built.body = [.bytes(Array(try graphQL().utf8))]
             if !built.fields.contains(where: { $0.name.lowercased() == "content-type" }) {
                 built.fields.append(.init(name: "Content-Type", value: "application/json", isSecret: false))
             }
+            return
         }
-    }
-
-    private func multipart(_ filled: [Filled], _ boundary: String) throws(BuildFailure) -> String {
-        let line = "--" + boundary
-        var text = ""
-        for piece in filled {
-            if let answer = piece.value {
-                let head = text.range(of: line, options: .backwards).map { text[$0.upperBound...] } ?? ""
-                let isInHead =
-                    !head.utf8.isEmpty && head.firstRange(of: "\r\n\r\n") == nil && head.firstRange(of: "\n\n") == nil
-                if isInHead, piece.text.unicodeScalars.contains(where: { "\r\n\"".unicodeScalars.contains($0) }) {
-                    throw BuildFailure(
-                        what:
-                            "the value of \(answer) contains a quote or a line end, which a header field of a part cannot have",
-                        advice: "")
-                }
-            }
-            text += piece.text
+        let type = built.fields.first { $0.name.lowercased() == "content-type" }?.value
+        let isForm = if case .form = planned.request.bodyKind { true } else { false }
+        var body = isForm ? BodyText(planned.body, .form) : BodyText(planned.body, type: type)
+        built.body = try parts(planned.body) { (pieces) throws(BuildFailure) in
+            let text = try body.text(of: fill(pieces))
+            return isForm ? Self.form(text) : text
         }
-        let own = filled.filter { $0.value == nil }.map(\.text)
-        guard text.count(of: line) == own.reduce(0, { $0 + $1.count(of: line) }) else {
-            throw BuildFailure(
-                what: "a value of a response or a row contains the boundary of the parts",
-                advice: "choose another boundary")
-        }
-        return text
     }
 
     private func parts(
@@ -179,16 +155,16 @@ struct RequestBuilder {
         return built
     }
 
-    /// Returns the body of a form.
+    /// Returns the text of a form.
     ///
     /// Characters that a form must not contain are percent-encoded, as in REST Client. A final `&` is removed.
-    private func form(_ pieces: [Piece]) throws(BuildFailure) -> String {
-        let text = PercentEscaper.url.escaped(try fill(pieces).map(\.asPart).joined())
+    private static func form(_ text: String) -> String {
+        let text = PercentEscaper.url.escaped(text)
         return text.hasSuffix("&") ? String(text.dropLast()) : text
     }
 
     private func graphQL() throws(BuildFailure) -> String {
-        let query = try content(planned.body)
+        let query = try content(planned.body, .graphQL)
         var json = "{\"query\":\(query.jsonQuoted)"
         let words = query.split { $0.isWhitespace || "({@".contains($0) }.prefix(2).map(String.init)
         if words.count == 2, ["query", "mutation", "subscription"].contains(words[0]), words[1].isRequestName,
@@ -196,7 +172,7 @@ struct RequestBuilder {
         {
             json += ",\"operationName\":\(words[1].jsonQuoted)"
         }
-        let variables = try content(planned.graphQLVariables)
+        let variables = try content(planned.graphQLVariables, .json)
         if !variables.isEmpty {
             do throws(JSONReader.Defect) {
                 json += ",\"variables\":\(try JSONReader.read(Array(variables.utf8)).json)"
@@ -210,11 +186,13 @@ struct RequestBuilder {
         return json + "}"
     }
 
-    private func content(_ parts: [PlannedRequest.Part]) throws(BuildFailure) -> String {
-        var content = ""
+    private func content(
+        _ parts: [PlannedRequest.Part], _ syntax: BodyText.Syntax
+    ) throws(BuildFailure) -> String {
+        var (body, content) = (BodyText(parts, syntax), "")
         for part in parts {
             switch part {
-            case .text(let pieces): content += try text(pieces)
+            case .text(let pieces): content += try body.text(of: fill(pieces))
             case .file(let path, _):
                 do throws(Unreadable) {
                     content += String(decoding: try surroundings.readFile(path), as: UTF8.self)
@@ -254,7 +232,9 @@ extension PlannedRequest {
             }
             return [Problem(request.position, defect, "correct it here")]
         } catch {
-            return [Problem(request.position, error.what, error.advice.isEmpty ? "correct it here" : error.advice)]
+            let advice = error.advice.isEmpty ? "correct it here" : error.advice
+            let place = error.placeholder
+            return [Problem(place?.position ?? request.position, error.what, advice, file: place?.file)]
         }
     }
 

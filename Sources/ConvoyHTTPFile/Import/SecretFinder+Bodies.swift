@@ -69,7 +69,9 @@ extension SecretFinder {
             var start = 0
             for member in scanner.members(in: bytes, isLast: place == template.parts.count - 1, isSecret) {
                 result.append(String(decoding: bytes[start..<member.value.lowerBound], as: UTF8.self))
-                result.append(variable(String(decoding: bytes[member.value], as: UTF8.self), member.name))
+                let value = String(decoding: bytes[member.value], as: UTF8.self)
+                // The text of a member may contain escapes, which must not be escaped again.
+                result.append(variable(value, member.name, isRaw: value.contains("\\")))
                 start = member.value.upperBound
             }
             result.append(String(decoding: bytes[start...], as: UTF8.self))

@@ -37,15 +37,15 @@ struct SecretFinder {
         SecretWords.standard.isSecret(name) || secretNames.contains(name.lowercased())
     }
 
-    mutating func variable(_ value: some StringProtocol, _ wanted: String) -> Template {
+    mutating func variable(_ value: some StringProtocol, _ wanted: String, isRaw: Bool = false) -> Template {
         let value = String(value)
         // A Boolean or null is not a secret.
         if ["true", "false", "null"].contains(value) { return Template(value) }
-        if let name = names[value] { return Template(placeholder: name) }
+        if let name = names[value] { return Template(placeholder: isRaw ? "&" + name : name) }
         let name = unique.take(wanted.lowercased().variableName)
         names[value] = name
         variables.append(ImportedFile.Variable(name: name, value: Template(value), isSecret: !keepsValues))
-        return Template(placeholder: name)
+        return Template(placeholder: isRaw ? "&" + name : name)
     }
 
     mutating func replace(in imported: inout ImportedRequest) {
@@ -157,7 +157,9 @@ struct SecretFinder {
                     // If neither a mark nor the end of the template follows, a placeholder continues the value.
                     let isWhole = !rest.isEmpty || place == template.parts.count - 1
                     if isWhole, !value.isEmpty, isSecret(name.removingPercentEncoding ?? name) {
-                        result.append(variable(value, name))
+                        // The value of a form may be encoded, and must not be encoded again.
+                        let isRaw = marks == "&" && value.contains { "%+".contains($0) }
+                        result.append(variable(value, name, isRaw: isRaw))
                     } else {
                         result.append(String(value))
                     }

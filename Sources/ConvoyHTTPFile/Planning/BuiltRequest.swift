@@ -61,6 +61,8 @@ package struct BuiltRequest: Sendable {
 package struct BuildFailure: Error, Hashable, Sendable {
     package var what: String
     package var advice: String
+    /// The placeholder whose value is wrong; nil for other failures.
+    var placeholder: Placeholder?
 
     package var message: String { advice.isEmpty ? what : "\(what); \(advice)" }
 }

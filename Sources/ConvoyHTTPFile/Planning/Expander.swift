@@ -41,7 +41,7 @@ struct Expander {
             switch part {
             case .text(let text): pieces += .plain(text)
             case .placeholder(let placeholder):
-                pieces += self.pieces(of: placeholder)
+                pieces += self.pieces(of: placeholder).map { $0.inside(placeholder) }
                 // The number of pieces is limited, because variables that each use the previous one twice grow
                 // exponentially.
                 guard pieces.count <= Self.mostPieces else {
@@ -263,12 +263,13 @@ extension Piece {
     /// The default encoding does not change the piece.
     fileprivate func encoded(_ encoding: ValueEncoding) -> Piece {
         guard encoding != .byPlace else { return self }
-        guard let text else {
-            var piece = self
-            piece.encoding = encoding
-            return piece
-        }
-        guard encoding == .always else { return self }
-        return Piece(source: .text(text.percentEncoded), shown: isSecret ? shown : text.percentEncoded)
+        var piece = self
+        piece.encoding = encoding
+        guard encoding == .always, let text else { return piece }
+        piece.source = .text(text.percentEncoded)
+        if !isSecret { piece.shown = text.percentEncoded }
+        // The text is encoded already.
+        piece.encoding = .never
+        return piece
     }
 }

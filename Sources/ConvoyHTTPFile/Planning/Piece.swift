@@ -19,6 +19,10 @@ package struct Piece: Sendable {
     /// Values from private environments, and of variables with secret names, are shown as placeholders.
     package var shown: String
     var encoding = ValueEncoding.byPlace
+    /// The number of placeholders around the piece; 0 for the text of the request itself.
+    var depth = 0
+    /// The outermost placeholder around the piece; nil for the text of the request itself.
+    var placeholder: Placeholder?
 
     /// The text; nil if it is known only when the request is built.
     var text: String? { if case .text(let text) = source { text } else { nil } }
@@ -30,6 +34,14 @@ package struct Piece: Sendable {
         case .text, .system: true
         case .answer, .column: false
         }
+    }
+
+    /// The same piece as a part of a placeholder's value.
+    func inside(_ placeholder: Placeholder) -> Piece {
+        var piece = self
+        piece.depth += 1
+        piece.placeholder = placeholder
+        return piece
     }
 }
 

@@ -54,7 +54,7 @@ enum FormParts {
 
 extension String {
     /// The text for a quoted value in a part's head, escaped as browsers do.
-    fileprivate var inQuotes: String {
+    var inQuotes: String {
         // The scalars are replaced one by one, because CR and LF together are one `Character`.
         unicodeScalars.reduce(into: "") { text, scalar in
             switch scalar {

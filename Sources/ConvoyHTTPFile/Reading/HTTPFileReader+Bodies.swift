@@ -210,7 +210,7 @@ extension HTTPFileReader {
     }
 
     /// The boundary of a multipart content type.
-    private static func boundary(_ type: String) -> String? {
+    static func boundary(_ type: String) -> String? {
         for parameter in type.split(separator: ";").dropFirst() {
             let parts = parameter.split(separator: "=", maxSplits: 1).map(\.trimmed)
             guard parts.count == 2, parts[0].lowercased() == "boundary" else { continue }

@@ -26,8 +26,8 @@ import Testing
         ),
         (
             "POST http://h/\nContent-Type: multipart/form-data; boundary=b\n\n--b\n"
-                + "Content-Disposition: form-data; name=\"x\"; filename=\"{{a.response.body.*}}\"\n\nx\n--b--",
-            "x\"\r\nContent-Type: text/html"
+                + "Content-Disposition: form-data; name={{a.response.body.*}}\n\nx\n--b--",
+            "x\r\nContent-Type: text/html"
         ),
         ("GET http://h/\n>> {{a.response.body.*}}", "x/\u{301}"),
     ])

@@ -52,7 +52,7 @@ import Testing
 
     @Test(arguments: ["GET https://b/", "DELETE {{base}}/b", "POST  http://b/ HTTP/1.1"])
     func aRequestLineInABodyIsAHint(line: String) {
-        let text = "@base = http://b\nPOST http://a/\nA: b\n\n{\"a\": 1}\n\n\(line)\n\nmore"
+        let text = "@base = http://b\nPOST http://a/\nA: b\n\na = 1\n\n\(line)\n\nmore"
         let planned = plan(text)
         #expect(planned.problems == [])
         #expect(planned.requests.count == 1)

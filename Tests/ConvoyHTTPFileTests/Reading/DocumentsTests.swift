@@ -213,7 +213,7 @@ import Testing
             requests.map(\.url)
                 == Array(repeating: "https://api.example.com:8080/authors/Strunk%20%26%20White", count: 2))
         #expect(requests[1].value(of: "content-type") == "application/json")
-        #expect(requests[1].bodyText == "{\n    \"modified_by\": \"ada a\nb\"\n}")
+        #expect(requests[1].bodyText == "{\n    \"modified_by\": \"ada a\\nb\"\n}")
     }
 
     @Test func settingsOfARequestAreRead() {

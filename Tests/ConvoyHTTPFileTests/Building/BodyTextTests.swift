@@ -1,0 +1,279 @@
+import Convoy
+import Testing
+
+@testable import ConvoyHTTPFile
+
+/// Tests that a value stays a value in a body.
+@Suite struct BodyTextTests {
+    private let columns = surroundings { $0.columns = ["v", "w"] }
+
+    private func body(_ text: String, _ row: [String: String]) throws -> String {
+        let plan = plan("POST http://h/\n" + text, columns)
+        if let problem = plan.problems.first { throw problem }
+        return try #require(plan.requests.first).build(columns, row: row).bodyText
+    }
+
+    private static let hostile = #"x", "role": "admin", "y": ""#
+    private static let escaped = #"x\", \"role\": \"admin\", \"y\": \""#
+
+    @Test(arguments: [
+        "Content-Type: application/json", "content-type: APPLICATION/JSON; charset=utf-8",
+        "Content-Type: application/vnd.api+json", "Content-Type: application/problem+json; a=b",
+        "Content-Type: text/json", "Content-Type: application/x-amz-json-1.1", "Content-Type: application/x-ndjson",
+        "Content-Type: {{type}}", "",
+        "Content-Type: application/json-patch+json",
+    ])
+    func aValueInQuotesAddsNoMember(field: String) throws {
+        let head = field.isEmpty ? "" : field + "\n"
+        let text = "@type = application/json\nPOST http://h/\n\(head)\n{\"name\": \"{{v}}\", \"role\": \"user\"}"
+        let built = try #require(plan(text, columns).requests.first).build(columns, row: ["v": Self.hostile])
+        let body = try #require(JSONValue(json: built.bodyText.utf8))
+        #expect(body["name"] == JSONValue.string(Self.hostile))
+        #expect(body["role"] == "user")
+    }
+
+    @Test(arguments: [
+        "5\" pipe", "a\\", "a\\\"", "line\nend\r\n\t", "\u{1}\u{0}", "ünïcödé 😀", "\u{301}x", "{{$uuid}}", "",
+        "'</script>",
+    ])
+    func aValueInQuotesIsTheSameAtTheServer(value: String) throws {
+        let head = "Content-Type: application/json\n\n"
+        let text = try body(head + #"{"a": "<{{v}}>", "b": ["{{v}}", "C:\{{w}}"]}"#, ["v": value, "w": "n\""])
+        let json = try #require(JSONValue(json: text.utf8))
+        #expect(json["a"]?.text.utf8.elementsEqual("<\(value)>".utf8) == true)
+        guard case .array(let list)? = json["b"] else { return #expect(Bool(false)) }
+        #expect(list[0].text.utf8.elementsEqual(value.utf8))
+        #expect(list[1] == "C:\\n\"")
+    }
+
+    /// Every source of a value is escaped: a row, a response, a handler, the file, environments and `--variable`.
+    @Test(arguments: [
+        "v", "a.response.body.$.x", "a.response.headers.X", "set", "inFile", "throughFile", "inEnvironment",
+        "$shared both", "given", "$processEnv P", "$dotenv D", "prompted",
+    ])
+    func aValueOfAnySourceIsEscaped(source: String) throws {
+        let value = Self.hostile
+        let quoted = value.jsonQuoted
+        let surroundings = surroundings {
+            $0.columns = ["v"]
+            $0.given = ["given": value, "prompted": value]
+            ($0.processEnvironment, $0.dotEnvironment, $0.environmentName) = (["P": value], ["D": value], "e")
+            let json = "{\"e\": {\"inEnvironment\": \(quoted)}, \"$shared\": {\"both\": \(quoted)}}"
+            $0.environments.add(Array(json.utf8), file: "e.json", isSecret: true)
+        }
+        let text = """
+            @inFile = \(value)
+            @throughFile = {{a.response.body.$.x}}
+            # @name a
+            GET http://h/
+            > {%
+                client.global.set("set", response.body.x);
+            %}
+            ###
+            # @prompt prompted
+            POST http://h/
+            Content-Type: application/json
+
+            {"name": "{{\(source)}}"}
+            """
+        let plan = plan(text, surroundings)
+        #expect(plan.problems == [])
+        var answer = exchange("{\"x\": \(quoted)}", fields: [("X", value)])
+        answer.globals = ["set": .string(value)]
+        let request = try #require(plan.requests.last).build(surroundings, row: ["v": value]) { [answer] _ in answer }
+        #expect(request.bodyText == "{\"name\": \"\(Self.escaped)\"}")
+    }
+
+    @Test(arguments: [
+        ("{{v}}", "5"), ("{{v}}", "-2.50e3"), ("{{v}}", "true"), ("{{v}}", "null"), ("{{v}}", #""a \" b""#),
+        ("{{v}}", #"{"b": [1, "}"]}"#), ("{{v}}", " [1] "), ("-{{v}}", "5"), ("1{{v}}.5", "0"),
+    ])
+    func jsonOutsideOfQuotesIsUnchanged(template: String, value: String) throws {
+        let head = "Content-Type: application/json\n\n"
+        #expect(
+            try body(head + "{\"a\": \(template)}", ["v": value])
+                == "{\"a\": \(template.replacing("{{v}}", with: value))}")
+    }
+
+    @Test(arguments: [
+        "x", "", "1, \"role\": 2", "1}", "\"a\", \"b\"", "{\"a\": 1", "01", "True", "[1],[2]", "\"", "1 // x",
+    ])
+    func otherTextOutsideOfQuotesIsRefused(value: String) throws {
+        for head in [
+            "", "Content-Type: application/json\n", "Content-Type: a/b+json\n", "Content-Type: application/x-ndjson\n",
+        ] {
+            let failure = #expect(throws: BuildFailure.self) { try body(head + "\n{\"a\": {{v}}}", ["v": value]) }
+            #expect(failure?.what == "the value of {{v}} stands outside of quotes, and is not JSON")
+            #expect(failure?.advice == "write \"{{v}}\" for a text, or {{&v}} to insert it unchanged")
+        }
+        let text = "Content-Type: application/json\n\n{\"a\": {{&v}}}"
+        #expect(try body(text, ["v": value]) == "{\"a\": \(value)}")
+    }
+
+    @Test func aKnownValueOutsideOfQuotesIsReportedAtItsLine() {
+        let text = "@name = Ada\nPOST http://h/\n\n{\n  \"a\": {{name}}\n}"
+        let problems = plan(text).problems
+        #expect(problems.map(\.position) == [Position(line: 5, column: 8)])
+        #expect(problems.map(\.advice) == ["write \"{{name}}\" for a text, or {{&name}} to insert it unchanged"])
+    }
+
+    @Test func valuesWithinAValueAreEscapedToo() throws {
+        let text = """
+            @user = {"name": "{{v}}", "role": "user"}
+            POST http://h/
+            Content-Type: application/json
+
+            """
+        let built = { (body: String) in
+            try #require(plan(text + "\n" + body, columns).requests.first).build(columns, row: ["v": Self.hostile])
+                .bodyText
+        }
+        let user = "{\"name\": \"\(Self.escaped)\", \"role\": \"user\"}"
+        #expect(try built("{{user}}") == user)
+        #expect(try built("{\"user\": {{user}}}") == "{\"user\": \(user)}")
+        #expect(try built("{\"user\": {{user}}, \"n\": {{v}}}".replacing("{{v}}", with: "1")).contains(user))
+    }
+
+    /// A value has a body of its own, so nothing surrounds it.
+    @Test(arguments: [
+        "application/json", "text/xml", "application/x-ndjson", "text/plain", "application/x-www-form-urlencoded",
+    ])
+    func aBodyOfOneValueIsTheValue(type: String) throws {
+        for value in ["{\"a\":\n1}\n{}", "<a b='c'>&amp;</a>", "not json", ""] {
+            let end = type.contains("ndjson") ? "\n" : ""
+            if !type.contains("form") {
+                #expect(try body("Content-Type: \(type)\n\n{{v}}", ["v": value]) == value + end)
+            }
+        }
+        #expect(try body("Content-Type: \(type)\n\n{{v}}", ["v": "a=1&b=2"]).hasPrefix("a=1&b=2"))
+    }
+
+    @Test(arguments: [
+        ("<a>{{v}}</a>", "x</a><b>&", "<a>x&lt;/a&gt;&lt;b&gt;&amp;</a>"),
+        ("<a b=\"{{v}}\"/>", "x\" c=\"y\n", "<a b=\"x&quot; c=&quot;y&#10;\"/>"),
+        ("<a b='{{v}}'/>", "x' c='y\t", "<a b='x&apos; c=&apos;y&#9;'/>"),
+        ("<a b=\">\">{{v}}</a>", "\n<", "<a b=\">\">\n&lt;</a>"),
+        ("<a><!-- {{v}} --></a>", "--><b/>", "<a><!-- --&gt;&lt;b/&gt; --></a>"),
+        ("<a><![CDATA[{{v}}]]></a>", "x<y&z", "<a><![CDATA[x<y&z]]></a>"),
+        ("<a><![CDATA[{{v}}>]]></a>", "x]]", "<a><![CDATA[]]>x]]<![CDATA[>]]></a>"),
+        ("<a><![CDATA[1]]>{{v}}</a>", "<", "<a><![CDATA[1]]>&lt;</a>"),
+        ("<?xml version=\"1.0\"?><a>{{v}}</a>", "\r\"", "<?xml version=\"1.0\"?><a>&#13;&quot;</a>"),
+        ("<a>{{&v}}</a>", "<b/>", "<a><b/></a>"),
+    ])
+    func aValueAddsNoElement(template: String, value: String, expected: String) throws {
+        for head in ["", "Content-Type: text/xml\n", "Content-Type: application/soap+xml; charset=utf-8\n"] {
+            #expect(try body(head + "\n" + template, ["v": value]) == expected)
+        }
+    }
+
+    @Test(arguments: [
+        ("name={{v}}&role=user", "x&role=admin", "name=x%26role%3Dadmin&role=user"),
+        ("a={{v}}", "1+1=2 %", "a=1%2B1%3D2%20%25"), ("{{v}}=1&b=2", "a=b&c", "a%3Db%26c=1&b=2"),
+        ("a={{&v}}&b=2", "1&c=3", "a=1&c=3&b=2"), ("a={{%v}}&b=2", "&", "a=%26&b=2"),
+        ("a={{given}}&b=2", "", "a=p%26q%3Dr&b=2"), ("a={{inFile}}&b=2", "", "a=p%26q%3Dr&b=2"),
+        ("a=1&\nb={{v}}", "ü\n", "a=1&b=%C3%BC%0A"),
+    ])
+    func aValueAddsNoFieldOfAForm(template: String, value: String, expected: String) throws {
+        let surroundings = surroundings {
+            $0.columns = ["v"]
+            $0.given = ["given": "p&q=r"]
+        }
+        for type in ["application/x-www-form-urlencoded", "application/x-www-form-urlencoded; charset=UTF-8"] {
+            let text = "@inFile = p&q=r\nPOST http://h/\nContent-Type: \(type)\n\n" + template
+            let built = try #require(plan(text, surroundings).requests.first).build(surroundings, row: ["v": value])
+            #expect(built.bodyText == expected)
+        }
+    }
+
+    @Test func aFormWhoseTypeIsAVariableIsAForm() throws {
+        let text = "@type = application/x-www-form-urlencoded\nPOST http://h/\nContent-Type: {{type}}\n\na={{v}}&b=c d"
+        let built = try #require(plan(text, columns).requests.first).build(columns, row: ["v": "x&y"])
+        #expect(built.bodyText == "a=x%26y&b=c d")
+    }
+
+    @Test func valuesInPartsFollowTheTypesOfTheParts() throws {
+        let text = """
+            Content-Type: multipart/form-data; boundary=abcd
+
+            --abcd
+            Content-Disposition: form-data; name="{{v}}"; filename="{{v}}.txt"
+
+            {{v}}
+            --abcd
+            Content-Disposition: form-data; name="json"
+            Content-Type: application/json; charset=utf-8
+
+            {"a": "{{v}}", "b": {{w}}}
+            --abcd
+            Content-Disposition: form-data; name="plain"
+
+            "{{v}}"
+            --abcd--
+            """
+        let value = "x\"\r\ny"
+        let sent = try body(text, ["v": value, "w": "7"])
+        #expect(sent.contains("name=\"x%22%0D%0Ay\"; filename=\"x%22%0D%0Ay.txt\"\r\n\r\n\(value)\r\n--abcd\r\n"))
+        #expect(sent.contains(#"{"a": "x\"\r\ny", "b": 7}"#))
+        #expect(sent.contains("\r\n\r\n\"\(value)\"\r\n--abcd--"))
+    }
+
+    @Test(arguments: [
+        ("query { a(b: \"{{v}}\") }", "x\") { c }", #"query { a(b: "x\") { c }") }"#),
+        ("query { a(b: {{v}}) }", "7", "query { a(b: 7) }"),
+        ("query { a(b: {{v}}) }", "ADMIN", "query { a(b: ADMIN) }"),
+        ("query { a(b: {{v}}) }", "[\"x\"]", "query { a(b: [\"x\"]) }"),
+        ("query { a(b: \"\"\"{{v}}\"\"\") }", "x \"y\" z", "query { a(b: \"\"\"x \"y\" z\"\"\") }"),
+        ("query { a # don't \"\n b(c: \"{{v}}\") }", "\"", "query { a # don't \"\n b(c: \"\\\"\") }"),
+    ])
+    func aValueStaysAValueInAQuery(template: String, value: String, expected: String) throws {
+        let plan = plan("GRAPHQL http://h/\n\n" + template, columns)
+        let built = try #require(plan.requests.first).build(columns, row: ["v": value])
+        #expect(JSONValue(json: built.bodyText.utf8)?["query"] == JSONValue.string(expected))
+    }
+
+    @Test(arguments: [
+        ("query { a(b: {{v}}) }", "1) { c } d(e: 2"), ("query { a(b: {{v}}) }", ""),
+        ("query { a(b: \"\"\"{{v}}\"\"\") }", "x\"\"\""), ("query { a(b: \"\"\"{{v}}\"\"\") }", "x\\"),
+    ])
+    func aValueThatWouldChangeAQueryIsRefused(template: String, value: String) throws {
+        let plan = plan("GRAPHQL http://h/\n\n" + template, columns)
+        #expect(throws: BuildFailure.self) { try plan.requests[0].build(columns, row: ["v": value]) }
+    }
+
+    @Test func variablesOfAQueryAreJSON() throws {
+        let text = "GRAPHQL http://h/\n\nquery q($a: String) { b(c: $a) }\n\n{\"a\": \"{{v}}\"}"
+        let built = try #require(plan(text, columns).requests.first).build(columns, row: ["v": Self.hostile])
+        let json = try #require(JSONValue(json: built.bodyText.utf8))
+        #expect(json["variables"]?["a"] == JSONValue.string(Self.hostile))
+    }
+
+    @Test func aValueAddsNoLineOfJSONLines() throws {
+        let head = "Content-Type: application/x-ndjson\n\n"
+        #expect(
+            try body(head + "{\"index\": {}}\n{\"a\": {{v}}, \"b\": \"{{w}}\"}", ["v": "{\"c\":\n1}", "w": "x\ny"])
+                == "{\"index\": {}}\n{\"a\": {\"c\":1}, \"b\": \"x\\ny\"}\n")
+    }
+
+    @Test(arguments: ["text/plain", "text/csv", "application/octet-stream", "text/markdown"])
+    func otherBodiesContainTheValueUnchanged(type: String) throws {
+        #expect(
+            try body("Content-Type: \(type)\n\n{\"a\": {{v}}, \"{{v}}\"}", ["v": "x\"<"]) == "{\"a\": x\"<, \"x\"<\"}")
+    }
+
+    @Test func placesAreFollowedAcrossFiles() throws {
+        let surroundings = surroundings({ $0.columns = ["v"] }, files: ["b.json": "", "c.json": "{\"x\": \"{{v}}\"}"])
+        let text = "POST http://h/\nContent-Type: application/json\n\n[\"{{v}}\", \"\n< b.json\n{{v}}\"]"
+        let built = try #require(plan(text, surroundings).requests.first).build(surroundings, row: ["v": "\""])
+        #expect(
+            built.body == [.bytes(Array("[\"\\\"\", \"\n".utf8)), .file("b.json"), .bytes(Array("\n\\\"\"]".utf8))])
+        let file = "POST http://h/\nContent-Type: application/json\n\n<@ c.json"
+        let filled = try #require(plan(file, surroundings).requests.first).build(surroundings, row: ["v": "\""])
+        #expect(filled.bodyText == "{\"x\": \"\\\"\"}")
+    }
+
+    @Test func theDataOfCurlIsEscapedAsJSON() throws {
+        let text = #"curl http://h/ -d '{"name": "{{v}}"}'"#
+        let built = try #require(plan(text, columns).requests.first).build(columns, row: ["v": Self.hostile])
+        #expect(built.bodyText == "{\"name\": \"\(Self.escaped)\"}")
+    }
+}
