@@ -18,6 +18,8 @@ final class LineReader: Sendable {
 
     private struct State {
         var splitter = LineSplitter()
+        /// Nil if UTF-16 is not converted.
+        var decoder: UTF16Decoder?
         /// Lines that were read and not returned yet, in reverse order.
         var ready: [Read] = []
         var waiting: CheckedContinuation<Read?, Never>?
@@ -29,13 +31,14 @@ final class LineReader: Sendable {
     /// The name of the source in messages.
     let name: String
     private let descriptor: Int32
-    private let state = Locked(State())
+    private let state: Locked<State>
     private let queue = DispatchQueue(label: "convoy.input")
     /// Whether the source is a regular file, which never waits for another program.
     private let isFile: Bool
 
-    private init(descriptor: Int32, name: String) {
+    private init(descriptor: Int32, name: String, decodesUTF16: Bool) {
         (self.descriptor, self.name) = (descriptor, name)
+        state = Locked(State(decoder: decodesUTF16 ? UTF16Decoder() : nil))
         isFile = FileType.of(descriptor) == S_IFREG
     }
 
@@ -43,13 +46,15 @@ final class LineReader: Sendable {
 
     /// Opens a list, or throws the reason why the list cannot be read.
     ///
-    /// - Parameter path: a file, or `-` for standard input.
-    static func open(_ path: String) throws(UsageError) -> LineReader {
+    /// - Parameters:
+    ///   - path: a file, or `-` for standard input.
+    ///   - decodesUTF16: whether to read UTF-16 with a byte order mark.
+    static func open(_ path: String, decodesUTF16: Bool = false) throws(UsageError) -> LineReader {
         let name = path == "-" ? "standard input" : path
         func refusal(_ code: Int32) -> UsageError { UsageError("the list \(name) cannot be read: \(reason(code))") }
         let descriptor = path == "-" ? STDIN_FILENO : Foundation.open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw refusal(errno) }
-        let reader = LineReader(descriptor: descriptor, name: name)
+        let reader = LineReader(descriptor: descriptor, name: name, decodesUTF16: decodesUTF16)
         guard StandardStreams.isGiven(descriptor) else { throw refusal(EBADF) }
         guard let type = FileType.of(descriptor) else { throw refusal(errno) }
         guard type != S_IFDIR else { throw refusal(EISDIR) }
@@ -109,6 +114,7 @@ final class LineReader: Sendable {
     private func take(_ bytes: ArraySlice<UInt8>, isEnd: Bool, _ problem: Int32) -> Bool {
         let (waiting, read): (CheckedContinuation<Read?, Never>?, Read?) = state.withLock { state in
             guard !state.hasEnded else { return (nil, nil) }
+            let bytes = state.decoder?.utf8(of: bytes, isEnd: isEnd) ?? bytes
             var lines = state.splitter.split(bytes).map(Read.line)
             if isEnd {
                 if let last = state.splitter.finish() { lines.append(.line(last)) }
@@ -123,5 +129,47 @@ final class LineReader: Sendable {
         guard read != nil || isEnd else { return waiting != nil }
         waiting?.resume(returning: read)
         return false
+    }
+}
+
+/// Converts arriving bytes to UTF-8 if they begin with a byte order mark of UTF-16.
+struct UTF16Decoder {
+    /// The bytes that do not form a character yet.
+    private var open: [UInt8] = []
+    /// Nil before the first two bytes.
+    private var isUTF16: Bool?
+    private var isBigEndian = false
+
+    /// Returns the characters that a block completes; invalid UTF-16 becomes a byte that is invalid in UTF-8.
+    mutating func utf8(of block: ArraySlice<UInt8>, isEnd: Bool) -> ArraySlice<UInt8> {
+        if isUTF16 == false { return block }
+        open += block
+        if isUTF16 == nil {
+            guard open.count >= 2 || isEnd else { return [] }
+            isBigEndian = open.starts(with: [0xFE, 0xFF])
+            isUTF16 = isBigEndian || open.starts(with: [0xFF, 0xFE])
+        }
+        let bytes = open
+        open = []
+        guard isUTF16 == true else { return bytes[...] }
+        var units = stride(from: 0, to: bytes.count - 1, by: 2).map { index in
+            let (first, second) = (UInt16(bytes[index]), UInt16(bytes[index + 1]))
+            return isBigEndian ? first << 8 | second : second << 8 | first
+        }
+        if !isEnd {
+            // The low half of a surrogate pair may be in the next block.
+            if let last = units.last, UTF16.isLeadSurrogate(last) { units.removeLast() }
+            open = Array(bytes[(2 * units.count)...])
+        }
+        var (parser, iterator, text) = (Unicode.UTF16.ForwardParser(), units.makeIterator(), [UInt8]())
+        while true {
+            switch parser.parseScalar(from: &iterator) {
+            case .valid(let scalar): text += UTF8.encode(UTF16.decode(scalar)) ?? UTF8.encodedReplacementCharacter
+            case .error: text.append(0xFF)
+            case .emptyInput:
+                if isEnd, !bytes.count.isMultiple(of: 2) { text.append(0xFF) }
+                return text[...]
+            }
+        }
     }
 }

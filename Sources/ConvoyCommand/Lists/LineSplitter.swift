@@ -18,12 +18,12 @@ struct NumberedLine: Equatable, Sendable {
 /// The splitter stores only the last, incomplete line, up to a limit.
 struct LineSplitter {
     static let limitBytes = 64 * 1_024
-    /// The limit for lines of XML, because a Metalink may be one line.
+    /// The limit for lines of XML and of JSON arrays, because such a document may be one line.
     static let limitBytesOfXML = 16 << 20
 
     private var open: [UInt8] = []
-    /// Whether the first line that is neither blank nor a comment is XML; nil before that line.
-    private var isXML: Bool?
+    /// Whether the first line that is neither blank nor a comment is XML or an array; nil before that line.
+    private var isDocument: Bool?
     private var isTooLong = false
     private var lineCount = 0
 
@@ -46,14 +46,14 @@ struct LineSplitter {
     private mutating func keep(_ bytes: some Collection<UInt8>) {
         guard !isTooLong else { return }
         open += bytes
-        if isXML == nil, let first = open.first(where: { !Self.blanks.contains($0) }), first != UInt8(ascii: "#") {
-            isXML = first == UInt8(ascii: "<")
+        if isDocument == nil, let first = open.first(where: { !Self.blanks.contains($0) }), first != UInt8(ascii: "#") {
+            isDocument = first == UInt8(ascii: "<") || first == UInt8(ascii: "[")
         }
         isTooLong = open.count > limit
         if isTooLong { open = [] }
     }
 
-    private var limit: Int { isXML == true ? Self.limitBytesOfXML : Self.limitBytes }
+    private var limit: Int { isDocument == true ? Self.limitBytesOfXML : Self.limitBytes }
 
     /// White space, and the bytes of a byte order mark.
     private static let blanks: Set<UInt8> = [0x20, 0x09, 0x0D, 0xEF, 0xBB, 0xBF]

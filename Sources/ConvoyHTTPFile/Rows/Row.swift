@@ -1,5 +1,6 @@
 // Rows of data. The requests of a file are sent for each row.
 import Convoy
+import Foundation
 
 /// One row: a value for each of its columns.
 package struct Row: Sendable, Equatable {
@@ -16,17 +17,18 @@ package struct Row: Sendable, Equatable {
 
 /// Reads rows line by line.
 ///
-/// The reader stores only the incomplete row.
+/// The reader stores only the incomplete row, or a complete JSON array.
 package struct RowReader: Sendable {
     package enum Format: Sendable, Equatable {
-        /// Comma-separated values (RFC 4180), whose first line names the columns.
+        /// Values separated by commas (RFC 4180), semicolons or tabs, whose first line names the columns.
         ///
-        /// Quoted values may contain commas, quotes and line ends.
+        /// The first line determines the separator, for example by `sep=;` as Excel writes it. Quoted values may contain
+        /// separators, quotes and line ends.
         case csv
-        /// One object in each line.
+        /// One object in each line, or an array of objects.
         ///
         /// Values other than texts and numbers remain JSON.
-        case jsonLines
+        case json
     }
 
     package enum Outcome: Sendable, Equatable {
@@ -37,13 +39,21 @@ package struct RowReader: Sendable {
     private let format: Format
     /// The names of the columns: the first line of CSV, or the names of the first JSON object; nil until known.
     package private(set) var columns: [String]?
-    /// Why the complete file is unusable, because its first line is not a list of names; nil if it is usable.
+    /// Why the complete file is unusable; nil if it is usable.
     package private(set) var defect: String?
+    /// The separator of CSV; nil until the first line.
+    private var separator: UInt8?
+    /// The text of a JSON array; nil for other formats.
+    private var array: [UInt8]?
+    /// The elements of the array that ``finish()`` has not returned, in reverse order; nil until the end of the file.
+    private var elements: [Range<Int>]?
+    private var elementCount = 0
     /// The first line's number and the text of a row whose quote is still open; nil if no quote is open.
     private var open: (line: Int, text: String)?
 
     /// The maximum size in bytes of a row that spans several lines.
     private static let limitBytes = 1 << 20
+    private static let limitBytesOfArray = 64 << 20
 
     package init(_ format: Format) { self.format = format }
 
@@ -52,18 +62,34 @@ package struct RowReader: Sendable {
     /// Returns nil if the line does not complete a row.
     package mutating func take(_ line: String, at number: Int) -> Outcome? {
         switch format {
-        case .jsonLines: line.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 } ? nil : readObject(line, at: number)
-        case .csv: readLine(line, at: number)
+        case .csv: return readLine(line, at: number)
+        case .json:
+            let first = line.utf8.first { !$0.isBlank }
+            if array != nil || columns == nil && first == UInt8(ascii: "[") {
+                keep(line, at: number)
+                return nil
+            }
+            return first == nil ? nil : readObject(line, at: number)
         }
     }
 
     /// Discards the incomplete row, because one of its lines is unreadable.
-    package mutating func skip() { open = nil }
+    package mutating func skip() {
+        open = nil
+        if array != nil { defect = defect ?? "a line of its array cannot be read" }
+    }
 
     /// Ends reading at the end of the file.
     ///
-    /// Returns the error of a row whose quote is still open; nil if there is none.
+    /// Returns the next row of an array, or the error of a row whose quote is still open; nil if there is none. The
+    /// caller calls the method until it returns nil.
     package mutating func finish() -> Outcome? {
+        if let array {
+            if elements == nil { readElements(array) }
+            guard defect == nil, let element = elements?.popLast() else { return nil }
+            elementCount += 1
+            return readObject(String(decoding: array[element], as: UTF8.self), at: elementCount)
+        }
         guard let (line, _) = open else { return nil }
         open = nil
         return .broken(line: line, reason: "its quote is not closed")
@@ -71,15 +97,63 @@ package struct RowReader: Sendable {
 
     // MARK: JSON
 
+    private static let advice = "write one object in each line, or an array of objects"
+
     private mutating func readObject(_ text: String, at line: Int) -> Outcome {
-        let value: JSONValue
-        do throws(JSONReader.Defect) { value = try JSONReader.read(Array(text.utf8)) } catch {
-            return .broken(line: line, reason: "it is not JSON: \(error.what)")
+        let reason: String
+        do throws(JSONReader.Defect) {
+            if case .object(let members) = try JSONReader.read(Array(text.utf8)) {
+                if columns == nil { columns = members.map(\.name) }
+                let values = Dictionary(members.map { ($0.name, $0.value.text) }) { _, last in last }
+                return .row(Row(line: line, values: values, text: text))
+            }
+            reason = "it is not an object"
+        } catch { reason = "it is not JSON: \(error.what)" }
+        if columns == nil { defect = "line \(line): \(reason); \(Self.advice)" }
+        return .broken(line: line, reason: reason)
+    }
+
+    /// Keeps a line of an array, which is read at the end of the file.
+    private mutating func keep(_ line: String, at number: Int) {
+        guard defect == nil else { return }
+        // Blank lines before the array count in messages.
+        array = array ?? [UInt8](repeating: UInt8(ascii: "\n"), count: number - 1)
+        array?.append(contentsOf: line.utf8)
+        array?.append(UInt8(ascii: "\n"))
+        guard let count = array?.count, count > Self.limitBytesOfArray else { return }
+        (array, defect) = ([], "it is an array of more than 64 MiB; write one object in each line: jq -c '.[]'")
+    }
+
+    /// Finds the elements of an array, or the reason why the array has no rows.
+    private mutating func readElements(_ array: [UInt8]) {
+        elements = []
+        if let defect = JSONReader.firstDefect(in: Data(array)) {
+            self.defect = self.defect ?? "it is not JSON: \(defect.description); \(Self.advice)"
+            return
         }
-        guard case .object(let members) = value else { return .broken(line: line, reason: "it is not an object") }
-        if columns == nil { columns = members.map(\.name) }
-        let values = Dictionary(members.map { ($0.name, $0.value.text) }) { _, last in last }
-        return .row(Row(line: line, values: values, text: text))
+        var (ranges, depth, start, isText, isEscaped) = ([Range<Int>](), 0, 0, false, false)
+        for (index, byte) in array.enumerated() {
+            if isText {
+                if !isEscaped, byte == UInt8(ascii: "\"") { isText = false }
+                isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
+                continue
+            }
+            if depth == 1, !byte.isBlank, !"{,]".utf8.contains(byte) {
+                defect = "element \(ranges.count + 1) of its array is not an object; write {\"name\": value}"
+                return
+            }
+            switch byte {
+            case UInt8(ascii: "\""): isText = true
+            case UInt8(ascii: "{"), UInt8(ascii: "["):
+                depth += 1
+                if depth == 2 { start = index }
+            case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                depth -= 1
+                if depth == 1 { ranges.append(start..<index + 1) }
+            default: break
+            }
+        }
+        elements = ranges.reversed()
     }
 
     // MARK: CSV
@@ -100,7 +174,14 @@ package struct RowReader: Sendable {
             }
             (start, text) = before
         }
-        switch Self.fields(of: text) {
+        if columns == nil {
+            if separator == nil, text.utf8.count == 5, text.lowercased().hasPrefix("sep=") {
+                separator = text.utf8.last
+                return nil
+            }
+            findSeparator(in: text)
+        }
+        switch Self.fields(of: text, separator ?? UInt8(ascii: ",")) {
         case .open:
             open = (start, text)
             return nil
@@ -122,14 +203,38 @@ package struct RowReader: Sendable {
         }
     }
 
+    /// Takes the comma, semicolon or tab that occurs most often outside of quotes in the first line.
+    private mutating func findSeparator(in line: String) {
+        guard separator == nil else { return }
+        var (counts, isQuoted) = ([UInt8: Int](), false)
+        for byte in line.utf8 {
+            if byte == UInt8(ascii: "\"") { isQuoted.toggle() }
+            if !isQuoted, ",;\t".utf8.contains(byte) { counts[byte, default: 0] += 1 }
+        }
+        let most = counts.values.max()
+        let found = counts.filter { $0.value == most }.keys
+        if found.count > 1 {
+            defect =
+                "its first line does not show whether commas, semicolons or tabs separate the columns; write sep=, above"
+        }
+        // A name in quotes may have line ends, so the separator may follow in a later line.
+        separator = found.first
+    }
+
     private mutating func nameColumns(_ names: [String]) {
         let names = names.map(\.trimmed)
         // Several columns may have no name, for example an index that another program has added.
         let named = names.filter { !$0.isEmpty }
-        if let twice = Dictionary(grouping: named, by: \.self).first(where: { $0.value.count > 1 })?.key {
-            defect = "its first line names the column \(twice.shown) twice"
+        if named.contains(where: { $0.utf8.contains(0x0D) }) {
+            defect = defect ?? "its lines end with CR; write LF: tr '\\r' '\\n'"
+        } else if let twice = Dictionary(grouping: named, by: \.self).first(where: { $0.value.count > 1 })?.key {
+            defect = defect ?? "its first line names the column \(twice.shown) twice"
         } else if named.isEmpty {
-            defect = "its first line names no columns"
+            defect = defect ?? "its first line names no columns"
+        } else if !named.contains(where: \.isVariableName) {
+            defect =
+                defect
+                ?? "its first line has no name of a variable, but \(named[0].shown); separate columns with commas, semicolons or tabs"
         }
         columns = names
     }
@@ -141,8 +246,8 @@ package struct RowReader: Sendable {
         case broken(String)
     }
 
-    private static func fields(of text: String) -> Fields {
-        let (quote, comma) = (UInt8(ascii: "\""), UInt8(ascii: ","))
+    private static func fields(of text: String, _ separator: UInt8) -> Fields {
+        let quote = UInt8(ascii: "\"")
         var fields: [String] = []
         var field: [UInt8] = []
         var bytes = text.utf8[...]
@@ -159,9 +264,9 @@ package struct RowReader: Sendable {
                     bytes.removeFirst()
                     field.append(quote)
                 }
-                guard bytes.isEmpty || bytes.first == comma else { return .broken("text follows a closing quote") }
+                guard bytes.isEmpty || bytes.first == separator else { return .broken("text follows a closing quote") }
             } else {
-                while let next = bytes.first, next != comma {
+                while let next = bytes.first, next != separator {
                     guard next != quote else { return .broken("a value without quotes around it contains a quote") }
                     field.append(next)
                     bytes.removeFirst()

@@ -211,4 +211,68 @@ import Testing
         #expect(ending.status == 2)
         #expect(server.requestCount == 0)
     }
+
+    // MARK: Formats
+
+    private static let utf16 = String.Encoding.utf16LittleEndian
+
+    @Test(
+        arguments: [
+            ("d.csv", "id,name\n1,Ada\n2,B\n", .utf8), ("d.csv", "\u{FEFF}id;name\r\n1;Ada\r\n2;B\r\n", .utf8),
+            ("d.tsv", "id\tname\n1\tAda\n2\tB", .utf8), ("d.txt", "\u{FEFF}id\tname\r\n1\tAda\r\n2\tB\r\n", utf16),
+            ("d.csv", "\u{FEFF}sep=;\nid;name\n1;Ada\n2;B\n", .utf16BigEndian),
+            ("d.json", "[{\"id\":1},{\"id\":2}]", .utf8),
+            ("d", "\u{FEFF}[\n  {\"id\": 1},\n  {\"id\": 2}\n]\n", .utf8),
+            ("d", "{\"id\": 1}\r\n{\"id\": 2}\r\n", .utf8),
+            ("d.json", "{\"id\": 1}\n{\"id\": 2}", .utf8),
+            ("d.json", "\u{FEFF}[{\"id\": 1, \"x\": \"😀\"}, {\"id\": 2}]", utf16),
+        ] as [(String, String, String.Encoding)])
+    func commonFilesAreRead(name: String, text: String, encoding: String.Encoding) async throws {
+        let rows = directory.url.appending(path: name)
+        try #require(text.data(using: encoding)).write(to: rows)
+        let ending = try await run("GET BASE/{{id}}", ["--each", rows.path])
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(paths == ["/1", "/2"])
+    }
+
+    @Test(arguments: [
+        ("id|id2\n1|2\n", "‘id|id2’"), ("[1, 2]", "element 1"), ("[{\"id\": 1}, {\"id\": 2}", "it is not JSON"),
+        ("[]", "has no rows"), ("[{\"id\": 1}]\n{\"id\": 2}", "it is not JSON"), ("PK\0\u{3}\nid\n1\n", "NUL"),
+        ("{\n\"id\": 1\n}\n", "line 1"), ("id;a,b\n1;2,3\n", "commas, semicolons or tabs"), ("id\r1\r2\r", "CR"),
+    ])
+    func aFileOfAnotherKindIsRefusedBeforeAnyRequest(text: String, words: String) async throws {
+        let rows = try write(text, to: "rows")
+        let ending = try await run("GET BASE/{{id}}", ["--each", rows])
+        #expect(ending.status == 2)
+        #expect(ending.errors.contains(rows) && ending.errors.contains(words), "\(ending.errors)")
+        #expect(server.requestCount == 0)
+    }
+
+    @Test func equalElementsOfAnArrayAreRecordedOneByOne() async throws {
+        let rows = try write("[{\"id\": 1}, {\"id\": 1}, {\"id\": 2}]", to: "d.json")
+        let journal = directory.url.appending(path: "done").path
+        #expect(try await run("GET BASE/{{id}}", ["--each", rows, "--done", journal]).status == 0)
+        #expect(try await run("GET BASE/{{id}}", ["--each", rows, "--done", journal]).status == 0)
+        #expect(paths == ["/1", "/1", "/2"])
+        #expect(try String(contentsOfFile: journal, encoding: .utf8).split(separator: "\n").count == 3)
+    }
+
+    /// A cell with quotes stays one string of a JSON body.
+    @Test func aCellAddsNoMemberToABody() async throws {
+        let rows = try write(
+            "name\n\"x\"\", \"\"role\"\": \"\"admin\"\", \"\"y\"\": \"\"\"\n\"5\"\" pipe\"\n", to: "d.csv")
+        let text = "POST BASE/\nContent-Type: application/json\n\n{\"name\": \"{{name}}\", \"role\": \"user\"}"
+        #expect(try await run(text, ["--each", rows]).status == 0)
+        let bodies = server.recordedRequests.compactMap {
+            try? JSONSerialization.jsonObject(with: Data($0.bodyText.utf8))
+        }
+        #expect(bodies.count == 2 && bodies.allSatisfy { ($0 as? [String: String])?["role"] == "user" })
+    }
+
+    @Test func hintsArePrintedBesideProblems() async throws {
+        let ending = try await run("POST BASE/\n\n{{x}}\n@x = 1", [])
+        #expect(ending.status == 2)
+        #expect(ending.errors.contains(":3:1: the variable ‘x’ has no value"))
+        #expect(ending.errors.contains(":4:1: this line looks like a variable, but is sent in the body"))
+    }
 }

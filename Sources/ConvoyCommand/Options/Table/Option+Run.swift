@@ -16,8 +16,9 @@ extension Option {
         Option(
             "--each FILE", takes: .input, .requests, for: [.run], "send the requests for each row of a file",
             detail: "send the requests once for each row of FILE, a CSV file with the names of its columns in the "
-                + "first line or a file with a JSON object on each line (- is standard input); {{column}} is the value "
-                + "of a column. Rows are read as they are needed; they share no cookies, and run independently"
+                + "first line, a file with a JSON object on each line, or a JSON array of objects (- is standard input); "
+                + "{{column}} is the value of a column. Rows are read as they are needed; they share no cookies, and run "
+                + "independently"
         ) { $0.run.each = $1 },
         Option(
             "--repeat N", .requests, for: [.run], "send the requests N times",

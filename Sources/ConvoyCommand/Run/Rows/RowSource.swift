@@ -25,11 +25,11 @@ struct RowSource: Sendable {
             return
         }
         name = path == "-" ? "standard input" : path
-        list = try LineReader.open(path)
+        list = try LineReader.open(path, decodesUTF16: true)
         let ending = path.split(separator: ".").last?.lowercased()
-        if ending == "csv" { reader = RowReader(.csv) }
-        if ["jsonl", "ndjson", "json"].contains(ending) { reader = RowReader(.jsonLines) }
-        while reader?.columns == nil, reader?.defect == nil, !hasEnded { await readLine() }
+        if ["csv", "tsv"].contains(ending) { reader = RowReader(.csv) }
+        if ["jsonl", "ndjson", "json"].contains(ending) { reader = RowReader(.json) }
+        while reader?.columns == nil, reader?.defect == nil, ready.isEmpty, !hasEnded { await readLine() }
         if let defect = reader?.defect { throw UsageError("\(path): \(defect)") }
         guard reader?.columns != nil else {
             if case .broken(let line, let reason)? = ready.first {
@@ -53,8 +53,12 @@ struct RowSource: Sendable {
                 let outcome = ready.removeFirst()
                 if isOurs(outcome) { return outcome }
             }
-            if hasEnded { return nil }
-            await readLine()
+            if hasEnded {
+                guard let last = reader?.finish() else { return nil }
+                ready.append(last)
+            } else {
+                await readLine()
+            }
         }
         return nil
     }
@@ -79,9 +83,8 @@ struct RowSource: Sendable {
             number = line.number
             switch line.content {
             case .text(let text):
-                if reader == nil {
-                    let first = text.utf8.first { $0 != 0x20 && $0 != 0x09 }
-                    reader = RowReader(first == UInt8(ascii: "{") ? .jsonLines : .csv)
+                if reader == nil, let first = text.utf8.first(where: { $0 != 0x20 && $0 != 0x09 }) {
+                    reader = RowReader("{[".utf8.contains(first) ? .json : .csv)
                 }
                 if let outcome = reader?.take(text, at: line.number) { ready.append(outcome) }
             case .broken(let reason):
