@@ -14,6 +14,8 @@ struct CacheQuestion: Sendable {
     var now: Int64
     var sharing = CacheSharing.private
     let digest: KeyedDigest
+    /// A digest of the secret fields; nil if the request has none.
+    let credentials: String?
 
     /// The cache directives of the request.
     ///
@@ -23,6 +25,7 @@ struct CacheQuestion: Sendable {
     init(_ query: CacheQuery, sharing: CacheSharing, _ digest: KeyedDigest) {
         self.digest = digest
         (method, headerFields) = (query.request.method, query.request.headerFields)
+        credentials = digest.credentials(of: headerFields)
         (hasBody, options, keepsCoding) = (query.request.body != nil, query.options, query.keepsCoding)
         (now, self.sharing) = (query.clock.date.cacheSeconds, sharing)
         control = CacheControl(
@@ -90,6 +93,9 @@ extension CacheDecision {
         // stored later wins.
         var matching = stored.indices.filter { stored[$0].matches(question) }
         if matching.count > 1 {
+            // A response to the request's own cookies is preferred to one without cookies.
+            let own = matching.filter { stored[$0].isMeant(for: question) }
+            if !own.isEmpty { matching = own }
             matching.sort { (stored[$0].responseTime, $0) > (stored[$1].responseTime, $1) }
         }
         guard !matching.isEmpty else { return isOffline ? .unavailable : .forward(.varyMiss) }
@@ -193,7 +199,7 @@ extension Freshness {
 }
 
 extension StoredHead {
-    /// Whether the response may answer this request, by `Vary`, `Authorization` and content coding.
+    /// Whether the response may answer this request, by `Vary`, credentials and content coding.
     func matches(_ question: CacheQuestion) -> Bool {
         if !vary.fields.isEmpty,
             !vary.matches(question.headerFields, contentLanguage: headerFields["Content-Language"], question.digest)
@@ -203,9 +209,18 @@ extension StoredHead {
         guard coding == .none || (coding == .raw) == question.keepsCoding || question.method == .head else {
             return false
         }
-        // Unless a response is `public`, the cache uses it only for requests with the same credential.
-        return authorization == VaryKey.normalized("authorization", question.headerFields, question.digest)
-            || freshness(question.sharing).control.contains("public")
+        // A response to a request without cookies also answers requests with cookies: unlike `Authorization`, the field
+        // has no rule in RFC 9111, and most cookies do not change most responses.
+        return isMeant(for: question)
+            || question.headerFields.contains("Cookie") && !freshness(question.sharing).control.isUnqualified("private")
+                && credentials == question.digest.credentials(of: question.headerFields, isWithoutCookie: true)
+    }
+
+    /// Whether the response belongs to the credentials of a request, or is `public`.
+    fileprivate func isMeant(for question: CacheQuestion) -> Bool {
+        if credentials == question.credentials { return true }
+        let control = freshness(question.sharing).control
+        return control.contains("public") && !control.isUnqualified("private")
     }
 
     /// The form in which the stored response answers a request; nil if it cannot, for example if bytes are missing.

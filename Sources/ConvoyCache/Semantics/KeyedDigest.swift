@@ -33,4 +33,18 @@ struct KeyedDigest: Sendable, Equatable {
         let inner = FileDigest.ofBytes(Data(key.map { $0 ^ 0x36 }) + Data(text.utf8))
         return FileDigest.ofBytes(Data(key.map { $0 ^ 0x5c }) + inner.bytes).hexadecimal
     }
+
+    /// The digest of all secret fields of a request; nil if it has none.
+    ///
+    /// The order of fields matters only among fields of one name.
+    func credentials(of headerFields: HeaderFields, isWithoutCookie: Bool = false) -> String? {
+        let secrets = headerFields.filter { field in
+            (field.isSecret || SecretWords.standard.isSecret(field.name))
+                && !(isWithoutCookie && field.name.equalsIgnoringCase("Cookie"))
+        }
+        guard !secrets.isEmpty else { return nil }
+        // A name has no colon, and a value no line feed, so different fields have different texts.
+        let names = Set(secrets.map { $0.name.lowercased() }).sorted()
+        return of(names.flatMap { name in headerFields.values(of: name).map { "\(name):\($0)\n" } }.joined())
+    }
 }

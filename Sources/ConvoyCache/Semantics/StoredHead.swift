@@ -22,8 +22,8 @@ struct StoredHead: Sendable, Equatable {
     /// When the response was received, in seconds since 1970.
     var responseTime: Int64 { didSet { derived = DerivedValues() } }
     var vary: VaryKey
-    /// A digest of the request's `Authorization`; nil if it had none.
-    var authorization: String?
+    /// A digest of the request's secret fields; nil if it had none.
+    var credentials: String?
     var coding = Coding.none
     /// The number of stored body bytes.
     var bodyBytes: Int64 = 0
@@ -41,11 +41,11 @@ struct StoredHead: Sendable, Equatable {
 
     init(
         url: String, statusCode: Int, headerFields: HeaderFields, requestTime: Int64, responseTime: Int64,
-        vary: VaryKey, authorization: String?
+        vary: VaryKey, credentials: String?
     ) {
         (self.url, self.statusCode, self.headerFields) = (url, statusCode, headerFields)
         (self.requestTime, self.responseTime) = (requestTime, responseTime)
-        (self.vary, self.authorization) = (vary, authorization)
+        (self.vary, self.credentials) = (vary, credentials)
     }
 
     /// Whether the complete representation is stored.

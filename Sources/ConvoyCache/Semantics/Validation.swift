@@ -69,6 +69,8 @@ extension StoredHead {
         (self.requestTime, self.responseTime, isInvalid) = (requestTime, responseTime, false)
         // If `Vary` now lists other fields, their values come from this request. The original request is not stored.
         let names = VaryKey.names(headerFields) ?? []
+        // The new fields are for this credential, for example `Set-Cookie`.
+        credentials = question.credentials
         if names != Set(vary.fields.keys) { vary = VaryKey(names, question.headerFields, question.digest) }
     }
 

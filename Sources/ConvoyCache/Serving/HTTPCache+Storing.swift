@@ -64,7 +64,7 @@ extension StoredHead {
             url: key, statusCode: head.statusCode, headerFields: fields, requestTime: requestTime,
             responseTime: responseTime,
             vary: VaryKey(VaryKey.names(head.headerFields) ?? [], request.headerFields, question.digest),
-            authorization: VaryKey.normalized("authorization", request.headerFields, question.digest))
+            credentials: question.credentials)
         let isCoded = head.headerFields.listMembers(of: "Content-Encoding").contains {
             !$0.equalsIgnoringCase("identity")
         }
@@ -77,7 +77,7 @@ extension StoredHead {
 
     /// Whether this response replaces another one under the same key.
     func replaces(_ other: StoredHead, _ question: CacheQuestion) -> Bool {
-        guard other.matches(question) || other.vary == vary && other.authorization == authorization else {
+        guard other.matches(question) || other.vary == vary && other.credentials == credentials else {
             return false
         }
         // A part does not replace the complete representation that it belongs to.

@@ -68,7 +68,7 @@ struct ReferenceModel {
     /// Whether a stored response matches a request: RFC 9111, section 4.1, and the documented rule for credentials.
     private func fits(_ response: Kept, _ step: ModelStep) -> Bool {
         response.target == step.target && (!response.variesByLanguage || response.language == step.language)
-            && (response.fields.isPublic || response.token == step.token)
+            && (response.token == step.token || response.fields.isPublic && !response.fields.isPrivate)
     }
 
     /// The freshness lifetime: RFC 9111, section 4.2.1.
@@ -180,7 +180,7 @@ struct ReferenceModel {
             (fields.staleWhileRevalidate, fields.staleIfError) = (new.staleWhileRevalidate, new.staleIfError)
         }
         fields.age = new.age
-        if new.hasTag { (fields.hasTag, fields.tagIsWeak) = (true, new.tagIsWeak) }
+        kept[choice].token = step.token
         let date = now + (new.clockSkew ?? 0)
         if new.expiresIsInvalid {
             (fields.expiresIsInvalid, fields.expires) = (true, nil)

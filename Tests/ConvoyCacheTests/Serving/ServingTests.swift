@@ -88,23 +88,98 @@ struct ServingTests {
         #expect(world.sent.count == 3)
     }
 
-    @Test(arguments: Place.allCases)
-    func answerToOneCredentialIsNotServedForAnother(_ place: Place) async throws {
+    @Test(
+        arguments: Place.allCases,
+        [
+            "Authorization", "Cookie", "X-Api-Key", "api_key", "X-Auth-Token", "PRIVATE-TOKEN", "X-Session-Id",
+            "Ocp-Apim-Subscription-Key", "X-Goog-Api-Key", "X-Amz-Security-Token", "X-Functions-Key", "X-Tenant",
+        ])
+    func answerToOneCredentialIsNotServedForAnother(_ place: Place, _ name: String) async throws {
         let world = try CacheWorld(place) { request, _ in
-            .status(
-                200, headerFields: [("Cache-Control", request.target == "/all" ? "public, max-age=60" : "max-age=60")],
-                body: request.value(of: "Authorization") ?? "none")
+            let control = request.target == "/all" ? "public, max-age=60" : "\(request.path.dropFirst())max-age=60"
+            return .status(
+                200, headerFields: [("Cache-Control", control)], body: request.value(of: name) ?? "none")
         }
-        for token in ["Bearer a", "Bearer b", "Bearer a", "Bearer b"] {
-            #expect(try await world.text { $0.header("Authorization", token) } == token)
+        func text(_ target: String, _ value: String) async throws -> String {
+            // The name of `X-Tenant` indicates no secret.
+            try await world.text(target) {
+                name == "X-Tenant" ? $0.secretHeader(name, value) : $0.header(name, value)
+            }
         }
-        #expect(try await world.text() == "none")
-        #expect(world.sent.count == 3)
-        _ = try await world.get("/all") { $0.header("Authorization", "Bearer a") }
-        #expect(try await world.text("/all") { $0.header("Authorization", "Bearer b") } == "Bearer a")
+        for target in ["/", "/private,", "/public,private,"] {
+            let sentCount = world.sent.count
+            for value in ["secret a", "secret b", "secret a", "secret b"] {
+                #expect(try await text(target, value) == value, "\(target)")
+            }
+            #expect(try await world.text(target) == "none")
+            #expect(try await text(target, "secret a") == "secret a")
+            #expect(world.sent.count == sentCount + 3)
+        }
+        _ = try await text("/all", "secret a")
+        #expect(try await text("/all", "secret b") == "secret a")
+        #expect(try await world.text("/all") == "secret a")
         if place == .disk {
-            #expect(try world.storedBytes().range(of: Data("Authorization".utf8)) == nil)
+            #expect(try world.storedBytes().range(of: Data(name.utf8)) == nil)
         }
+    }
+
+    /// The order of fields with different names has no meaning.
+    @Test func credentialsOfSeveralFieldsBelongTogether() async throws {
+        let world = try CacheWorld { _, number in Self.reply(number, ("Cache-Control", "max-age=60")) }
+        let requests: [[(String, String)]] = [
+            [("X-Api-Key", "a"), ("Cookie", "b")], [("x-api-key", "b"), ("Cookie", "a")], [("X-Api-Key", "a")],
+            [("Cookie", "b"), ("X-API-KEY", "a")],
+        ]
+        var texts: [String] = []
+        for fields in requests {
+            texts.append(try await world.text { fields.reduce($0) { $0.header($1.0, $1.1) } })
+        }
+        #expect(texts == ["body 1", "body 2", "body 3", "body 1"])
+    }
+
+    /// A request with cookies may use a response to one without them, unless it is private.
+    @Test func cookiesOfAJarKeepUsersApart() async throws {
+        for (control, isShared) in [("max-age=60", true), ("private, max-age=60", false)] {
+            let jars = [CookieJar(), CookieJar()]
+            let world = try CacheWorld { request, _ in
+                let user = request.target == "/login" ? request.value(of: "X-User") : nil
+                let fields = [("Cache-Control", user == nil ? control : "no-store")]
+                return .status(
+                    200, headerFields: fields + (user.map { [("Set-Cookie", "sid=\($0)")] } ?? []),
+                    body: request.value(of: "Cookie") ?? "none")
+            }
+            #expect(try await world.text("/page") == "none")
+            for (jar, user) in zip(jars, ["ann", "bob"]) {
+                var configuration = world.manager.configuration
+                configuration.cookies = jar
+                let manager = RequestManager(configuration: configuration)
+                _ = try await manager.send(Request<Data>.get(world.server.url("/login")).header("X-User", user))
+                for target in ["/page", "/account", "/account"] {
+                    let text = String(
+                        decoding: try await manager.send(Request<Data>.get(world.server.url(target))).value,
+                        as: UTF8.self)
+                    #expect(text == (isShared && target == "/page" ? "none" : "sid=\(user)"))
+                }
+            }
+        }
+    }
+
+    /// The confirmation has fields for one user, such as `Set-Cookie`.
+    @Test func aConfirmedResponseBelongsToTheCredentialThatConfirmedIt() async throws {
+        let world = try CacheWorld { request, number in
+            let fields = [("Cache-Control", "max-age=5"), ("ETag", "\"v\"")]
+            guard let user = request.value(of: "Cookie") else {
+                return .status(200, headerFields: fields, body: "body \(number)")
+            }
+            return .status(
+                request.value(of: "If-None-Match") == nil ? 200 : 304, headerFields: fields + [("Set-Cookie", user)])
+        }
+        #expect(try await world.text() == "body 1")
+        world.clock.advance(by: .seconds(6))
+        #expect(try await world.text { $0.header("Cookie", "sid=ann") } == "body 1")
+        let other = try await world.get { $0.header("Cookie", "sid=bob") }
+        #expect(other.headerFields["Set-Cookie"] == "sid=bob")
+        #expect(world.sent.count == 3)
     }
 
     @Test func noStoreLeavesNoByteOnTheDisk() async throws {

@@ -9,7 +9,7 @@ struct DiskStoreRaceTests {
     private static func store(_ store: any CacheStore, _ key: String, _ body: Data = Data("x".utf8)) {
         var head = StoredHead(
             url: key, statusCode: 200, headerFields: ["Cache-Control": "max-age=60"], requestTime: 5, responseTime: 6,
-            vary: VaryKey(stored: [:]), authorization: nil)
+            vary: VaryKey(stored: [:]), credentials: nil)
         (head.bodyBytes, head.totalBytes) = (Int64(body.count), Int64(body.count))
         let writer = store.makeWriter(expectedBytes: nil)
         _ = writer?.write(body)

@@ -11,7 +11,7 @@ struct DiskStoreTests {
     private static func head(_ key: String, _ count: Int) -> StoredHead {
         var head = StoredHead(
             url: key, statusCode: 200, headerFields: ["Cache-Control": "max-age=60", "X": "ä"], requestTime: 5,
-            responseTime: 6, vary: VaryKey(["foo", "bar"], ["Foo": "1"], digest), authorization: nil)
+            responseTime: 6, vary: VaryKey(["foo", "bar"], ["Foo": "1"], digest), credentials: nil)
         (head.bodyBytes, head.totalBytes) = (Int64(count), Int64(count))
         return head
     }
@@ -135,7 +135,7 @@ struct DiskStoreTests {
         #expect(store.entries(for: "b").isEmpty)
     }
 
-    @Test(arguments: [3, 99])
+    @Test(arguments: [3, 4, 99])
     func otherSchemaIsEmptied(_ version: Int) throws {
         let directory = try TemporaryDirectory()
         do {

@@ -14,7 +14,7 @@ struct ForgedStoreTests {
     private static func head(_ key: String, _ count: Int64) -> StoredHead {
         var head = StoredHead(
             url: key, statusCode: 200, headerFields: ["Cache-Control": "max-age=60"], requestTime: 5, responseTime: 6,
-            vary: VaryKey(stored: [:]), authorization: nil)
+            vary: VaryKey(stored: [:]), credentials: nil)
         (head.bodyBytes, head.totalBytes) = (count, count)
         return head
     }

@@ -26,7 +26,7 @@ struct GatheringTests {
         #expect(writer.write(Data(repeating: 1, count: count)))
         var head = StoredHead(
             url: key, statusCode: 200, headerFields: [:], requestTime: 5, responseTime: 6,
-            vary: VaryKey([], [:], store.digest), authorization: nil)
+            vary: VaryKey([], [:], store.digest), credentials: nil)
         (head.bodyBytes, head.totalBytes) = (Int64(count), Int64(count))
         #expect(writer.commit(key: key, head: head) { _ in true })
     }

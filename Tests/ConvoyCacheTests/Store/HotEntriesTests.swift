@@ -16,7 +16,7 @@ struct HotEntriesTests {
         #expect(writer.write(Data(repeating: 1, count: count)))
         var head = StoredHead(
             url: key, statusCode: 200, headerFields: [:], requestTime: 5, responseTime: 6,
-            vary: VaryKey([], [:], store.digest), authorization: nil)
+            vary: VaryKey([], [:], store.digest), credentials: nil)
         (head.bodyBytes, head.totalBytes) = (Int64(count), Int64(count))
         writer.commit(key: key, head: head) { _ in true }
         _ = store.counts
@@ -118,7 +118,7 @@ struct HotEntriesTests {
     private static var entry: StoredEntry {
         let head = StoredHead(
             url: "", statusCode: 200, headerFields: [:], requestTime: 0, responseTime: 0,
-            vary: VaryKey([], [:], KeyedDigest()), authorization: nil)
+            vary: VaryKey([], [:], KeyedDigest()), credentials: nil)
         return StoredEntry(id: 1, head: head, body: Data(count: 10_000))
     }
 

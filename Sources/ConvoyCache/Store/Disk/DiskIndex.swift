@@ -194,8 +194,9 @@ extension Database.Columns {
 extension Database {
     /// The schema version.
     ///
-    /// An index with another version is removed. Version 3 has entries that earlier builds stored wrongly.
-    static let schemaVersion: Int64 = 4
+    /// An index with another version is removed. Version 3 has entries that earlier builds stored wrongly. Version 4 has
+    /// no credentials except `Authorization`.
+    static let schemaVersion: Int64 = 5
 
     /// Opens the index of a directory and checks its schema.
     ///

@@ -19,7 +19,7 @@ enum HeadCoding {
         writer.add(head.totalBytes ?? -1)
         writer.add(head.isInvalid ? 1 : 0)
         writer.add(bodyDigest)
-        writer.add(head.authorization)
+        writer.add(head.credentials)
         writer.add(head.requestedRange)
         writer.add(Int64(head.headerFields.count))
         for field in head.headerFields {
@@ -48,7 +48,7 @@ enum HeadCoding {
             let requestTime = reader.number(), let responseTime = reader.number(), let codingNumber = reader.number(),
             let coding = StoredHead.Coding(rawValue: Int(clamping: codingNumber)), let bodyBytes = reader.number(),
             let offset = reader.number(), let totalBytes = reader.number(), let isInvalid = reader.number(),
-            let bodyDigest = reader.number(), let authorization = reader.optionalText(),
+            let bodyDigest = reader.number(), let credentials = reader.optionalText(),
             let range = reader.optionalText(), let fieldCount = reader.number(),
             // The digest does not detect a forged head, so numbers that would overflow later count as damage.
             bodyBytes >= 0, offset >= 0, !offset.addingReportingOverflow(bodyBytes).overflow,
@@ -67,7 +67,7 @@ enum HeadCoding {
         }
         var head = StoredHead(
             url: storedKey, statusCode: Int(clamping: status), headerFields: fields, requestTime: requestTime,
-            responseTime: responseTime, vary: VaryKey(stored: vary), authorization: authorization)
+            responseTime: responseTime, vary: VaryKey(stored: vary), credentials: credentials)
         (head.coding, head.bodyBytes, head.offset) = (coding, bodyBytes, offset)
         (head.totalBytes, head.requestedRange) = (totalBytes < 0 ? nil : totalBytes, range)
         head.isInvalid = isInvalid != 0
