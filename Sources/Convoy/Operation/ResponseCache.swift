@@ -37,7 +37,8 @@ package protocol CacheEngine: AnyObject, Sendable {
     /// - Thread: any. The method reads no file, but a store on disk reads the inode number of its index.
     func answer(_ query: CacheQuery) -> CacheAnswer
     func countHit(_ answer: StoredAnswer, bytes: Int64)
-    /// The exchange for a request for which the cache certainly has no response; nil if the cache may have one.
+    /// The exchange for a request for which the cache certainly has no response, or whose key a request in progress has;
+    /// nil for any other request.
     ///
     /// The call is as cheap as ``answer(_:)``.
     func recall(_ query: CacheQuery) -> (any CacheExchange)?
@@ -105,6 +106,11 @@ package protocol CacheExchange: AnyObject, Sendable {
     var answers: Bool { get }
     /// Whether the stored response still satisfies the request; false if it has become stale since the lookup.
     var stillAnswers: Bool { get }
+    /// Whether the cache has been searched; false if only a request in progress with the same key was found.
+    ///
+    /// Such an exchange can wait for that request. A search at that time could find nothing, and its result could
+    /// arrive when the response is already stored.
+    var isCertain: Bool { get }
     /// Whether to refresh the response in the background; true for one exchange of a cache key at a time.
     var wantsRefresh: Bool { get }
     /// The request of the refresh, without the conditions and the range that only the original request needs.
@@ -112,10 +118,14 @@ package protocol CacheExchange: AnyObject, Sendable {
     func refreshEnded()
     /// Waits for the response to an equal request in progress, if the response may be shared.
     ///
-    /// - Parameter makeThen: makes a closure, which the cache calls once, on any thread, when the response is stored or
-    ///   cannot be shared. Without an equal request in progress, the cache does not call `makeThen`.
-    /// - Returns: whether the request waits; if so, the cache calls the closure.
-    func awaitEqual(_ makeThen: () -> @Sendable () -> Void) -> Bool
+    /// If the request does not wait, later equal requests may wait for it, until this exchange is released.
+    ///
+    /// - Parameter makeThen: makes a closure, which the cache calls at most once, on any thread, when the equal request
+    ///   ends or its response cannot be shared. If the argument is true, this request is to be sent in place of the
+    ///   equal one; otherwise it searches the cache again. The closure must keep the exchange until it is called.
+    ///   Without an equal request in progress, the cache does not call `makeThen`.
+    /// - Returns: whether the request waits.
+    func awaitEqual(_ makeThen: () -> @Sendable (Bool) -> Void) -> Bool
     func makeTransfer(
         for request: PreparedRequest, client: any TransportClient, over network: CacheNetwork
     ) throws(RequestError) -> any TransferTask

@@ -7,7 +7,9 @@ extension Scheduler {
     /// The operation then starts with a stored response or waits for a slot. If it waits, it looks in the cache again
     /// when it has a slot.
     func consult(_ engine: any CacheEngine, _ operation: AnyRequestOperation, _ wish: OperationState.Wish) {
-        guard let query = nextQuery(operation, wish), engine.recall(query)?.answers != false else {
+        guard let query = nextQuery(operation, wish),
+            engine.recall(query).map({ $0.answers || !$0.isCertain }) != false
+        else {
             return queue(operation, wish, answeredBy: nil)
         }
         engine.look(query) { exchange in
@@ -44,12 +46,16 @@ extension Scheduler {
             return then(nil)
         }
         let query = query(request, core)
-        @Sendable func lookAgain() -> @Sendable () -> Void {
-            { engine.look(query) { exchange in self.goOn(exchange, query, for: operation, then) } }
+        @Sendable func lookAgain() { engine.look(query) { self.goOn($0, query, for: operation, then) } }
+        @Sendable func shares(_ exchange: (any CacheExchange)?) -> Bool {
+            self.shares(exchange, orSends: { self.goOn(exchange, query, for: operation, then) }, lookAgain)
         }
-        if let known = engine.recall(query), !known.answers { return shares(known, lookAgain) ? () : then(known) }
+        if let known = engine.recall(query), !known.answers {
+            if shares(known) { return }
+            if known.isCertain { return then(known) }
+        }
         engine.look(query) { exchange in
-            if self.shares(exchange, lookAgain) { return }
+            if shares(exchange) { return }
             guard engine.mayBlock || exchange?.answers == true else { return then(exchange) }
             self.goOn(exchange, query, for: operation, then)
         }
@@ -71,16 +77,24 @@ extension Scheduler {
 
     /// Makes a request wait for the response to an equal request in progress; false if the request does not wait.
     ///
-    /// The request keeps its slot while it waits. The wait ends when the response is stored or cannot be shared, when
-    /// the other request is suspended, or after ``mostWait``.
-    private func shares(_ exchange: (any CacheExchange)?, _ makeThen: () -> @Sendable () -> Void) -> Bool {
+    /// The request keeps its slot while it waits. The wait ends when the response is stored or cannot be shared, or
+    /// after ``mostWait``. It also ends when the equal request fails, is cancelled or is suspended, and this request
+    /// takes its place.
+    private func shares(
+        _ exchange: (any CacheExchange)?, orSends send: @escaping @Sendable () -> Void,
+        _ lookAgain: @escaping @Sendable () -> Void
+    ) -> Bool {
         guard let exchange, !exchange.answers else { return false }
         var timer: ClockTimer?
         let isShared = exchange.awaitEqual {
+            let takesOver = Locked(false)
             // A `ClockTimer` runs its action once, whichever end of the wait comes first.
-            let end = ClockTimer(makeThen())
+            let end = ClockTimer { if takesOver.withLock({ $0 }) { send() } else { lookAgain() } }
             timer = end
-            return { end.fire() }
+            return { isNext in
+                takesOver.withLock { $0 = isNext }
+                end.fire()
+            }
         }
         guard isShared, let timer else { return false }
         _ = context.clock.wake(at: context.clock.now + Self.mostWait) { timer.fire() }

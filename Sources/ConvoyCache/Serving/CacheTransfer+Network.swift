@@ -25,7 +25,9 @@ extension CacheTransfer {
         if question.method == .head { updateByHead(head, now) }
         if head.statusCode == 304 { updateConfirmed(head, now) }
         let recording = makeRecording(head, requestTime, now)
-        if recording == nil || head.statusCode == 206 || head.expectedBytes ?? 0 > Fetches.mostBytes { endSharing() }
+        if recording == nil || head.statusCode == 206 || head.expectedBytes ?? 0 > Fetches.mostBytes {
+            exchange.endSharing(handsOver: false)
+        }
         let old = state.withLock { state in
             let old = state.recording
             (state.recording, state.role) = (recording, .forward)
@@ -94,6 +96,7 @@ extension CacheTransfer {
         if !isAllowed { store.remove([entry.id], of: exchange.key) }
         let writer = isAllowed ? store.makeWriter(expectedBytes: positions.upperBound) : nil
         let isKept = writer?.write(first) == true
+        if !isKept || positions.upperBound > Fetches.mostBytes { exchange.endSharing(handsOver: false) }
         state.withLock { state in
             state.role = .forward
             guard isKept, let writer else { return }
@@ -119,7 +122,7 @@ extension CacheTransfer {
             }
         }
         if let recording, !recording.writer.write(data) {
-            endSharing()
+            exchange.endSharing(handsOver: false)
             state.withLock { $0.recording = nil }
             recording.writer.discard()
         }
@@ -142,7 +145,7 @@ extension CacheTransfer {
         // If the transfer was cancelled before it started, `cancel` has already called `client.didFinish`.
         if isOver { return }
         if isCancelled {
-            endSharing()
+            exchange.endSharing(handsOver: true)
             if let recording { keepPart(recording) }
             return finish(error ?? Self.cancelled)
         }
@@ -166,7 +169,7 @@ extension CacheTransfer {
         if let recording {
             if error == nil { keep(recording) } else { keepPart(recording) }
         }
-        endSharing()
+        exchange.endSharing(handsOver: error != nil)
         finish(error)
     }
 

@@ -69,17 +69,6 @@ final class CacheTransfer: TransferTask, TransportClient {
         var metrics: TransferMetrics?
         var requestTime: Int64 = 0
         var recording: Recording?
-        var sharing = Sharing.notBegun
-    }
-
-    /// Whether equal requests may wait for the response.
-    enum Sharing {
-        /// No request may wait yet. A transfer whose response can be shared becomes `begun` when it is first resumed.
-        case notBegun
-        /// Equal requests may wait for the response; `over` follows.
-        case begun
-        /// No request may wait any more.
-        case over
     }
 
     static let chunkBytes = 256 << 10
@@ -138,7 +127,7 @@ final class CacheTransfer: TransferTask, TransportClient {
     func resume() {
         enum Action {
             case none
-            case network(any TransferTask, shares: Bool)
+            case network(any TransferTask)
             case begin
             case pump
         }
@@ -151,14 +140,11 @@ final class CacheTransfer: TransferTask, TransportClient {
                 state.requestTime = requestTime
                 if let network = state.network {
                     state.phase = .network
-                    var shares = false
-                    if case .forward = state.role { shares = question.isShareable }
-                    if shares { state.sharing = .begun }
-                    return .network(network, shares: shares)
+                    return .network(network)
                 }
                 (state.phase, state.isPumping) = (.serving, true)
                 return .begin
-            case .network: return state.network.map { .network($0, shares: false) } ?? .none
+            case .network: return state.network.map { .network($0) } ?? .none
             case .serving:
                 if state.isPumping { return .none }
                 state.isPumping = true
@@ -168,9 +154,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         }
         switch action {
         case .none: break
-        case .network(let task, let shares):
-            if shares { beginSharing() }
-            task.resume()
+        case .network(let task): task.resume()
         case .begin: beginServing()
         case .pump: readOn { self.pump() }
         }
@@ -181,8 +165,8 @@ final class CacheTransfer: TransferTask, TransportClient {
             state.isSuspended = true
             return state.phase == .network ? state.network : nil
         }
-        // Other requests stop waiting for a suspended transfer.
-        endSharing()
+        // Other requests do not wait for a suspended transfer.
+        exchange.endSharing(handsOver: true)
         network?.suspend()
     }
 
@@ -202,7 +186,7 @@ final class CacheTransfer: TransferTask, TransportClient {
             case .ended: return (false, nil)
             }
         }
-        endSharing()
+        exchange.endSharing(handsOver: true)
         network?.cancel()
         if ends { client.didFinish(Self.cancelled) }
     }
@@ -212,26 +196,6 @@ final class CacheTransfer: TransferTask, TransportClient {
             ?? TransferSessionTask(self, for: request) {
                 self.state.withLock { if case .ended = $0.phase { .completed } else { .running } }
             }
-    }
-
-    deinit { endSharing() }
-
-    /// Lets equal requests wait for the response.
-    private func beginSharing() {
-        cache.fetches.begin(exchange.key, Fetches.Selection(question), by: self)
-        // Another thread may have called `endSharing` before `begin` registered the transfer.
-        if state.withLock({ $0.sharing == .over }) { cache.fetches.end(exchange.key, by: self) }
-    }
-
-    /// Lets the waiting requests continue.
-    ///
-    /// No request waits for this transfer again. Before sharing has begun, the call has no effect.
-    func endSharing() {
-        let isShared = state.withLock { state in
-            defer { if state.sharing == .begun { state.sharing = .over } }
-            return state.sharing == .begun
-        }
-        if isShared { cache.fetches.end(exchange.key, by: self) }
     }
 
     static var cancelled: RequestError { RequestError(.cancelled, "the task was cancelled") }

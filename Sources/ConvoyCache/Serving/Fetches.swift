@@ -4,8 +4,9 @@ import Convoy
 /// The requests in progress by cache key, and the equal requests that wait for them.
 ///
 /// After a miss, a request may wait for the response to an equal request. When that response is stored, the waiting
-/// request searches the cache again (RFC 9111, section 4). If the response cannot be shared, each waiting request is
-/// sent. All requests that wait under one key wait for the same request.
+/// request searches the cache again (RFC 9111, section 4). If the equal request fails, or is cancelled or suspended, the
+/// request that has waited longest takes its place. If the response cannot be shared, each waiting request is sent. All
+/// requests that wait under one key wait for the same request.
 ///
 /// ## Concurrency
 /// One lock protects the state. No other lock is acquired under this lock. The callbacks of waiting requests run
@@ -13,19 +14,23 @@ import Convoy
 final class Fetches: Sendable {
     /// The properties of a request, besides its cache key, that its response depends on.
     struct Selection: Sendable, Equatable {
-        let authorization: String?
+        let credentials: String?
         let keepsCoding: Bool
 
         init(_ question: CacheQuestion) {
-            authorization = VaryKey.normalized("authorization", question.headerFields, question.digest)
-            keepsCoding = question.keepsCoding
+            (credentials, keepsCoding) = (question.credentials, question.keepsCoding)
         }
     }
 
-    private struct Fetch {
+    private struct Waiter {
         let owner: ObjectIdentifier
+        let then: @Sendable (_ takesOver: Bool) -> Void
+    }
+
+    private struct Fetch {
+        var owner: ObjectIdentifier
         let selection: Selection
-        var waiting: [@Sendable () -> Void] = []
+        var waiting: [Waiter] = []
     }
 
     private let state = Locked([String: Fetch]())
@@ -33,40 +38,62 @@ final class Fetches: Sendable {
     /// The maximum length of a response that other requests wait for.
     static let mostBytes: Int64 = 1 << 20
 
-    /// Registers a request that goes to the network, unless a request with the same key is registered.
-    func begin(_ key: String, _ selection: Selection, by owner: AnyObject) {
-        let owner = ObjectIdentifier(owner)
-        state.withLock { fetches in
-            // If no request is registered, this hashes the key only once. That is the common case.
-            let earlier = fetches.updateValue(Fetch(owner: owner, selection: selection), forKey: key)
-            if let earlier { fetches[key] = earlier }
-        }
-    }
-
-    /// Removes a request, and runs the callbacks that wait for its response.
+    /// Registers a request that goes to the network, or makes it wait for an equal registered request.
     ///
-    /// A second call has no effect.
-    func end(_ key: String, by owner: AnyObject) {
-        let owner = ObjectIdentifier(owner)
-        let waiting = state.withLock { fetches -> [@Sendable () -> Void] in
-            guard let ended = fetches.removeValue(forKey: key) else { return [] }
-            if ended.owner == owner { return ended.waiting }
-            fetches[key] = ended
-            return []
+    /// A request is neither registered nor waits if a different request with its key is registered.
+    ///
+    /// - Parameters:
+    ///   - registers: whether the request may be registered.
+    ///   - makeThen: makes the callback of a waiting request. Its argument says whether the request is now registered
+    ///     itself.
+    /// - Returns: whether the request waits.
+    func awaitEqual(
+        _ key: String, _ selection: Selection, by owner: AnyObject, registers: Bool,
+        _ makeThen: () -> @Sendable (Bool) -> Void
+    ) -> Bool {
+        let fetch = Fetch(owner: ObjectIdentifier(owner), selection: selection)
+        @Sendable func begins(_ fetches: inout [String: Fetch]) -> Bool {
+            guard registers else { return false }
+            // If no request is registered, this hashes the key only once. That is the common case.
+            guard let earlier = fetches.updateValue(fetch, forKey: key) else { return true }
+            fetches[key] = earlier
+            return false
         }
-        for then in waiting { then() }
+        if state.withLock(begins) { return false }
+        let then = makeThen()
+        return state.withLock { fetches in
+            // The earlier request may have ended meanwhile.
+            guard !begins(&fetches), fetches[key]?.selection == selection else { return false }
+            fetches[key]?.waiting.append(Waiter(owner: fetch.owner, then: then))
+            return true
+        }
     }
 
     /// Whether a request with this key is registered.
     func has(_ key: String) -> Bool { state.withLock { !$0.isEmpty && $0[key] != nil } }
 
-    /// Registers a callback for the end of an equal request; false if no such request is registered.
-    func await(_ key: String, _ selection: Selection, _ then: @escaping @Sendable () -> Void) -> Bool {
-        state.withLock { fetches in
-            guard fetches[key]?.selection == selection else { return false }
-            fetches[key]?.waiting.append(then)
-            return true
+    /// Removes a request, whether it is registered or waits.
+    ///
+    /// A second call has no effect.
+    ///
+    /// - Parameter handsOver: whether the next waiting request takes the place of a registered one. If false, all waiting
+    ///   requests continue.
+    func end(_ key: String, by owner: AnyObject, handsOver: Bool) {
+        let owner = ObjectIdentifier(owner)
+        let continuing = state.withLock { fetches -> [Waiter] in
+            guard let fetch = fetches[key] else { return [] }
+            guard fetch.owner == owner else {
+                fetches[key]?.waiting.removeAll { $0.owner == owner }
+                return []
+            }
+            guard handsOver, let next = fetch.waiting.first else {
+                return fetches.removeValue(forKey: key)?.waiting ?? []
+            }
+            fetches[key]?.owner = next.owner
+            fetches[key]?.waiting.removeFirst()
+            return [next]
         }
+        for waiter in continuing { waiter.then(handsOver) }
     }
 }
 

@@ -47,8 +47,10 @@ extension HTTPCache: CacheEngine {
         guard let digest = store.knownDigest else { return nil }
         let key = CacheKey.key(query, digest)
         let question = CacheQuestion(query, sharing: configuration.sharing, digest)
-        guard !question.looksUp || store.takeMiss(of: key) else { return nil }
-        return StoredExchange(self, query, question, key, [], .decide(question, []), nil, wantsRefresh: false)
+        let isMiss = !question.looksUp || store.takeMiss(of: key)
+        guard isMiss || fetches.has(key) else { return nil }
+        return StoredExchange(
+            self, query, question, key, [], .decide(question, []), nil, wantsRefresh: false, isCertain: isMiss)
     }
 
     func refreshEnded(_ key: String) { state.withLock { _ = $0.refreshing.remove(key) } }
@@ -80,14 +82,15 @@ final class StoredExchange: CacheExchange {
     private let question: CacheQuestion
     private let decision: CacheDecision
     package let wantsRefresh: Bool
+    package let isCertain: Bool
 
     init(
         _ cache: HTTPCache, _ query: CacheQuery, _ question: CacheQuestion, _ key: String, _ entries: [StoredEntry],
-        _ decision: CacheDecision, _ beginning: Data?, wantsRefresh: Bool
+        _ decision: CacheDecision, _ beginning: Data?, wantsRefresh: Bool, isCertain: Bool = true
     ) {
         (self.cache, self.query, self.question, self.key) = (cache, query, question, key)
         (self.entries, self.decision) = (entries, decision)
-        (self.beginning, self.wantsRefresh) = (beginning, wantsRefresh)
+        (self.beginning, self.wantsRefresh, self.isCertain) = (beginning, wantsRefresh, isCertain)
     }
 
     package var answers: Bool { decision.answers }
@@ -106,10 +109,21 @@ final class StoredExchange: CacheExchange {
 
     package func refreshEnded() { cache.refreshEnded(key) }
 
-    package func awaitEqual(_ makeThen: () -> @Sendable () -> Void) -> Bool {
-        guard case .forward(.uriMiss) = decision, question.isShareable, cache.fetches.has(key) else { return false }
-        return cache.fetches.await(key, Fetches.Selection(question), makeThen())
+    package func awaitEqual(_ makeThen: () -> @Sendable (Bool) -> Void) -> Bool {
+        switch decision {
+        case .forward(.uriMiss), .complete: break
+        default: return false
+        }
+        guard question.isShareable else { return false }
+        return cache.fetches.awaitEqual(key, Fetches.Selection(question), by: self, registers: isCertain, makeThen)
     }
+
+    /// Ends the wait of equal requests for this one.
+    ///
+    /// - Parameter handsOver: whether one of them takes its place. If false, all of them search the cache again.
+    func endSharing(handsOver: Bool) { cache.fetches.end(key, by: self, handsOver: handsOver) }
+
+    deinit { endSharing(handsOver: true) }
 
     package func makeTransfer(
         for request: PreparedRequest, client: any TransportClient, over network: CacheNetwork

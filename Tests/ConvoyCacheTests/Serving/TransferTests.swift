@@ -86,6 +86,7 @@ struct TransferTests {
     ) throws -> any TransferTask {
         let query = CacheQuery(request, nil, keepsCoding: false, clock: clock)
         let exchange = try #require(cache.begin(query))
+        #expect(!exchange.awaitEqual { { _ in } })
         afterLookingUp()
         let network = CacheNetwork(ExecutionContext(transport: .custom(transport)), hasSlot: hasSlot)
         return try exchange.makeTransfer(for: request, client: client, over: network)
@@ -193,7 +194,7 @@ struct TransferTests {
     /// Whether an equal request would wait now.
     private func isShared() throws -> Bool {
         let query = CacheQuery(try makeRequest(), nil, keepsCoding: false, clock: clock)
-        return try #require(cache.begin(query)).awaitEqual { {} }
+        return try #require(cache.begin(query)).awaitEqual { { _ in } }
     }
 
     @Test func sharingThatHasEndedDoesNotBeginAgain() throws {
