@@ -92,6 +92,8 @@ extension HelpText {
         SHA256SUMS or SHA512SUMS; --base URL says where the files are:
           9f86d081...0a08  image.iso
           SHA256 (image.iso) = 9f86d081...0a08
+        A list of other digests, such as MD5, is an error. Of a clear-signed list
+        (OpenPGP) the text is read; its signature is not verified: use gpg --verify.
 
         aria2's input file: the URLs of one file, separated by tabs, and its options in
         lines that begin with a space. out, checksum, header, referer and user-agent
@@ -101,9 +103,9 @@ extension HelpText {
             out=a.bin
             checksum=sha-256=9f86d081...0a08
 
-        Metalink 4 (RFC 5854), of at most 16 MiB: the URLs of each file by their
-        priority, its size and its digest. A file of another size fails like one of
-        another digest. A file with only digests of other types than SHA-256 and
+        Metalink 4 (RFC 5854), not version 3, of at most 16 MiB: the URLs of each file
+        by their priority, its size and its digest. A file of another size fails like
+        one of another digest. A file with only digests of other types than SHA-256 and
         SHA-512 is an error.
 
         Of several URLs for a file, the first is used; if it fails or its file has

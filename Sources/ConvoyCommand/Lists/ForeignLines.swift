@@ -2,33 +2,97 @@
 import Convoy
 import Foundation
 
-/// A line of sha256sum(1) or of BSD's sha256(1): `HEX  NAME`, `HEX *NAME` or `SHA256 (NAME) = HEX`.
+/// A line of a list of digests: `HEX  NAME`, `HEX *NAME` or `HEX NAME` of sha256sum(1) and similar programs, or
+/// `SHA256 (NAME) = HEX` of BSD and openssl(1).
+///
+/// A digest may also be in Base64, as cksum(1) writes it. If the line begins with a backslash, its name has escapes.
 struct DigestLine: Equatable {
     let name: String
-    /// The digest; nil if its algorithm is not supported.
     let digest: FileDigest?
+    /// Why the file cannot be verified; nil if there is a digest.
+    let defect: String?
 
+    /// Parses a line; nil if it does not look like a digest and a name.
     init?(_ line: String) {
+        let isEscaped = line.hasPrefix("\\")
+        let text = isEscaped ? line.dropFirst() : line[...]
+        let (kind, digits, rest): (String, Substring, Substring)
         // Most lines have no parenthesis. They skip the regular expression, which takes longer.
-        if line.utf8.contains(UInt8(ascii: "(")),
-            let match = line.wholeMatch(of: #/(SHA\d*|MD5|SHA-\d+)\s?\((.+)\) = ([0-9A-Fa-f]+)/#)
+        if text.utf8.contains(UInt8(ascii: "(")),
+            let match = text.wholeMatch(of: #/([A-Za-z][A-Za-z0-9\/_-]*) ?\((.+)\) ?= ?([0-9A-Za-z+\/]+={0,2})/#)
         {
-            name = String(match.2)
-            digest = Self.digest(String(match.3))
-            return
-        }
-        let digits = line.prefix { $0.isHexDigit && $0.isASCII }
-        let rest = line.dropFirst(digits.count)
-        guard [32, 40, 56, 64, 96, 128].contains(digits.count), rest.hasPrefix("  ") || rest.hasPrefix(" *") else {
+            (kind, digits, rest) = (Self.algorithm(match.1), match.3, match.2)
+        } else if let first = Self.kind(of: text.prefix { $0 != " " && $0 != "\t" }) {
+            (kind, digits) = first
+            let separated = text.drop { $0 != " " && $0 != "\t" }.dropFirst()
+            // A second blank means a text file, an asterisk a binary file.
+            rest = separated.first.map { " *".contains($0) } == true ? separated.dropFirst() : separated
+        } else if let match = text.wholeMatch(of: #/\d{5,10} +\d+ +(.+)/#) {
+            (kind, digits, rest) = ("a checksum of cksum or sum", "", match.1)
+        } else {
             return nil
         }
-        name = String(rest.dropFirst(2))
-        digest = Self.digest(String(digits))
-        if name.isEmpty { return nil }
+        guard !rest.isEmpty else { return nil }
+        let escapes: [Substring: String] = ["n": "\n", "r": "\r", "\\": "\\"]
+        name = String(isEscaped ? rest.replacing(#/\\([nr\\])/#) { escapes[$0.1] ?? "" } : rest)
+        guard kind == "SHA-256" || kind == "SHA-512" else {
+            (digest, defect) = (nil, "its digest is \(kind), but only SHA-256 and SHA-512 are supported")
+            return
+        }
+        let isShort = kind == "SHA-256"
+        let given =
+            digits.utf8.count == (isShort ? 44 : 88)
+            ? Data(base64Encoded: String(digits)).map { isShort ? FileDigest.sha256($0) : .sha512($0) }
+            : isShort ? .sha256(String(digits)) : .sha512(String(digits))
+        digest = given?.defect == nil ? given : nil
+        defect = digest == nil ? "its digest is not \(kind)" : nil
     }
 
-    private static func digest(_ digits: String) -> FileDigest? {
-        digits.count == 64 ? .sha256(digits) : digits.count == 128 ? .sha512(digits) : nil
+    /// Whether a file name of a list has a digest beside other words, so that it is more than a name.
+    static func isLikely(_ line: String) -> Bool {
+        guard !line.containsScheme else { return false }
+        let words = line.prefix { $0 != "\t" }.split { " :;,=()".contains($0) }
+        // gpg(1) writes a digest in groups of two to eight digits.
+        let digits = words.filter(isHexadecimal).reduce(0) { $0 + $1.utf8.count }
+        return words.count > 1 && digits >= 32
+    }
+
+    /// Whether a line begins the output of PowerShell's `Get-FileHash` or of `certutil -hashfile`.
+    static func isHeading(_ line: String) -> Bool {
+        line.contains(#/^(Algorithm +(Hash|:) |[A-Z0-9]+ hash of )/#)
+    }
+
+    private static let kindsByDigits = [
+        32: "MD5", 40: "SHA-1", 56: "SHA-224", 64: "SHA-256", 96: "SHA-384", 128: "SHA-512",
+    ]
+
+    private static func isHexadecimal(_ word: Substring) -> Bool {
+        word.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x46).contains($0 & 0xDF) }
+    }
+
+    /// The algorithm and the digits of a word, as `HEX`, `ALGORITHM:HEX` or Base64; nil for any other word.
+    private static func kind(of word: Substring) -> (kind: String, digits: Substring)? {
+        let sign = word.firstIndex { $0 == ":" || $0 == "=" }
+        let digits = sign.map { word[$0...].dropFirst() } ?? word
+        // b2sum(1) writes digests of any length. A word of fewer digits may be a name.
+        if digits.utf8.count >= 16, isHexadecimal(digits) {
+            let kind = sign.map { algorithm(word[..<$0]) } ?? kindsByDigits[digits.utf8.count]
+            return (kind ?? "one of \(digits.utf8.count) digits", digits)
+        }
+        let kinds = [24: "MD5", 28: "SHA-1", 40: "SHA-224", 44: "SHA-256", 88: "SHA-512"]
+        guard word.hasSuffix("="), let kind = kinds[word.utf8.count], Data(base64Encoded: String(word)) != nil else {
+            return nil
+        }
+        return (kind, word)
+    }
+
+    /// The name of an algorithm, in the same form for all spellings of SHA-256 and SHA-512.
+    private static func algorithm(_ tag: Substring) -> String {
+        switch tag.lowercased() {
+        case "sha256", "sha-256", "sha2-256": "SHA-256"
+        case "sha512", "sha-512", "sha2-512": "SHA-512"
+        default: String(tag)
+        }
     }
 }
 

@@ -36,7 +36,22 @@ struct ListParser {
     /// The maximum size of a Metalink, whose complete text is parsed at once.
     private static let limitBytes = LineSplitter.limitBytesOfXML
 
+    /// The place in a clear-signed OpenPGP message (RFC 9580, section 7), whose signature is not verified.
+    private enum Armor {
+        /// Next: header.
+        case outside
+        /// Between the first line and the blank line. Next: text.
+        case header
+        /// Next: signature.
+        case text
+        /// Next: outside.
+        case signature
+    }
+
     private let base: URL?
+    private var armor = Armor.outside
+    /// Whether a digest of the list can be verified.
+    private var hasDigests = false
     private(set) var format: Format?
     /// The entry of the last line, which options may follow; nil after an invalid or a blank line.
     private var open: Open?
@@ -82,10 +97,15 @@ struct ListParser {
         return Metalink.entries(in: document)
     }
 
-    private mutating func parse(_ text: String, _ number: Int) -> [Outcome] {
+    private mutating func parse(_ line: String, _ number: Int) -> [Outcome] {
+        guard let text = takeOutOfArmor(line) else { return close() }
         let visible = text.trimmed
+        if format == nil, visible.hasPrefix("-----BEGIN ") {
+            hasEnded = true
+            return [.broken(line: nil, reason: "it is not a list, but an OpenPGP signature, key or encoded message")]
+        }
         let isBlank = visible.isEmpty || visible.hasPrefix("#")
-        if format == nil, !isBlank { format = Self.format(of: visible) }
+        if format == nil, !isBlank { format = format(of: visible) }
         switch format {
         case nil: return []
         case .metalink:
@@ -101,26 +121,51 @@ struct ListParser {
         }
     }
 
-    private static func format(of line: String) -> Format {
+    /// The text of a line; nil if the line belongs to the armor of a clear-signed message.
+    private mutating func takeOutOfArmor(_ line: String) -> String? {
+        guard format != .metalink, armor != .outside || line.hasPrefix("-----") else { return line }
+        let visible = line.trimmed
+        switch armor {
+        case .outside where visible == "-----BEGIN PGP SIGNED MESSAGE-----": armor = .header
+        case .outside: return line
+        case .header where visible.isEmpty: armor = .text
+        case .header where visible.contains(#/^[A-Za-z-]+: /#): break
+        case .text where visible == "-----BEGIN PGP SIGNATURE-----": armor = .signature
+        case .header, .text:
+            armor = .text
+            return line.hasPrefix("- ") ? String(line.dropFirst(2)) : line
+        case .signature: if visible == "-----END PGP SIGNATURE-----" { armor = .outside }
+        }
+        return nil
+    }
+
+    private func format(of line: String) -> Format {
         if line.hasPrefix("{") { return .jsonLines }
         if line.hasPrefix("<") { return .metalink }
-        return DigestLine(line) == nil ? .urls : .digests
+        if DigestLine(line) != nil { return .digests }
+        return base != nil && (DigestLine.isLikely(line) || DigestLine.isHeading(line)) ? .digests : .urls
+    }
+
+    /// Refuses a complete list of digests.
+    private mutating func refuse(_ reason: String) -> [Outcome] {
+        hasEnded = true
+        return [.broken(line: nil, reason: "it is a list of digests that cannot be checked: \(reason)")]
     }
 
     private mutating func digestLine(_ text: String, _ number: Int) -> [Outcome] {
         func broken(_ reason: String) -> [Outcome] { [.broken(line: number, reason: reason, text: text)] }
         guard let line = DigestLine(text) else {
-            return broken("it is not a digest and a name, unlike the lines before it")
+            guard !hasDigests else { return broken("it is not a digest and a name, unlike the lines before it") }
+            return refuse("write each digest and two spaces before its name, as sha256sum does")
         }
-        guard let base else {
-            hasEnded = true
-            let reason = "it is a list of digests without URLs: add --base URL, the directory of the files"
-            return [.broken(line: nil, reason: reason)]
+        if let defect = line.defect {
+            return hasDigests ? broken(defect) : refuse(defect)
         }
-        guard let digest = line.digest else { return broken("its digest is neither SHA-256 nor SHA-512") }
+        hasDigests = true
+        guard let base else { return refuse("add --base URL, the directory of the files") }
         // find(1) prints `./` before names, so it is removed.
         let path = line.name.hasPrefix("./") ? String(line.name.dropFirst(2)) : line.name
-        return [.entry(ListEntry(url: base.appending(path: path), name: path, digest: digest))]
+        return [.entry(ListEntry(url: base.appending(path: path), name: path, digest: line.digest))]
     }
 
     /// Whether a line with a leading blank is a URL and not an option with a URL as its value.

@@ -38,10 +38,14 @@ enum Metalink {
     ///
     /// - Complexity: O(*n*) for *n* bytes.
     static func entries(in document: [UInt8]) -> [ListParser.Outcome] {
-        guard let files = try? files(in: document) else {
-            return [.broken(line: nil, reason: "it is XML, but not a valid Metalink 4 document (RFC 5854)")]
+        do { return try files(in: document).map(\.outcome) } catch {
+            let isVersion3 = (error as? XMLScanner.Defect)?.isVersion3 == true
+            let reason =
+                isVersion3
+                ? "it is a Metalink of version 3, but only version 4 (RFC 5854) is supported"
+                : "it is XML, but not a valid Metalink 4 document (RFC 5854)"
+            return [.broken(line: nil, reason: reason)]
         }
-        return files.map(\.outcome)
     }
 
     private static func files(in document: [UInt8]) throws -> [File] {
@@ -67,6 +71,8 @@ enum Metalink {
             case .text(let text): content += text
             case .start(let name, let attributes, let isEmpty):
                 if open.isEmpty { isMetalink = name == "metalink" }
+                // Only version 3 has `files`, which contains the files.
+                if isMetalink, open.count == 1, name == "files" { throw XMLScanner.Defect(isVersion3: true) }
                 open.append((name, attributes))
                 content = ""
                 if name == "file" { files.append(File(name: attributes["name"] ?? "")) }
@@ -83,7 +89,7 @@ enum Metalink {
 ///
 /// Comments and processing instructions are skipped. A document type declaration is an error.
 private struct XMLScanner {
-    struct Defect: Error {}
+    struct Defect: Error { var isVersion3 = false }
 
     enum Piece {
         case start(String, [String: String], isEmpty: Bool)

@@ -155,6 +155,24 @@ import Testing
         #expect(lost.errors.split(separator: "\n").count == 1)
     }
 
+    @Test(arguments: ["%@ other", "%@\tother", "\\%@  other", "SHA2-256(other)= %@"])
+    func aFileWithAnotherDigestFailsInEveryForm(line: String) async throws {
+        let ending = try await run(
+            line.replacing("%@", with: digest) + "\n", ["--base", server.url("/").absoluteString])
+        #expect(ending.status == 1)
+        #expect(server.recordedRequests.map(\.path) == ["/other"])
+        #expect(try directory.names(in: "target") == [])
+    }
+
+    @Test(arguments: ["da39a3ee5e6b4b0d3255bfef95601890afd80709 other", "SHA3-256 (other) = %@", "other: %@"])
+    func aFileWhoseDigestCannotBeCheckedIsNotRequested(line: String) async throws {
+        let ending = try await run(
+            line.replacing("%@", with: digest) + "\n", ["--base", server.url("/").absoluteString])
+        #expect(ending.status == 1)
+        #expect(server.requestCount == 0)
+        #expect(ending.errors.contains("digest"))
+    }
+
     @Test func withABaseANameThatLooksLikeAHostIsAName() async throws {
         let ending = try await run("report.zip\n", ["--base", server.url("/files/").absoluteString])
         #expect(ending.status == 0, "\(ending.errors)")

@@ -114,6 +114,123 @@ import Testing
         #expect(outcomes(line + "\n" + line).count == 1)
     }
 
+    /// `%@` stands for a SHA-256 digest of 64 hexadecimal digits.
+    @Test(arguments: [
+        ("%@  a.iso", "a.iso"), ("%@ *a.iso", "a.iso"), ("%@ a.iso", "a.iso"), ("%@\ta.iso", "a.iso"),
+        ("  %@ a b.iso ", "a b.iso"), ("sha256:%@ a.iso", "a.iso"), ("\\%@  a\\\\b\\n.iso", "a\\b\n.iso"),
+        ("%@  a\\n", "a\\n"), ("SHA256 (a.iso) = %@", "a.iso"), ("SHA256(a.iso)= %@", "a.iso"),
+        ("SHA2-256(a (1).iso)= %@", "a (1).iso"), ("sha256 (a.iso) = %@", "a.iso"), ("SHA-256 (a.iso) = %@", "a.iso"),
+        ("\\SHA256 (a\\\\b) = %@", "a\\b"), ("SHA256 (a.iso) = BASE64", "a.iso"), ("BASE64  a.iso", "a.iso"),
+    ])
+    func aDigestIsReadInEveryForm(line: String, name: String) throws {
+        let data = Data(repeating: 0x0F, count: 32).base64EncodedString()
+        for digits in [digits, digits.uppercased()] {
+            let line = line.replacing("%@", with: digits).replacing("BASE64", with: data)
+            let url = try #require(URL(string: "https://a.example/")).appending(path: name)
+            let entry = ListEntry(url: url, name: name, digest: .sha256(digits))
+            #expect(outcomes(line + "\n\n", base: "https://a.example/") == [.entry(entry)], "\(line)")
+        }
+    }
+
+    /// A number in angle brackets stands for as many bytes in hexadecimal digits.
+    @Test(arguments: [
+        "<16>  a", "<16> a", "<20> *a", "<20> a", "<28> a", "<48> a", "<8> a", "<24>  a", "md5:<16> a",
+        "MD5 (a) = <16>",
+        "SHA1(a)= <20>", "SHA512/256 (a) = <32>", "SHA3-256 (a) = <32>", "BLAKE2b-256 (a) = <32>", "BLAKE2b (a) = <64>",
+        "RMD160 (a) = <20>", "SHA384 (a) = <48>", "SM3 (a) = <32>", "\\MD5 (a\\\\b) = <16>",
+        "MD5 (a) = Dw8PDw8PDw8PDw8PDw8PDw==", "SHA256 (a) = <31>", "Dw8PDw8PDw8PDw8PDw8PDw==  a", "4294967295 0 a",
+        "00036     1 a", "HMAC-SHA256(a)= <32>",
+    ])
+    func aListOfOtherDigestsIsRefusedAsAWhole(line: String) throws {
+        let line = line.replacing(#/<(\d+)>/#) { String(repeating: "0f", count: Int($0.1) ?? 0) }
+        let all = outcomes("\(line)\n\(line)\n\(digits)  b", base: "https://a.example/")
+        guard case .broken(nil, let reason, _)? = all.first, all.count == 1 else {
+            Issue.record("\(line) is read: \(all)")
+            return
+        }
+        #expect(reason.hasPrefix("it is a list of digests that cannot be checked: its digest is "), "\(reason)")
+    }
+
+    /// With a base URL, a line without a scheme is the name of a file.
+    @Test(arguments: [
+        "a.iso  %@", "a.iso: %@", "SHA256          %@       C:\\a.iso", "a.iso = %@", "1234,%@,a.iso",
+        "a.iso: 0F0F0F0F 0F0F0F0F 0F0F0F0F 0F0F0F0F 0F0F0F0F 0F0F0F0F 0F0F0F0F",
+        "a.iso:  0F 0F 0F 0F 0F 0F 0F 0F  0F 0F 0F 0F 0F 0F 0F 0F",
+        "a.iso: 0F0F 0F0F 0F0F 0F0F 0F0F  0F0F 0F0F 0F0F 0F0F 0F0F",
+    ])
+    func aDigestInAnUnknownFormIsNoName(line: String) {
+        let line = line.replacing("%@", with: digits)
+        guard case .broken(nil, _, _)? = outcomes("\(line)\n\(line)", base: "https://a.example/").first else {
+            Issue.record("\(line) is a name")
+            return
+        }
+        #expect(outcomes("\(line)\n\(line)", base: "https://a.example/").count == 1)
+        let text = "# a comment\nreadme\n" + line
+        guard case .broken(3, let reason, _)? = outcomes(text, base: "https://a.example/").last else {
+            Issue.record("\(line) is a name")
+            return
+        }
+        #expect(reason.contains("a name and its digest"))
+    }
+
+    @Test(arguments: [
+        "Algorithm       Hash                 Path\n---------       ----     ----\nSHA256 %@ C:\\a.iso",
+        "\nAlgorithm : SHA256\nHash      : %@\nPath      : C:\\a.iso", "SHA256 hash of a.iso:\n%@\nCertUtil: done.",
+    ])
+    func theOutputOfProgramsOfWindowsIsRefused(text: String) {
+        let all = outcomes(text.replacing("%@", with: digits), base: "https://a.example/")
+        guard case .broken(nil, let reason, _)? = all.first, all.count == 1 else {
+            Issue.record("\(all)")
+            return
+        }
+        #expect(reason.contains("as sha256sum does"))
+    }
+
+    @Test(arguments: ["%@", "backup 2024010112000000", "photo-%@.jpg", "2024 12 report.pdf", "a\t%@"])
+    func aNameWithDigitsStaysAName(line: String) {
+        let line = line.replacing("%@", with: digits)
+        guard case .entry(let entry)? = outcomes(line, base: "https://a.example/").first else {
+            Issue.record("\(line) is refused")
+            return
+        }
+        #expect(entry.digest == nil)
+    }
+
+    @Test(arguments: ["Hash: SHA256\n\n", "\n", "Hash: SHA256\nHash: SHA512\n\n", ""])
+    func aClearSignedListIsRead(heading: String) throws {
+        let text = """
+            -----BEGIN PGP SIGNED MESSAGE-----
+            \(heading)# a comment
+            \(digits)  a
+            - -----  b
+            SHA256 (c) = \(digits)
+            -----BEGIN PGP SIGNATURE-----
+
+            iQIzBAEBCAAdFiEE \(digits)
+            =ab12
+            -----END PGP SIGNATURE-----
+            \(digits)  d
+            """
+        let all = outcomes(text, base: "https://a.example/")
+        let names = all.map { if case .entry(let entry) = $0, entry.digest != nil { entry.name } else { String?.none } }
+        #expect(names == ["a", nil, "c", "d"])
+        guard case .broken(_, _, "-----  b")? = all.dropFirst().first else {
+            Issue.record("\(all)")
+            return
+        }
+    }
+
+    @Test(arguments: ["SIGNATURE", "MESSAGE", "PUBLIC KEY BLOCK"])
+    func otherArmorIsNoList(kind: String) {
+        let all = outcomes(
+            "\n-----BEGIN PGP \(kind)-----\n\nabc\n-----END PGP \(kind)-----", base: "https://a.example/")
+        guard case .broken(nil, let reason, _)? = all.first, all.count == 1 else {
+            Issue.record("\(all)")
+            return
+        }
+        #expect(reason.contains("OpenPGP"))
+    }
+
     @Test func otherDigestsAreBrokenLines() {
         let text = "\(digits)  a\n\(String(repeating: "0", count: 40))  b\nrubbish"
         let kinds = outcomes(text, base: "https://a.example/").map { if case .entry = $0 { true } else { false } }
@@ -191,6 +308,15 @@ import Testing
             return
         }
         #expect(reason == "the file \"a\" has an invalid size")
+    }
+
+    @Test(arguments: ["version=\"3.0\"", "xmlns=\"http://www.metalinker.org/\"", ""])
+    func version3OfMetalinkIsNamed(attributes: String) {
+        let file = "<file name='a'><resources><url type='http'>http://a.example/a</url></resources></file>"
+        #expect(
+            outcomes("<metalink \(attributes)><publisher/><files>\(file)</files></metalink>") == [
+                .broken(line: nil, reason: "it is a Metalink of version 3, but only version 4 (RFC 5854) is supported")
+            ])
     }
 
     @Test func attributesAndReferencesOfXML() throws {
