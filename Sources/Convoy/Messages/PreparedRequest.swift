@@ -12,6 +12,7 @@ public struct PreparedRequest: Sendable, Hashable {
         var attemptTimeout: Duration?
         var decodesFile = false
         var keepsUnknownCodings = false
+        var omittedFields: Set<String> = []
     }
 
     /// The stored properties; the properties below document them.
@@ -69,6 +70,8 @@ public struct PreparedRequest: Sendable, Hashable {
         get { parts.value.options.value.keepsUnknownCodings }
         set { parts.value.options.value.keepsUnknownCodings = newValue }
     }
+    /// The names, in lower case, of fields that neither the transport nor a cookie jar adds.
+    package var omittedFields: Set<String> { parts.value.options.value.omittedFields }
     /// Scheme, host and port in normalized form, used for limits per host.
     private(set) var hostKey: String {
         get { parts.value.hostKey }
@@ -130,7 +133,7 @@ public struct PreparedRequest: Sendable, Hashable {
         guard method.isToken else { return "the method \(method.rawValue.debugDescription) is not a token" }
         if let defect = headerFields.defect { return defect }
         if headerFields.count > 1, headerFields.values(of: "Host").count > 1 { return "it has two Host fields" }
-        if !hasBody, headerFields.contains("Content-Length") || headerFields.contains("Transfer-Encoding") {
+        if !hasBody, headerFields.contains(where: { $0.isFraming && $0.value != "0" }) {
             return "Content-Length and Transfer-Encoding are set by the transport, and the request has no body"
         }
         if method.rawValue.equalsIgnoringCase("HEAD"), hasBody { return "a HEAD request has no body" }

@@ -94,9 +94,9 @@ final class ExecutionContext: Sendable {
 }
 
 extension CookieJar {
-    /// Adds the cookies for a request, unless the caller has set the `Cookie` field.
+    /// Adds the cookies for a request, unless the caller has set or omitted the `Cookie` field.
     func add(to request: inout PreparedRequest) {
-        if request.headerFields.contains("Cookie") { return }
+        if request.headerFields.contains("Cookie") || request.omittedFields.contains("cookie") { return }
         request.headerFields["Cookie"] = cookieField(for: request.url)
     }
 }

@@ -74,6 +74,9 @@ final class RequestDefaults: Sendable {
         if let timeout = box.policies.attemptTimeout { options.value.attemptTimeout = timeout }
         if box.policies.decodesFile { options.value.decodesFile = true }
         if box.policies.keepsUnknownCodings { options.value.keepsUnknownCodings = true }
+        if !box.policies.omittedTransportFields.isEmpty {
+            options.value.omittedFields = box.policies.omittedTransportFields
+        }
         return options
     }
 

@@ -19,6 +19,10 @@ struct RequestPolicies: Sendable {
     var acceptableContentTypes: ContentTypeCheck?
     /// The names, in lower case, of the manager's header fields that the request does not take over.
     var omittedHeaderFields: Set<String> = []
+    /// The names, in lower case, of fields that neither the transport nor a cookie jar adds.
+    var omittedTransportFields: Set<String> = []
+    /// The number of attempts that interceptors can request.
+    var interceptorRetryLimit = 10
     /// Decodes a typed failure from the body of a response with an unacceptable status; nil if the request has none.
     var decodesRefusal: RefusalDecoder?
     /// Whether `decodesRefusal` calls a function of the caller.
@@ -94,6 +98,20 @@ extension Request {
             $0.policies.interceptors = []
             $0.policies.usesManagerInterceptors = false
         }
+    }
+
+    /// Lets interceptors request more attempts than the usual ten.
+    package func allowingInterceptorRetries(_ count: Int) -> Self {
+        changed { $0.policies.interceptorRetryLimit += count }
+    }
+
+    /// Omits fields that the transport or a cookie jar would add, such as `User-Agent` or `Cookie`.
+    ///
+    /// `Content-Length` and `Transfer-Encoding` are sent all the same, and so are URLSession's own fields.
+    ///
+    /// - Parameter names: the names in lower case.
+    package func omitting(transportFields names: Set<String>) -> Self {
+        names.isEmpty ? self : changed { $0.policies.omittedTransportFields = names }
     }
 
     /// Allows the request to share its transfer with equal queued or running requests of the same manager.

@@ -52,8 +52,11 @@ struct FetchSetup: Sendable {
         let heads = try Self.heads(options, standard)
         records = FetchRecords(options, standard, bodies: output, heads: heads)
         var interceptors: [any RequestInterceptor] = []
-        if let authenticator = try options.credentials.authenticator(for: nil) { interceptors.append(authenticator) }
-        if let cookies, let given = options.credentials.cookies {
+        if !options.sending.omits("Authorization"), let authenticator = try options.credentials.authenticator(for: nil)
+        {
+            interceptors.append(authenticator)
+        }
+        if let cookies, let given = options.credentials.cookies, !options.sending.omits("Cookie") {
             interceptors.append(FieldsOfRun(cookies: given, jar: cookies))
         }
         self.interceptors = interceptors
@@ -127,11 +130,14 @@ struct FetchSetup: Sendable {
 
     /// The request for an item, with the response body in memory.
     func request(for item: FetchItem, _ options: FetchOptions) -> Request<Data> {
-        var request = Request<Data>(options.sending, for: item.url).carrying(item.headerFields)
+        var request = Request<Data>(options.sending, for: item.url, with: item.headerFields)
             .tagged(String(item.index)).limited(by: options).keepingUnknownCodings()
-        if cookies == nil, let text = credentials.cookies { request = request.header("Cookie", text) }
+        func isFree(_ name: String) -> Bool { !request.headerFields.contains(name) && !options.sending.omits(name) }
+        if cookies == nil, let text = credentials.cookies, isFree("Cookie") { request = request.header("Cookie", text) }
         // A user in the URL or on the command line takes precedence over a netrc file.
-        if let netrc, credentials.user == nil, item.url.user() == nil, let login = netrc.login(for: item.url.host()) {
+        if let netrc, credentials.user == nil, isFree("Authorization"), item.url.user() == nil,
+            let login = netrc.login(for: item.url.host())
+        {
             let other = (user: login.user, password: login.password, url: item.url)
             // No authenticator can be made for a password with control characters. The request then has no password.
             if let authenticator = try? credentials.authenticator(for: other) {
@@ -146,8 +152,8 @@ struct FetchSetup: Sendable {
             return path.directory(in: options.directory) + "/" + PartName(path.last).version
         }
         if let newer = options.sending.newer, let field = newer.fieldValue(version: version()) {
-            request = request.header("If-Modified-Since", field)
-                .acceptableStatusCodes(.codes(Set(200...299).union([304])))
+            if isFree("If-Modified-Since") { request = request.header("If-Modified-Since", field) }
+            request = request.acceptableStatusCodes(.codes(Set(200...299).union([304])))
         }
         return told(request, item.index)
     }
@@ -161,8 +167,8 @@ struct FetchSetup: Sendable {
     func request(toMirror url: URL, of item: FetchItem, _ options: FetchOptions) -> Request<Data> {
         let others = options.headerFields.filter { !$0.isSecret && $0.name.lowercased() != "host" }
         let fields = HeaderFields(others.map { ($0.name, $0.value) })
-        return Request<Data>.get(url).carrying(fields).tagged(String(item.index)).limited(by: options)
-            .withoutInterceptors()
+        return Request<Data>.get(url).carrying(fields).omitting(transportFields: options.sending.omittedFields)
+            .tagged(String(item.index)).limited(by: options).withoutInterceptors()
     }
 
     /// The request whose response body is written to standard output, or to the device of `-o`.

@@ -102,10 +102,13 @@ struct VerboseLog: EventMonitor {
         let url = hidden.shown(request.url)
         tell(tag, "*", "attempt \(attempt): \(url)")
         tell(tag, ">", "\(request.method) \(url)")
-        if !request.headerFields.contains("Host"), let host = request.url.host() {
+        func isDefault(_ name: String) -> Bool {
+            !request.headerFields.contains(name) && !request.omittedFields.contains(name.lowercased())
+        }
+        if isDefault("Host"), let host = request.url.host() {
             tell(tag, ">", "Host: \(host)\(request.url.port.map { ":\($0)" } ?? "")")
         }
-        if !request.headerFields.contains("User-Agent") { tell(tag, ">", "User-Agent: Convoy") }
+        if isDefault("User-Agent") { tell(tag, ">", "User-Agent: Convoy") }
         for field in request.headerFields { tell(tag, ">", shown(field)) }
     }
 

@@ -116,15 +116,23 @@ struct JSONLine: Decodable {
             entry.name = line.name.flatMap { $0.isEmpty ? nil : $0 }
             entry.digest = line.sha256.map(FileDigest.sha256) ?? line.sha512.map(FileDigest.sha512)
             if let defect = entry.digest?.defect { return broken(defect) }
-            var sending = SendingOptions()
-            for (name, value) in (line.headers ?? [:]).sorted(by: { $0.key < $1.key }) {
-                do { try sending.addHeaderLine("\(name): \(value)") } catch {
-                    return broken("it has a header field that cannot be sent")
-                }
+            let lines = (line.headers ?? [:]).sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
+            guard let fields = HeaderFields(listed: lines) else {
+                return broken("it has a header field that cannot be sent")
             }
-            entry.headerFields = sending.headerFields
+            entry.headerFields = fields
             return .entry(entry)
         }
+    }
+}
+
+extension HeaderFields {
+    /// The fields of a list's lines; nil if a field cannot be sent, or has no value.
+    fileprivate init?(listed lines: [String]) {
+        var sending = SendingOptions()
+        do throws(UsageError) { for line in lines { try sending.addHeaderLine(line[...]) } } catch { return nil }
+        guard sending.omittedFields.isEmpty else { return nil }
+        self = sending.headerFields
     }
 }
 
@@ -138,7 +146,6 @@ extension ListEntry {
         let parts = line.trimmingCharacters(in: .whitespaces).split(
             separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let (name, value) = (String(parts.first ?? ""), parts.count == 2 ? String(parts[1]) : "")
-        var sending = SendingOptions()
         switch name {
         case "out": self.name = value
         case "checksum":
@@ -149,10 +156,8 @@ extension ListEntry {
         case "header", "referer", "user-agent":
             let field = name == "header" ? value : "\(name == "referer" ? "Referer" : "User-Agent"): \(value)"
             // A list may come from a server, so `@FILE` must not read a file here.
-            do { try sending.addHeaderLine(field[...]) } catch { return "it has a header field that cannot be sent" }
-            for field in sending.headerFields {
-                headerFields.add(field.name, field.value, isSecret: field.isMarkedSecret)
-            }
+            guard let fields = HeaderFields(listed: [field]) else { return "it has a header field that cannot be sent" }
+            for field in fields { headerFields.addGiven(field) }
         case "dir": return "aria2's dir= is not supported: set the directory of all files with -P DIR"
         case "http-user", "http-passwd", "all-proxy", "http-proxy", "https-proxy", "load-cookies":
             return "aria2's \(name)= is not supported: use an option for all files, see convoy help fetch"

@@ -70,6 +70,10 @@ extension QueueOptions {
 
     private mutating func checkTogether() throws(UsageError) {
         if fetch.isQuiet, fetch.isJSON { throw .exclusion("--quiet", "--json") }
+        let others = ["accept", "accept-encoding", "host", "user-agent"].filter(fetch.sending.omits)
+        if let name = others.first {
+            throw UsageError("a job cannot omit the \(name) field, which its worker adds: give the field a value")
+        }
         switch verb {
         case .add: try checkAdding()
         case .retry, .cancel, .delete:

@@ -26,10 +26,26 @@ struct SendingOptions: Sendable {
     /// The value of a `Range` field without its unit.
     var range: String?
     var newer: NewerThan?
-    /// The header fields.
+    /// The fields of `--header`.
     ///
     /// A field is marked as secret if it may contain a key and the library does not recognise its name.
-    private(set) var headerFields = HeaderFields()
+    private var givenFields = HeaderFields()
+    /// The fields of other options, such as `--user-agent`.
+    private var optionFields = HeaderFields()
+    /// The names, in lower case, of fields that are not sent even if other options or the transport would set them.
+    private(set) var omittedFields: Set<String> = []
+
+    /// The header fields.
+    ///
+    /// As in curl, a field of `--header` replaces the fields of other options.
+    var headerFields: HeaderFields {
+        var fields = optionFields
+        if !omittedFields.isEmpty { fields.removeAll { omits($0.name) } }
+        return fields.replaced(by: givenFields)
+    }
+
+    /// Whether a field is not sent unless `--header` sets it.
+    func omits(_ name: String) -> Bool { omittedFields.contains(name.lowercased()) }
 
     /// The method that is sent.
     var sentMethod: HTTPMethod {
@@ -97,28 +113,33 @@ struct SendingOptions: Sendable {
     mutating func addHeaderLine(_ text: Substring) throws(UsageError) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let name = parts[0].trimmingCharacters(in: .whitespaces)
-        if parts.count == 1, name.hasSuffix(";") { return try add(String(name.dropLast()), "") }
+        if parts.count == 1, name.hasSuffix(";") { return try Self.add(String(name.dropLast()), "", to: &givenFields) }
         guard parts.count == 2 else { throw UsageError("takes 'Name: value'; the colon is missing") }
-        // In curl, an empty value removes the field. Here it is an error.
-        guard !parts[1].allSatisfy({ " \t".contains($0) }) else {
-            throw UsageError("takes 'Name: value'; the value is missing. 'Name;' sends the field without one")
-        }
-        try add(name, String(parts[1]))
+        // As in curl, an empty value omits the field.
+        guard !parts[1].allSatisfy({ " \t".contains($0) }) else { return try omit(name) }
+        try Self.add(name, String(parts[1]), to: &givenFields)
     }
 
-    /// Replaces a header field by the value of an option.
+    /// Sets the field of an option; as in curl, an empty value omits the field.
     mutating func setField(_ name: String, _ value: String) throws(UsageError) {
-        headerFields[name] = nil
-        try add(name, value)
+        optionFields[name] = nil
+        if value.isEmpty { return try omit(name) }
+        try Self.add(name, value, to: &optionFields)
     }
 
-    private mutating func add(_ name: String, _ text: String) throws(UsageError) {
+    private mutating func omit(_ name: String) throws(UsageError) {
+        var probe = HeaderFields()
+        try Self.add(name, "", to: &probe)
+        omittedFields.insert(name.lowercased())
+    }
+
+    private static func add(_ name: String, _ text: String, to fields: inout HeaderFields) throws(UsageError) {
         // Line ends are not trimmed, so that `defect` reports them.
         let value = text.trimmingCharacters(in: .whitespaces)
-        if let defect = Request<Data>.get("http://localhost/").header(name, value).defect {
-            throw UsageError(": \(defect)")
-        }
-        headerFields.add(name, value, isSecret: Self.mayBeKey(name))
+        // The body is not known yet. It decides only later whether a `Content-Length` is right.
+        let probe = Request<Data>.post("http://localhost/").body(Data(), contentType: nil)
+        if let defect = probe.header(name, value).defect { throw UsageError(": \(defect)") }
+        fields.addGiven(HeaderFields.Field(name: name, value: value, isMarkedSecret: mayBeKey(name)))
     }
 
     // MARK: Bodies
@@ -178,26 +199,60 @@ struct SendingOptions: Sendable {
 
 extension Request where Output == Data {
     /// Makes the request for one URL of a run.
-    init(_ sending: SendingOptions, for url: URL) {
+    ///
+    /// - Parameter own: the header fields of the URL, which replace those of the run.
+    init(_ sending: SendingOptions, for url: URL, with own: HeaderFields = HeaderFields()) {
         self.init(method: sending.sentMethod, url: url)
-        let fields = sending.headerFields
+        var fields = sending.headerFields.replaced(by: own)
+        func isFree(_ name: String) -> Bool { !fields.contains(name) && !sending.omits(name) }
+        var defaults: [(name: String, value: String)] = []
         switch sending.body {
         case nil: break
         case .fields(let data):
-            self = body(data, contentType: nil).defaulting("application/x-www-form-urlencoded", fields)
+            self = body(data, contentType: nil)
+            defaults.append(("Content-Type", "application/x-www-form-urlencoded"))
         case .json(let data):
-            self = body(data, contentType: nil).defaulting("application/json", fields)
-            if !fields.contains("Accept") { self = header("Accept", "application/json") }
-        case .form(let form): self = multipart(form)
+            self = body(data, contentType: nil)
+            defaults += [("Content-Type", "application/json"), ("Accept", "application/json")]
+        case .form(let form):
+            // The form sets the field, which names its boundary. As in curl, a given type gets this boundary.
+            self = multipart(form)
+            if let given = fields.values(of: "Content-Type").first {
+                fields["Content-Type"] = nil
+                let type = given.replacing(#/;\s*boundary=("[^"]*"|[^;]*)/#.ignoresCase(), with: "")
+                self = header("Content-Type", type + "; boundary=\(form.boundary)")
+            } else if sending.omits("Content-Type") {
+                self = header("Content-Type", nil)
+            }
         case .bytes(let data): self = body(data, contentType: nil)
         case .file(let file): self = body(fromFile: file, contentType: nil)
         }
-        if let range = sending.range { self = header("Range", "bytes=\(range)") }
-        self = carrying(fields)
+        if let range = sending.range { defaults.append(("Range", "bytes=\(range)")) }
+        for (name, value) in defaults where isFree(name) { self = header(name, value) }
+        self = carrying(fields).omitting(transportFields: sending.omittedFields)
+    }
+}
+
+extension HeaderFields {
+    /// The names, in lower case, of fields that have one value, so that a message has one of them at most.
+    private static let singleNames: Set = [
+        "authorization", "content-length", "content-type", "host", "if-modified-since", "if-range", "range", "referer",
+        "user-agent",
+    ]
+
+    /// Adds a field of the user; as with curl's `Host`, the first field counts if the field has one value.
+    mutating func addGiven(_ field: Field) {
+        guard !contains(field.name) || !Self.singleNames.contains(field.name.lowercased()) else { return }
+        add(field.name, field.value, isSecret: field.isMarkedSecret)
     }
 
-    private func defaulting(_ contentType: String, _ fields: HeaderFields) -> Self {
-        fields.contains("Content-Type") ? self : header("Content-Type", contentType)
+    /// The fields, in which other fields replace those of the same name.
+    func replaced(by others: HeaderFields) -> HeaderFields {
+        if isEmpty || others.isEmpty { return isEmpty ? others : self }
+        var all = self
+        all.removeAll { others.contains($0.name) }
+        for field in others { all.add(field.name, field.value, isSecret: field.isMarkedSecret) }
+        return all
     }
 }
 

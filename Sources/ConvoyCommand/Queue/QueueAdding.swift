@@ -149,7 +149,7 @@ struct QueueAdding: QueueWork {
 
     private func job(for item: FetchItem) throws(QueueError) -> Job {
         let wishes = options.wishes
-        let request = Request<Data>(options.fetch.sending, for: item.url).carrying(item.headerFields)
+        let request = Request<Data>(options.fetch.sending, for: item.url, with: item.headerFields)
         var kept = try JobRequest(request)
         // The options mark unknown fields as secret, so that redirects drop them. The queue rejects secret fields, so
         // the marks are removed. Then only the name of a field decides whether it is secret.

@@ -21,7 +21,7 @@ import Testing
         (["--otput", "x", url], ["unknown option --otput", "did you mean --output?"]),
         (["--heder", "A: b", url], ["did you mean --header?"]),
         (["--sha265", "x", url], ["did you mean --sha256?"]),
-        (["-H", "Accept:", url], ["the value is missing", "'Name;'"]),
+        (["-H", "Ac cept:", url], ["is not a token"]),
         (["-r", "+5-10", url], ["range of bytes"]),
         (["-E", "none.pem:pass:word", url], ["cannot read none.pem: "]),
         (["--jobs", url], ["--jobs takes a number from 1 to 256"]),

@@ -63,6 +63,10 @@ import Testing
             "--priority takes very-low, low, normal, high or very-high, not \"hihg\"; did you mean high?"
         ),
         (["add", "--db", "a", "--watch", "x.de"], "unknown option --watch: it is an option of convoy queue run"),
+        (
+            ["add", "--db", "a", "-H", "Accept:", "x.de"],
+            "a job cannot omit the accept field, which its worker adds: give the field a value"
+        ),
         (["run", "--db", "a", "--quiet", "--json"], "--quiet and --json exclude each other; remove one of them"),
         (
             ["add", "--db", "a", "-o", "-", "x.de"],
@@ -90,6 +94,12 @@ import Testing
     ])
     func mistakesAreReported(arguments: [String], message: String) {
         #expect(throws: UsageError(message)) { try QueueOptions(parsing: arguments) }
+    }
+
+    @Test(arguments: ["Expect:", "Transfer-Encoding:", "X-Key:", "Referer:"])
+    func aJobOmitsFieldsThatItsWorkerDoesNotAdd(field: String) throws {
+        let options = try QueueOptions(parsing: ["add", "--db", "a", "-e", "http://b/", "-H", field, "x.de"])
+        #expect(options?.fetch.sending.headerFields.contains("Referer") == (field != "Referer:"))
     }
 
     /// Foundation parses impossible dates: it takes 30 February as 2 March.

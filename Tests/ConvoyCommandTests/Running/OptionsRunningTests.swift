@@ -111,6 +111,101 @@ import Testing
         #expect(own == other, "\(ours)")
     }
 
+    /// The fields are those that curl 7.88 sends, except that it repeats a field that has one value.
+    private static let repeated: [(options: [String], name: String, values: [String])] = [
+        (["-A", "a", "-H", "User-Agent: b"], "User-Agent", ["b"]),
+        (["-H", "User-Agent: b", "-A", "a"], "User-Agent", ["b"]),
+        (["-e", "http://a/", "-H", "Referer: http://b/"], "Referer", ["http://b/"]),
+        (["-b", "a=b", "-H", "Cookie: c=d"], "Cookie", ["c=d"]),
+        (["-b", "DIR/cookies.txt", "-b", "a=b", "-H", "Cookie: c=d"], "Cookie", ["c=d"]),
+        (["-u", "me:secret", "-H", "Authorization: Own x"], "Authorization", ["Own x"]),
+        (["--netrc-file", "DIR/netrc", "-H", "Authorization: Own x"], "Authorization", ["Own x"]),
+        (["--oauth2-bearer", "t", "-H", "Authorization: Own x"], "Authorization", ["Own x"]),
+        (["-H", "Authorization: Own x", "--oauth2-bearer", "t"], "Authorization", ["Own x"]),
+        (["-u", "me:secret", "--oauth2-bearer", "t"], "Authorization", ["Bearer t"]),
+        (["-r", "0-3", "-H", "Range: bytes=1-2"], "Range", ["bytes=1-2"]),
+        (["-z", "2020-01-01", "-H", "If-Modified-Since: x"], "If-Modified-Since", ["x"]),
+        (["--compressed", "-H", "Accept-Encoding: gzip"], "Accept-Encoding", ["gzip"]),
+        (["--json-body", "{}", "-H", "accept: a/b"], "Accept", ["a/b"]),
+        (["--json-body", "{}", "-H", "Content-Type: a/b"], "Content-Type", ["a/b"]),
+        (["-d", "a", "-H", "content-type: a/b"], "Content-Type", ["a/b"]),
+        (["-d", "a", "-H", "Content-Length: 1"], "Content-Length", ["1"]),
+        (["-H", "Host: a", "-H", "host: b"], "Host", ["a"]),
+        (["-H", "X-Key: a", "-H", "X-Key: b"], "X-Key", ["a", "b"]),
+        (["-d", "a", "-H", "Content-Type: a/b", "-H", "content-type: c/d"], "Content-Type", ["a/b"]),
+        (["-H", "User-Agent: a", "-H", "user-agent: b"], "User-Agent", ["a"]),
+        (["-H", "Range: bytes=0-1", "-H", "Range: bytes=2-3"], "Range", ["bytes=0-1"]),
+        (["-H", "Accept: a/b", "-H", "Accept:"], "Accept", ["a/b"]),
+        // An empty value omits the field.
+        (["-H", "Accept:"], "Accept", []), (["-H", "User-Agent:"], "User-Agent", []), (["-A", ""], "User-Agent", []),
+        (["-A", "a", "-H", "user-agent: "], "User-Agent", []), (["-e", ""], "Referer", []),
+        (["-H", "Expect:", "-d", "a"], "Expect", []),
+        (["-d", "a", "-H", "Content-Type:"], "Content-Type", []),
+        (["--json-body", "{}", "-H", "Accept:"], "Accept", []),
+        (["-u", "me:secret", "-H", "Authorization:"], "Authorization", []),
+        (["--netrc-file", "DIR/netrc", "-H", "Authorization:"], "Authorization", []),
+        (["-b", "a=b", "-H", "Cookie:"], "Cookie", []), (["-b", "DIR/cookies.txt", "-H", "Cookie:"], "Cookie", []),
+        (["-d", "a", "-H", "Content-Length:"], "Content-Length", ["1"]), (["-r", "0-3", "-H", "Range:"], "Range", []),
+        (["-z", "2020-01-01", "-H", "If-Modified-Since:"], "If-Modified-Since", []),
+        (["-H", "X-Key;"], "X-Key", [""]), (["-H", "X-Key:"], "X-Key", []),
+        (["-X", "POST", "-H", "Content-Length: 0"], "Content-Length", ["0"]),
+        (["-X", "PUT", "-H", "Content-Length: 0"], "Content-Length", ["0"]),
+        (["-d", "", "-H", "Content-Length: 0"], "Content-Length", ["0"]),
+    ]
+
+    @Test(arguments: repeated.indices) func aFieldOfTheUserReplacesThatOfAnOption(index: Int) async throws {
+        let (options, name, values) = Self.repeated[index]
+        let ending = try await ConvoyProcess(
+            ["fetch", "--no-config", "-o", "/dev/null"] + placed(options) + [url("/page")]
+        ).ended()
+        #expect(ending.status == 0, "\(options): \(ending.errors)")
+        #expect(try await server.takeRequest().values(of: name) == values, "\(options)")
+    }
+
+    /// A given type keeps its parameters, and gets the boundary of the form.
+    @Test(
+        arguments: [
+            ([], "multipart/form-data; boundary="),
+            (["Content-Type: multipart/form-data"], "multipart/form-data; boundary="),
+            (["content-type:multipart/form-data; charset=utf-8"], "multipart/form-data; charset=utf-8; boundary="),
+            (["Content-Type: multipart/form-data; boundary=own"], "multipart/form-data; boundary="),
+            (["Content-Type: multipart/form-data; Boundary=\"o wn\"; a=b"], "multipart/form-data; a=b; boundary="),
+            (["Content-Type: multipart/mixed"], "multipart/mixed; boundary="),
+            (["Content-Type: multipart/form-data", "Content-Type: a/b"], "multipart/form-data; boundary="),
+            (["Content-Type:"], nil),
+        ] as [([String], String?)])
+    func aFormHasOneTypeWithItsBoundary(fields: [String], start: String?) async throws {
+        let options = fields.flatMap { ["-H", $0] } + ["-F", "n=v"]
+        let ending = try await ConvoyProcess(["fetch", "--no-config", "-o", "/dev/null"] + options + [url("/a")])
+            .ended()
+        #expect(ending.status == 0, "\(ending.errors)")
+        let request = try await server.takeRequest()
+        let types = request.values(of: "Content-Type")
+        #expect(types.count == (start == nil ? 0 : 1))
+        guard let start, let type = types.first else { return }
+        #expect(type.hasPrefix(start), "\(type)")
+        #expect(request.bodyText.hasPrefix("--\(type.dropFirst(start.count))\r\n"), "\(type)")
+    }
+
+    @Test func aFieldOfAListReplacesThatOfTheCommandLine() async throws {
+        let list = directory.url.appending(path: "list")
+        let options = ["user-agent=own", "header=User-Agent: c", "header=X-Key: b", "out=a"].map { "\n  \($0)" }
+        try Data((url("/a") + options.joined()).utf8).write(to: list)
+        let ending = try await convoy(
+            "--no-config", "-P", directory.url.path, "-A", "a", "-H", "x-key: a", "-H", "X-Other: c", "-i", list.path)
+        #expect(ending.status == 0, "\(ending.errors)")
+        let request = try await server.takeRequest()
+        let values = ["User-Agent", "X-Key", "X-Other"].map { request.values(of: $0) }
+        #expect(values == [["own"], ["b"], ["c"]])
+    }
+
+    @Test func theVerboseRequestHasNoOmittedField() async throws {
+        let ending = try await convoy("--no-config", "-v", "-o", "/dev/null", "-H", "User-Agent:", url("/a"))
+        #expect(ending.status == 0)
+        #expect(!ending.errors.contains("> User-Agent"))
+        #expect(ending.errors.contains("> Host"))
+    }
+
     @Test func compressedBodiesAreRequestedAndStoredDecompressed() async throws {
         let ending = try await convoy("--no-config", "--compressed", "-P", directory.url.path, url("/page"))
         #expect(ending.status == 0)

@@ -109,7 +109,8 @@
                 let value = field.value.trimmingBlanks
                 lines.append(value.isEmpty ? "\(field.name);" : "\(field.name): \(value)")
             }
-            if !fields.contains("Accept-Encoding") {
+            let omitted = request.omittedFields
+            if !fields.contains("Accept-Encoding"), !omitted.contains("accept-encoding") {
                 // A range of a coded body cannot be decoded.
                 let codings = fields.contains("Range") ? "identity" : ContentDecoder.acceptedCodings
                 if !codings.isEmpty { lines.append("Accept-Encoding: " + codings) }
@@ -117,6 +118,12 @@
             // The empty value removes the `Expect` that libcurl would add. Most servers do not need it, and it delays
             // the body.
             if sendsBody, !fields.contains("Expect") { lines.append("Expect:") }
+            // Without the framing fields, the server would take the body for another request.
+            for name in omitted.subtracting(["content-length", "transfer-encoding"]).sorted()
+            where !fields.contains(name) {
+                // libcurl compares this name with case.
+                lines.append(name == "host" ? "Host:" : "\(name):")
+            }
             return lines
         }
     }

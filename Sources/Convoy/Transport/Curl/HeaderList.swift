@@ -29,15 +29,16 @@
 
     /// The list of the previous request, which the next request usually needs too.
     struct HeaderListCache {
-        private var key: (fields: HeaderFields, sendsBody: Bool, host: String?)?
+        private var key: (fields: HeaderFields, omitted: Set<String>, sendsBody: Bool, host: String?)?
         private var list: HeaderList?
 
         /// - Parameter host: the value of the `Host` field; nil if libcurl writes it.
         mutating func list(for transfer: CurlTransfer, host: String?) -> HeaderList? {
-            let (fields, sendsBody) = (transfer.request.headerFields, transfer.sendsBody)
-            if let list, let key, key == (fields, sendsBody, host) { return list }
+            let (fields, omitted) = (transfer.request.headerFields, transfer.request.omittedFields)
+            let sendsBody = transfer.sendsBody
+            if let list, let key, key == (fields, omitted, sendsBody, host) { return list }
             list = HeaderList((host.map { ["Host: \($0)"] } ?? []) + transfer.headerLines)
-            key = (fields, sendsBody, host)
+            key = (fields, omitted, sendsBody, host)
             return list
         }
     }

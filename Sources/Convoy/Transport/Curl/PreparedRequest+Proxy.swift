@@ -15,7 +15,8 @@
         /// On a reused proxy connection, libcurl 8 and earlier puts the brackets of the previous request's IPv6 address
         /// around any name.
         var hostField: String? {
-            guard !isHTTPS, !headerFields.contains("Host"), let host = url.host(percentEncoded: true), !host.isEmpty,
+            guard !isHTTPS, !headerFields.contains("Host"), !omittedFields.contains("host"),
+                let host = url.host(percentEncoded: true), !host.isEmpty,
                 host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), !host.contains("%")
             else { return nil }
             let name = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host

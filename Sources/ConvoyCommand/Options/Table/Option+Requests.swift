@@ -40,15 +40,17 @@ extension Option {
             "-H, --header 'K: V'", takes: .textOrFile, .requests,
             for: [.fetch, .queue(.add), .queue(.run), .cache(.why)],
             "a header field for every request",
-            detail: "send this header field with every request, or with @FILE each line of FILE; it is not sent to "
-                + "another origin after a redirect",
+            detail: "send this header field with every request, or with @FILE each line of FILE; it replaces the field "
+                + "of another option, 'K:' omits the field, and 'K;' sends it without a value. It is not sent to another "
+                + "origin after a redirect",
             isRepeatable: true, path: .afterAt
         ) { try $0.fetch.sending.addHeaderField($1) },
-        Option("-A, --user-agent NAME", .requests, for: [.fetch, .queue(.add)], "the User-Agent field") {
-            try $0.fetch.sending.setField("User-Agent", $1)
-        },
         Option(
-            "-e, --referer URL", .requests, for: [.fetch, .queue(.add)], "the Referer field, the page with the link"
+            "-A, --user-agent NAME", .requests, for: [.fetch, .queue(.add)], "the User-Agent field", mayBeEmpty: true
+        ) { try $0.fetch.sending.setField("User-Agent", $1) },
+        Option(
+            "-e, --referer URL", .requests, for: [.fetch, .queue(.add)], "the Referer field, the page with the link",
+            mayBeEmpty: true
         ) { try $0.fetch.sending.setField("Referer", $1) },
         .flag("-I, --head", .requests, for: [.fetch, .cache(.why)], "request only the header fields, and print them") {
             $0.fetch.sending.isHead = true

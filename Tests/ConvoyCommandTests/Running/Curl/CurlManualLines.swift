@@ -70,7 +70,7 @@ enum CurlManualLines {
         alike   curl -I URL/a
         printed curl -H "X-First-Name: Joe" URL/a
         printed curl -H "User-Agent: yes-please/2000" URL/a
-        told    curl -H "Host:" URL/a
+        alike   curl -f -H "Host:" URL/a
         printed curl -H @headers.txt URL/a
         told    curl --http1.0 URL/a
         printed curl --http1.1 URL/a

@@ -38,7 +38,7 @@ struct CurlManualTests {
         // The message names a correction after the mistake.
         #expect(
             errors.contains(
-                #/^convoy: [^\n]*[:;,] [^\n]*(write|curl's|use curl|such as|remove|run |is --|sets the address|chooses|'Name;'|the final URL)/#
+                #/^convoy: [^\n]*[:;,] [^\n]*(write|curl's|use curl|such as|remove|run |is --|sets the address|chooses|the final URL)/#
             ), "\(errors)")
     }
 
