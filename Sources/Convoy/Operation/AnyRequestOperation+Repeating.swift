@@ -144,7 +144,9 @@ extension AnyRequestOperation {
 
     private func repeatIntercepted(_ ending: AttemptEnding, after delay: Duration) {
         let count = state.withLock { $0.followUp?.interceptionCount ?? 0 }
-        guard count < 10, ending.attempt.canBeRepeated else { return letStand(ending) }
+        guard count < policyBox?.policies.interceptorRetryLimit ?? 10, ending.attempt.canBeRepeated else {
+            return letStand(ending)
+        }
         let delay = min(max(.zero, delay), .seconds(1_000_000_000))
         again(ending, .intercepted(after: delay)) { $0.interceptionCount += 1 }
     }

@@ -145,7 +145,9 @@ struct FetchSetup: Sendable {
             }
         }
         if !item.mirrors.isEmpty, !options.usesSegments, [.get, .head].contains(options.sending.sentMethod) {
+            // Each round of the retry policy may try all mirrors.
             request = request.intercepted(by: MirrorFallback(item.mirrors))
+                .allowingInterceptorRetries(item.mirrors.count * (options.retries + 1))
         }
         let version = {
             let path = FilePath(item.fileName)

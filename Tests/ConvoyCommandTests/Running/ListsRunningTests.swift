@@ -112,7 +112,7 @@ import Testing
 
     @Test func wrongBytesOfAnEarlierRunAreFetchedAgainFromTheSameServer() async throws {
         let other = try TestServer()
-        other.respond { _ in .status(404) }
+        other.respond { _ in .status(503) }
         let file = try TestServer()
         file.enqueue(.raw("HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nAccept-Ranges: bytes\r\nContent-Length: 5\r\n\r\nwro"))
         file.respond { _ in .resource(Data("hello".utf8), etag: "\"v1\"") }
@@ -123,6 +123,23 @@ import Testing
         #expect(ending.status == 0, "\(ending.errors)")
         #expect(other.requestCount == count)
         #expect(file.recordedRequests.map { $0.value(of: "Range") } == [nil, "bytes=3-", nil])
+    }
+
+    @Test(arguments: [false, true], [(true, []), (false, []), (true, ["--segments=2"]), (false, ["--segments=2"])])
+    func eachOfManyURLsOfAFileIsTried(isMetalink: Bool, _ run: (isVerified: Bool, options: [String])) async throws {
+        let bad = try TestServer()
+        bad.respond { _ in .status(404) }
+        let urls = (1...15).map { bad.url("/\($0)").absoluteString } + [server.url("/c").absoluteString]
+        let checksum = run.isVerified ? "\n  checksum=sha-256=\(digest)" : ""
+        let hash = run.isVerified ? "<hash type=\"sha-256\">\(digest)</hash>" : ""
+        let text =
+            isMetalink
+            ? "<metalink><file name=\"a\">\(hash)\(urls.map { "<url>\($0)</url>" }.joined())</file></metalink>"
+            : "\(urls.joined(separator: "\t"))\n  out=a\(checksum)"
+        let ending = try await self.run(text, ["--retries=0"] + run.options)
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(try String(contentsOf: target.appending(path: "a"), encoding: .utf8) == "hello")
+        if run.options.isEmpty { #expect(bad.recordedRequests.map(\.path) == (1...15).map { "/\($0)" }) }
     }
 
     @Test func whereAllURLsOfAFileFailItIsTriedAgain() async throws {
