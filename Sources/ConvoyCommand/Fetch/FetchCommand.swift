@@ -62,10 +62,11 @@ extension FetchOptions {
 
     /// What a download does if the file of its item exists already.
     ///
-    /// By default the file is replaced, because its version is unknown. If the server chooses the name, the new file
-    /// gets another name.
+    /// By default the file is replaced, because its version is unknown. With `--newer` it is replaced if the server has
+    /// another version. If the server chooses the name, the new file gets another name.
     func existing(for item: FetchItem) -> ExistingFile {
-        existing ?? (takesProposedNames && !item.isNamed ? .rename : .overwrite)
+        existing
+            ?? (sending.newer != nil ? .updateIfChanged : takesProposedNames && !item.isNamed ? .rename : .overwrite)
     }
 
     func file(of item: FetchItem) -> URL {
@@ -74,14 +75,18 @@ extension FetchOptions {
             : directoryURL.appending(path: item.fileName, directoryHint: .notDirectory)
     }
 
+    /// The path of a file, which is relative if the path of the directory is relative.
+    func path(of fileName: String) -> String {
+        fileName.hasPrefix("/") || directory == "." ? fileName : directory + "/" + fileName
+    }
+
     /// Whether a symbolic link has the name of an item's file.
     ///
     /// The download replaces the link, and the report says so. The name of `-o` is never a link, because the parser of
     /// the options has replaced a link by its target.
     func hasLink(_ item: FetchItem) -> Bool {
         // The path is a text, because making a URL takes longer than the system's look-up of the file.
-        let path = item.fileName.hasPrefix("/") ? item.fileName : directory + "/" + item.fileName
-        return FileType.of(path, followsLinks: false) == S_IFLNK
+        FileType.of(path(of: item.fileName), followsLinks: false) == S_IFLNK
     }
 
     /// Creates the directory of an item's file, if a list names the file or `makesDirectories` is true.
@@ -96,7 +101,7 @@ extension FetchOptions {
     /// Sets the modification time that the server sent (`--remote-time`).
     func setTime<Value>(_ result: Result<Response<Value>, RequestError>) {
         guard takesServerTime, case .success(let response) = result, let file = response.value as? URL,
-            let text = response.headerFields["Last-Modified"], let date = NewerThan.date(text)
+            let text = response.headerFields["Last-Modified"], let date = HTTPDate(text, now: Date())?.date
         else { return }
         try? FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: file.path)
     }

@@ -26,7 +26,7 @@ extension FetchOutcome {
         case "content_type": .string(head?.headerFields["Content-Type"] ?? "")
         case "errormsg": .string(error.map { allSecrets.hidden(in: $0.message) } ?? "")
         case "exitcode": error == nil ? 0 : 1
-        case "filename_effective": .string(fileName)
+        case "filename_effective": .string(output)
         case "http_code", "response_code": .number(String(format: "%03d", head?.statusCode ?? 0))
         case "http_version": .string(metrics?.sentVersion ?? "0")
         case "method": .string((attempts.last?.method ?? .get).rawValue)

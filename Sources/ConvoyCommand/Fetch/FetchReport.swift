@@ -34,6 +34,8 @@ struct FetchOutcome: Sendable {
     var span = EventSpan()
     /// The bytes that the next run can resume; nil if there are none, or after a success.
     var keptBytes: Int64?
+    /// The path of the file, the device or the pipe that receives the body; empty for standard output.
+    var output = ""
     /// Secrets that no text of the outcome may show, besides those of the requests.
     var otherSecrets: Set<String> = []
 

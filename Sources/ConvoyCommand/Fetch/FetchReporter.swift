@@ -49,7 +49,9 @@ final class FetchReporter: Sendable {
                 span: EventSpan(queued: request.opened, (try? result.get())?.timings, attempts))
             outcome.keptBytes = keptBytes(of: outcome)
             outcome.otherSecrets = secrets
-            summary.withLock { [outcome] in $0.count(outcome, isStopping: isStopping) }
+            outcome.output =
+                options.discards ? options.paths.last { $0 != "-" } ?? "" : options.path(of: outcome.fileName)
+            summary.withLock { [outcome] in $0.count(outcome, isStopping: stop != nil) }
             setup?.report?.withLock { [outcome] in $0.add(EventLine(outcome, directory: nil)) }
             // A stopped run may cancel hundreds of requests. Their lines would hide the line that says why the run
             // stopped.

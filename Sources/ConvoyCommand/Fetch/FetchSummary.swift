@@ -117,7 +117,9 @@ extension FetchSummary {
     init(_ options: FetchOptions) {
         self.init(discards: options.discards, directory: options.discards ? nil : options.directory)
         // If the server chooses the name, the name is known too late to skip the request.
-        let isRepeated = ![.skip, .fail, .updateIfChanged].contains(options.existing) && !options.takesProposedNames
+        let isRepeated =
+            ![.skip, .fail, .updateIfChanged].contains(options.existing) && options.sending.newer == nil
+            && !options.takesProposedNames
         replacesFiles = isRepeated && !discards
     }
 }

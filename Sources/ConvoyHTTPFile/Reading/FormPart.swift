@@ -48,18 +48,35 @@ package struct FormPart: Equatable {
         }
     }
 
-    /// Splits at semicolons outside of quotes.
+    /// Splits at semicolons outside of quoted values.
+    ///
+    /// As in curl, only a quotation mark at the start of a value with a closing one quotes.
     private static func pieces(of text: Substring) -> [String] {
-        var (pieces, isQuoted) = ([""], false)
-        for character in text {
-            if character == "\"" { isQuoted.toggle() }
-            if character == ";", !isQuoted { pieces.append("") } else { pieces[pieces.count - 1].append(character) }
+        var (pieces, piece, rest) = ([String](), "", text)
+        while let character = rest.first {
+            if character == "\"",
+                ["", "@", "<", "type=", "filename="].contains(piece.trimmingCharacters(in: .whitespaces)),
+                let quoted = rest.prefixMatch(of: #/"(?:[^"\\]|\\.)*"/#.dotMatchesNewlines())
+            {
+                piece += quoted.0
+                rest = rest[quoted.range.upperBound...]
+                continue
+            }
+            rest.removeFirst()
+            if character == ";" {
+                pieces.append(piece)
+                piece = ""
+            } else {
+                piece.append(character)
+            }
         }
-        return pieces
+        return pieces + [piece]
     }
 
+    /// A value without its quotes, in which a backslash escapes a quotation mark and a backslash.
     private static func unquoted(_ text: some StringProtocol) -> String {
         let isQuoted = text.count > 1 && text.hasPrefix("\"") && text.hasSuffix("\"")
-        return String(isQuoted ? String(text.dropFirst().dropLast()) : String(text))
+        guard isQuoted else { return String(text) }
+        return String(text.dropFirst().dropLast()).replacing(#/\\(["\\])/#) { $0.1 }
     }
 }

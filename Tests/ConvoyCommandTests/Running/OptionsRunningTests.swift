@@ -85,7 +85,11 @@ import Testing
         (["-F", "name=a value"], nil), (["-F", "f=@DIR/body.txt;type=text/x-own;filename=other.txt"], nil),
         (["-F", "t=<DIR/body.txt", "-F", "u=v;type=text/own"], nil),
         (["-u", "me:secret:with colon"], nil), (["--netrc-file", "DIR/netrc"], nil),
-        (["-d", ""], nil), (["-H", "X-Key;"], nil),
+        (["-d", ""], nil), (["-H", "X-Key;"], nil), (["-F", "n=\"a\\\"b\""], nil), (["-F", "n=\"a;b\\\\\""], nil),
+        (["-F", "n=\"a\\nb\""], nil), (["-F", "n=5\" pipe;type=text/plain"], nil), (["-F", "n=\"abc"], nil),
+        (["-F", "n=a\"b\"c"], nil), (["-F", "n=\"@a\""], nil), (["-F", "n=\"\""], nil), (["-F", "n=a\\\"b"], nil),
+        (["-F", "n=<\"DIR/body.txt\";type=\"a/b\""], ["-F", "n=<\"DIR/body.txt\";type=a/b"]),
+        (["-F", "n=@DIR/body.txt;filename=\"q\\\"r;s.txt\""], nil),
         (["--netrc-file", "DIR/netrc", "-u", "you:own"], nil),
         (["-b", "a=b; c=d"], nil), (["-b", "DIR/cookies.txt"], nil),
         (["-A", "agent/1.0"], nil), (["-e", "http://example.com/page"], nil), (["-H", "X-Key: value"], nil),
@@ -204,6 +208,47 @@ import Testing
         #expect(ending.status == 0)
         #expect(!ending.errors.contains("> User-Agent"))
         #expect(ending.errors.contains("> Host"))
+    }
+
+    /// The three forms of a date (RFC 9110, section 5.6.7).
+    @Test(arguments: ["Sat, 31 Jan 2026 12:00:00 GMT", "Saturday, 31-Jan-26 12:00:00 GMT", "Sat Jan 31 12:00:00 2026"])
+    func aFileGetsTheTimeOfTheServer(date: String) async throws {
+        server.respond { request in
+            .status(200, headerFields: [("Last-Modified", date)], body: request.value(of: "If-Modified-Since") ?? "")
+        }
+        let file = directory.url.path + "/file"
+        let ending = try await convoy("--no-config", "-R", "-z", date, "-o", file, url("/file"))
+        #expect(ending.status == 0, "\(ending.errors)")
+        let modified = try FileManager.default.attributesOfItem(atPath: file)[.modificationDate] as? Date
+        #expect(modified?.timeIntervalSince1970 == 1_769_860_800)
+        #expect(try String(contentsOfFile: file, encoding: .utf8) == "Sat, 31 Jan 2026 12:00:00 GMT")
+    }
+
+    @Test(arguments: [304, 200]) func aNewerBodyIsPrintedByHabit(status: Int) async throws {
+        server.respond { _ in status == 304 ? .status(304) : .status(200, body: "new") }
+        let ending = try await ConvoyProcess(
+            nil, ["--no-config", "-s", "-z", "2026-01-31", url("/page")], in: try directory.makeDirectory("here"),
+            variables: [:]
+        ).ended()
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(ending.output == (status == 304 ? "" : "new"))
+        #expect(try directory.names(in: "here") == [])
+    }
+
+    @Test(
+        .enabled(if: curl != nil, "curl is not installed"),
+        arguments: [
+            ["-o", "-"], ["-o", "/dev/null"], ["-o", "DIR/name"], ["-I"], ["-s"], ["-f"],
+            ["-o", "name", "--output-dir", "DIR"], ["-O", "--output-dir", "DIR"],
+        ])
+    func theEffectiveNameIsThatOfCurl(options: [String]) async throws {
+        let placed = placed(options).map { $0 == "DIR" ? directory.url.path : $0 }
+        let arguments = placed + ["-w", "|%{filename_effective}|", url("/page")]
+        let ours = try await ConvoyProcess(["--no-config"] + arguments).ended()
+        let others = try await ConvoyProcess(program: try #require(Self.curl), ["-q", "-s"] + arguments).ended()
+        #expect(ours.status == 0, "\(ours.errors)")
+        let (own, other) = (ours.output.split(separator: "|").last, others.output.split(separator: "|").last)
+        #expect(own == other)
     }
 
     @Test func compressedBodiesAreRequestedAndStoredDecompressed() async throws {

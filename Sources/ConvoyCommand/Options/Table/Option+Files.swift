@@ -36,10 +36,7 @@ extension Option {
             detail: "fetch only files that have changed since DATE, or since FILE was fetched, and skip others; a new "
                 + "file gets the modification time of the server",
             aliases: ["time-cond"]
-        ) {
-            $0.fetch.sending.newer = try NewerThan($1)
-            $0.fetch.existing = $0.fetch.existing ?? .updateIfChanged
-        },
+        ) { $0.fetch.sending.newer = try NewerThan($1) },
         Option(
             "-r, --range BYTES", .files, for: [.fetch, .cache(.why)], "only these bytes, such as 0-499",
             detail: "only these bytes of the body, such as 0-499, 500- or -500; a server may send the complete body"

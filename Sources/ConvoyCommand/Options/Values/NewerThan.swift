@@ -54,7 +54,7 @@ enum NewerThan: Sendable, Equatable {
     ]
 
     static func date(_ text: String) -> Date? {
-        formats.lazy.compactMap { formatter($0).date(from: text) }.first
+        HTTPDate(text, now: Date())?.date ?? formats.lazy.compactMap { formatter($0).date(from: text) }.first
     }
 
     private static func fieldValue(_ date: Date) -> String {

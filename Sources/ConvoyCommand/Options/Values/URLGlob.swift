@@ -65,7 +65,7 @@ struct URLGlob: Equatable {
         }
         parts.append(Part(choices: [plain], isText: true))
         guard parts.reduce(1.0, { $0 * Double($1.choices.count) }) <= Double(Self.mostURLs) else {
-            throw UsageError("it matches more than a million URLs; use a list, -i FILE, or --globoff")
+            throw Self.tooMany
         }
     }
 
@@ -88,14 +88,15 @@ struct URLGlob: Equatable {
         let isNumber = first.first?.isNumber == true
         guard isNumber == (last.first?.isNumber == true) else { return nil }
         if isNumber {
-            guard let low = Int(first), let high = Int(last) else { throw tooLarge(text) }
+            guard let low = Int(first), let high = Int(last) else { throw tooMany }
             bounds = (low, high)
         } else {
             bounds = (Int(first.utf8.first ?? 0), Int(last.utf8.first ?? 0))
         }
-        guard let step = match.3.map({ Int($0) }) ?? 1, step > 0, bounds.0 <= bounds.1,
-            (bounds.1 - bounds.0) / step < mostURLs
-        else { throw tooLarge(text) }
+        guard let step = match.3.map({ Int($0) }) ?? 1, step > 0, bounds.0 <= bounds.1 else {
+            throw UsageError("[\(text)] is not a range such as [1-20] or [001-100:5]; --globoff turns patterns off")
+        }
+        guard (bounds.1 - bounds.0) / step < mostURLs else { throw tooMany }
         // If the first number has a leading zero, all numbers get its width.
         let width = first.hasPrefix("0") ? first.count : 0
         return stride(from: bounds.0, through: bounds.1, by: step).map { value in
@@ -104,7 +105,6 @@ struct URLGlob: Equatable {
         }
     }
 
-    private static func tooLarge(_ text: Substring) -> UsageError {
-        UsageError("[\(text)] is not a range such as [1-20] or [001-100:5]; --globoff turns patterns off")
-    }
+    private static let tooMany = UsageError(
+        "it matches more than a million URLs; use a list, -i FILE, or --globoff")
 }

@@ -32,4 +32,13 @@ import Testing
     func anUnclosedPatternIsRefused(pattern: String) {
         #expect(throws: UsageError.self) { try URLGlob(pattern) }
     }
+
+    @Test(arguments: [
+        ("[5-1]", "is not a range"), ("[1-99999999999]", "more than a million"),
+        ("[1-9999999999999999999]", "more than a million"),
+    ])
+    func aRefusedRangeIsNamed(pattern: String, words: String) {
+        let error = #expect(throws: UsageError.self) { try URLGlob("http://h/" + pattern) }
+        #expect(error?.message.contains(words) == true)
+    }
 }
