@@ -66,7 +66,7 @@ final class FetchRecords: Sendable {
         // A successful body is in memory only if the header fields are written before the body.
         let whole = options.includesHeads || heads != nil ? received : nil
         let body = whole ?? (keepsRefusals || options.includesHeads ? outcome.error?.body : nil)
-        if let heads { note(heads.write(body: Data(outcome.headTexts.utf8)), of: "the file of the heads") }
+        if let heads { note(heads.write(body: Data(outcome.headTexts.utf8)), of: options.headFile ?? "") }
         if printsHeads || options.includesHeads { note(output.write(shown(outcome.headTexts))) }
         if let body { keep(body, of: outcome.item, isRefusal: outcome.error != nil) }
         for (text, isForErrors) in options.writeOut?.texts(of: outcome) ?? [] where !text.isEmpty {

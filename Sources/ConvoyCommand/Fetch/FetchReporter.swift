@@ -34,10 +34,10 @@ final class FetchReporter: Sendable {
     /// - Parameters:
     ///   - unchanged: the success that replaces a failure, if the only cause is that the server has nothing newer;
     ///     otherwise nil.
-    ///   - isStopping: whether the run is being stopped.
+    ///   - stop: why the run is being stopped; nil if it is not.
     func finished<Value>(
         _ index: Int, _ result: Result<Response<Value>, RequestError>, _ unchanged: Response<UnchangedResource>? = nil,
-        isStopping: Bool
+        stop: ExitStatus?
     ) {
         requests.close(index, result.attempts()) { request in
             guard let request else { return }
@@ -54,8 +54,9 @@ final class FetchReporter: Sendable {
             summary.withLock { [outcome] in $0.count(outcome, isStopping: stop != nil) }
             setup?.report?.withLock { [outcome] in $0.add(EventLine(outcome, directory: nil)) }
             // A stopped run may cancel hundreds of requests. Their lines would hide the line that says why the run
-            // stopped.
-            if !(isStopping && outcome.isCancelled && !report.wantsCancelled) { report.finished(outcome) }
+            // stopped. After standard output was closed, nothing is reported, as by other programs in a pipeline.
+            let isUnwanted = stop != nil && outcome.isCancelled && !report.wantsCancelled
+            if !isUnwanted, stop != .outputClosed { report.finished(outcome) }
             setup?.records.finished(outcome, (try? result.get().value) as? Data)
         }
     }

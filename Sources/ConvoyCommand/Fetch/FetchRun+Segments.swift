@@ -79,7 +79,7 @@ extension FetchRun {
                         let result = await fetch(item, downloads)
                         options.setTime(result)
                         downloads.end(item.index, hasFailed: (try? result.get()) == nil)
-                        reporter.finished(item.index, result, isStopping: interruption.reason != nil)
+                        reporter.finished(item.index, result, stop: interruption.reason)
                     }
                 }
                 downloads.tookAll(count)

@@ -71,7 +71,7 @@ struct FetchRun {
             options.setTime(result)
             let unchanged = isDated ? result.unchanged() : nil
             if unchanged != nil { unchangedCount.withLock { $0 += 1 } }
-            reporter.finished(index, result, unchanged, isStopping: interruption.reason != nil)
+            reporter.finished(index, result, unchanged, stop: interruption.reason)
             places?.give()
         }
         interruption.onStop {

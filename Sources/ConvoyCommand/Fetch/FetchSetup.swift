@@ -233,7 +233,9 @@ extension CredentialOptions {
         // The file of the jar need not exist at the first run.
         for path in cookieFiles where path != cookieJar || access(path, F_OK) == 0 {
             let text = String(decoding: try content(of: path, for: "--cookie"), as: UTF8.self)
-            for cookie in CookieFile.cookies(in: text) { jar.set(cookie) }
+            do { for cookie in try CookieFile.cookies(in: text) { jar.set(cookie) } } catch {
+                throw UsageError("--cookie: the file \(path) \(error.message)")
+            }
         }
         return jar
     }

@@ -76,6 +76,7 @@ extension HelpText {
 
     static let lists = """
         A list (-i FILE, or -i - for standard input) is read as needed, however long.
+        It is UTF-8, or UTF-16 with a byte order mark.
         Blank lines and lines that begin with # are skipped. An invalid line is
         reported with its number and counts as a failure; the other lines run. The
         first line of a list decides its format:

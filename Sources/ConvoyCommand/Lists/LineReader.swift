@@ -2,7 +2,7 @@
 import Convoy
 import Foundation
 
-/// Reads a file, a pipe or a terminal line by line.
+/// Reads a file, a pipe or a terminal line by line, in UTF-8, or in UTF-16 with a byte order mark.
 ///
 /// ## Concurrency
 /// One task calls `next()`. When no line is stored, the reader reads blocks on a private queue until it has a line.
@@ -18,8 +18,7 @@ final class LineReader: Sendable {
 
     private struct State {
         var splitter = LineSplitter()
-        /// Nil if UTF-16 is not converted.
-        var decoder: UTF16Decoder?
+        var decoder = UTF16Decoder()
         /// Lines that were read and not returned yet, in reverse order.
         var ready: [Read] = []
         var waiting: CheckedContinuation<Read?, Never>?
@@ -31,14 +30,13 @@ final class LineReader: Sendable {
     /// The name of the source in messages.
     let name: String
     private let descriptor: Int32
-    private let state: Locked<State>
+    private let state = Locked(State())
     private let queue = DispatchQueue(label: "convoy.input")
     /// Whether the source is a regular file, which never waits for another program.
     private let isFile: Bool
 
-    private init(descriptor: Int32, name: String, decodesUTF16: Bool) {
+    private init(descriptor: Int32, name: String) {
         (self.descriptor, self.name) = (descriptor, name)
-        state = Locked(State(decoder: decodesUTF16 ? UTF16Decoder() : nil))
         isFile = FileType.of(descriptor) == S_IFREG
     }
 
@@ -46,15 +44,13 @@ final class LineReader: Sendable {
 
     /// Opens a list, or throws the reason why the list cannot be read.
     ///
-    /// - Parameters:
-    ///   - path: a file, or `-` for standard input.
-    ///   - decodesUTF16: whether to read UTF-16 with a byte order mark.
-    static func open(_ path: String, decodesUTF16: Bool = false) throws(UsageError) -> LineReader {
+    /// - Parameter path: a file, or `-` for standard input.
+    static func open(_ path: String) throws(UsageError) -> LineReader {
         let name = path == "-" ? "standard input" : path
         func refusal(_ code: Int32) -> UsageError { UsageError("the list \(name) cannot be read: \(reason(code))") }
         let descriptor = path == "-" ? STDIN_FILENO : Foundation.open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw refusal(errno) }
-        let reader = LineReader(descriptor: descriptor, name: name, decodesUTF16: decodesUTF16)
+        let reader = LineReader(descriptor: descriptor, name: name)
         guard StandardStreams.isGiven(descriptor) else { throw refusal(EBADF) }
         guard let type = FileType.of(descriptor) else { throw refusal(errno) }
         guard type != S_IFDIR else { throw refusal(EISDIR) }
@@ -114,7 +110,7 @@ final class LineReader: Sendable {
     private func take(_ bytes: ArraySlice<UInt8>, isEnd: Bool, _ problem: Int32) -> Bool {
         let (waiting, read): (CheckedContinuation<Read?, Never>?, Read?) = state.withLock { state in
             guard !state.hasEnded else { return (nil, nil) }
-            let bytes = state.decoder?.utf8(of: bytes, isEnd: isEnd) ?? bytes
+            let bytes = state.decoder.utf8(of: bytes, isEnd: isEnd)
             var lines = state.splitter.split(bytes).map(Read.line)
             if isEnd {
                 if let last = state.splitter.finish() { lines.append(.line(last)) }
@@ -145,7 +141,7 @@ struct UTF16Decoder {
         if isUTF16 == false { return block }
         open += block
         if isUTF16 == nil {
-            guard open.count >= 2 || isEnd else { return [] }
+            guard isEnd || open.count >= 2 || open.contains(where: { $0 < 0xFE }) else { return [] }
             isBigEndian = open.starts(with: [0xFE, 0xFF])
             isUTF16 = isBigEndian || open.starts(with: [0xFF, 0xFE])
         }

@@ -84,7 +84,7 @@ private final class WordReport: FetchReport {
         let reporter = FetchReporter(report: report)
         reporter.opened(item(0))
         emitTrail(reporter, events: 0..<eventCountBefore)
-        reporter.finished(0, failure(trail), isStopping: false)
+        reporter.finished(0, failure(trail), stop: nil)
         emitTrail(reporter, events: eventCountBefore..<5)
         #expect(reporter.ended(after: .zero, reason: nil) == .failure)
         #expect(report.words.withLock { $0 } == trailWords)
@@ -94,7 +94,7 @@ private final class WordReport: FetchReport {
         let report = WordReport()
         let reporter = FetchReporter(report: report)
         reporter.opened(item(0))
-        reporter.finished(0, failure([], .invalidRequest), isStopping: false)
+        reporter.finished(0, failure([], .invalidRequest), stop: nil)
         #expect(report.words.withLock { $0 } == ["finished 0 0"])
     }
 
@@ -102,7 +102,7 @@ private final class WordReport: FetchReport {
         let report = WordReport(wantsSteps: false)
         let reporter = FetchReporter(report: report)
         reporter.opened(item(0))
-        reporter.finished(0, failure(trail), isStopping: false)
+        reporter.finished(0, failure(trail), stop: nil)
         #expect(report.words.withLock { $0 } == ["finished 0 2"])
     }
 
@@ -120,7 +120,7 @@ private final class WordReport: FetchReport {
         }
         reporter.requests.operation(operations[1], did: .started(attempt: 2))
         reporter.requests.operation(operations[2], did: .started(attempt: 1))
-        reporter.finished(2, failure([record(1)]), isStopping: false)
+        reporter.finished(2, failure([record(1)]), stop: nil)
         reporter.tick(RunProgress(), operations)
         let running = try #require(report.ticks.withLock { $0.last }).running
         #expect(running.map(\.item.index) == [0, 1])
@@ -204,12 +204,22 @@ private final class WordReport: FetchReport {
         let report = WordReport(wantsCancelled: isWanted)
         let reporter = FetchReporter(report: report)
         for index in 0..<2 { reporter.opened(item(index)) }
-        reporter.finished(0, failure([], .cancelled), isStopping: true)
+        reporter.finished(0, failure([], .cancelled), stop: .interrupted)
         // A failure that is not a cancellation is always reported.
-        reporter.finished(1, failure([], .connectionLost), isStopping: true)
+        reporter.finished(1, failure([], .connectionLost), stop: .interrupted)
         #expect(reporter.ended(after: .zero, reason: .interrupted) == .interrupted)
         let words = (isWanted ? ["finished 0 0"] : []) + ["finished 1 0", "ended 1 1"]
         #expect(report.words.withLock { $0 } == words)
+    }
+
+    @Test func nothingIsReportedAfterStandardOutputWasClosed() {
+        let report = WordReport(wantsCancelled: true)
+        let reporter = FetchReporter(report: report)
+        for index in 0..<2 { reporter.opened(item(index)) }
+        reporter.finished(0, failure([], .destinationUnwritable), stop: .outputClosed)
+        reporter.finished(1, failure([], .cancelled), stop: .outputClosed)
+        #expect(reporter.ended(after: .zero, reason: .outputClosed) == .outputClosed)
+        #expect(report.words.withLock { $0 } == ["ended 1 1"])
     }
 
     @Test func callsComeOneAtATimeFromManyThreads() {
@@ -222,7 +232,7 @@ private final class WordReport: FetchReport {
             reporter.requests.operation(operation, did: .started(attempt: 1))
             reporter.isDefective(FetchItems.Defect(list: "list", line: 1, reason: "broken"))
             reporter.tick(RunProgress(), [operation])
-            reporter.finished(index, failure([record(1)]), isStopping: false)
+            reporter.finished(index, failure([record(1)]), stop: nil)
         }
         _ = reporter.ended(after: .zero, reason: nil)
         let words = report.words.withLock { $0 }

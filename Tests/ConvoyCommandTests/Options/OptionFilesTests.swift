@@ -39,6 +39,14 @@ import Testing
         #expect(lines.login(for: "b") == Netrc.Login(user: "ub", password: "pb"))
     }
 
+    @Test(arguments: [
+        "MACHINE a LOGIN Me PASSWORD Pw", "Machine A Login Me Password Pw", "DEFAULT LOGIN Me PASSWORD Pw",
+        "MACDEF init\nLOGIN no\n\nMACHINE a LOGIN Me ACCOUNT login PASSWORD Pw", "machine a PASSWORD Pw LOGIN Me",
+    ])
+    func keywordsOfNetrcHaveEitherCase(text: String) {
+        #expect(Netrc(text).login(for: "a") == Netrc.Login(user: "Me", password: "Pw"))
+    }
+
     /// A shell passes `<(…)` as the path of a pipe.
     @Test func aPipeIsReadLikeAFile() throws {
         let pipe = Pipe()
@@ -48,14 +56,25 @@ import Testing
         #expect(try OptionValues.content(of: path) == Data("GET http://a/\n".utf8))
     }
 
-    @Test func cookieFilesAreReadAsTheyAreWritten() {
+    @Test func cookieFilesAreReadAsTheyAreWritten() throws {
         let cookies = [
             Cookie(name: "a", value: "b=c", domain: "example.com", isHostOnly: false, isSecure: true, isHTTPOnly: true),
             Cookie(
                 name: "n", value: "", domain: "host", path: "/x", expires: Date(timeIntervalSince1970: 2_000_000_000)),
         ]
-        #expect(CookieFile.cookies(in: CookieFile.text(of: cookies)) == cookies)
-        #expect(CookieFile.cookies(in: "# no\nnone\n\t\t\t\t\t\n") == [])
+        #expect(try CookieFile.cookies(in: CookieFile.text(of: cookies)) == cookies)
+        #expect(try CookieFile.cookies(in: CookieFile.text(of: cookies) + "none\n\t\t\t\t\t\n") == cookies)
+        for text in ["", "# no\n\n \n", CookieFile.text(of: [])] { #expect(try CookieFile.cookies(in: text) == []) }
+    }
+
+    @Test(arguments: [
+        ("Set-Cookie: a=b; Domain=example.com", "Set-Cookie"), ("HTTP/1.1 200 OK\r\nset-cookie: a=b\r\n", "Set-Cookie"),
+        ("h\tFALSE\t/\tFALSE\t0\ta\tb\nSet-Cookie: a=b", "Set-Cookie"), ("[{\"name\": \"a\"}]", "seven columns"),
+        ("h FALSE / FALSE 0 a b", "seven columns"), ("a=b", "seven columns"),
+    ])
+    func otherCookieFilesAreNamed(text: String, words: String) {
+        let error = #expect(throws: UsageError.self) { try CookieFile.cookies(in: text) }
+        #expect(error?.message.contains(words) == true)
     }
 
     @Test func configurationLinesHaveSeveralForms() throws {

@@ -190,6 +190,27 @@ import Testing
         #expect(ending.errors.contains("digest"))
     }
 
+    @Test(
+        arguments: [String.Encoding.utf16LittleEndian, .utf16BigEndian],
+        [
+            "URL/a\tä😀\r\nURL/b\r\n", "URL/a\n  out=ä😀\nURL/b",
+            "{\"url\": \"URL/a\", \"name\": \"ä😀\"}\n{\"url\": \"URL/b\"}",
+            "DIGEST  ä😀\r\nDIGEST  b\r\n",
+            "<?xml version=\"1.0\" encoding=\"UTF-16\"?><metalink xmlns=\"urn:ietf:params:xml:ns:metalink\">"
+                + "<file name=\"ä😀\"><url>URL/a</url></file><file name=\"b\"><url>URL/b</url></file></metalink>",
+        ])
+    func aListMayBeUTF16(encoding: String.Encoding, list: String) async throws {
+        let file = directory.url.appending(path: "utf16")
+        let base = server.url("/").absoluteString
+        let text = "\u{FEFF}" + list.replacing("URL/", with: base).replacing("DIGEST", with: digest)
+        try #require(text.data(using: encoding)).write(to: file)
+        let ending = try await ConvoyProcess(
+            ["--no-config", "-P", target.path, "-i", file.path, "--base", base]
+        ).ended()
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(try directory.names(in: "target").sorted() == ["b", "ä😀"])
+    }
+
     @Test func withABaseANameThatLooksLikeAHostIsAName() async throws {
         let ending = try await run("report.zip\n", ["--base", server.url("/files/").absoluteString])
         #expect(ending.status == 0, "\(ending.errors)")

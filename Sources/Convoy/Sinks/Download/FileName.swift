@@ -63,7 +63,7 @@ package enum FileName {
         !name.isEmpty && name != "." && name != ".." && !name.utf8.contains { $0 == UInt8(ascii: "/") || $0 == 0 }
     }
 
-    /// The name with a number before its extension: `name-1.ext`.
+    /// The name with a number before its extension: `name-1.ext`, `name-1.tar.gz`.
     package static func numbered(_ name: String, _ number: Int) -> String {
         String(shortened(name[...], suffix: "-\(number)", limitBytes: limitBytes))
     }
@@ -96,13 +96,26 @@ package enum FileName {
 
     /// Splits the name into the stem and the extension with its dot.
     ///
-    /// The extension is empty if the name has no stem, or if it would exceed sixteen bytes or half the limit.
+    /// The extension is empty if the name has no stem, or if it would exceed sixteen bytes or half the limit. The
+    /// extension of a compressed or signed file includes that of its content, as in `.tar.gz`.
     private static func parts(of name: Substring, limitBytes: Int) -> (stem: Substring, fileExtension: Substring) {
-        guard let dot = name.unicodeScalars.lastIndex(of: "."), dot != name.startIndex,
+        var (stem, isWrapped) = (name, true)
+        while isWrapped, let dot = stem.unicodeScalars.lastIndex(of: "."), dot != name.startIndex,
             name[dot...].utf8.count <= min(16, limitBytes / 2)
-        else { return (name, "") }
-        return (name[..<dot], name[dot...])
+        {
+            let part = stem[dot...].dropFirst()
+            // A number may be a version, as in `linux-6.1.gz`.
+            guard stem.endIndex == name.endIndex || part.first?.isLetter == true else { break }
+            isWrapped = wrappers.contains(part.lowercased())
+            stem = stem[..<dot]
+        }
+        return (stem, name[stem.endIndex...])
     }
+
+    /// The extensions that follow the extension of the content.
+    private static let wrappers: Set = [
+        "asc", "br", "bz2", "gpg", "gz", "lz", "lz4", "lzma", "sig", "xz", "z", "zst",
+    ]
 }
 
 extension Unicode.Scalar {

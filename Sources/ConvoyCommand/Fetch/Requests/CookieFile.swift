@@ -13,8 +13,19 @@ enum CookieFile {
 
     /// The cookies in a text.
     ///
-    /// Lines that are not cookies are ignored.
-    static func cookies(in text: String) -> [Cookie] { text.split(whereSeparator: \.isNewline).compactMap(cookie) }
+    /// Lines that are not cookies are ignored, unless the text has no cookie or has `Set-Cookie` fields.
+    static func cookies(in text: String) throws(UsageError) -> [Cookie] {
+        let lines = text.split(whereSeparator: \.isNewline)
+        guard !lines.contains(where: { $0.lowercased().hasPrefix("set-cookie:") }) else {
+            throw UsageError(
+                "has Set-Cookie fields, which are not supported: use -b NAME=VALUE, or a file of --cookie-jar")
+        }
+        let cookies = lines.compactMap(cookie)
+        guard !cookies.isEmpty || lines.allSatisfy({ $0.hasPrefix("#") || $0.allSatisfy(\.isWhitespace) }) else {
+            throw UsageError("has no cookie in the format of curl: seven columns separated by tabs")
+        }
+        return cookies
+    }
 
     private static func cookie(_ line: Substring) -> Cookie? {
         let isHTTPOnly = line.hasPrefix(prefix)

@@ -13,11 +13,11 @@ struct Netrc: Sendable {
 
     /// Parses a file.
     ///
-    /// Unknown text is ignored, as in other programs.
+    /// As in other programs, keywords have either case, and unknown text is ignored.
     init(_ text: String) {
         var words = Self.words(of: text)[...]
         while let word = words.popFirst() {
-            switch (word, logins.indices.last) {
+            switch (word.lowercased(), logins.indices.last) {
             case ("machine", _): logins.append((words.popFirst()?.lowercased() ?? "", Login()))
             case ("default", _): logins.append((nil, Login()))
             case ("login", let last?): logins[last].login.user = words.popFirst() ?? ""
@@ -51,7 +51,7 @@ struct Netrc: Sendable {
                 continue
             }
             guard !line.hasPrefix("#") else { continue }
-            if line.hasPrefix("macdef") {
+            if line.lowercased().hasPrefix("macdef") {
                 isMacro = true
                 continue
             }

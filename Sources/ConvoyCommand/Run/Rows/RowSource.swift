@@ -25,7 +25,7 @@ struct RowSource: Sendable {
             return
         }
         name = path == "-" ? "standard input" : path
-        list = try LineReader.open(path, decodesUTF16: true)
+        list = try LineReader.open(path)
         let ending = path.split(separator: ".").last?.lowercased()
         if ["csv", "tsv"].contains(ending) { reader = RowReader(.csv) }
         if ["jsonl", "ndjson", "json"].contains(ending) { reader = RowReader(.json) }

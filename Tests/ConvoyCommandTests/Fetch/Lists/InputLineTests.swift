@@ -129,6 +129,37 @@ import Testing
     }
 }
 
+@Suite struct UTF16DecoderTests {
+    private func text(_ bytes: [UInt8], blockBytes: Int) -> [UInt8] {
+        var decoder = UTF16Decoder()
+        var text: [UInt8] = []
+        for start in stride(from: 0, to: bytes.count, by: blockBytes) {
+            text += decoder.utf8(of: bytes[start..<min(bytes.count, start + blockBytes)], isEnd: false)
+        }
+        return text + decoder.utf8(of: [], isEnd: true)
+    }
+
+    @Test(arguments: [1, 2, 3, 1_000], ["", "\n", "ä😀\u{2028}z\r\n", "😀"])
+    func textDoesNotDependOnTheBlocks(blockBytes: Int, content: String) throws {
+        for encoding in [String.Encoding.utf16LittleEndian, .utf16BigEndian, .utf8] {
+            let bytes = try #require("\u{FEFF}\(content)".data(using: encoding))
+            #expect(text(Array(bytes), blockBytes: blockBytes) == Array("\u{FEFF}\(content)".utf8))
+        }
+        #expect(text(Array(content.utf8), blockBytes: blockBytes) == Array(content.utf8))
+    }
+
+    @Test(arguments: [[0xFF, 0xFE, 0x00, 0xD8], [0xFF, 0xFE, 0x61], [0xFE, 0xFF, 0xDC, 0x00, 0x00, 0x61], [0xFF]])
+    func invalidUTF16IsInvalidUTF8(bytes: [UInt8]) {
+        #expect(String(validating: text(bytes, blockBytes: 1), as: UTF8.self) == nil)
+    }
+
+    /// A terminal sends a line only when it is complete.
+    @Test func aShortLineNeedsNoMoreBytes() {
+        var decoder = UTF16Decoder()
+        #expect(decoder.utf8(of: [0x0A], isEnd: false) == [0x0A])
+    }
+}
+
 @Suite struct LineReaderTests {
     @Test func aFileIsReadToItsEnd() async throws {
         let directory = try TemporaryDirectory()

@@ -129,8 +129,14 @@ import Testing
         }
     }
 
-    @Test func numbersComeBeforeTheExtension() {
-        #expect(FileName.numbered("name.ext", 1) == "name-1.ext")
-        #expect(FileName.numbered("name", 2) == "name-2")
+    @Test(arguments: [
+        ("name.ext", "name-1.ext"), ("name", "name-1"), ("x.tar.gz", "x-1.tar.gz"), ("x.TAR.GZ", "x-1.TAR.GZ"),
+        ("x.tar.zst", "x-1.tar.zst"), ("x.sql.xz", "x-1.sql.xz"), ("x.tar.bz2.asc", "x-1.tar.bz2.asc"),
+        ("x.deb.sig", "x-1.deb.sig"), ("a.b.zip", "a.b-1.zip"), ("linux-6.1.gz", "linux-6.1-1.gz"),
+        ("linux-6.1.tar.xz", "linux-6.1-1.tar.xz"), (".tar.gz", ".tar-1.gz"), ("x.gz", "x-1.gz"), ("x.", "x-1."),
+        ("x.averylongextension.gz", "x.averylongextension-1.gz"), ("x..gz", "x.-1.gz"), ("gz", "gz-1"),
+    ])
+    func numbersComeBeforeTheExtension(name: String, numbered: String) {
+        #expect(FileName.numbered(name, 1) == numbered)
     }
 }
