@@ -55,6 +55,18 @@
             try await Fault.expect(.badResponse, of: variant.reply, status: nil)
         }
 
+        /// libcurl's own text for both is "Out of memory" up to 8.5.
+        @Test func tooLongAFieldIsNamed() async throws {
+            let received = try await Fault.error(of: Self.reply(Self.line(400_000))) { $0 }
+            #expect(!received.message.contains("memory"), "\(received)")
+            let server = try TestServer(always: .status(200))
+            defer { server.shutDown() }
+            let field = String(repeating: "a", count: 2_000_000)
+            let sent = try await Sending(server.get().header("X-A", field), CurlTransport.shared).error()
+            #expect(sent.code == .invalidRequest)
+            #expect(sent.message.contains("longer than 1 MiB"), "\(sent)")
+        }
+
         private static func endless(_ text: String) -> Reply.Step {
             .writeRepeatedly(Data(text.utf8), count: 1 << 40)
         }

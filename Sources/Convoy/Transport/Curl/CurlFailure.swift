@@ -27,6 +27,8 @@
         ///
         /// If not, libcurl's timeout code means the connect timeout.
         var isTimeOver = false
+        /// Whether the request's header exceeds libcurl's limit.
+        var isRequestTooLarge = false
         /// Whether the connection ended during the TLS handshake, before either side had sent an alert.
         var isHandshakeCut = false
         /// Whether the server has sent a fatal TLS alert (RFC 8446, section 6.2).
@@ -41,6 +43,9 @@
         /// The error code and its message.
         var meaning: (code: RequestError.Code, what: String) {
             if code == Self.timedOut, isTimeOver { return (.timedOut, Self.timeIsOver) }
+            if isRequestTooLarge {
+                return (.invalidRequest, "nothing was sent: the request's header is longer than 1 MiB, libcurl's limit")
+            }
             if isRefusedByAlert, Self.lossCodes.contains(code) {
                 return (.tlsFailed, "the server ended the TLS connection with an alert")
             }
@@ -50,6 +55,8 @@
         static let timeIsOver = "the attempt timeout has passed"
 
         fileprivate static let timedOut: CURLcode = 28
+        /// Also the code for a header that exceeds one of libcurl's limits.
+        fileprivate static let outOfMemory: CURLcode = 27
 
         /// Whether the error number means that sending or receiving failed.
         ///
@@ -76,7 +83,7 @@
             case 7: return (.connectionFailed, noConnection)
             case Self.timedOut: return (.connectionFailed, "no connection was made within the connect timeout")
             case 3: return (.invalidRequest, "nothing was sent: libcurl does not accept the URL")
-            case 27: return (.transportFailed, "nothing was sent: libcurl is out of memory")
+            case Self.outOfMemory: return (.transportFailed, "nothing was sent: libcurl is out of memory")
             case _ where Self.lossCodes.contains(code) && hasNoTunnel:
                 return (.proxyFailed, "the proxy closed the connection before it answered")
             case _ where Self.lossCodes.contains(code):
@@ -125,7 +132,9 @@
             case 56: return (.connectionLost, "the connection was lost")
             case 16, 92, 95: return (.connectionLost, "the server ended the stream")
             case 65: return (.connectionLost, "the connection was lost, and the body cannot be sent again")
-            case 27 where !hasHead, 100 where !hasHead: return (.badResponse, "the header of the response is too large")
+            case Self.outOfMemory where !hasHead:
+                return (.badResponse, "a line of the response's header is longer than 100 KiB, libcurl's limit")
+            case 100 where !hasHead: return (.badResponse, "the header of the response is too large")
             // 43 means an invalid trailer.
             case 1, 8, 43, 61, 100: return (.badResponse, "the response could not be parsed")
             case _ where Self.tlsCodes.contains(code): return securingFailed
@@ -151,14 +160,16 @@
             let failure = CurlFailure(
                 code: code, stage: hasHead ? .receiving : wasSent ? .waiting : .connecting, isHTTPS: request.isHTTPS,
                 goesThroughProxy: handle.goesThroughProxy, isTimeOver: isTimeOver,
+                isRequestTooLarge: [CurlFailure.outOfMemory, 100].contains(code) && request.headerBytes > 1_000_000,
                 isHandshakeCut: place.handshake.isCut, isRefusedByAlert: place.handshake.isRefused,
                 hasBegunHandshake: place.handshake.hasBegun, proxyStatusCode: handle.long(CurlInfo.httpConnectCode),
                 systemError: system)
             let (kind, what) = failure.meaning
             let said = handle.message(of: request)
             let text = said.isEmpty ? CurlLibrary.message(of: code) : said
-            // For an invalid trailer (code 43) libcurl's text is about a bad function argument, which does not help.
-            let shown = code == 43 && said.isEmpty ? what : "\(what) (\(text))"
+            // For an invalid trailer (code 43) libcurl's text is about a bad function argument, and for a long header
+            // it is about memory, which does not help.
+            let shown = [43, CurlFailure.outOfMemory].contains(code) && said.isEmpty ? what : "\(what) (\(text))"
             // A failed name lookup (5 for a proxy, 6) sets no error number, so `system` is about something else.
             let number = [5, 6].contains(code) ? nil : POSIXErrorCode(rawValue: system)
             let underlying = number.map { POSIXError($0) as any Error }
@@ -174,6 +185,13 @@
             guard let timeout = request.attemptTimeout else { return false }
             // libcurl's timers fire up to a millisecond early. Two milliseconds leave a margin.
             return ContinuousClock.now - sendingBegan + .milliseconds(2) >= timeout
+        }
+    }
+
+    extension PreparedRequest {
+        /// The approximate size of the header.
+        fileprivate var headerBytes: Int {
+            headerFields.reduce(url.absoluteString.utf8.count) { $0 + $1.name.utf8.count + $1.value.utf8.count }
         }
     }
 

@@ -46,6 +46,7 @@
             .init("TLS to a proxy", 60, .tlsFailed) { $0.goesThroughProxy = true },
             .init("URL", 3, .invalidRequest) { _ in },
             .init("memory", 27, .transportFailed) { $0.isHTTPS = true },
+            .init("request's header, 8.6", 100, .invalidRequest) { $0.isRequestTooLarge = true },
             .init("a code nobody knows", 250, .transportFailed) { _ in },
         ]
 
@@ -62,6 +63,9 @@
             .init("folded first line, 7.84", 43, .badResponse) { $0.stage = .waiting },
             .init("large header, to 7.88", 27, .badResponse) { $0.stage = .waiting },
             .init("large header, from 8.6", 100, .badResponse) { $0.stage = .waiting },
+            .init("request's header, to 8.5", 27, .invalidRequest) {
+                ($0.stage, $0.isRequestTooLarge) = (.waiting, true)
+            },
             .init("certificate wanted late", 35, .tlsFailed) { ($0.stage, $0.isHTTPS) = (.waiting, true) },
             .init("alert after the handshake", 56, .tlsFailed) {
                 ($0.stage, $0.isHTTPS, $0.isRefusedByAlert) = (.waiting, true, true)
