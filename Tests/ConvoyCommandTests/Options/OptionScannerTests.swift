@@ -59,7 +59,7 @@ import Testing
             (.run, "-X", "it is an option of convoy fetch, queue, cache"),
             (.fetch, "--db", "it is an option of convoy queue"),
             (.queue(.add), "--watch", "it is an option of convoy queue run"),
-            (.queue(.run), "--state", "it is an option of convoy queue list, retry, cancel, export"),
+            (.queue(.run), "--state", "it is an option of convoy queue list, why, retry, cancel, delete, export"),
             (.cache(.list), "-H", "it is an option of convoy cache why"),
             (.queue(.run), "-P", "it is an option of convoy queue add"),
             (.queue(.add), "--cache", "it is an option of convoy fetch, run, cache"),
