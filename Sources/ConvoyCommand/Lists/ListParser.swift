@@ -186,7 +186,13 @@ struct ListParser {
         let closed = close()
         // A JSON line may follow lines with URLs, because `--save-failed` mixes them.
         if text.hasPrefix("{") { return closed + [JSONLine.outcome(text, number)] }
-        let line = InputLine(text, base: base)
+        let isDigest = base != nil && DigestLine.isLikely(text.trimmed)
+        let line: InputLine =
+            isDigest
+            ? .broken(
+                reason: "it looks like a name and its digest: write the digest and two spaces before the name, in a list "
+                    + "of only such lines")
+            : InputLine(text, base: base)
         isAfterBroken = false
         switch line {
         case .blank: return closed

@@ -36,6 +36,15 @@ import Testing
         #expect(server.recordedRequests[1].value(of: "Last-Event-ID") == "1")
     }
 
+    @Test func streamsOfOneHostHaveAManagerOfTheirOwn() {
+        defer { server.shutDown() }
+        var configuration = RequestManager.Configuration()
+        configuration.maxConcurrentPerHost = 64
+        configuration.maxConcurrentOperationCount = 64
+        let streams = RequestManager(configuration: configuration)
+        #expect(streams.configuration.maxConcurrentPerHost == 64)
+    }
+
     @Test func aRunThatResumes() async throws {
         defer { server.shutDown() }
         server.enqueue([stream("retry: 10\nid: 8\ndata: a\n\n"), .status(204), stream("data: Hello\n\n")])

@@ -46,13 +46,6 @@ enum InputLine: Equatable {
         // If a base URL is set, a first column without a scheme is a file name. Without the base, `report.zip` would be
         // parsed as a host.
         if let base, !columns[0].containsScheme {
-            guard !DigestLine.isLikely(columns[0]) else {
-                self = .broken(
-                    reason:
-                        "it looks like a name and its digest: write the digest and two spaces before the name, in a list "
-                        + "of only such lines")
-                return
-            }
             let url = base.appending(path: columns[0])
             self = .request(ListEntry(url: url, name: name.isEmpty ? nil : name, digest: digest))
         } else if columns[0].utf8.contains(UInt8(ascii: " ")) {
