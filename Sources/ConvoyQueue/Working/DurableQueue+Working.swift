@@ -103,10 +103,11 @@ extension DurableQueue {
             report(turn.settlements, exchange)
             guard let request else { return true }
             let (count, limit) = (exchange.jobs.count, request.limit)
-            let hasMoreGroups = state.withLock { $0.claimed(count, of: limit, for: turn.claiming) }
+            let sentCount = exchange.jobs.filter { $0.result == nil }.count
+            let hasMoreGroups = state.withLock { $0.claimed(sentCount, of: limit, for: turn.claiming) }
             if count < limit {
                 await becomeIdle(next: exchange.next)
-            } else if hasMoreRoom, !hasMoreGroups {
+            } else if count > 0, hasMoreRoom, !hasMoreGroups {
                 lookForWork()
             }
             return true
@@ -172,25 +173,37 @@ extension DurableQueue {
     }
 
     private func findSilent() {
+        let now = manager.configuration.clock.now
         let flights = state.withLock { state in
             state.inFlight.values.compactMap { flight in
-                flight.sending.map { (flight.claim, flight.host, $0.operation) }
+                flight.sending.map { (flight.claim, flight.host, $0.operation, flight.unsent) }
             }
         }
         var operations: [Claim: AnyRequestOperation] = [:]
-        let sights = flights.map { claim, host, operation in
+        var unsent: [Claim] = []
+        let sights = flights.map { claim, host, operation, lastUnsent in
             operations[claim] = operation
             let timings = operation.timings
+            // The time in interceptors does not count, up to the second between two searches.
+            let isUnsent = timings.started != nil && timings.firstByte == nil && operation.sentRequests.isEmpty
+            if isUnsent { unsent.append(claim) }
+            let begin = isUnsent ? now : lastUnsent
+            let sent = timings.started.map { max($0, begin ?? $0) }
             let stage: DurableQueueState.Sight.Stage =
                 timings.firstByte != nil
                 ? .answered
-                : timings.started.map {
+                : sent.map {
                     .sent(since: $0, isIdempotent: operation.request?.method.isIdempotent ?? false)
                 } ?? .waiting
             return DurableQueueState.Sight(claim: claim, host: host, stage: stage)
         }
-        let now = manager.configuration.clock.now
-        for claim in state.withLock({ $0.findSilent(sights, at: now) }) { operations[claim]?.cancel() }
+        let cancelled = state.withLock { state in
+            for claim in unsent where state.inFlight[claim.id]?.claim == claim {
+                state.inFlight[claim.id]?.unsent = now
+            }
+            return state.findSilent(sights, at: now)
+        }
+        for claim in cancelled { operations[claim]?.cancel() }
         wakeUp.yield()
     }
 

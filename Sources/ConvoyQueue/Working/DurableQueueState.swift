@@ -10,6 +10,8 @@ struct DurableQueueState {
         var host = ""
         /// The running request of the job; nil before it is created, and while the handler runs.
         var sending: Sending?
+        /// When the request was last seen started but not sent, for example while an interceptor waits for a token.
+        var unsent: ContinuousClock.Instant?
     }
 
     /// The operation of a running request.
@@ -43,8 +45,10 @@ struct DurableQueueState {
         case answering
         /// Hosts that have not answered yet, one job of each. Next: silent, if all these hosts have been claimed for.
         case new
-        /// Silent hosts.
+        /// Silent hosts. Next: rest, or all if no host is silent any more.
         case silent
+        /// Hosts that have answered get the claims that new and silent hosts have left.
+        case rest
     }
 
     /// What a running request shows about its host.
@@ -98,7 +102,7 @@ struct DurableQueueState {
     private var resumeCount = 0
     /// When the hosts that are not silent answered last.
     private(set) var answeredHosts: [String: ContinuousClock.Instant] = [:]
-    /// The hosts that do not answer, until they answer again.
+    /// The hosts that do not answer, until they answer again, or have no more jobs that are running or ready.
     ///
     /// The value is true if the first requests of a host that has never answered may still be cancelled for others.
     private(set) var silentHosts: [String: Bool] = [:]
@@ -171,14 +175,16 @@ struct DurableQueueState {
     ///   - slots: how many jobs the manager sends at once.
     func limit(_ request: inout ClaimRequest, to claiming: Claiming, most: Int, slots: Int) {
         let counts = hostCounts
+        // There may be fewer claims than slots.
+        let slots = min(slots, inFlight.count + request.limit)
         // Hosts that do not answer, or not yet, leave a quarter of the slots to the others, and at least one.
         let others = counts.reduce(0) { answeredHosts[$1.key] == nil ? $0 + $1.value : $0 }
         let spare = max(1, slots - max(1, slots / 4)) - others
         request.maxPerHost = claiming == .all ? most : claiming == .new ? 1 : 0
         switch claiming {
         case .all: request.rooms = counts.mapValues { max(0, most - $0) }
-        case .answering:
-            request.limit = max(0, request.limit - max(0, spare))
+        case .answering, .rest:
+            if claiming == .answering { request.limit = max(0, request.limit - max(0, spare)) }
             request.rooms = answeredHosts.reduce(into: [:]) { $0[$1.key] = max(0, most - (counts[$1.key] ?? 0)) }
         case .new:
             // One job more than there are slots shows whether new hosts have jobs.
@@ -192,17 +198,24 @@ struct DurableQueueState {
         }
     }
 
-    /// Called after a claim that was limited to some hosts.
+    /// Called after a claim that was limited to some hosts, with the number of claimed jobs to send.
     ///
     /// Returns whether the next turn claims for the next group of hosts.
     mutating func claimed(_ count: Int, of limit: Int, for claiming: Claiming) -> Bool {
         switch claiming {
-        case .all, .silent: return false
+        case .all, .rest: return false
         case .answering: nextClaiming = .new
         case .new:
             if limit > 0 { hasMoreHosts = count == limit }
             guard count < limit else { return false }
             nextClaiming = .silent
+        case .silent:
+            // A host without a running or ready job is forgotten, so that the claims in groups end.
+            if count < limit {
+                let counts = hostCounts
+                silentHosts = silentHosts.filter { counts[$0.key] != nil }
+            }
+            nextClaiming = silentHosts.isEmpty ? .all : .rest
         }
         mayHaveWork = true
         return true

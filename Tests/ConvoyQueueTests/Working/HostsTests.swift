@@ -199,7 +199,21 @@ import Testing
         #expect(limited(state, .new, slots: 4).limit == 1, "one job shows whether new hosts have jobs")
         state.hasMoreHosts = true
         #expect(limited(state, .new, slots: 4).limit == 0 && limited(state, .silent, slots: 4).limit == 0)
-        #expect(limited(state, .new, slots: 1).limit == 0 && limited(state, .new, slots: .max).limit == 32)
+        #expect(limited(state, .new, slots: 1).limit == 0 && limited(state, .new, slots: .max).limit == 24)
+    }
+
+    /// A manager may have more slots than the queue has claims, of which one is used by a silent host.
+    @Test(arguments: [(8, 2), (4, 1), (2, 1), (1, 0)])
+    func hostsThatAnswerHaveAShareOfFewClaims(claims: Int, expected: Int) {
+        let begin = ContinuousClock.now
+        let silent = sights("silent", 1, since: begin)
+        var state = state(of: silent)
+        _ = state.findSilent(silent, at: begin + .seconds(2))
+        state.noteAnswer(of: "good", at: begin)
+        #expect(limited(state, .answering, limit: claims - 1, slots: 16).limit == expected)
+        // What new and silent hosts leave is for hosts that answer.
+        let rest = limited(state, .rest, limit: claims - 1, slots: 16)
+        #expect(rest.limit == claims - 1 && rest.room(of: "good") == claims - 1 && rest.room(of: "silent0") == 0)
     }
 
     @Test func theGroupsOfHostsAreClaimedForInTurn() {
@@ -213,6 +227,12 @@ import Testing
         #expect(state.claimed(5, of: 5, for: .answering) && state.takeTurn(limit: 32)?.claiming == .new)
         #expect(!state.claimed(2, of: 2, for: .new) && state.hasMoreHosts && state.takeTurn(limit: 32) == nil)
         #expect(state.claimed(1, of: 2, for: .new) && !state.hasMoreHosts)
-        #expect(state.takeTurn(limit: 32)?.claiming == .silent && !state.claimed(0, of: 1, for: .silent))
+        #expect(state.takeTurn(limit: 32)?.claiming == .silent && state.claimed(0, of: 1, for: .silent))
+        #expect(state.takeTurn(limit: 32)?.claiming == .rest && !state.claimed(0, of: 1, for: .rest))
+        #expect(state.silentHosts.count == 1, "one of its jobs is running")
+        state.inFlight = [:]
+        #expect(state.claimed(1, of: 1, for: .silent) && state.silentHosts.count == 1, "more of its jobs may be ready")
+        #expect(state.claimed(0, of: 1, for: .silent) && state.silentHosts == [:])
+        #expect(state.takeTurn(limit: 32)?.claiming == .all)
     }
 }
