@@ -6,6 +6,7 @@ import Foundation
 /// `SHA256 (NAME) = HEX` of BSD and openssl(1).
 ///
 /// A digest may also be in Base64, as cksum(1) writes it. If the line begins with a backslash, its name has escapes.
+/// A tab does not end a digest: in a list of URLs and names, the name to save as follows a tab.
 struct DigestLine: Equatable {
     let name: String
     let digest: FileDigest?
@@ -22,9 +23,10 @@ struct DigestLine: Equatable {
             let match = text.wholeMatch(of: #/([A-Za-z][A-Za-z0-9\/_-]*) ?\((.+)\) ?= ?([0-9A-Za-z+\/]+={0,2})/#)
         {
             (kind, digits, rest) = (Self.algorithm(match.1), match.3, match.2)
-        } else if let first = Self.kind(of: text.prefix { $0 != " " && $0 != "\t" }) {
+        } else if let first = Self.kind(of: text.prefix { $0 != " " }) {
             (kind, digits) = first
-            let separated = text.drop { $0 != " " && $0 != "\t" }.dropFirst()
+            let separated = text.drop { $0 != " " }.dropFirst()
+            guard separated.first(where: { $0 != " " }) != "\t" else { return nil }
             // A second blank means a text file, an asterisk a binary file.
             rest = separated.first.map { " *".contains($0) } == true ? separated.dropFirst() : separated
         } else if let match = text.wholeMatch(of: #/\d{5,10} +\d+ +(.+)/#) {
@@ -49,6 +51,8 @@ struct DigestLine: Equatable {
     }
 
     /// Whether a file name of a list has a digest beside other words, so that it is more than a name.
+    ///
+    /// Only the text before the first tab counts. If it is one word of digits, it is a name.
     static func isLikely(_ line: String) -> Bool {
         guard !line.containsScheme else { return false }
         let words = line.prefix { $0 != "\t" }.split { " :;,=()".contains($0) }
@@ -72,12 +76,13 @@ struct DigestLine: Equatable {
 
     /// The algorithm and the digits of a word, as `HEX`, `ALGORITHM:HEX` or Base64; nil for any other word.
     private static func kind(of word: Substring) -> (kind: String, digits: Substring)? {
+        guard !word.utf8.contains(UInt8(ascii: "\t")) else { return nil }
         let sign = word.firstIndex { $0 == ":" || $0 == "=" }
         let digits = sign.map { word[$0...].dropFirst() } ?? word
-        // b2sum(1) writes digests of any length. A word of fewer digits may be a name.
-        if digits.utf8.count >= 16, isHexadecimal(digits) {
+        if isHexadecimal(digits) {
+            // Without an algorithm, a word of another length may be a name, such as the time of a backup.
             let kind = sign.map { algorithm(word[..<$0]) } ?? kindsByDigits[digits.utf8.count]
-            return (kind ?? "one of \(digits.utf8.count) digits", digits)
+            if let kind, digits.utf8.count >= 16 { return (kind, digits) }
         }
         let kinds = [24: "MD5", 28: "SHA-1", 40: "SHA-224", 44: "SHA-256", 88: "SHA-512"]
         guard word.hasSuffix("="), let kind = kinds[word.utf8.count], Data(base64Encoded: String(word)) != nil else {

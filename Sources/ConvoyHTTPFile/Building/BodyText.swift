@@ -73,13 +73,19 @@ struct BodyText {
 
     /// Returns the text of the pieces, which follow the pieces of earlier calls.
     mutating func text(of pieces: [Filled]) throws(BuildFailure) -> String {
-        var (text, index) = ("", 0)
+        // A line end in `own` separates texts, because a value between or in them must not complete the boundary.
+        var (text, own, index) = ("", "", 0)
         while index < pieces.count {
             let piece = pieces[index]
-            if isOwn(piece) {
+            if isOwn(piece) || isDelimiter(pieces[index...]) {
                 text += piece.text
+                if boundary != nil { own += piece.value == nil ? piece.text : "\n\(piece.text)\n" }
                 follow(piece.text)
-            } else if [.json, .jsonLines, .graphQL].contains(syntax), end == nil, !isInHead {
+                index += 1
+                continue
+            }
+            own += "\n"
+            if [.json, .jsonLines, .graphQL].contains(syntax), end == nil, !isInHead {
                 let last = pieces[index...].firstIndex(where: isOwn) ?? pieces.count
                 text += try token(Array(pieces[index..<last]))
                 index = last
@@ -90,8 +96,7 @@ struct BodyText {
             index += 1
         }
         guard let boundary else { return text }
-        let own = pieces.filter(isOwn).reduce(0) { $0 + $1.text.count(of: boundary) }
-        guard text.count(of: boundary) == own else {
+        guard text.count(of: boundary) == own.count(of: boundary) else {
             throw BuildFailure(
                 what: "a value contains the boundary of the parts", advice: "choose another boundary")
         }
@@ -99,6 +104,24 @@ struct BodyText {
     }
 
     // MARK: Places
+
+    /// Whether the first piece belongs to a line between the parts, as in `--{{b}}` with `boundary={{b}}`.
+    ///
+    /// Such a line begins with `--` of the body itself, and contains no value of a row or a response.
+    private func isDelimiter(_ pieces: ArraySlice<Filled>) -> Bool {
+        guard let boundary, line.hasPrefix("--") else { return false }
+        let last = boundary + "--"
+        var text = line
+        for piece in pieces {
+            let start = piece.text.utf8.prefix { $0 != UInt8(ascii: "\n") }
+            let endsLine = start.count < piece.text.utf8.count
+            guard piece.value == nil, isOwn(piece) || !endsLine else { return false }
+            text += String(Substring(start))
+            guard last.hasPrefix(text.trimmed) else { return false }
+            if endsLine { break }
+        }
+        return text.trimmed == boundary || text.trimmed == last
+    }
 
     private mutating func follow(_ text: String) {
         guard boundary != nil else { return scan(text.utf8[...]) }

@@ -217,6 +217,69 @@ import Testing
         #expect(sent.contains("\r\n\r\n\"\(value)\"\r\n--abcd--"))
     }
 
+    /// The line between the parts may contain variables of the file and of environments.
+    @Test(arguments: ["{{b}}", "{{&b}}", "{{c}}-{{given}}", "a-{{given}}", "{{c}}-{{inEnvironment}}"])
+    func theBoundaryMayBeAVariable(boundary: String) throws {
+        let surroundings = surroundings {
+            ($0.columns, $0.given, $0.environmentName) = (["v"], ["given": "1"], "e")
+            $0.environments.add(Array("{\"e\": {\"inEnvironment\": \"1\"}}".utf8), file: "e.json", isSecret: true)
+        }
+        let text = """
+            @c = a
+            @b = {{c}}-1
+            POST http://h/
+            Content-Type: multipart/form-data; boundary=\(boundary)
+
+            --\(boundary)
+            Content-Disposition: form-data; name="json"
+            Content-Type: application/json
+
+            {"a": "{{v}}"}
+            --\(boundary)
+            Content-Disposition: form-data; name="plain"
+
+            {{v}}
+            --\(boundary)--
+            """
+        let plan = plan(text, surroundings)
+        #expect(plan.problems == [])
+        let request = try #require(plan.requests.first)
+        let sent = try request.build(surroundings, row: ["v": "x\""]).bodyText
+        #expect(
+            sent == """
+                --a-1
+                Content-Disposition: form-data; name="json"
+                Content-Type: application/json
+
+                {"a": "x\\""}
+                --a-1
+                Content-Disposition: form-data; name="plain"
+
+                x"
+                --a-1--
+                """)
+        for value in ["--a-1", "x\n--a-1--\n"] {
+            let failure = #expect(throws: BuildFailure.self) { try request.build(surroundings, row: ["v": value]) }
+            #expect(failure?.what == "a value contains the boundary of the parts")
+        }
+    }
+
+    /// A value cannot be or complete a line between the parts, except one of the file after `--`.
+    @Test(arguments: ["{{v}}", "--{{w}}", "--ab{{w}}", "--{{x}}", "{{given}}", "{{long}}", "--{{b}}{{w}}"])
+    func aValueIsNoLineBetweenParts(line: String) throws {
+        let surroundings = surroundings {
+            ($0.columns, $0.given) = (["v", "w", "x"], ["given": "--abcd", "long": "y\n--abcd--"])
+        }
+        let row = ["v": "--abcd", "w": line == "--{{w}}" ? "abcd" : line.hasPrefix("--ab") ? "cd" : "", "x": "abcd--"]
+        let head = "Content-Type: multipart/form-data; boundary=abcd\n\n--abcd\n\n"
+        let plan = plan("@b = abcd\nPOST http://h/\n\(head)\(line)\n--abcd--", surroundings)
+        let failure = #expect(throws: BuildFailure.self) {
+            if let problem = plan.problems.first { throw BuildFailure(what: problem.what, advice: "") }
+            _ = try plan.requests[0].build(surroundings, row: row)
+        }
+        #expect(failure?.what == "a value contains the boundary of the parts")
+    }
+
     @Test(arguments: [
         ("query { a(b: \"{{v}}\") }", "x\") { c }", #"query { a(b: "x\") { c }") }"#),
         ("query { a(b: {{v}}) }", "7", "query { a(b: 7) }"),

@@ -37,6 +37,12 @@ enum InputLine: Equatable {
             self.init(columns: text.split(separator: "\t").map { String($0).trimmed }.filter { !$0.isEmpty })
             return
         }
+        guard ![64, 128].contains(name.utf8.count) || !name.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
+            self = .broken(
+                reason: "its second column is a digest: write the name of the file before it, or out=NAME in the next "
+                    + "line, after a space, to give the file such a name")
+            return
+        }
         let digest = digits.isEmpty ? nil : FileDigest(digits)
         guard digits.isEmpty || digest != nil else {
             self = .broken(

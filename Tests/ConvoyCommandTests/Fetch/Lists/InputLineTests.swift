@@ -42,6 +42,15 @@ import Testing
         }
     }
 
+    @Test(arguments: [64, 128]) func aDigestIsNoName(count: Int) {
+        let line = "http://a/b\t" + String(repeating: "0a", count: count / 2)
+        guard case .broken(let reason) = InputLine(line) else {
+            Issue.record("the line is understood")
+            return
+        }
+        #expect(reason.contains("second column is a digest"))
+    }
+
     @Test func furtherURLsAreMirrors() throws {
         let urls = try ["http://a/b", "https://c/d", "http://e/"].map { try #require(URL(string: $0)) }
         let digits = String(repeating: "0F", count: 32)

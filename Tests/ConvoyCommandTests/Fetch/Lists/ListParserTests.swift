@@ -116,7 +116,7 @@ import Testing
 
     /// `%@` stands for a SHA-256 digest of 64 hexadecimal digits.
     @Test(arguments: [
-        ("%@  a.iso", "a.iso"), ("%@ *a.iso", "a.iso"), ("%@ a.iso", "a.iso"), ("%@\ta.iso", "a.iso"),
+        ("%@  a.iso", "a.iso"), ("%@ *a.iso", "a.iso"), ("%@ a.iso", "a.iso"),
         ("  %@ a b.iso ", "a b.iso"), ("sha256:%@ a.iso", "a.iso"), ("\\%@  a\\\\b\\n.iso", "a\\b\n.iso"),
         ("%@  a\\n", "a\\n"), ("SHA256 (a.iso) = %@", "a.iso"), ("SHA256(a.iso)= %@", "a.iso"),
         ("SHA2-256(a (1).iso)= %@", "a (1).iso"), ("sha256 (a.iso) = %@", "a.iso"), ("SHA-256 (a.iso) = %@", "a.iso"),
@@ -134,7 +134,7 @@ import Testing
 
     /// A number in angle brackets stands for as many bytes in hexadecimal digits.
     @Test(arguments: [
-        "<16>  a", "<16> a", "<20> *a", "<20> a", "<28> a", "<48> a", "<8> a", "<24>  a", "md5:<16> a",
+        "<16>  a", "<16> a", "<20> *a", "<20> a", "<28> a", "<48> a", "md5:<16> a", "blake2b:<24>  a",
         "MD5 (a) = <16>",
         "SHA1(a)= <20>", "SHA512/256 (a) = <32>", "SHA3-256 (a) = <32>", "BLAKE2b-256 (a) = <32>", "BLAKE2b (a) = <64>",
         "RMD160 (a) = <20>", "SHA384 (a) = <48>", "SM3 (a) = <32>", "\\MD5 (a\\\\b) = <16>",
@@ -154,6 +154,7 @@ import Testing
     /// With a base URL, a line without a scheme is the name of a file.
     @Test(arguments: [
         "a.iso  %@", "a.iso: %@", "SHA256          %@       C:\\a.iso", "a.iso = %@", "1234,%@,a.iso",
+        "%@0f0f  a.iso",
         "a.iso: 0F0F0F0F 0F0F0F0F 0F0F0F0F 0F0F0F0F 0F0F0F0F 0F0F0F0F 0F0F0F0F",
         "a.iso:  0F 0F 0F 0F 0F 0F 0F 0F  0F 0F 0F 0F 0F 0F 0F 0F",
         "a.iso: 0F0F 0F0F 0F0F 0F0F 0F0F  0F0F 0F0F 0F0F 0F0F 0F0F",
@@ -186,7 +187,10 @@ import Testing
         #expect(reason.contains("as sha256sum does"))
     }
 
-    @Test(arguments: ["%@", "backup 2024010112000000", "photo-%@.jpg", "2024 12 report.pdf", "a\t%@"])
+    @Test(arguments: [
+        "%@", "backup 2024010112000000", "photo-%@.jpg", "2024 12 report.pdf", "a\t%@ %@", "2024010112000000 backup",
+        "0f0f0f0f0f0f0f0f0f0f  a", "%@0f0f\ta.iso",
+    ])
     func aNameWithDigitsStaysAName(line: String) {
         let line = line.replacing("%@", with: digits)
         guard case .entry(let entry)? = outcomes(line, base: "https://a.example/").first else {
@@ -194,6 +198,16 @@ import Testing
             return
         }
         #expect(entry.digest == nil)
+    }
+
+    /// In a store of files by their digests, the name of a file is a digest.
+    @Test(arguments: ["%@\timage.iso", "%@ \timage.iso", "%@\t image of a.iso", "%@\timage.iso\tsha256:%@"])
+    func aTabAfterDigitsPrecedesTheNameToSaveAs(line: String) throws {
+        let line = line.replacing("%@", with: digits)
+        let name = line.contains(" of ") ? "image of a.iso" : "image.iso"
+        let digest = line.contains("sha256:") ? FileDigest.sha256(digits) : nil
+        let expected = try entry("https://a.example/\(digits)", name, digest)
+        #expect(outcomes(line + "\n" + line, base: "https://a.example/") == [expected, expected])
     }
 
     @Test(arguments: ["Hash: SHA256\n\n", "\n", "Hash: SHA256\nHash: SHA512\n\n", ""])
