@@ -102,6 +102,10 @@ extension AnyRequestOperation {
         /// Whether the operation is in an operation queue.
         var isInQueue: Bool { FoundationFields.queue(of: self) != nil }
 
+        func isInQueue(otherThan other: OperationQueue?) -> Bool {
+            FoundationFields.queue(of: self).map { $0 !== other } ?? false
+        }
+
         /// Whether a barrier before the operation in its queue has not finished.
         var isBehindBarrier: Bool {
             !super.isReady && FoundationFields.barriers(before: self).contains { !$0.isFinished }
@@ -112,6 +116,7 @@ extension AnyRequestOperation {
         func lookForBarrier() {}
         /// On Apple platforms, only a queue reads `isReady`, except the caller.
         var isInQueue: Bool { state.withLock { $0.wasAskedReadiness } }
+        func isInQueue(otherThan other: OperationQueue?) -> Bool { other == nil && isInQueue }
         /// On Apple platforms, only barriers add dependencies to Foundation's own list.
         var isBehindBarrier: Bool { !super.isReady }
     #endif

@@ -226,7 +226,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     public final override func cancel() {
         // If no queue has read `isReady`, the operation is in no queue.
         let scheduler = state.withLock { $0.wasAskedReadiness && $0.outcome == nil ? $0.scheduler : nil }
-        if let scheduler { scheduler.withholdSlots { cancelNow() } } else { cancelNow() }
+        if let scheduler { scheduler.withholdSlots(for: self) { cancelNow() } } else { cancelNow() }
     }
 
     private func cancelNow() {

@@ -20,7 +20,7 @@ protocol OperationScheduler: AnyObject, Sendable {
         _ request: PreparedRequest, for operation: AnyRequestOperation,
         _ then: @escaping @Sendable ((any CacheExchange)?) -> Void)
     /// Cancels an operation of an operation queue; no operation gets a slot until shortly after `cancel` has returned.
-    func withholdSlots(while cancel: () -> Void)
+    func withholdSlots(for operation: AnyRequestOperation, while cancel: () -> Void)
     /// Called for an outcome before the start; true if no queue will start the operation, so the caller finishes it.
     func abandoned(_ operation: AnyRequestOperation, _ reference: QueueEntryReference) -> Bool
     /// Called when an operation has finished; the scheduler then releases the slot.

@@ -41,13 +41,16 @@ extension Scheduler {
         suspend { $0.cancellations -= 1 }
     }
 
-    /// Runs the cancellation of one operation of an operation queue while no operation gets a slot.
+    /// Runs the cancellation of one operation of a caller's queue while no operation gets a slot.
     ///
     /// Foundation's `cancelAllOperations()` cancels the operations of a queue one by one. Each cancelled operation frees
     /// its place, and the queue starts the next operation, which would be sent in vain. The end of the loop cannot be
     /// observed, but its thread is nearly always inside `cancel`. So slots are given again after a time without a
-    /// cancellation: 0.1 ms after a single one, and up to 50 ms in a loop, whose thread the system may interrupt.
-    func withholdSlots(while cancel: () -> Void) {
+    /// cancellation: 0.1 ms after a single one, and up to 50 ms in a loop, whose thread the system may interrupt. They
+    /// are given again after 500 ms at the latest, because a cancellation may wait for another request.
+    func withholdSlots(for operation: AnyRequestOperation, while cancel: () -> Void) {
+        // The manager's own queue withholds slots itself.
+        guard operation.isInQueue(otherThan: ownQueue) else { return cancel() }
         let isFirst = state.withLock { state in
             state.queueCancellations.begun += 1
             state.queueCancellations.running += 1
@@ -55,22 +58,23 @@ extension Scheduler {
             if isFirst { state.cancellations += 1 }
             return isFirst
         }
-        if isFirst { giveSlotsAgain(after: .microseconds(100), begun: 1) }
+        if isFirst { giveSlotsAgain(after: .microseconds(100), begun: 1, until: .now() + .milliseconds(500)) }
         cancel()
         state.withLock { $0.queueCancellations.running -= 1 }
     }
 
     /// Gives slots again, or looks again later if a cancellation is running or has begun since the last look.
-    private func giveSlotsAgain(after delay: DispatchTimeInterval, begun: Int) {
+    private func giveSlotsAgain(after delay: DispatchTimeInterval, begun: Int, until end: DispatchTime) {
         context.taskControl.asyncAfter(deadline: .now() + delay) {
             let newCount = self.state.withLock { state -> Int? in
                 let (nowBegun, running) = state.queueCancellations
-                guard nowBegun == begun, running == 0 else { return nowBegun - begun }
+                guard (nowBegun == begun && running == 0) || .now() >= end else { return nowBegun - begun }
                 state.queueCancellations.begun = 0
                 return nil
             }
             guard let newCount else { return self.suspend { $0.cancellations -= 1 } }
-            self.giveSlotsAgain(after: .milliseconds(min(max(1, newCount), 50)), begun: begun + newCount)
+            let next = DispatchTimeInterval.milliseconds(min(max(1, newCount), 50))
+            self.giveSlotsAgain(after: next, begun: begun + newCount, until: end)
         }
     }
 
