@@ -383,7 +383,7 @@ import Testing
         try expectTarget()
     }
 
-    @Test(arguments: [400, 403, 404, 405, 409, 410, 412, 416, 500, 501])
+    @Test(arguments: [400, 403, 404, 405, 409, 410, 412, 416, 451, 501])
     func aRefusedRangeIsFetchedWithTheWhole(status: Int) async throws {
         let server = StubServer { exchange in
             let range = exchange.request.headerFields["Range"]

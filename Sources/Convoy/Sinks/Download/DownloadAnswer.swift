@@ -87,7 +87,7 @@ enum DownloadAnswer: Hashable, Sendable {
     static func refusesRange(_ statusCode: Int) -> Bool {
         switch statusCode {
         case 401, 407, 408, 425, 429: false
-        case 400..<500, 500, 501, 505: true
+        case 400..<500, 501, 505: true
         default: false
         }
     }

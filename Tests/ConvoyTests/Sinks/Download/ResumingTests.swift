@@ -187,7 +187,7 @@ import Testing
         try expectPart()
     }
 
-    @Test(arguments: [400, 403, 404, 405, 406, 409, 410, 412, 413, 416, 417, 422, 428, 431, 451, 500, 501, 505])
+    @Test(arguments: [400, 403, 404, 405, 406, 409, 410, 412, 413, 416, 417, 422, 428, 431, 451, 501, 505])
     func refusedRangeStartsOver(status: Int) async throws {
         try await leavePart()
         let (result, sent) = try await download { exchange in
@@ -214,10 +214,11 @@ import Testing
     /// A status that the policy retries may be temporary, so the range is requested again before the complete file.
     @Test func aRetriedStatusStartsOverAfterItsRetries() async throws {
         try await leavePart()
-        let policy = RetryPolicy(maxRetries: 2, baseDelay: .zero)
+        var policy = RetryPolicy(maxRetries: 2, baseDelay: .zero)
+        policy.statusCodes = [404]
         let (result, sent) = try await download(Request.stub("file").retries(policy)) { exchange in
             guard exchange.request.headerFields["Range"] != nil else { return FileVersion(Self.old).answer(exchange) }
-            exchange.answer(500)
+            exchange.answer(404)
         }
         _ = try result.get()
         #expect(sent.map { $0.headerFields["Range"] } == Array(repeating: "bytes=100000-", count: 3) + [nil])
