@@ -69,8 +69,11 @@ import Testing
             second.addDependency(first)
             first.cancel()
             try await world.add(second)
-            await world.settle()
-            world.expect(world.board.begun, is: [], "it waits for the end of the cancelled one")
+            // A request that was cancelled, and that no queue has, blocks no other request (`DependencyTests`).
+            if subject.isPlain {
+                await world.settle()
+                world.expect(world.board.begun, is: [], "it waits for the end of the cancelled one")
+            }
             try await world.add(first)
             try await world.waitForAll()
             world.expect(world.board.begun, is: ["b"], "have run")
