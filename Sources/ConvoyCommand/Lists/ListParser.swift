@@ -190,8 +190,8 @@ struct ListParser {
         let line: InputLine =
             isDigest
             ? .broken(
-                reason: "it looks like a name and its digest: write the digest and two spaces before the name, in a list "
-                    + "of only such lines")
+                reason: "it looks like a name and its digest: write the digest and two spaces before the name, in a "
+                    + "list of only such lines")
             : InputLine(text, base: base)
         isAfterBroken = false
         switch line {
