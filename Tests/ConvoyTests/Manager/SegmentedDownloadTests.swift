@@ -400,12 +400,17 @@ import Testing
 
     /// These statuses say nothing about the range, so the received bytes stay.
     @Test(arguments: [429, 503]) func aSegmentThatIsRefusedForNowFails(status: Int) async throws {
-        let server = StubServer { exchange in
-            let range = exchange.request.headerFields["Range"]
-            guard range == "bytes=0-0" || range == "bytes=0-2499999" else { return exchange.answer(status) }
+        let server = StubServer.held()
+        let download = server.manager().downloadInSegments(.stub("file"), to: target, segments: 2)
+        FileVersion(Self.content).answer(await server.exchanges.wait()[0])
+        let segments = await server.exchanges.wait(count: 3).dropFirst()
+        for exchange in segments where exchange.request.headerFields["Range"] == "bytes=0-2499999" {
             FileVersion(Self.content).answer(exchange)
         }
-        let download = server.manager(1).downloadInSegments(.stub("file"), to: target, segments: 2)
+        await look { download.progress.download.completedBytes == 2_500_000 }
+        for exchange in segments where exchange.request.headerFields["Range"] != "bytes=0-2499999" {
+            exchange.answer(status)
+        }
         #expect(await error(of: download)?.code == .unacceptableStatus)
         #expect(ranges(server).count == 3)
         #expect(try directory.entries == [".target.convoy-part", ".target.convoy-resume"])
