@@ -87,7 +87,8 @@ extension HelpText {
           URL<TAB>NAME<TAB>DIGEST
         NAME may be empty, and DIGEST is sha256: or sha512: and its hexadecimal digits.
 
-        JSON lines, one object each; only url is required:
+        JSON lines, one object each; only url is required. A digest that is neither
+        sha256 nor sha512 is an error:
           {"url": "https://example.com/a", "name": "a.bin", "sha256": "9f86..."}
 
         SHA256SUMS or SHA512SUMS; --base URL says where the files are:

@@ -55,15 +55,33 @@ struct DigestLine: Equatable {
     /// Only the text before the first tab counts. If it is one word of digits, it is a name.
     static func isLikely(_ line: String) -> Bool {
         guard !line.containsScheme else { return false }
-        let words = line.prefix { $0 != "\t" }.split { " :;,=()".contains($0) }
+        let text = line.prefix { $0 != "\t" }
+        let words = text.split { $0.isWhitespace || ":;,=()\"'".contains($0) }
+        guard words.count > 1 else { return false }
         // gpg(1) writes a digest in groups of two to eight digits.
         let digits = words.filter(isHexadecimal).reduce(0) { $0 + $1.utf8.count }
-        return words.count > 1 && digits >= 32
+        // A line of an SFV file ends with a CRC-32. Eight digits without a letter may be a date.
+        if digits >= 32 || text.contains(#/\s(?=[0-9]*[A-Fa-f])[0-9A-Fa-f]{8}$/#) { return true }
+        return text.split { $0.isWhitespace || $0 == "," }.contains { isDigest($0) }
     }
 
-    /// Whether a line begins the output of PowerShell's `Get-FileHash` or of `certutil -hashfile`.
+    /// Whether a word is only a digest: hexadecimal digits or Base64, also in quotes or after its algorithm.
+    static func isDigest(_ word: some StringProtocol) -> Bool {
+        // Most words are names with an extension. They skip the regular expression, which takes longer.
+        guard word.utf8.count >= 24, !word.utf8.contains(UInt8(ascii: ".")) else { return false }
+        let form =
+            #/
+            ["']?
+            (?:(?:sha|md|h|blake)-?[0-9][0-9a-z-]*[-:=])?
+            (?:(?:[0-9a-f]{8}){4,16}|[0-9a-z+\/]{22,}={1,2}|[0-9a-z+\/]{43}|[0-9a-z+\/]{64}|[0-9a-z+\/]{86})
+            ["']?
+            /#.ignoresCase()
+        return String(word).wholeMatch(of: form) != nil
+    }
+
+    /// Whether a line begins an SFV file, or the output of PowerShell's `Get-FileHash` or of `certutil -hashfile`.
     static func isHeading(_ line: String) -> Bool {
-        line.contains(#/^(Algorithm +(Hash|:) |[A-Z0-9]+ hash of )/#)
+        line.contains(#/^(;|Algorithm +(Hash|:) |[A-Z0-9]+ hash of )/#)
     }
 
     private static let kindsByDigits = [
@@ -102,26 +120,40 @@ struct DigestLine: Equatable {
 }
 
 /// An entry of a list as a JSON object on one line.
-struct JSONLine: Decodable {
-    let url: String
-    let name: String?
-    let sha256: String?
-    let sha512: String?
-    let headers: [String: String]?
+enum JSONLine {
+    private static let form = #"it is not an object like {"url": "https://example.com/a", "name": "a.bin"}"#
 
     static func outcome(_ text: String, _ number: Int) -> ListParser.Outcome {
         func broken(_ reason: String) -> ListParser.Outcome { .broken(line: number, reason: reason, text: text) }
-        guard let line = try? JSONDecoder().decode(JSONLine.self, from: Data(text.utf8)) else {
-            return broken(#"it is not an object like {"url": "https://example.com/a", "name": "a.bin"}"#)
+        guard case .object(let members)? = JSONValue(json: text.utf8) else { return broken(form) }
+        var (url, name, digest, lines) = (String?.none, "", FileDigest?.none, [String]())
+        for member in members {
+            switch (member.name.lowercased(), member.value) {
+            case (_, .null): break
+            case ("url", .string(let value)): url = value
+            case ("name", .string(let value)): name = value
+            case ("sha256", .string(let digits)): digest = .sha256(digits)
+            case ("sha512", .string(let digits)): digest = digest ?? .sha512(digits)
+            case ("headers", .object(let fields)):
+                for field in fields {
+                    guard case .string(let value) = field.value else { return broken(form) }
+                    lines.append("\(field.name): \(value)")
+                }
+            case ("url", _), ("name", _), ("headers", _): return broken(form)
+            case (let key, _) where key.contains(#/sha-?\d|md\d|crc|blake|hash|digest|integrity|sum$/#):
+                return broken(
+                    "its \(key.prefix(80).debugDescription) cannot be checked: give the hexadecimal digits as sha256 "
+                        + "or sha512")
+            default: break
+            }
         }
-        switch InputLine(url: line.url) {
+        guard let url else { return broken(form) }
+        switch InputLine(url: url) {
         case .blank: return broken("its URL is empty")
         case .broken(let reason): return broken(reason)
         case .request(var entry):
-            entry.name = line.name.flatMap { $0.isEmpty ? nil : $0 }
-            entry.digest = line.sha256.map(FileDigest.sha256) ?? line.sha512.map(FileDigest.sha512)
-            if let defect = entry.digest?.defect { return broken(defect) }
-            let lines = (line.headers ?? [:]).sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
+            if let defect = digest?.defect { return broken(defect) }
+            (entry.name, entry.digest) = (name.isEmpty ? nil : name, digest)
             guard let fields = HeaderFields(listed: lines) else {
                 return broken("it has a header field that cannot be sent")
             }
@@ -148,9 +180,9 @@ extension ListEntry {
     ///
     /// - Returns: why the entry cannot be fetched as the list says; nil if the option was applied or ignored.
     mutating func apply(aria2Option line: String) -> String? {
-        let parts = line.trimmingCharacters(in: .whitespaces).split(
-            separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-        let (name, value) = (String(parts.first ?? ""), parts.count == 2 ? String(parts[1]) : "")
+        let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            .map { String($0).trimmed }
+        let (name, value) = (parts.first?.lowercased() ?? "", parts.dropFirst().first ?? "")
         switch name {
         case "out": self.name = value
         case "checksum":
@@ -166,7 +198,10 @@ extension ListEntry {
         case "dir": return "aria2's dir= is not supported: set the directory of all files with -P DIR"
         case "http-user", "http-passwd", "all-proxy", "http-proxy", "https-proxy", "load-cookies":
             return "aria2's \(name)= is not supported: use an option for all files, see convoy help fetch"
-        default: return name.isEmpty || value.isEmpty ? "it is neither a URL nor an aria2 option" : nil
+        default:
+            // Ignored options do not have digests as values. This one may be a misspelt `checksum`.
+            let isOption = !name.isEmpty && !value.isEmpty && !DigestLine.isDigest(value)
+            return isOption ? nil : "it is neither a URL nor an aria2 option"
         }
         return nil
     }

@@ -8,6 +8,8 @@ enum Metalink {
         var name = ""
         var urls: [(text: String, priority: Int)] = []
         var digests: [String: String] = [:]
+        /// The type of two different digests; nil if each type has one.
+        var ambiguousType: String?
         var size: String?
 
         var outcome: ListParser.Outcome {
@@ -17,6 +19,10 @@ enum Metalink {
             }
             guard case .request(var entry) = InputLine(urls: sorted.map(\.element.text)) else {
                 return .broken(line: nil, reason: "\(shown) has no http or https URL")
+            }
+            if let ambiguousType {
+                let type = ambiguousType.prefix(80).debugDescription
+                return .broken(line: nil, reason: "\(shown) has two different digests of the type \(type)")
             }
             let digest = digests["sha-256"].map(FileDigest.sha256) ?? digests["sha-512"].map(FileDigest.sha512)
             guard digest != nil || digests.isEmpty else {
@@ -56,12 +62,16 @@ enum Metalink {
             guard let element = open.popLast(), element.name == name else { throw XMLScanner.Defect() }
             let text = content.trimmingCharacters(in: .whitespacesAndNewlines)
             content = ""
-            // Digests of pieces are nested one level deeper, and are not read.
-            guard open.last?.name == "file", let file = files.indices.last else { return }
+            guard let file = files.indices.last else { return }
+            // Digests of pieces are not read. All others are those of the file, as in the `verification` of version 3.
+            if name == "hash", open.last?.name != "pieces", open.contains(where: { $0.name == "file" }) {
+                let type = element.attributes["type"]?.lowercased() ?? ""
+                let before = files[file].digests.updateValue(text, forKey: type)
+                if let before, before.lowercased() != text.lowercased() { files[file].ambiguousType = type }
+            }
+            guard open.last?.name == "file" else { return }
             if name == "url" {
                 files[file].urls.append((text, element.attributes["priority"].flatMap { Int($0) } ?? 999_999))
-            } else if name == "hash" {
-                files[file].digests[element.attributes["type"]?.lowercased() ?? ""] = text
             } else if name == "size" {
                 files[file].size = text
             }
@@ -173,10 +183,10 @@ private struct XMLScanner {
         return attributes
     }
 
-    /// The name without a namespace prefix.
+    /// The name in lower case without a namespace prefix.
     private static func localName(_ name: ArraySlice<UInt8>) -> String {
         let start = name.lastIndex(of: UInt8(ascii: ":")).map { $0 + 1 } ?? name.startIndex
-        return String(decoding: name[start...], as: UTF8.self)
+        return String(decoding: name[start...], as: UTF8.self).lowercased()
     }
 
     /// The text with its references, such as `&amp;`, replaced.

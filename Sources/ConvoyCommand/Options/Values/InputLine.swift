@@ -37,7 +37,7 @@ enum InputLine: Equatable {
             self.init(columns: text.split(separator: "\t").map { String($0).trimmed }.filter { !$0.isEmpty })
             return
         }
-        guard ![64, 128].contains(name.utf8.count) || !name.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
+        guard !DigestLine.isDigest(name) else {
             self = .broken(
                 reason: "its second column is a digest: write the name of the file before it, or out=NAME in the next "
                     + "line, after a space, to give the file such a name")
@@ -54,7 +54,9 @@ enum InputLine: Equatable {
         if let base, !columns[0].containsScheme {
             let url = base.appending(path: columns[0])
             self = .request(ListEntry(url: url, name: name.isEmpty ? nil : name, digest: digest))
-        } else if columns[0].utf8.contains(UInt8(ascii: " ")) {
+        } else if columns[0].utf8.contains(where: { $0 <= 0x20 || $0 > 0x7F }),
+            columns[0].contains(where: \.isWhitespace)
+        {
             self = .broken(reason: Self.blank(in: columns[0]))
         } else {
             self.init(url: columns[0], name: name.isEmpty ? nil : name, digest: digest)

@@ -42,13 +42,28 @@ import Testing
         }
     }
 
-    @Test(arguments: [64, 128]) func aDigestIsNoName(count: Int) {
-        let line = "http://a/b\t" + String(repeating: "0a", count: count / 2)
-        guard case .broken(let reason) = InputLine(line) else {
-            Issue.record("the line is understood")
+    /// A number in angle brackets stands for as many bytes in hexadecimal digits, one in braces for them in Base64.
+    @Test(arguments: [
+        "<16>", "<20>", "<32>", "<64>", "\"<32>\"", "sha256:<32>", "SHA-256=<32>", "sha256-<32>", "md5:<16>", "{16}",
+        "{32}", "{48}", "{64}", "sha256-{32}", "sha384-{48}", "h1:{32}",
+    ])
+    func aDigestIsNoName(digest: String) {
+        let digest = digest.replacing(#/<(\d+)>/#) { String(repeating: "0a", count: Int($0.1) ?? 0) }
+            .replacing(#/\{(\d+)\}/#) { Data(repeating: 0xFB, count: Int($0.1) ?? 0).base64EncodedString() }
+        guard case .broken(let reason) = InputLine("http://a/b\t\(digest)") else {
+            Issue.record("\(digest) is a name")
             return
         }
         #expect(reason.contains("second column is a digest"))
+    }
+
+    @Test(arguments: [
+        "%@.iso", "%@ %@", "img-%@", "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "20240101", "sha256-checksums",
+    ])
+    func aNameMayHaveDigits(name: String) throws {
+        let name = name.replacing("%@", with: String(repeating: "0a", count: 16))
+        let url = try #require(URL(string: "http://a/b"))
+        #expect(InputLine("http://a/b\t\(name)") == .request(ListEntry(url: url, name: name)))
     }
 
     @Test func furtherURLsAreMirrors() throws {
@@ -69,7 +84,9 @@ import Testing
         }
     }
 
-    @Test(arguments: ["not a url", "/relative", "ftp://a/b", "http://", "http://a:99999/", "http://[::1/"])
+    @Test(arguments: [
+        "not a url", "http://a/b\u{A0}name", "/relative", "ftp://a/b", "http://", "http://a:99999/", "http://[::1/",
+    ])
     func brokenLinesHaveAReason(line: String) {
         guard case .broken(let reason) = InputLine(line) else {
             Issue.record("\(line) is \(InputLine(line))")
