@@ -11,26 +11,25 @@ enum Authorization: Hashable {
     /// After `Basic`, a user name and a password are encoded. After `Digest`, they are stored for the challenge. AWS
     /// and Cognito signatures are rejected. Any other value is sent unchanged.
     init(_ value: String) throws(BuildFailure) {
-        let words = value.split(maxSplits: 2, whereSeparator: \.isWhitespace).map(String.init)
+        let words = value.split(maxSplits: 1, whereSeparator: \.isWhitespace)
         let scheme = words.first?.lowercased() ?? ""
-        if scheme == "aws" || scheme == "cognito", words.count > 2 {
+        let rest = words.dropFirst().first?.drop(while: \.isWhitespace) ?? ""
+        if scheme == "aws" || scheme == "cognito", rest.contains(where: \.isWhitespace) {
             throw BuildFailure(
                 what: "\(scheme.uppercased()) signatures are not supported",
                 advice: "sign with curl --aws-sigv4, or send a token")
         }
-        guard scheme == "basic" || scheme == "digest", words.count > 1 else {
+        // A user name has no colon (RFC 7617), but a password may have colons and blanks.
+        guard scheme == "basic" || scheme == "digest",
+            let end = rest.firstIndex(where: { $0 == ":" || $0.isWhitespace })
+        else {
             self = .asWritten(value)
             return
         }
-        let (user, password): (String, String)
-        if words.count == 3 {
-            (user, password) = (words[1], String(words[2].drop(while: \.isWhitespace)))
-        } else if let colon = words[1].firstIndex(of: ":") {
-            (user, password) = (String(words[1][..<colon]), String(words[1][words[1].index(after: colon)...]))
-        } else {
-            self = .asWritten(value)
-            return
-        }
+        let last = rest[end...].dropFirst()
+        let (user, password) = (
+            String(rest[..<end]), String(rest[end] == ":" ? last : last.drop(while: \.isWhitespace))
+        )
         self =
             scheme == "digest"
             ? .digest(user: user, password: password)

@@ -193,9 +193,8 @@ struct BodyText {
         if syntax == .graphQL, text.isRequestName { return text }
         guard let value = JSONValue(json: text.utf8) else {
             let source = pieces[0].placeholder?.source ?? ""
-            let raw = source.hasPrefix("$") ? "" : ", or {{&\(source)}} to insert it unchanged"
             throw failure(
-                pieces[0], "stands outside of quotes, and is not JSON", "write \"{{\(source)}}\" for a text\(raw)")
+                pieces[0], "stands outside of quotes, and is not JSON", "write \"{{\(source)}}\" for a text")
         }
         return syntax == .jsonLines && text.utf8.contains(where: { $0 == 0x0A || $0 == 0x0D }) ? value.json : text
     }
@@ -204,8 +203,8 @@ struct BodyText {
         let text = piece.text
         if isInHead {
             let isQuoted = !line.utf8.count { $0 == UInt8(ascii: "\"") }.isMultiple(of: 2)
-            guard isQuoted || !text.utf8.contains(where: { "\r\n\"".utf8.contains($0) }) else {
-                throw failure(piece, "contains a quote or a line end", "write it in quotes in the head of a part")
+            guard isQuoted || !text.utf8.contains(where: { "\r\n\";".utf8.contains($0) }) else {
+                throw failure(piece, "contains a quote, a semicolon or a line end", "write it in quotes")
             }
             return text.inQuotes
         }
@@ -232,8 +231,9 @@ struct BodyText {
 
     private func failure(_ piece: Filled, _ what: String, _ advice: String) -> BuildFailure {
         let source = piece.placeholder?.source ?? ""
+        let raw = source.hasPrefix("$") ? "" : ", or {{&\(source)}} to insert it unchanged"
         return BuildFailure(
-            what: "the value of {{\(source)}} \(what)", advice: advice, placeholder: piece.placeholder)
+            what: "the value of {{\(source)}} \(what)", advice: advice + raw, placeholder: piece.placeholder)
     }
 }
 

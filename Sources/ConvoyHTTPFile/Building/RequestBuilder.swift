@@ -95,6 +95,7 @@ struct RequestBuilder {
                 what: "\(whose) contains a line end or a NUL character, which a header field cannot have", advice: "")
         }
         let value = filled.map(\.text).joined().trimmed
+        try checkSeparators(in: filled, of: field.name, value)
         let isSecret = field.value.contains { $0.isSecret } || filled.contains { $0.value != nil }
         guard field.name.lowercased() == "authorization" else {
             built.fields.append(.init(name: field.name, value: value, isSecret: isSecret))
@@ -103,6 +104,28 @@ struct RequestBuilder {
         switch try Authorization(value) {
         case .asWritten(let value): built.fields.append(.init(name: field.name, value: value, isSecret: true))
         case .digest(let user, let password): built.digest = (user, password)
+        }
+    }
+
+    /// Throws if a value adds a cookie to the cookies of the field, or ends the user name before a password.
+    private func checkSeparators(in filled: [Filled], of name: String, _ value: String) throws(BuildFailure) {
+        // A field that is one value is that value's text.
+        let base = filled.map(\.depth).min() ?? 0
+        var (places, separators) = (filled[...], ";")
+        switch (name.lowercased(), value.prefix { !$0.isWhitespace }.lowercased()) {
+        case ("cookie", _): break
+        case ("authorization", "basic"), ("authorization", "digest"):
+            separators = ": \t"
+            let end = filled.lastIndex { $0.depth == base && $0.text.utf8.contains { separators.utf8.contains($0) } }
+            places = filled[..<(end ?? 0)]
+        default: return
+        }
+        for piece in places where piece.depth > base && piece.encoding != .never {
+            guard piece.text.utf8.contains(where: { separators.utf8.contains($0) }) else { continue }
+            let source = piece.placeholder?.source ?? ""
+            throw BuildFailure(
+                what: "the value of {{\(source)}} contains a separator of \(name), so it is more than one value",
+                advice: "write {{&…}} if it is meant to", placeholder: piece.placeholder)
         }
     }
 

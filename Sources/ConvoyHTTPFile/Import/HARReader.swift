@@ -139,7 +139,8 @@ struct HARReader {
                 FormParts.Part(
                     name: Template(parameter["name"]?.scalarText ?? ""),
                     content: .text(Template(parameter["value"]?.scalarText ?? "")),
-                    fileName: parameter["fileName"]?.string, type: parameter["contentType"]?.string)
+                    fileName: (parameter["fileName"]?.string).map { Template($0) },
+                    type: (parameter["contentType"]?.string).map { Template($0) })
             }
             return imported.setParts(parts)
         }

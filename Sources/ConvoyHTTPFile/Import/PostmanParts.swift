@@ -167,7 +167,7 @@ enum PostmanBody {
     /// The parts of a form field: one for its text, or one for each of its files.
     private static func parts(_ field: JSONValue) -> [FormParts.Part] {
         let name = Template(postman: field["key"]?.scalarText ?? "")
-        let type = field["contentType"]?.string
+        let type = (field["contentType"]?.string).map { Template(postman: $0) }
         guard field["type"]?.string == "file" else {
             let value = Template(postman: field["value"]?.scalarText ?? "")
             return [FormParts.Part(name: name, content: .text(value), type: type)]
@@ -176,7 +176,8 @@ enum PostmanBody {
         let paths = (source.string.map { [$0] } ?? source.elements.compactMap(\.string)).filter { !$0.isEmpty }
         return (paths.isEmpty ? ["./file"] : paths).map { path in
             let fileName = path.split { "/\\".contains($0) }.last.map(String.init) ?? "file"
-            return FormParts.Part(name: name, content: .file(FileReference(path)), fileName: fileName, type: type)
+            return FormParts.Part(
+                name: name, content: .file(FileReference(path)), fileName: Template(fileName), type: type)
         }
     }
 

@@ -41,7 +41,10 @@ struct Expander {
             switch part {
             case .text(let text): pieces += .plain(text)
             case .placeholder(let placeholder):
-                pieces += self.pieces(of: placeholder).map { $0.inside(placeholder) }
+                pieces += self.pieces(of: placeholder).map { piece in
+                    let isEncoded = placeholder.isEncoded && piece.encoding == .byPlace
+                    return (isEncoded ? piece.encoded(.always) : piece).inside(placeholder)
+                }
                 // The number of pieces is limited, because variables that each use the previous one twice grow
                 // exponentially.
                 guard pieces.count <= Self.mostPieces else {

@@ -5,8 +5,8 @@ enum FormParts {
     struct Part {
         var name: Template
         var content: BodyPart
-        var fileName: String?
-        var type: String?
+        var fileName: Template?
+        var type: Template?
     }
 
     /// A boundary that no part contains.
@@ -15,7 +15,7 @@ enum FormParts {
         var (isTaken, numbers) = (false, Set<Int>())
         for part in parts {
             let content = if case .text(let text) = part.content { text.source } else { "" }
-            for text in [part.name.source, content, part.fileName ?? "", part.type ?? ""] {
+            for text in [part.name.source, content, part.fileName?.source ?? "", part.type?.source ?? ""] {
                 for rest in text.split(separator: base, omittingEmptySubsequences: false).dropFirst() {
                     isTaken = true
                     // A boundary is the base, a hyphen and a number. `base-123` also contains `base-1` and `base-12`.
@@ -36,8 +36,15 @@ enum FormParts {
             text.append("--\(boundary)\r\nContent-Disposition: form-data; name=\"")
             text.append(part.name.mappingText { Template($0.inQuotes) })
             text.append("\"")
-            if let name = part.fileName { text.append("; filename=\"\(name.inQuotes)\"") }
-            if let type = part.type, !type.isEmpty { text.append("\r\nContent-Type: \(type.visibleLine)") }
+            if let name = part.fileName {
+                text.append("; filename=\"")
+                text.append(name.mappingText { Template($0.inQuotes) })
+                text.append("\"")
+            }
+            if let type = part.type, !type.parts.isEmpty {
+                text.append("\r\nContent-Type: ")
+                text.append(type.mappingText { Template($0.visibleLine) })
+            }
             text.append("\r\n\r\n")
             switch part.content {
             case .text(let content): text.append(content)

@@ -66,11 +66,10 @@ extension HTTPFileReader {
     private mutating func template(_ word: Word) -> Template {
         var all = Template()
         guard readsVariables else { return Template(word.text) }
-        for (number, line) in word.text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-            .enumerated()
-        {
+        let lines = word.text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        for (number, line) in lines.enumerated() {
             if number > 0 { all.append("\n") }
-            all.append(template(line, at: word.position))
+            all.append(template(Substring(line), at: word.position))
         }
         return all
     }
@@ -141,7 +140,7 @@ extension HTTPFileReader {
             command.givenFields.insert(name.lowercased())
             add(name, Word(text: text, position: value.position))
         case .data: addData(value, dropsLineEnds: true, after: "&", &command)
-        case .rawData: addData(value, isRaw: true, after: "&", &command)
+        case .rawData: addData(value, as: template(value), after: "&", &command)
         case .binaryData: addData(value, after: "&", &command)
         case .json:
             addData(value, after: "", &command)
@@ -196,31 +195,32 @@ extension HTTPFileReader {
 
     /// Adds `name=content` with percent-encoded content, as curl does for `--data-urlencode`.
     private mutating func addEncoded(_ value: Word, _ command: inout Command) {
-        let separator: Character = value.text.contains("=") ? "=" : "@"
-        let name = value.text.prefix { $0 != separator }
-        let mark = value.text.dropFirst(name.count).first
-        guard mark != "@" else {
+        let all = template(value)
+        let pair = all.split(at: "=")
+        guard pair != nil || all.split(at: "@") == nil else {
             disableImported()
             return report(value.position, "--data-urlencode with a file is not supported", "write name=value")
         }
-        let content = mark == nil ? value.text : String(value.text.dropFirst(name.count + 1))
-        let text = (mark == nil || name.isEmpty ? "" : name + "=") + content.percentEncoded
-        addData(Word(text: text, position: value.position), isRaw: true, after: "&", &command)
+        var text = pair?.before ?? Template()
+        if !text.parts.isEmpty { text.append("=") }
+        text.append((pair?.after ?? all).percentEncoded)
+        addData(value, as: text, after: "&", &command)
     }
 
     private mutating func add(_ name: String, _ value: Word) {
         request.fields.append(FileRequest.Field(name: name, value: template(value), position: value.position))
     }
 
+    /// - Parameter text: the data; nil if the word is the data, in which a leading `@` names a file.
     private mutating func addData(
-        _ value: Word, isRaw: Bool = false, dropsLineEnds: Bool = false, after separator: String,
+        _ value: Word, as text: Template? = nil, dropsLineEnds: Bool = false, after separator: String,
         _ command: inout Command
     ) {
         if command.hasData, !separator.isEmpty { command.data.append(.text(Template(separator))) }
         command.hasData = true
-        guard !isRaw, value.text.hasPrefix("@") else {
-            let text = template(value)
-            if !text.parts.isEmpty { command.data.append(.text(text)) }
+        guard text == nil, value.text.hasPrefix("@") else {
+            let data = if let text { text } else { template(value) }
+            if !data.parts.isEmpty { command.data.append(.text(data)) }
             return
         }
         command.data.append(
@@ -237,17 +237,18 @@ extension HTTPFileReader {
     }
 
     private mutating func formPart(_ part: FormPart, at position: Position) -> FormParts.Part {
-        var made = FormParts.Part(
-            name: template(Word(text: part.name, position: position)), content: .text(Template()),
-            fileName: part.fileName, type: part.contentType)
+        var (fileName, content) = (part.fileName, BodyPart.text(Template()))
         switch part.source {
-        case .text(let text): made.content = .text(template(Word(text: text, position: position)))
-        case .content(let path): made.content = fileBody(path, at: position)
+        case .text(let text): content = .text(template(Word(text: text, position: position)))
+        case .content(let path): content = fileBody(path, at: position)
         case .file(let path):
-            made.content = fileBody(path, at: position)
-            made.fileName = part.fileName ?? path.split(separator: "/").last.map(String.init) ?? "file"
+            content = fileBody(path, at: position)
+            fileName = fileName ?? path.split(separator: "/").last.map(String.init) ?? "file"
         }
-        return made
+        return FormParts.Part(
+            name: template(Word(text: part.name, position: position)), content: content,
+            fileName: fileName.map { template(Word(text: $0, position: position)) },
+            type: part.contentType.map { template(Word(text: $0, position: position)) })
     }
 
     private mutating func complete(_ command: Command) {

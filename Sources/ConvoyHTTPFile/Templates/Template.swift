@@ -66,6 +66,8 @@ package struct Placeholder: Hashable, Sendable {
     package var expression: Expression
     /// The file with the placeholder, if it is not the file of requests.
     package var file: String?
+    /// Whether the value is percent-encoded everywhere, unless the placeholder is `{{&…}}`.
+    var isEncoded = false
 }
 
 /// The meaning of a placeholder.
@@ -177,6 +179,33 @@ extension StringProtocol {
 }
 
 extension Template {
+    /// The template before and after the first `mark` outside of placeholders; nil without one.
+    func split(at mark: Character) -> (before: Template, after: Template)? {
+        for (index, part) in parts.enumerated() {
+            guard case .text(let text) = part, let place = text.firstIndex(of: mark) else { continue }
+            var (before, after) = (Template(), Template(text[place...].dropFirst()))
+            before.parts = Array(parts[..<index])
+            before.append(String(text[..<place]))
+            after.parts += parts[(index + 1)...]
+            return (before, after)
+        }
+        return nil
+    }
+
+    /// The same template with its texts and values percent-encoded.
+    var percentEncoded: Template {
+        var encoded = Template()
+        for part in parts {
+            switch part {
+            case .text(let text): encoded.append(text.percentEncoded)
+            case .placeholder(var placeholder):
+                placeholder.isEncoded = true
+                encoded.parts.append(.placeholder(placeholder))
+            }
+        }
+        return encoded
+    }
+
     /// The same template, in which the results of `change` replace the texts between placeholders.
     func mappingText(_ change: (String) -> Template) -> Template {
         var result = Template()

@@ -217,6 +217,19 @@ import Testing
         #expect(sent.contains("\r\n\r\n\"\(value)\"\r\n--abcd--"))
     }
 
+    @Test(arguments: ["a; name=role", "a\"", "a\r\nX: 1", ";\u{301}"])
+    func aValueAddsNoParameterToTheHeadOfAPart(value: String) throws {
+        let sent = { (parameter: String) in
+            let head = "Content-Type: multipart/form-data; boundary=b\n\n--b\nContent-Disposition: form-data; "
+            return try body("\(head)\(parameter)\n\nx\n--b--", ["v": value])
+        }
+        let failure = #expect(throws: BuildFailure.self) { try sent("name={{v}}") }
+        #expect(failure?.what == "the value of {{v}} contains a quote, a semicolon or a line end")
+        #expect(failure?.advice == "write it in quotes, or {{&v}} to insert it unchanged")
+        #expect(try sent("name=\"{{v}}\"").contains("name=\"\(value.inQuotes)\"\r\n"))
+        #expect(try sent("name={{&v}}").contains("name=\(value)\r\n"))
+    }
+
     /// The line between the parts may contain variables of the file and of environments.
     @Test(arguments: ["{{b}}", "{{&b}}", "{{c}}-{{given}}", "a-{{given}}", "{{c}}-{{inEnvironment}}"])
     func theBoundaryMayBeAVariable(boundary: String) throws {

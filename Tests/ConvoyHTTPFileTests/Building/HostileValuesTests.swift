@@ -30,6 +30,9 @@ import Testing
             "x\r\nContent-Type: text/html"
         ),
         ("GET http://h/\n>> {{a.response.body.*}}", "x/\u{301}"),
+        ("GET http://h/\nCookie: a={{a.response.body.*}}", "1; b=2"),
+        ("GET http://h/\nAuthorization: Basic {{a.response.body.*}}:pw", "a:b"),
+        ("GET http://h/\nAuthorization: Digest {{a.response.body.*}} pw", "a b"),
     ])
     func aValueOfAnAnswerLeadsNowhereElse(request: String, value: String) throws {
         // The argument `-\n-` stands for a value with a line end and the boundary.

@@ -49,6 +49,70 @@ import Testing
         #expect(body.map { request.bodyText == $0 } ?? (request.body == [.file("f.txt")]))
     }
 
+    private static let value = "1&b=2; c\""
+    private static let encoded = "1%26b%3D2%3B%20c%22"
+
+    @Test(arguments: [
+        ("-d 'q={{x}}'", "q=\(encoded)"), ("--data-urlencode 'q={{x}}'", "q=\(encoded)"),
+        ("--data-urlencode '{{x}}'", encoded), ("--data-urlencode 'q=a b{{x}}&'", "q=a%20b\(encoded)%26"),
+        ("--data-urlencode 'n@m={{x}}'", "n@m=\(encoded)"), ("--data-urlencode '={{x}}'", encoded),
+        ("-H 'Content-Type: text/plain' --data-urlencode 'q={{x}}'", "q=\(encoded)"),
+        ("--data-urlencode 'q={{%x}}'", "q=\(encoded)"), ("--data-urlencode 'q={{&x}}'", "q=\(value)"),
+        ("--data-urlencode $'q=a\\r\\n'", "q=a%0D%0A"),
+    ])
+    func aValueIsOneValueOfTheData(options: String, body: String) throws {
+        for source in ["given", "row"] {
+            let surroundings = surroundings {
+                if source == "row" { $0.columns = ["x"] } else { $0.given = ["x": Self.value] }
+            }
+            let request = { (command: String) in
+                try #require(plan(command, surroundings).requests.first).build(surroundings, row: ["x": Self.value])
+            }
+            #expect(try request("curl https://a/ \(options)").bodyText == body)
+            guard options.hasPrefix("--data-urlencode"), !options.contains("{{&") else { continue }
+            #expect(try request("curl -G https://a/ \(options)").url == "https://a/?" + body)
+        }
+    }
+
+    @Test(arguments: [
+        ("'a=b;filename={{x}}'", #"; name="a"; filename="1&b=2; c%22""#),
+        ("'a=b;filename=\"{{x}}.txt\"'", #"; name="a"; filename="1&b=2; c%22.txt""#),
+        ("'a=b;type={{type}}'", "Content-Type: text/html"), ("'a={{x}};type=a/b'", "Content-Type: a/b"),
+        ("'a={{x}}'", "\r\n\r\n\(value)\r\n"), ("'a=b;type={{x}}'", nil),
+    ])
+    func aValueIsOneValueOfAPart(part: String, text: String?) throws {
+        let values = surroundings { $0.given = ["x": Self.value, "type": "text/html"] }
+        guard let text else {
+            #expect(throws: Problem.self) { try built("curl https://a/ -F \(part)", values) }
+            return
+        }
+        let body = try #require(built("curl https://a/ -F \(part)", values).first).bodyText
+        #expect(body.contains(text))
+        #expect(body.count(of: "Content-Disposition") == 1)
+    }
+
+    @Test func aFileOfAFormThatAVariableNamesHasThisName() throws {
+        let files = surroundings({ $0.given = ["x": "a.txt"] }, files: ["d/a.txt": "x"])
+        let request = try #require(built("curl https://a/ -F 'file=@d/{{x}}'", files).first)
+        guard case .bytes(let head)? = request.body.first else { return #expect(Bool(false)) }
+        #expect(String(decoding: head, as: UTF8.self).contains(#"filename="a.txt""#))
+    }
+
+    @Test(arguments: [
+        ("-b 'a={{x}}'", "1; b=2", nil), ("-b 'a={{&x}}'", "1; b=2", "a=1; b=2"), ("-b 'a={{x}}'", "1", "a=1"),
+        ("-b 'a={{x}}' -b c=d", "1;\u{301}", nil), ("-H 'Cookie: {{x}}'", "1; b=2", "1; b=2"),
+        ("-u '{{x}}:pw'", "a:b", nil), ("-u '{{x}}:pw'", "a b", nil), ("--digest -u '{{x}}:pw'", "a:b", nil),
+        ("-u 'user:{{x}}'", "p:q r", "Basic dXNlcjpwOnEgcg=="), ("-u '{{x}}'", "a:b", "Basic YTpi"),
+    ])
+    func aValueAddsNoCookieAndEndsNoUserName(option: String, value: String, field: String?) throws {
+        let values = surroundings { $0.given = ["x": value] }
+        guard let field else {
+            #expect(throws: Problem.self) { try built("curl https://a/ \(option)", values) }
+            return
+        }
+        #expect(try built("curl https://a/ \(option)", values).first?.fields.map(\.value) == [field])
+    }
+
     @Test func userCookieAndFormBecomeFieldsAndParts() throws {
         let files = surroundings(files: ["a.txt": "x"])
         let request = try #require(
