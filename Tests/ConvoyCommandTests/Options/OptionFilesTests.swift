@@ -42,8 +42,13 @@ import Testing
     @Test(arguments: [
         "MACHINE a LOGIN Me PASSWORD Pw", "Machine A Login Me Password Pw", "DEFAULT LOGIN Me PASSWORD Pw",
         "MACDEF init\nLOGIN no\n\nMACHINE a LOGIN Me ACCOUNT login PASSWORD Pw", "machine a PASSWORD Pw LOGIN Me",
+        "\u{FEFF}machine a login Me password Pw", "\u{FEFF}# comment\r\nmachine a login Me password Pw\r\n",
+        "machine b login x macdef init\n machine a login no\r\n\r\nmachine a login Me password Pw",
+        "machine a login Me password Pw MacDef init\nlogin no\npassword no",
+        "macdef x\n\nmachine a login Me password Pw",
+        "machine macdef login macdef password no\nmachine a\n\nlogin\n\nMe password Pw",
     ])
-    func keywordsOfNetrcHaveEitherCase(text: String) {
+    func keywordsAndMacrosOfNetrcAreRead(text: String) {
         #expect(Netrc(text).login(for: "a") == Netrc.Login(user: "Me", password: "Pw"))
     }
 

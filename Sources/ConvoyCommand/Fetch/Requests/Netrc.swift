@@ -13,16 +13,22 @@ struct Netrc: Sendable {
 
     /// Parses a file.
     ///
-    /// As in other programs, keywords have either case, and unknown text is ignored.
+    /// As in other programs, keywords have either case, and unknown text is ignored. A byte order mark is removed.
     init(_ text: String) {
         var words = Self.words(of: text)[...]
+        func value() -> String {
+            words = words.drop { $0 == Self.emptyLine }
+            return words.popFirst() ?? ""
+        }
         while let word = words.popFirst() {
             switch (word.lowercased(), logins.indices.last) {
-            case ("machine", _): logins.append((words.popFirst()?.lowercased() ?? "", Login()))
+            case ("machine", _): logins.append((value().lowercased(), Login()))
             case ("default", _): logins.append((nil, Login()))
-            case ("login", let last?): logins[last].login.user = words.popFirst() ?? ""
-            case ("password", let last?): logins[last].login.password = words.popFirst() ?? ""
-            case ("account", _): words = words.dropFirst()
+            case ("login", let last?): logins[last].login.user = value()
+            case ("password", let last?): logins[last].login.password = value()
+            case ("account", _): _ = value()
+            // A macro ends at an empty line.
+            case ("macdef", _): words = words.drop { $0 != Self.emptyLine }
             default: break
             }
         }
@@ -35,29 +41,18 @@ struct Netrc: Sendable {
         return login.flatMap { $0.user.isEmpty ? nil : $0 }
     }
 
-    /// The words of a text.
+    /// The word that stands for an empty line; no other word has a line end.
+    private static let emptyLine = "\n"
+
+    /// The words of a text without its comments.
     ///
     /// Quoted words may contain white space.
-    ///
-    /// Comments and macros are skipped.
     private static func words(of text: String) -> [String] {
-        var words: [String] = []
-        var isMacro = false
-        for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
-            let line = line.trimmingCharacters(in: .whitespaces)
-            if isMacro {
-                // A macro ends at an empty line.
-                isMacro = !line.isEmpty
-                continue
+        text.trimmingPrefix("\u{FEFF}").split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+            .flatMap { line -> [String] in
+                let line = line.trimmingCharacters(in: .whitespaces)
+                return line.isEmpty ? [emptyLine] : line.hasPrefix("#") ? [] : quotedWords(of: line)
             }
-            guard !line.hasPrefix("#") else { continue }
-            if line.lowercased().hasPrefix("macdef") {
-                isMacro = true
-                continue
-            }
-            words += quotedWords(of: line)
-        }
-        return words
     }
 
     private static func quotedWords(of line: String) -> [String] {
