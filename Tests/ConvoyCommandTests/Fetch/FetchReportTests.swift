@@ -81,6 +81,12 @@ import Testing
         #expect(Words.cause(error, without: SentSecrets([])) == words)
     }
 
+    @Test(arguments: [(1, "2 of 4"), (3, "4 of 4"), (4, "5"), (130, "131")])
+    func theLimitOfAttemptsIsNamedUntilItIsRenewed(attempt: Int, number: String) {
+        let words = Words.retry(after: "no response", attempt: attempt, of: 4, in: .milliseconds(500))
+        #expect(words == "no response; attempt \(number) in 0.5 s")
+    }
+
     @Test func errorCodesAreReadable() {
         #expect(Words.code("tlsFailed") == "TLS failed")
         #expect(Words.code("cancelled") == "cancelled")

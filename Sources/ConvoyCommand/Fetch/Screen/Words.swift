@@ -28,8 +28,11 @@ enum Words {
     }
 
     /// A text for a request that waits for its next attempt.
+    ///
+    /// A download that makes progress may have more attempts than the limit, which is then omitted.
     static func retry(after cause: String, attempt: Int, of maxAttempts: Int, in delay: Duration) -> String {
-        "\(cause); attempt \(attempt + 1) of \(maxAttempts) in \(Figures.seconds(delay))"
+        let limit = attempt < maxAttempts ? " of \(maxAttempts)" : ""
+        return "\(cause); attempt \(attempt + 1)\(limit) in \(Figures.seconds(delay))"
     }
 
     /// The code as words, such as `connection failed` for `connectionFailed`.
