@@ -166,7 +166,7 @@ import Testing
         #expect(try await server.takeRequest().values(of: name) == values, "\(options)")
     }
 
-    /// A given type keeps its parameters, and gets the boundary of the form.
+    /// As in curl, any given type keeps its parameters and gets the boundary of the form, also an empty type.
     @Test(
         arguments: [
             ([], "multipart/form-data; boundary="),
@@ -175,6 +175,7 @@ import Testing
             (["Content-Type: multipart/form-data; boundary=own"], "multipart/form-data; boundary="),
             (["Content-Type: multipart/form-data; Boundary=\"o wn\"; a=b"], "multipart/form-data; a=b; boundary="),
             (["Content-Type: multipart/mixed"], "multipart/mixed; boundary="),
+            (["Content-Type: text/plain"], "text/plain; boundary="), (["Content-Type;"], "; boundary="),
             (["Content-Type: multipart/form-data", "Content-Type: a/b"], "multipart/form-data; boundary="),
             (["Content-Type:"], nil),
         ] as [([String], String?)])
