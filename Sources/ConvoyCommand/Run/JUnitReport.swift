@@ -1,4 +1,5 @@
 // `--junit`: results for build pipelines.
+import ConvoyHTTPFile
 import Foundation
 
 /// The results of a run as JUnit XML, with a test case for each request.
@@ -27,15 +28,15 @@ struct JUnitReport {
     func text(after time: Duration) -> String {
         let failures = cases.count { $0.outcome == .failure }
         let skipped = cases.count { $0.outcome == .skipped }
-        let name = suite.xmlEscaped
+        let name = suite.xmlAttribute
         let head =
             "<testsuite name=\"\(name)\" tests=\"\(cases.count)\" failures=\"\(failures)\" errors=\"0\" "
             + "skipped=\"\(skipped)\" time=\"\(Self.text(time.inSeconds))\">"
         var lines = ["<?xml version=\"1.0\" encoding=\"UTF-8\"?>", "<testsuites>", head]
         for item in cases {
             let start =
-                "<testcase classname=\"\(name)\" name=\"\(item.name.xmlEscaped)\" time=\"\(Self.text(item.seconds))\""
-            let end = item.outcome.map { "><\($0.rawValue) message=\"\(item.message.xmlEscaped)\"/></testcase>" }
+                "<testcase classname=\"\(name)\" name=\"\(item.name.xmlAttribute)\" time=\"\(Self.text(item.seconds))\""
+            let end = item.outcome.map { "><\($0.rawValue) message=\"\(item.message.xmlAttribute)\"/></testcase>" }
             lines.append(start + (end ?? "/>"))
         }
         return (lines + ["</testsuite>", "</testsuites>", ""]).joined(separator: "\n")
@@ -49,19 +50,14 @@ extension String {
     /// The text escaped for an attribute.
     ///
     /// Characters that XML does not allow become question marks.
-    fileprivate var xmlEscaped: String {
-        var result = ""
-        for scalar in unicodeScalars {
-            switch scalar {
-            case "&": result += "&amp;"
-            case "<": result += "&lt;"
-            case ">": result += "&gt;"
-            case "\"": result += "&quot;"
-            case "\n", "\r", "\t": result += " "
-            case _ where scalar.value < 0x20 || (0xFFFE...0xFFFF).contains(scalar.value): result += "?"
-            default: result.unicodeScalars.append(scalar)
+    fileprivate var xmlAttribute: String {
+        let scalars = unicodeScalars.map { scalar -> Unicode.Scalar in
+            switch scalar.value {
+            case 0x09, 0x0A, 0x0D: " "
+            case ..<0x20, 0xFFFE...0xFFFF: "?"
+            default: scalar
             }
         }
-        return result
+        return String(String.UnicodeScalarView(scalars)).xmlEscaped(isInTag: true)
     }
 }

@@ -255,7 +255,10 @@ extension ArraySlice<Piece> {
 }
 
 extension String {
-    fileprivate func xmlEscaped(isInTag: Bool) -> String {
+    /// The text escaped for XML.
+    ///
+    /// - Parameter isInTag: whether the place is an attribute.
+    package func xmlEscaped(isInTag: Bool) -> String {
         unicodeScalars.reduce(into: "") { text, scalar in
             switch scalar {
             case "&": text += "&amp;"

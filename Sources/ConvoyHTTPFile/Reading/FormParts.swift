@@ -1,4 +1,5 @@
 // The body of a multipart form.
+import Convoy
 
 /// Formats a multipart form as text with its boundary.
 enum FormParts {
@@ -56,20 +57,5 @@ enum FormParts {
         }
         text.append("--\(boundary)--\r\n")
         return body + [.text(text)]
-    }
-}
-
-extension String {
-    /// The text for a quoted value in a part's head, escaped as browsers do.
-    var inQuotes: String {
-        // The scalars are replaced one by one, because CR and LF together are one `Character`.
-        unicodeScalars.reduce(into: "") { text, scalar in
-            switch scalar {
-            case "\"": text += "%22"
-            case "\r": text += "%0D"
-            case "\n": text += "%0A"
-            default: text.unicodeScalars.append(scalar)
-            }
-        }
     }
 }

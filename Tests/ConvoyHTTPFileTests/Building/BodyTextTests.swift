@@ -278,10 +278,13 @@ import Testing
     }
 
     /// A value cannot be or complete a line between the parts, except one of the file after `--`.
-    @Test(arguments: ["{{v}}", "--{{w}}", "--ab{{w}}", "--{{x}}", "{{given}}", "{{long}}", "--{{b}}{{w}}"])
+    @Test(arguments: [
+        "{{v}}", "--{{w}}", "--ab{{w}}", "--{{x}}", "{{given}}", "{{long}}", "--{{b}}{{w}}", "{{half}}{{half}}",
+    ])
     func aValueIsNoLineBetweenParts(line: String) throws {
         let surroundings = surroundings {
-            ($0.columns, $0.given) = (["v", "w", "x"], ["given": "--abcd", "long": "y\n--abcd--"])
+            $0.columns = ["v", "w", "x"]
+            $0.given = ["given": "--abcd", "long": "y\n--abcd--", "half": "cd\n--ab"]
         }
         let row = ["v": "--abcd", "w": line == "--{{w}}" ? "abcd" : line.hasPrefix("--ab") ? "cd" : "", "x": "abcd--"]
         let head = "Content-Type: multipart/form-data; boundary=abcd\n\n--abcd\n\n"

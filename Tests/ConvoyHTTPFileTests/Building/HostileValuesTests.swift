@@ -20,23 +20,12 @@ import Testing
         ("GET https://example.com{{a.response.body.*}}", ":8443"),
         ("GET https://example.com{{a.response.body.*}}/x", "@evil.com"),
         ("GET {{a.response.body.*}}\nAuthorization: Bearer t", "https://evil.com/next"),
-        (
-            "POST http://h/\nContent-Type: multipart/form-data; boundary=b\n\n--b\n\n{{a.response.body.*}}{{a.response.body.*}}\n--b--",
-            "-\n-"
-        ),
-        (
-            "POST http://h/\nContent-Type: multipart/form-data; boundary=b\n\n--b\n"
-                + "Content-Disposition: form-data; name={{a.response.body.*}}\n\nx\n--b--",
-            "x\r\nContent-Type: text/html"
-        ),
         ("GET http://h/\n>> {{a.response.body.*}}", "x/\u{301}"),
         ("GET http://h/\nCookie: a={{a.response.body.*}}", "1; b=2"),
         ("GET http://h/\nAuthorization: Basic {{a.response.body.*}}:pw", "a:b"),
         ("GET http://h/\nAuthorization: Digest {{a.response.body.*}} pw", "a b"),
     ])
     func aValueOfAnAnswerLeadsNowhereElse(request: String, value: String) throws {
-        // The argument `-\n-` stands for a value with a line end and the boundary.
-        let value = value == "-\n-" ? "\n--b" : value
         #expect(throws: BuildFailure.self) { try build(request, value) }
     }
 
@@ -67,14 +56,11 @@ import Testing
         #expect(try build("GET \(target)", value).url == url)
     }
 
-    @Test func aRowValueIsEscapedInAPathAQueryAndAForm() throws {
+    @Test func aRowValueIsEscapedInAPathAndAQuery() throws {
         let columns = surroundings { $0.columns = ["id"] }
         let request = try #require(plan("POST http://h/{{id}}?q={{id}}\n\nx={{id}}", columns).requests.first)
         let sent = try request.build(columns, row: ["id": "a/b&c=d"])
         #expect(sent.url == "http://h/a%2Fb%26c%3Dd?q=a%2Fb%26c%3Dd")
-        let form = "POST http://h/\nContent-Type: application/x-www-form-urlencoded\n\n{{&id}}&x={{%id}}"
-        let filled = try #require(plan(form, columns).requests.first).build(columns, row: ["id": "a=1&b=2"])
-        #expect(filled.bodyText == "a=1&b=2&x=a%3D1%26b%3D2")
     }
 
     @Test(arguments: [
@@ -159,12 +145,6 @@ import Testing
         #expect(built.url == "http://evil.example/next")
         answer.request.isLedAway = true
         #expect(throws: BuildFailure.self) { try request.build(surroundings()) { [answer] _ in answer } }
-    }
-
-    @Test func aValueIsOneValueOfAForm() throws {
-        let request =
-            "POST http://h/\nContent-Type: application/x-www-form-urlencoded\n\nname={{a.response.body.*}}&role=user"
-        #expect(try build(request, "x&role=admin").bodyText == "name=x%26role%3Dadmin&role=user")
     }
 
     /// Each variable contains the previous one twice.

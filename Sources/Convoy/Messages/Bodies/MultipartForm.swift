@@ -158,8 +158,8 @@ public struct MultipartForm: Sendable, Hashable {
     private static let smallBytes = 64 << 10
 
     private func header(of part: Part) -> Data {
-        var text = "--\(boundary)\r\nContent-Disposition: form-data; name=\"\(part.name.escaped)\""
-        if let fileName = part.fileName { text += "; filename=\"\(fileName.escaped)\"" }
+        var text = "--\(boundary)\r\nContent-Disposition: form-data; name=\"\(part.name.inQuotes)\""
+        if let fileName = part.fileName { text += "; filename=\"\(fileName.inQuotes)\"" }
         text += "\r\n"
         if let contentType = part.contentType { text += "Content-Type: \(contentType)\r\n" }
         return Data((text + "\r\n").utf8)
@@ -167,16 +167,17 @@ public struct MultipartForm: Sendable, Hashable {
 }
 
 extension String {
-    /// Escapes quotation marks as browsers do.
-    ///
-    /// `defect` has rejected CR and LF before. The loop compares scalars, because a quotation mark with a combining
-    /// mark is a single `Character` that is not equal to a quotation mark.
-    fileprivate var escaped: String {
-        var escaped = String.UnicodeScalarView()
-        for scalar in unicodeScalars {
-            if scalar == "\"" { escaped.append(contentsOf: "%22".unicodeScalars) } else { escaped.append(scalar) }
+    /// The text for a quoted value in a part's head, escaped as browsers do.
+    package var inQuotes: String {
+        // A quotation mark with a combining mark is one `Character`, as are CR and LF, so scalars are compared.
+        unicodeScalars.reduce(into: "") { text, scalar in
+            switch scalar {
+            case "\"": text += "%22"
+            case "\r": text += "%0D"
+            case "\n": text += "%0A"
+            default: text.unicodeScalars.append(scalar)
+            }
         }
-        return String(escaped)
     }
 
     /// Whether a backslash precedes another backslash, or ends the text, where the form has a quotation mark after it.
