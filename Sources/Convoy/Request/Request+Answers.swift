@@ -47,9 +47,9 @@ extension Request {
     /// By default such a body fails with `.badResponse`, unless it is saved to a file. ``Response/undecodedCoding``
     /// names the coding.
     ///
-    /// Known codings are still decoded, and the modifier does not change `Accept-Encoding`. If a coding is unknown, the
-    /// decoder of the output receives the encoded bytes. URLSession decodes bodies itself, and on Linux it may reject
-    /// such a body.
+    /// Known codings are still decoded down to the unknown one, and the modifier does not change `Accept-Encoding`. The
+    /// decoder of the output then receives the bytes in the unknown coding. URLSession decodes bodies itself, and on
+    /// Linux it may reject such a body.
     public func keepingUnknownCodings() -> Self { changed { $0.policies.keepsUnknownCodings = true } }
 
     /// The same request for its status and header fields only.

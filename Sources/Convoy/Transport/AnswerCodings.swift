@@ -33,10 +33,10 @@ extension ResponseHead {
         return other.map { "the response has two lengths, \(first) and \($0)" }
     }
 
-    /// The content codings except `identity` and `none`, in the order of application and in lower case.
+    /// The content codings without ``ContentCodings/labels``, in the order of application and in lower case.
     fileprivate var contentCodings: [String] {
         headerFields.listMembers(of: "Content-Encoding").map(\.lowercasedASCII)
-            .filter { !["identity", "none"].contains($0) }
+            .filter { !ContentCodings.labels.contains($0) }
     }
 
     /// The content codings of the body in lower case, separated by commas; nil without a coding.
@@ -57,14 +57,18 @@ enum ContentCodings {
     private static let maxCount = 5
     /// The codings that Convoy can decode if the system has their libraries.
     static let decodable: Set = ["gzip", "x-gzip", "deflate", "br", "zstd"]
+    /// Names that servers send as a coding although they change no byte of the body.
+    fileprivate static let labels: Set = [
+        "identity", "none", "utf-8", "utf8", "us-ascii", "iso-8859-1", "7bit", "8bit", "binary", "chunked",
+        "aws-chunked",
+    ]
 
     /// The codings to decode, in the order of application; empty for a body that is not decoded.
     ///
     /// If the request asks for `identity`, no body is decoded. The codings then describe a stored file, such as a `.gz`
-    /// that its server labels `gzip`, or they are a mistake of the server, such as `UTF-8`. For any other request, a
-    /// coding that Convoy cannot decode is an error, unless the request uses `keepingUnknownCodings()`, or its
-    /// `Accept-Encoding` has the coding or `*`. The body is then not decoded at all. Too many codings are an error
-    /// without `keepingUnknownCodings()`.
+    /// that its server labels `gzip`. For any other request, a coding that Convoy cannot decode is an error, unless the
+    /// request uses `keepingUnknownCodings()`, or its `Accept-Encoding` has the coding or `*`. Then only the codings
+    /// that were applied after it are decoded. Too many codings are an error without `keepingUnknownCodings()`.
     ///
     /// - Throws: `.badResponse` when a coding is not allowed, or when there are too many.
     static func toUndo(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> [String] {
@@ -74,15 +78,15 @@ enum ContentCodings {
             if request.keepsUnknownCodings { return [] }
             throw RequestError(.badResponse, "\(codings.count) content codings on one body are too many")
         }
-        guard let other = codings.first(where: { !decodable.contains($0) }) else { return codings }
-        let accepted = request.acceptedCodings
+        guard let last = codings.lastIndex(where: { !decodable.contains($0) }) else { return codings }
+        let (other, accepted) = (codings[last], request.acceptedCodings)
         guard request.keepsUnknownCodings || accepted.contains(other) || accepted.contains("*") else {
             throw RequestError(
                 .badResponse,
                 "the content coding \"\(other.printablePrefix)\" is not supported; to get its bytes as they are sent, use keepingUnknownCodings()"
             )
         }
-        return []
+        return Array(codings[(last + 1)...])
     }
 }
 
@@ -97,10 +101,11 @@ extension Response {
     /// ``Request/keepingUnknownCodings()``, or if its `Accept-Encoding` has the coding or `*`. After a request for
     /// `identity` or with a `Range`, a body keeps any coding.
     public var undecodedCoding: String? {
-        guard let coding = head.coding, head.hasBody(for: request.method),
-            let undone = try? ContentCodings.toUndo(head, of: request)
-        else { return nil }
-        return undone.isEmpty ? coding : nil
+        guard head.hasBody(for: request.method), let undone = try? ContentCodings.toUndo(head, of: request) else {
+            return nil
+        }
+        let left = head.contentCodings.dropLast(undone.count)
+        return left.isEmpty ? nil : left.joined(separator: ", ")
     }
 }
 
