@@ -103,7 +103,7 @@ extension RequestError {
         /// request accepts that status.
         ///
         /// Cause: the proxy or its settings. Retry: depends on the error.
-        public static let proxyFailed = Code("proxyFailed", 107, .mendable)
+        public static let proxyFailed = Code("proxyFailed", 107, [.mendable, .otherServerHelps])
         /// The transport does not support the request, or failed internally.
         ///
         /// Retry: no.

@@ -19,7 +19,7 @@ extension RequestError.Code {
         package static let failureOfHost = Facts(rawValue: 1 << 2)
         /// If the head of the response had arrived, its status code and fields count despite the failure.
         package static let headCounts = Facts(rawValue: 1 << 3)
-        /// A mirror may succeed where this server failed.
+        /// A mirror may succeed where this server, or the way to it, failed.
         package static let otherServerHelps = Facts(rawValue: 1 << 4)
         /// The cause is local, so other segments of a download would fail too.
         package static let local = Facts(rawValue: 1 << 5)

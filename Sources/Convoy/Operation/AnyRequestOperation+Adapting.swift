@@ -50,7 +50,9 @@ extension AnyRequestOperation {
 
     func askInterceptors(after ending: AttemptEnding, then: @escaping @Sendable (InterceptorDecision) -> Void) {
         let (number, box) = (ending.attempt.number, ending.attempt.rules.policyBox)
-        let end = AttemptEnd(request: ending.request, response: ending.head, error: ending.error)
+        let end = AttemptEnd(
+            request: ending.request, response: ending.head, error: ending.error,
+            isRedirect: redirection(ending) != nil)
         intercept(box, number, isUnsent: false, if: { $0.phase == .deciding(attempt: number) }) {
             interceptors, attempt, _ in
             var decision = InterceptorDecision.proceed

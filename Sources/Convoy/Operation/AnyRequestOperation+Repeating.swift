@@ -40,9 +40,7 @@ extension AnyRequestOperation {
     }
 
     private func followUp(_ ending: AttemptEnding) {
-        if ending.hasHead, let head = ending.head, redirectPolicy.leads(head, of: ending.request) {
-            return redirect(ending, head)
-        }
+        if let head = redirection(ending) { return redirect(ending, head) }
         if dropsExpectation(ending) { return }
         if let error = ending.error, error.lacksDescriptors, awaitsDescriptor(ending) { return }
         if ending.lacksNetwork, ending.attempt.canBeRepeated { return again(ending, .awaitedConnectivity) }
@@ -55,6 +53,12 @@ extension AnyRequestOperation {
         }
         let defect = ending.isAnswer ? ending.head.flatMap { redirectPolicy.defect(of: $0, of: ending.request) } : nil
         letStand(ending, telling: defect.map { error.noting(SentSecrets(of: sentRequests).hidden(in: $0)) })
+    }
+
+    /// The head of a redirect that the policy follows; nil for any other ending.
+    func redirection(_ ending: AttemptEnding) -> ResponseHead? {
+        guard ending.hasHead, let head = ending.head, redirectPolicy.leads(head, of: ending.request) else { return nil }
+        return head
     }
 
     private func redirect(_ ending: AttemptEnding, _ head: ResponseHead) {

@@ -98,6 +98,8 @@ public struct AttemptEnd: Sendable {
     /// After an unacceptable status, ``RequestError/body`` has the first 64 KiB of the body. If the request decodes the
     /// bodies of failures, the error has the body up to the body limit.
     public let error: RequestError?
+    /// Whether the response is a redirect that the policy follows, if no interceptor decides otherwise.
+    package internal(set) var isRedirect = false
 }
 
 /// The decision of an interceptor after an attempt.

@@ -142,6 +142,28 @@ import Testing
         if run.options.isEmpty { #expect(bad.recordedRequests.map(\.path) == (1...15).map { "/\($0)" }) }
     }
 
+    /// Only a redirect that can be followed is one.
+    @Test(arguments: [
+        (300, nil), (302, nil), (302, "http://["), (304, nil), (305, "/b"), (407, nil),
+    ] as [(Int, String?)])
+    func theNextURLOfAFileIsUsedAfterAnAnswerThatLeadsNowhere(status: Int, location: String?) async throws {
+        let bad = try TestServer()
+        bad.respond { _ in .status(status, headerFields: location.map { [("Location", $0)] } ?? []) }
+        let ending = try await run("\(bad.url("/a"))\t\(server.url("/c"))\n  out=a\n", ["--retries=0"])
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(try String(contentsOf: target.appending(path: "a"), encoding: .utf8) == "hello")
+        #expect(bad.requestCount == 1)
+    }
+
+    @Test func aRedirectOfTheFirstURLIsFollowed() async throws {
+        let (first, mirror) = (try TestServer(), try TestServer())
+        first.respond { [server] _ in .status(302, headerFields: [("Location", "\(server.url("/c"))")]) }
+        let ending = try await run("\(first.url("/a"))\t\(mirror.url("/a"))\n  out=a\n", ["--retries=0"])
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(try String(contentsOf: target.appending(path: "a"), encoding: .utf8) == "hello")
+        #expect(mirror.requestCount == 0)
+    }
+
     @Test func whereAllURLsOfAFileFailItIsTriedAgain() async throws {
         let count = Locked(0)
         server.respond { _ in

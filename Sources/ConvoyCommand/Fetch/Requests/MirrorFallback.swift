@@ -46,9 +46,7 @@ final class MirrorFallback: RequestInterceptor {
     }
 
     func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision {
-        guard let error = end.error, error.code.facts.contains(.otherServerHelps),
-            !(300..<400).contains(end.response?.statusCode ?? 0)
-        else {
+        guard let error = end.error, error.code.facts.contains(.otherServerHelps), !end.isRedirect else {
             return .proceed
         }
         let isWrong = error.code == .integrityFailed
