@@ -80,8 +80,12 @@ extension Attempt {
         let isOffline = lacksNetwork == true
         // Without a network, the failure says nothing about its host.
         if !isOffline { sample(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error) }
+        // One lost connection says nothing about the range. Another one, in a retry, may be the answer to the range.
+        let retryCount = operation.state.withLock { $0.followUp?.retryCount ?? 0 }
+        let isLostAgain =
+            received.head == nil && error?.code == .connectionLost && retryCount > 0 && download is Download
         // If the head or the digest does not match the partial file, the next attempt may request the complete file.
-        let isMisfit = received.answer?.canStartOver == true || error?.code == .integrityFailed
+        let isMisfit = received.answer?.canStartOver == true || error?.code == .integrityFailed || isLostAgain
         let ending = AttemptEnding(
             attempt: self, head: received.head, error: error?.with(operation.request?.summary),
             metrics: received.metrics, ended: operation.context.clock.now, isAnswer: isAnswer,

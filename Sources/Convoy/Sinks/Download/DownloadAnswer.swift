@@ -70,7 +70,8 @@ enum DownloadAnswer: Hashable, Sendable {
         case (204, _) where !isRefused, (205, _) where !isRefused:
             // A 204 or 205 has no content, so it must not replace an existing file by an empty one.
             self = .mismatch(
-                reason: "the server answered \(head.statusCode), which has no content to save", canStartOver: false)
+                reason: "the server answered \(head.statusCode), which has no content to save",
+                canStartOver: point != nil)
         case (206, nil) where !asksForRange && !isRefused:
             self = .mismatch(
                 reason: "the server sent a range (206) although the complete file was requested", canStartOver: false)
@@ -83,11 +84,12 @@ enum DownloadAnswer: Hashable, Sendable {
 
     /// Whether the server may refuse only the range, so that it may send the complete file.
     ///
-    /// Other statuses concern credentials, a limit of requests, or a server that is not available now.
+    /// Other statuses concern a proxy, a limit of requests, or a server that is not available now. A redirect that can
+    /// be followed and a 401 that can be answered have led to another attempt before.
     static func refusesRange(_ statusCode: Int) -> Bool {
         switch statusCode {
-        case 401, 407, 408, 425, 429: false
-        case 400..<500, 501, 505: true
+        case 407, 408, 425, 429: false
+        case 204, 205, 300..<500, 501, 505: true
         default: false
         }
     }

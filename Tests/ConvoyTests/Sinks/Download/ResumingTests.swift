@@ -171,7 +171,7 @@ import Testing
         try expectPart()
     }
 
-    @Test(arguments: [401, 407, 408, 425, 429, 502, 503, 504, 511])
+    @Test(arguments: [407, 408, 425, 429, 502, 503, 504, 511])
     func failureOfAnotherKindLeavesThePartAlone(status: Int) async throws {
         try await leavePart()
         let (refused, sent) = try await download { $0.answer(status) }
@@ -182,12 +182,47 @@ import Testing
 
     @Test func aLostConnectionLeavesThePartAlone() async throws {
         try await leavePart()
-        let (lost, _) = try await download { $0.finish(.cut) }
+        let (lost, sent) = try await download { $0.finish(.cut) }
         #expect(lost.code == .connectionLost)
+        #expect(sent.count == 1)
         try expectPart()
     }
 
-    @Test(arguments: [400, 403, 404, 405, 406, 409, 410, 412, 413, 416, 417, 422, 428, 431, 451, 501, 505])
+    /// Some servers and firewalls close the connection when a range is requested.
+    @Test(arguments: [true, false]) func aConnectionClosedOnEveryRangeStartsOver(isForRangesOnly: Bool) async throws {
+        try await leavePart()
+        let (result, sent) = try await download(retrying(2)) { exchange in
+            if isForRangesOnly, exchange.request.headerFields["Range"] == nil {
+                return FileVersion(Self.new, etag: "\"v2\"").answer(exchange)
+            }
+            exchange.finish(.cut)
+        }
+        #expect(sent.map { $0.headerFields["Range"] } == Array(repeating: "bytes=100000-", count: 3) + [nil])
+        guard isForRangesOnly else {
+            #expect(result.code == .connectionLost)
+            return try expectPart()
+        }
+        _ = try result.get()
+        try expectTarget(Self.new)
+    }
+
+    /// The credentials come first, then the request without the range.
+    @Test(arguments: [true, false]) func a401StartsOverOnceItCannotBeAnswered(isAccepted: Bool) async throws {
+        try await leavePart()
+        let request = Request.stub("file").intercepted(by: try PasswordAuthenticator(user: "u", password: "p"))
+        let (result, sent) = try await download(request) { exchange in
+            let fields = exchange.request.headerFields
+            let isAnswered = isAccepted && fields.contains("Authorization")
+            if isAnswered || fields["Range"] == nil { return FileVersion(Self.old).answer(exchange) }
+            exchange.answer(401, headerFields: ["WWW-Authenticate": "Basic realm=r"])
+        }
+        _ = try result.get()
+        let range = "bytes=100000-"
+        #expect(sent.map { $0.headerFields["Range"] } == (isAccepted ? [range, range] : [range, range, nil]))
+        try expectTarget(Self.old)
+    }
+
+    @Test(arguments: [204, 205, 300, 304, 400, 401, 403, 404, 405, 406, 409, 410, 412, 413, 416, 417, 422, 428, 431, 451, 501, 505])
     func refusedRangeStartsOver(status: Int) async throws {
         try await leavePart()
         let (result, sent) = try await download { exchange in
