@@ -54,13 +54,13 @@ enum Validator: Hashable, Codable, Sendable {
     /// Identifies the resource that sent the validator, because a redirect may lead to another resource next time (RFC
     /// 9110, section 8.8.1).
     ///
-    /// The result is a hash, because a URL may contain a secret. With an entity tag the query is ignored, because
-    /// servers sign the links of redirects anew each time.
+    /// The result is a hash, because a URL may contain a secret. With an entity tag the signature in the query is
+    /// ignored, because servers sign links anew each time.
     func source(_ url: URL) -> String {
         guard var components = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
             return SHA256.digest(of: Data(url.absoluteString.utf8)).hexadecimal
         }
-        if case .entityTag = self { components.query = nil }
+        if case .entityTag = self { components.percentEncodedQuery = components.percentEncodedQuery?.withoutSignature }
         components.user = nil
         components.password = nil
         components.fragment = nil
@@ -94,6 +94,22 @@ extension HeaderFields {
 }
 
 extension String {
+    /// The parameters, in lower case, by which storage services and networks sign links.
+    private static let signatureNames: Set = [
+        "awsaccesskeyid", "expires", "googleaccessid", "key-pair-id", "ossaccesskeyid", "policy", "se", "sig",
+        "signature", "sip", "ske", "skoid", "sks", "skt", "sktid", "skv", "sp", "spr", "sr", "st", "sv", "token",
+        "verify",
+    ]
+
+    /// A query without the parameters of a signature; nil when no other is left.
+    fileprivate var withoutSignature: String? {
+        let items = split(separator: "&").filter { item in
+            let name = item.prefix { $0 != "=" }.lowercased()
+            return !name.hasPrefix("x-amz-") && !name.hasPrefix("x-goog-") && !Self.signatureNames.contains(name)
+        }
+        return items.isEmpty ? nil : items.joined(separator: "&")
+    }
+
     /// Whether this is an entity tag without `W/`: two quotes with only valid characters between them.
     var isStrongEntityTag: Bool {
         let (quote, bytes) = (UInt8(ascii: "\""), utf8)

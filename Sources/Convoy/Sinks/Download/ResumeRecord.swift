@@ -44,7 +44,7 @@ struct ResumeRecord: SidecarRecord, Hashable {
 
     /// Whether a download of this URL may resume the part.
     ///
-    /// The query may differ if the validator is an entity tag, because a link may have been signed anew.
+    /// The signature in the query may differ if the validator is an entity tag, because links are signed anew.
     func belongs(to url: URL) -> Bool {
         if key == url.downloadKey { return true }
         guard case .entityTag = validator else { return false }
