@@ -93,7 +93,9 @@ extension AnyRequestOperation {
     private func retries(_ ending: AttemptEnding, _ error: RequestError) -> Bool {
         let policy = policyBox?.policies.retries ?? context.retries
         let (base, retryCount, deadline) = state.withLock { state in
-            if let followUp = state.followUp, ending.resumableBytes > followUp.resumableBytes {
+            if let followUp = state.followUp, ending.resumableBytes > followUp.resumableBytes,
+                state.nextRequest?.canBeContinued == true
+            {
                 (followUp.resumableBytes, followUp.retryCount) = (ending.resumableBytes, 0)
             }
             return (state.nextRequest, state.followUp?.retryCount ?? 0, state.followUp?.deadline)

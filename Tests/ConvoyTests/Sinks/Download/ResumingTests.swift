@@ -191,7 +191,7 @@ import Testing
     /// Some servers and firewalls close the connection when a range is requested.
     @Test(arguments: [true, false]) func aConnectionClosedOnEveryRangeStartsOver(isForRangesOnly: Bool) async throws {
         try await leavePart()
-        let (result, sent) = try await download(retrying(2)) { exchange in
+        let (result, sent) = try await download(Self.retrying(2)) { exchange in
             if isForRangesOnly, exchange.request.headerFields["Range"] == nil {
                 return FileVersion(Self.new, etag: "\"v2\"").answer(exchange)
             }
@@ -264,12 +264,12 @@ import Testing
 
     // MARK: Retries
 
-    private func retrying(_ count: Int) -> Request<Data> {
+    private static func retrying(_ count: Int) -> Request<Data> {
         .stub("file").retries(RetryPolicy(maxRetries: count, baseDelay: .zero))
     }
 
     @Test(arguments: [1, 3]) func attemptsThatMakeProgressRenewTheRetries(retries: Int) async throws {
-        let (result, sent) = try await download(retrying(retries)) { exchange in
+        let (result, sent) = try await download(Self.retrying(retries)) { exchange in
             let isLast = exchange.request.headerFields["Range"] == "bytes=290000-"
             FileVersion(Self.old).answer(exchange, sending: 10_000, thenFailing: isLast ? nil : .cut)
         }
@@ -282,7 +282,7 @@ import Testing
     /// The third attempt fails without a byte, the fourth makes progress, and the others fail.
     @Test func anAttemptWithoutProgressCounts() async throws {
         let count = Locked(0)
-        let (result, sent) = try await download(retrying(2)) { exchange in
+        let (result, sent) = try await download(Self.retrying(2)) { exchange in
             let number = count.withLock { count in
                 count += 1
                 return count
@@ -296,11 +296,26 @@ import Testing
                 == [nil, "bytes=10000-", "bytes=20000-", "bytes=20000-", "bytes=30000-", "bytes=30000-"])
     }
 
+    /// Each attempt receives more than the one before, but none can be continued.
+    @Test(arguments: [retrying(2).decodingFile(), retrying(2).header("Accept-Encoding", "gzip")])
+    func bytesThatCannotBeContinuedAreNoProgress(request: Request<Data>) async throws {
+        let count = Locked(0)
+        let (result, sent) = try await download(request) { exchange in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            FileVersion(Self.old).answer(exchange, sending: number * 10_000, thenFailing: .cut)
+        }
+        #expect(result.code == .connectionLost)
+        #expect(sent.count == 3)
+    }
+
     /// No attempt has more bytes than the first, so nothing is gained.
     @Test(arguments: ["no validator", "no ranges", "decoded"]) func bytesThatAreLostAreNoProgress(kind: String)
         async throws
     {
-        let request = kind == "decoded" ? retrying(2).decodingFile() : retrying(2)
+        let request = kind == "decoded" ? Self.retrying(2).decodingFile() : Self.retrying(2)
         let (result, sent) = try await download(request) { exchange in
             let fields: HeaderFields = kind == "no validator" ? [:] : ["ETag": "\"v1\""]
             FileVersion(Self.old).send(exchange, 200, fields, Self.old, 100_000, .cut)
