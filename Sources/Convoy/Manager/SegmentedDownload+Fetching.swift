@@ -57,7 +57,9 @@ extension SegmentedDownload {
             var core = partCore(at: index)
             core.headerFields["Range"] = "bytes=0-0"
             if server == nil { for field in conditions { core.headerFields[field.name] = field.value } }
-            core.headerFields["Accept-Encoding"] = "identity"
+            if !core.policies.omittedTransportFields.contains("accept-encoding") {
+                core.headerFields["Accept-Encoding"] = "identity"
+            }
             core.policies.acceptableStatusCodes = .successful
             core.policies.acceptableContentTypes = .any
             // The body limit of one byte avoids reading a response that has the complete file.

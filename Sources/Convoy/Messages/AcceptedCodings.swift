@@ -6,10 +6,19 @@ extension PreparedRequest {
     ///
     /// If the response to such a request has a coding, the coding belongs to the file and is not removed. The property
     /// is true if `Accept-Encoding` accepts no coding except `identity`. It is also true for a `Range` without
-    /// `Accept-Encoding`, because a part of a coded body cannot be decoded.
+    /// `Accept-Encoding`, because a part of a coded body cannot be decoded, and if the caller omits `Accept-Encoding`.
     package var asksForIdentity: Bool {
-        guard let value = headerFields["Accept-Encoding"] else { return headerFields.contains("Range") }
+        guard let value = headerFields["Accept-Encoding"] else {
+            return headerFields.contains("Range") || omitsAcceptedCodings && !decodesFile
+        }
         return value == "identity" || acceptedCodings.isEmpty
+    }
+
+    private var omitsAcceptedCodings: Bool { omittedFields.contains("accept-encoding") }
+
+    /// Asks for a body without content coding, unless the caller omits `Accept-Encoding`.
+    mutating func askForIdentity() {
+        if !omitsAcceptedCodings { headerFields["Accept-Encoding"] = "identity" }
     }
 
     /// The codings of the request's own `Accept-Encoding`, in lower case, without `identity` and codings of weight 0.

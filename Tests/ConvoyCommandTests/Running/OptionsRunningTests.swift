@@ -143,7 +143,8 @@ import Testing
         // An empty value omits the field.
         (["-H", "Accept:"], "Accept", []), (["-H", "User-Agent:"], "User-Agent", []), (["-A", ""], "User-Agent", []),
         (["-A", "a", "-H", "user-agent: "], "User-Agent", []), (["-e", ""], "Referer", []),
-        (["-H", "Expect:", "-d", "a"], "Expect", []),
+        (["-H", "Expect:", "-d", "a"], "Expect", []), (["-H", "Accept-Encoding:"], "Accept-Encoding", []),
+        (["--compressed", "-H", "Accept-Encoding:"], "Accept-Encoding", []),
         (["-d", "a", "-H", "Content-Type:"], "Content-Type", []),
         (["--json-body", "{}", "-H", "Accept:"], "Accept", []),
         (["-u", "me:secret", "-H", "Authorization:"], "Authorization", []),

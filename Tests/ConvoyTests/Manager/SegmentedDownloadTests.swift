@@ -150,6 +150,16 @@ import Testing
         #expect(server.exchanges.count == 2)
     }
 
+    @Test(arguments: [["accept-encoding"], []] as [Set<String>])
+    func anOmittedAcceptEncodingIsNotSent(omitted: Set<String>) async throws {
+        let server = StubServer { FileVersion(Self.content).answer($0) }
+        let request = Request.stub("file").omitting(transportFields: omitted)
+        _ = try await server.manager().downloadInSegments(request, to: target, segments: 2).file()
+        let sent = server.exchanges.events.map { $0.request.headerFields["Accept-Encoding"] }
+        #expect(sent == Array(repeating: omitted.isEmpty ? "identity" : nil, count: 3))
+        try expectTarget()
+    }
+
     /// The download keeps the received bytes of each segment and requests only the missing ones.
     @Test func segmentsAreContinuedEachByItself() async throws {
         let failing = StubServer { exchange in

@@ -141,7 +141,7 @@ final class FileSegment: DownloadTarget, Sendable {
                 return completion(.success(.isThere(self.download.plan.directory)))
             }
             var request = request
-            request.headerFields["Accept-Encoding"] = "identity"
+            request.askForIdentity()
             // No range is requested if the URL is not the validator's, for example after a redirect.
             if let source = self.source, source != self.validator?.source(request.url) {
                 return completion(.success(.send(request, continuing: nil)))

@@ -128,7 +128,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         isContinuable = request.canBeContinued
         var request = request
         if request.keepsCoding {
-            request.headerFields["Accept-Encoding"] = "identity"
+            request.askForIdentity()
         } else {
             request.keepsUnknownCodings = true
         }

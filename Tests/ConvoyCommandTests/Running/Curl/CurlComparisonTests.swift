@@ -82,6 +82,16 @@ struct CurlComparisonTests {
         }
     }
 
+    /// Without `Accept-Encoding` the server may choose a coding, whose bytes are stored.
+    @Test func withoutAcceptEncodingTheSameBytesAreStored() async throws {
+        server.respond { _ in .status(200, headerFields: [("Content-Encoding", "gzip")], body: "no gzip") }
+        let endings = try await both(["-H", "Accept-Encoding:", "-o", "page", url("/page")])
+        #expect(endings.ours.status == 0 && endings.curls.status == 0)
+        #expect(contents(ours, "page") == "no gzip")
+        #expect(contents(curls, "page") == "no gzip")
+        for _ in 1...2 { #expect(try await server.takeRequest().value(of: "Accept-Encoding") == nil) }
+    }
+
     @Test func limitsEndTheSame() async throws {
         for (ours, curls, succeeds) in [
             (["--max-size", "10"], ["--max-filesize", "10"], true),

@@ -65,6 +65,19 @@ import Testing
         try expectTarget(Self.old)
     }
 
+    @Test func anOmittedAcceptEncodingIsNotSent() async throws {
+        let request = Request.stub("file").omitting(transportFields: ["accept-encoding"])
+        let (cut, _) = try await download(request) {
+            FileVersion(Self.old).answer($0, sending: 100_000, thenFailing: .cut)
+        }
+        #expect(cut.code == .connectionLost)
+        let (result, sent) = try await download(request) { FileVersion(Self.old).answer($0) }
+        _ = try result.get()
+        #expect(sent.map { $0.headerFields["Range"] } == ["bytes=100000-"])
+        #expect(sent.map { $0.headerFields["Accept-Encoding"] } == [nil])
+        try expectTarget(Self.old)
+    }
+
     @Test func retryOfOneOperationContinues() async throws {
         let server = StubServer { exchange in
             let isFirst = exchange.request.headerFields["Range"] == nil
