@@ -70,7 +70,7 @@ extension Attempt {
     func decide(
         _ received: Receiving, _ error: RequestError?, isAnswer: Bool, lacksNetwork: Bool? = nil
     ) {
-        if lacksNetwork == nil, error?.code == .connectionFailed {
+        if lacksNetwork == nil, error?.isUnconnected == true {
             let decide = { @Sendable (isConnected: Bool) in
                 self.decide(received, error, isAnswer: isAnswer, lacksNetwork: !isConnected)
             }

@@ -44,7 +44,10 @@ public struct RetryPolicy: Sendable, Hashable {
     public var maxDelay: Duration
     /// The status codes that lead to a retry, unless the request accepts them.
     public var statusCodes: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
-    /// The error codes that lead to a retry: `.timedOut`, `.connectionFailed` and `.connectionLost` by default.
+    /// The error codes that lead to a retry: `.timedOut`, `.connectionFailed`, `.connectionLost` and `.proxyFailed` by
+    /// default.
+    ///
+    /// Of the last, only failures to reach the proxy are ``RequestError/isRetryable``, not its refusals.
     public var errorCodes = Self.retryableCodes
     /// Whether non-idempotent requests are retried too, even if the server may have processed them.
     ///
@@ -92,7 +95,8 @@ public struct RetryPolicy: Sendable, Hashable {
     /// Three retries, after at most half a second, one second and two.
     public static let standard = RetryPolicy()
 
-    private static let retryableCodes = Set(RequestError.Code.all.filter { $0.facts.contains(.retryable) })
+    private static let retryableCodes =
+        Set(RequestError.Code.all.filter { $0.facts.contains(.retryable) }).union([.proxyFailed])
 
     /// Whether a failed request is sent again.
     ///
@@ -138,12 +142,14 @@ public struct RetryPolicy: Sendable, Hashable {
 extension RequestError {
     /// Whether no server has processed the request: no connection was made, or the server did not receive all of the
     /// request in time (408; RFC 9110, section 15.5.9).
+    fileprivate var isBeforeProcessing: Bool {
+        isUnconnected || code == .unacceptableStatus && response?.statusCode == 408
+    }
+
+    /// Whether neither the server nor its proxy could be reached.
     ///
     /// Transports report a `.proxyFailed` that is retryable only for a request that was not sent.
-    fileprivate var isBeforeProcessing: Bool {
-        code == .connectionFailed || code == .proxyFailed
-            || code == .unacceptableStatus && response?.statusCode == 408
-    }
+    var isUnconnected: Bool { code == .connectionFailed || code == .proxyFailed && isRetryable }
 
     /// Whether the host name has no address.
     ///

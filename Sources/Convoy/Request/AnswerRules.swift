@@ -25,10 +25,11 @@ struct AnswerRules: Sendable {
     /// Why a response is not acceptable, by its status or content type; nil when it is acceptable.
     func refusal(of head: ResponseHead, _ defaults: RequestDefaults) -> RequestError? {
         guard (policyBox?.policies.acceptableStatusCodes ?? defaults.acceptableStatusCodes)(head.statusCode) else {
-            // Only a proxy sends a 407 (RFC 9110, section 15.5.8).
+            // Only a proxy sends a 407 (RFC 9110, section 15.5.8), perhaps one before the server.
             if head.statusCode == 407 {
                 return RequestError(
-                    .proxyFailed, "the proxy answered 407: it requires credentials, or rejected those that it received")
+                    .proxyFailed,
+                    "the answer was 407: a proxy requires credentials, or rejected those that it received")
             }
             return RequestError(
                 .unacceptableStatus, "the server answered \(head.statusCode)",

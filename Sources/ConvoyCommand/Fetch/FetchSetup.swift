@@ -81,8 +81,6 @@ struct FetchSetup: Sendable {
         var configuration = RequestManager.Configuration(
             maxConcurrentOperationCount: options.jobs, maxConcurrentPerHost: options.perHost, transport: transport)
         configuration.retries = RetryPolicy(maxRetries: options.retries)
-        // A proxy may be restarting. Its refusal of a request is never retried.
-        configuration.retries.errorCodes.insert(.proxyFailed)
         // Retries have no budget, because the user wants every file. The limits of concurrent requests bound the load.
         configuration.retryBudget = .unlimited
         configuration.maxBytesPerSecond = options.maxRate

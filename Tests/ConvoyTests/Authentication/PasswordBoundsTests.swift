@@ -54,6 +54,7 @@ import Testing
                 try await manager.send(Request<Data>.get(server.url("/a")))
             }
             #expect(error?.response?.statusCode == 407)
+            #expect(error?.message.hasPrefix("the answer was 407: a proxy") == true)
         }
         #expect(server.received("Authorization") == [nil, "Bearer t0"])
         #expect(server.received("Proxy-Authorization") == [nil, nil])

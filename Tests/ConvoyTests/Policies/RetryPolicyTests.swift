@@ -26,6 +26,9 @@ import Testing
     func onlyLossesOfTheConnectionAreRepeated(code: RequestError.Code) throws {
         let isRepeated = [.timedOut, .connectionFailed, .connectionLost].contains(code)
         #expect(Self.standard.permits(error(code), of: try .test(), retries: 0) == isRepeated)
+        // A `.proxyFailed` is retryable only if the proxy was not reached.
+        let isConnecting = isRepeated || code == .proxyFailed
+        if isConnecting { #expect(Self.standard.permits(error(code, isRetryable: true), of: try .test(), retries: 0)) }
         // An error that is marked as not retryable is not retried.
         #expect(!Self.standard.permits(error(code, isRetryable: false), of: try .test(), retries: 0))
     }
@@ -74,7 +77,6 @@ import Testing
     @Test(arguments: [.post, .patch, .put] as [HTTPMethod])
     func whatNoServerAppliedIsRepeatedWhateverTheMethod(method: HTTPMethod) throws {
         var policy = RetryPolicy.standard
-        policy.errorCodes.insert(.proxyFailed)
         for error in [error(.connectionFailed), error(.proxyFailed, isRetryable: true), answered(408)] {
             #expect(policy.permits(error, of: try .test(method), retries: 0))
             #expect(!policy.permits(error, of: try .test(method), retries: 3))

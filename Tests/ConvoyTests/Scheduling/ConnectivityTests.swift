@@ -85,13 +85,16 @@ import Testing
     }
 
     /// Even a POST waits and is sent again, because none of its bytes were sent.
-    @Test func aFailedConnectionWaitsWithoutANetwork() async throws {
+    @Test(arguments: [
+        RequestError(.connectionFailed, "unreachable"), RequestError(.proxyFailed, "unreachable", isRetryable: true),
+    ])
+    func aFailedConnectionWaitsWithoutANetwork(failure: RequestError) async throws {
         let cable = Cable(isConnected: true)
         let server = StubServer { exchange in
             // The monitor has not noticed yet that the network is gone.
             guard cable.looks.count == 0 else { return exchange.answer(200) }
             cable.set(false, isTold: false)
-            exchange.finish(RequestError(.connectionFailed, "unreachable"))
+            exchange.finish(failure)
         }
         let manager = manager(server, cable)
         let post = Request<Data>.post("http://stub/a")

@@ -70,12 +70,13 @@
                 return (.proxyFailed, "the proxy answered \(proxyStatusCode) to the request for a connection")
             }
             switch code {
-            case 5: return (.proxyFailed, "the name of the proxy could not be resolved")
+            // With a proxy, codes 6 and 7 are about the proxy.
+            case 5,
+                6 where goesThroughProxy:
+                return (.proxyFailed, "the address of the proxy is invalid, or its name could not be resolved")
             case 94: return (.proxyFailed, "the proxy rejected the credentials")
             // A SOCKS proxy failed. libcurl's message names the cause.
             case 97: return (.proxyFailed, "no connection could be made through the proxy")
-            // With a proxy, codes 6 and 7 are about the proxy.
-            case 6 where goesThroughProxy: return (.proxyFailed, "the name of the proxy could not be resolved")
             case 7 where goesThroughProxy: return (.proxyFailed, "no connection to the proxy could be made")
             case Self.timedOut where goesThroughProxy && proxyStatusCode == 0:
                 return (.proxyFailed, "no connection through the proxy was made within the connect timeout")
@@ -110,8 +111,12 @@
 
         /// The error of a failed TLS connection: the connection was lost, or it is not trusted.
         private var securingFailed: (RequestError.Code, String) {
-            code == 35 && (isLost || isHandshakeCut)
-                ? (.connectionLost, "the connection was lost in the TLS handshake")
+            if code == 35, isLost || isHandshakeCut {
+                return (.connectionLost, "the connection was lost in the TLS handshake")
+            }
+            // Without its answer, the proxy itself may be the one that does not speak TLS.
+            return goesThroughProxy && proxyStatusCode == 0
+                ? (.tlsFailed, "no trusted connection to the proxy, or through it, could be made")
                 : (.tlsFailed, "no trusted connection could be made")
         }
 

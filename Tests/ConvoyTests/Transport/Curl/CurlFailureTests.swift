@@ -79,6 +79,17 @@
             #expect(row.failure.meaning.code == row.code, "\(row.failure.meaning)")
         }
 
+        @Test(arguments: [5, 6, 7, 28, 35, 60, 97] as [Int32], [false, true])
+        func whatTheProxyMayHaveCausedNamesIt(code: Int32, isHTTPS: Bool) {
+            var failure = CurlFailure(code: code, isHTTPS: isHTTPS, goesThroughProxy: true)
+            #expect(failure.meaning.what.contains("proxy"))
+            failure.goesThroughProxy = false
+            if ![5, 97].contains(code) { #expect(!failure.meaning.what.contains("proxy")) }
+            // Behind the tunnel, the server is the other end.
+            (failure.goesThroughProxy, failure.proxyStatusCode) = (true, 200)
+            if code == 60 { #expect(!failure.meaning.what.contains("proxy")) }
+        }
+
         /// Before a request is sent, no error is a bad response.
         @Test func nothingIsABadResponseBeforeARequest() {
             for code in 1...120 as ClosedRange<Int32> {

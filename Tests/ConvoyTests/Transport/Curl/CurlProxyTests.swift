@@ -277,6 +277,21 @@ import Testing
             withExtendedLifetime(closed) {}
         }
 
+        /// The address of the proxy has `https`, but the proxy speaks plain HTTP.
+        @Test(arguments: ["http://127.0.0.1:1/", "https://127.0.0.1:1/"])
+        func proxyWithoutTLSIsNamed(_ url: String) async throws {
+            let proxy = try LoopbackListener { connection in
+                _ = connection.read()
+                connection.write("HTTP/1.1 400 Bad Request\r\n\r\n")
+                _ = connection.read()
+            }
+            defer { proxy.shutDown() }
+            var options = ConnectionOptions()
+            options.proxy = .server(try #require(URL(string: "https://127.0.0.1:\(proxy.port)")))
+            let error = try await Sending(Request<Data>.get(url), over: CurlTransport(options)).error()
+            #expect(error.code == .tlsFailed && error.message.contains("the proxy"), "\(error)")
+        }
+
         @Test(arguments: ["http", "https"], [true, false])
         func silentProxyEndsInTime(_ scheme: String, _ isIdleTimeout: Bool) async throws {
             let proxy = try ProxyServer(.silent)
