@@ -39,7 +39,7 @@ struct PostgresError: Error, Sendable, CustomStringConvertible {
     /// What to do about a rejected statement, where the server's message does not say it.
     var advice: String? {
         switch state {
-        case "0A000", "25006": "a standby takes no changes, so use the address of the primary"
+        case "0A000", "25006": "if the server is a standby, it takes no changes: use the address of the primary"
         case "26000", "42P05":
             "a pooler in transaction mode mixes up the prepared statements of its clients: let the pooler use session mode, "
                 + "or connect to the server directly"
@@ -53,16 +53,16 @@ struct PostgresError: Error, Sendable, CustomStringConvertible {
     /// Whether the same transaction may succeed when it is repeated at once on the same connection.
     var isConflict: Bool { state == "40001" || state == "40P01" }
 
-    /// Whether the server is a standby: it rejects a transaction that may write (0A000), or a statement that writes.
-    private var isOfStandby: Bool { state == "0A000" || state == "25006" }
-
     /// Whether another connection may work later: the server is unreachable, starting, stopping, full, or a standby.
+    ///
+    /// A standby rejects a transaction that may write (0A000), or a statement that writes (25006). With 0A000 a server
+    /// also rejects a prepared statement whose result has changed; a new connection prepares it again.
     var asksForConnection: Bool {
         switch kind {
         case .unreachable, .lost: true
         case .libraryMissing, .addressInvalid, .answerInvalid: false
         case .refused(let state):
-            state.hasPrefix("08") || state.hasPrefix("57P") || state == "53300" || isOfStandby
+            state.hasPrefix("08") || state.hasPrefix("57P") || ["0A000", "25006", "53300"].contains(state)
         }
     }
 }

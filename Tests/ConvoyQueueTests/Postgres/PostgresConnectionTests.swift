@@ -19,6 +19,16 @@ import Testing
     }
 }
 
+@Suite struct PostgresErrorTests {
+    @Test(arguments: [
+        ("0A000", true), ("25006", true), ("53300", true), ("57P01", true), ("08006", true), ("42601", false),
+        ("40001", false),
+    ])
+    func someRefusalsAskForAnotherConnection(state: String, asks: Bool) {
+        #expect(PostgresError(.refused(state: state), "no").asksForConnection == asks)
+    }
+}
+
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresConnectionTests {
     /// Runs a body with a connection to a new database.
@@ -141,6 +151,21 @@ struct PostgresConnectionTests {
         }
         #expect(error?.kind == .lost, "\(String(describing: error))")
         #expect(error?.asksForConnection == true)
+    }
+
+    /// The statement is prepared anew on the next connection, so the refusal is no reason to fail.
+    @Test func aPreparedStatementWithAnotherResultAsksForAnotherConnection() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        let error = await failure {
+            let connection = try PostgresConnection(address, within: .seconds(60))
+            try connection.run("CREATE TABLE a (b text)")
+            try connection.run("PREPARE c AS SELECT * FROM a")
+            try connection.run("EXECUTE c")
+            try connection.run("ALTER TABLE a ADD COLUMN d text")
+            try connection.run("EXECUTE c")
+        }
+        #expect(error?.state == "0A000" && error?.asksForConnection == true, "\(String(describing: error))")
+        #expect(error?.advice?.hasPrefix("if the server is a standby") == true)
     }
 
     @Test func messagesOfAChannelArrive() async throws {
