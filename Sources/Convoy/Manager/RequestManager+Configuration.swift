@@ -84,6 +84,8 @@ extension RequestManager {
         public var maxBodyBytes: Int64?
         /// The accepted status codes, ``Request/acceptableStatusCodes(_:)``; 200 to 299 by default.
         public var acceptableStatusCodes: StatusCheck
+        /// Whether all requests use ``Request/keepingUnknownCodings()``.
+        package var keepsUnknownCodings = false
         /// Whether requests wait while there is no network, until their deadline.
         ///
         /// If false, the default, they fail with `.connectionFailed`.
@@ -221,7 +223,8 @@ extension RequestManager.Configuration {
         RequestDefaults(
             baseURL: baseURL, headerFields: headerFields, encoder: encoder, decoder: decoder, idleTimeout: idleTimeout,
             attemptTimeout: attemptTimeout, deadline: deadline, maxBodyBytes: maxBodyBytes,
-            acceptableStatusCodes: acceptableStatusCodes, hasCache: cache != nil)
+            acceptableStatusCodes: acceptableStatusCodes, hasCache: cache != nil,
+            keepsUnknownCodings: keepsUnknownCodings)
     }
 }
 

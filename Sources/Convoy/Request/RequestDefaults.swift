@@ -29,14 +29,16 @@ final class RequestDefaults: Sendable {
         baseURL: URL? = nil, headerFields: HeaderFields = [:], encoder: JSONEncoder? = nil,
         decoder: JSONDecoder? = nil, idleTimeout: Duration = .seconds(60), attemptTimeout: Duration? = nil,
         deadline: Duration? = nil, maxBodyBytes: Int64? = nil, acceptableStatusCodes: StatusCheck = .successful,
-        hasCache: Bool = false
+        hasCache: Bool = false, keepsUnknownCodings: Bool = false
     ) {
         self.hasCache = hasCache
         (self.baseURL, directory) = (baseURL, baseURL?.endingWithSlash)
         self.headerFields = headerFields
         self.encoder = encoder
         self.decoder = decoder
-        options = CopyOnWrite(PreparedRequest.Options(idleTimeout: idleTimeout, attemptTimeout: attemptTimeout))
+        options = CopyOnWrite(
+            PreparedRequest.Options(
+                idleTimeout: idleTimeout, attemptTimeout: attemptTimeout, keepsUnknownCodings: keepsUnknownCodings))
         self.deadline = deadline
         self.maxBodyBytes = maxBodyBytes
         self.acceptableStatusCodes = acceptableStatusCodes

@@ -84,6 +84,7 @@ struct FetchSetup: Sendable {
         // Retries have no budget, because the user wants every file. The limits of concurrent requests bound the load.
         configuration.retryBudget = .unlimited
         configuration.maxBytesPerSecond = options.maxRate
+        configuration.keepsUnknownCodings = true
         (configuration.cache, configuration.cookies) = (cache, cookies)
         configuration.interceptors = interceptors
         configuration.monitors = self.monitors + monitors
@@ -129,7 +130,7 @@ struct FetchSetup: Sendable {
     /// The request for an item, with the response body in memory.
     func request(for item: FetchItem, _ options: FetchOptions) -> Request<Data> {
         var request = Request<Data>(options.sending, for: item.url, with: item.headerFields)
-            .tagged(String(item.index)).limited(by: options).keepingUnknownCodings()
+            .tagged(String(item.index)).limited(by: options)
         func isFree(_ name: String) -> Bool { !request.headerFields.contains(name) && !options.sending.omits(name) }
         if cookies == nil, let text = credentials.cookies, isFree("Cookie") { request = request.header("Cookie", text) }
         // A user in the URL or on the command line takes precedence over a netrc file.

@@ -36,7 +36,7 @@ extension GraphRun {
         _ built: BuiltRequest, _ turn: RunGraph.Turn, _ exchange: (String) -> Exchange?
     ) throws(RequestError) -> Request<RunAnswer> {
         var request = Request<Data>(method: HTTPMethod(built.method), url: built.location)
-            .tagged(String(index(of: turn))).limited(by: options.fetch).keepingUnknownCodings()
+            .tagged(String(index(of: turn))).limited(by: options.fetch)
         for field in built.fields {
             let isSecret = field.isSecret || SendingOptions.mayBeKey(field.name)
             request = request.addingHeader(field.name, field.value, isSecret: isSecret)
