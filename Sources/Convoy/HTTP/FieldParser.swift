@@ -92,3 +92,46 @@ extension UInt8 {
     /// Whether the byte is a space or a tab: optional white space (RFC 9110, section 5.6.3).
     var isBlank: Bool { self == 0x20 || self == 0x09 }
 }
+
+extension [UInt8] {
+    /// Reads the quoted string whose first quote is at `position`, and moves the position after it.
+    ///
+    /// Nil when the string has no closing quote.
+    func quotedString(at position: inout Int) -> [UInt8]? {
+        var text: [UInt8] = []
+        var isEscaped = false
+        while position + 1 < count {
+            position += 1
+            let byte = self[position]
+            if isEscaped {
+                isEscaped = false
+            } else if byte == UInt8(ascii: "\"") {
+                position += 1
+                return text
+            } else if byte == UInt8(ascii: "\\") {
+                isEscaped = true
+                continue
+            }
+            text.append(byte)
+        }
+        position = count
+        return nil
+    }
+}
+
+extension String {
+    /// The text with a space in place of each control character and line end.
+    ///
+    /// Text from a server, a decoder or a caller may have line ends, or control sequences that move a terminal's
+    /// cursor.
+    package var oneLine: String { String(UnicodeScalarView(unicodeScalars.map { $0.isControl ? " " : $0 })) }
+}
+
+extension Unicode.Scalar {
+    /// Whether this is a control character or a line end.
+    var isControl: Bool {
+        if isASCII { return value < 0x20 || value == 0x7F }
+        return properties.generalCategory == .control || properties.generalCategory == .lineSeparator
+            || properties.generalCategory == .paragraphSeparator
+    }
+}

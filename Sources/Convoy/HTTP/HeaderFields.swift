@@ -269,3 +269,76 @@ extension UInt8 {
         self == other || (self ^ other == 0x20 && (self | 0x20).isASCIILetter)
     }
 }
+
+extension HeaderFields {
+    /// The members of a list field, trimmed and without empty members.
+    ///
+    /// Commas inside quoted strings do not separate members. Only ASCII blanks are trimmed, as libcurl and servers
+    /// do.
+    package func listMembers(of name: String) -> [String] {
+        var members: [String] = []
+        for field in self where field.name.equalsIgnoringCase(name) {
+            // Most lists have one member, which needs no parser.
+            if field.value.utf8.contains(UInt8(ascii: ",")) {
+                members += field.value.listMembers
+            } else {
+                let member = field.value.trimmedBlanks
+                if !member.isEmpty { members.append(String(member)) }
+            }
+        }
+        return members
+    }
+}
+
+extension String {
+    fileprivate var listMembers: [String] { parts(separator: ",") }
+
+    /// The parts of a field value between separators outside quoted strings, trimmed and without empty parts.
+    package func parts(separator: Unicode.Scalar) -> [String] {
+        let separator = UInt8(ascii: separator)
+        var (isQuoted, isEscaped) = (false, false)
+        let parts = utf8.split { byte in
+            if isEscaped {
+                isEscaped = false
+            } else if byte == UInt8(ascii: "\"") {
+                isQuoted.toggle()
+            } else if byte == UInt8(ascii: "\\") {
+                isEscaped = isQuoted
+            }
+            return byte == separator && !isQuoted
+        }
+        return parts.map { Substring($0).trimmingBlanks }.filter { !$0.isEmpty }
+    }
+}
+
+extension HeaderFields {
+    /// The value of a field that may have only one value.
+    ///
+    /// Nil when the field is missing or has several different values.
+    ///
+    /// Equal values count as one, in separate lines or joined. URLSession joins lines, and joined values cannot always
+    /// be separated again.
+    func soleValue(of name: String) -> String? {
+        var sole: String?
+        for value in values(of: name) {
+            let value = value.trimmingBlanks.halfIfDoubled
+            guard sole == nil || sole == value else { return nil }
+            sole = value
+        }
+        return sole
+    }
+}
+
+extension String {
+    /// Turns `a, a` into `a`, because URLSession joins two equal fields to `a, a`.
+    ///
+    /// Other text is unchanged.
+    fileprivate var halfIfDoubled: String {
+        guard utf8.count >= 4, utf8.count.isMultiple(of: 2) else { return self }
+        let size = utf8.count / 2 - 1
+        let half = utf8.prefix(size)
+        guard utf8.dropFirst(size).prefix(2).elementsEqual(", ".utf8), utf8.dropFirst(size + 2).elementsEqual(half)
+        else { return self }
+        return String(half) ?? self
+    }
+}

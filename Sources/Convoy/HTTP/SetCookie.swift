@@ -113,3 +113,179 @@ extension SetCookie {
         return texts
     }
 }
+
+/// Reads the date of an Expires attribute, which servers write in many ways.
+///
+/// The parser uses the algorithm of RFC 6265bis. A `DateFormatter` reads fewer spellings and costs more than reading
+/// the rest of the cookie.
+enum CookieDate {
+    /// The date in a text; nil when a part is missing or out of range, or when the day does not exist.
+    ///
+    /// - Complexity: O(*n*) for *n* bytes.
+    static func parse(_ text: Substring) -> Date? {
+        var time: Int?
+        var day: Int?
+        var month: Int?
+        var year: Int?
+        // RFC 6265bis, section 5.1.1, step 2: the first token in the form of a time supplies the time. Day, month and
+        // year are found in the same way.
+        for token in text.utf8.split(whereSeparator: isDelimiter) {
+            if time == nil, let found = seconds(token) {
+                time = found
+            } else if day == nil, let found = number(token, digits: 1...2) {
+                day = found
+            } else if month == nil, let found = self.month(token) {
+                month = found
+            } else if year == nil, let found = number(token, digits: 2...4) {
+                year = found
+            }
+        }
+        guard let time, let day, let month, var year, time >= 0 else { return nil }
+        if (70...99).contains(year) { year += 1900 }
+        if (0...69).contains(year) { year += 2000 }
+        guard year >= 1601, let days = CivilDate(year: year, month: month, day: day).daysSince1970 else { return nil }
+        return Date(timeIntervalSince1970: Double(days) * 86_400 + Double(time))
+    }
+
+    private static func isDelimiter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x09, 0x20...0x2F, 0x3B...0x40, 0x5B...0x60, 0x7B...0x7E: true
+        default: false
+        }
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+
+    /// The number at the start of a token, if its count of digits is in the range.
+    ///
+    /// Text after the number is ignored.
+    private static func number(_ token: Substring.UTF8View, digits: ClosedRange<Int>) -> Int? {
+        let run = token.prefix(while: isDigit).prefix(digits.upperBound + 1)
+        guard digits.contains(run.count) else { return nil }
+        return run.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+    }
+
+    /// The seconds since midnight of a token such as `08:49:37`.
+    ///
+    /// Nil if the token does not have the form of a time, -1 if the time does not exist.
+    ///
+    /// With nil for a time that does not exist, the parser would read `25:00:00` as the day 25.
+    private static func seconds(_ token: Substring.UTF8View) -> Int? {
+        let fields = token.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
+        guard fields.count == 3, fields[0].allSatisfy(isDigit), fields[1].allSatisfy(isDigit),
+            let hour = number(fields[0], digits: 1...2), let minute = number(fields[1], digits: 1...2),
+            let second = number(fields[2], digits: 1...2)
+        else { return nil }
+        return hour <= 23 && minute <= 59 && second <= 59 ? (hour * 60 + minute) * 60 + second : -1
+    }
+
+    private static let months: [[UInt8]] = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ].map { Array($0.utf8) }
+
+    private static func month(_ token: Substring.UTF8View) -> Int? {
+        let start = token.prefix(3).map { $0 | 0x20 }
+        return months.firstIndex(of: start).map { $0 + 1 }
+    }
+}
+
+/// Rules for the hosts of cookies, which are in lower case.
+enum CookieDomain {
+    /// The host of a URL in lower case and ASCII, without the brackets of an IPv6 address; nil if there is none.
+    ///
+    /// - Complexity: O(*n*) for *n* bytes.
+    static func host(of url: URL) -> String? {
+        guard let encoded = url.host(percentEncoded: true), !encoded.isEmpty else { return nil }
+        // `URL.host` spells an international name in Punycode, as a server's Domain attribute does. `URL.host` also
+        // decodes percent escapes, so the result is used only if it is a plain name without `/` or NUL.
+        guard encoded.utf8.contains(UInt8(ascii: "%")), let plain = url.host, plain.utf8.allSatisfy(isNameByte) else {
+            return encoded.lowercased()
+        }
+        return plain.lowercased()
+    }
+
+    /// A domain with its ASCII letters in lower case, optionally without a leading dot (RFC 6265bis, section 5.6.3).
+    ///
+    /// Other letters are not changed, because `lowercased()` would turn the kelvin sign into the ASCII letter k.
+    static func lowercased(_ domain: some StringProtocol, droppingDot: Bool) -> String {
+        let bytes = domain.utf8.dropFirst(droppingDot && domain.utf8.first == UInt8(ascii: ".") ? 1 : 0)
+        return String(decoding: bytes.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
+    }
+
+    /// Whether a host is a name that can have subdomains.
+    ///
+    /// Such a host is not an IP address and not longer than DNS allows.
+    ///
+    /// The limit of 253 octets (RFC 1035, section 3.1) also limits the number of parent lookups. A name whose last
+    /// label is a number is an address (WHATWG URL, section 3.5).
+    static func isHostName(_ host: String) -> Bool {
+        guard !host.isEmpty, host.utf8.count <= 253, !host.utf8.contains(UInt8(ascii: ":")) else { return false }
+        let labels = host.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: true)
+        guard let last = labels.last else { return false }
+        let isDecimal = last.allSatisfy { (0x30...0x39).contains($0) }
+        return !isDecimal && !isHexadecimal(last)
+    }
+
+    /// Whether a host domain-matches a domain (RFC 6265bis, section 5.1.3).
+    static func matches(_ host: String, _ domain: String) -> Bool {
+        let (whole, end) = (host.utf8, domain.utf8)
+        if whole.count <= end.count { return whole.elementsEqual(end) }
+        return whole.suffix(end.count).elementsEqual(end)
+            && whole.dropLast(end.count).last == UInt8(ascii: ".") && isHostName(host)
+    }
+
+    /// Whether a cookie may apply to a domain and its subdomains.
+    ///
+    /// The domain needs two non-empty labels and must not be a public suffix.
+    ///
+    /// Empty labels are rejected because `com.` is the same top-level domain as `com`.
+    static func mayBeShared(_ domain: String) -> Bool {
+        let labels = domain.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        return labels.allSatisfy { !$0.isEmpty } && isHostName(domain) && !PublicSuffixes.contains(domain)
+    }
+
+    /// A host and its parent domains up to the registered domain: all domains whose cookies apply to the host.
+    ///
+    /// - Complexity: O(*n*) for a host that is not a name, else O(*n* * *l*) for *n* bytes (at most 253) and *l*
+    ///   labels.
+    static func domains(of host: String) -> [String] {
+        var domains = [host]
+        var rest = host[...]
+        let site = PublicSuffixes.site(of: host)
+        while rest.utf8.count > site.utf8.count, let dot = rest.utf8.firstIndex(of: UInt8(ascii: ".")) {
+            rest = rest[rest.utf8.index(after: dot)...]
+            domains.append(String(rest))
+        }
+        return domains
+    }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        byte.isASCIILetter || (byte | 0x20).isASCIILetter || (0x30...0x39).contains(byte) || "-._".utf8.contains(byte)
+    }
+
+    private static func isHexadecimal(_ label: Substring.UTF8View) -> Bool {
+        let digits = label.dropFirst(2)
+        return label.starts(with: "0x".utf8)
+            && digits.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+    }
+}
+
+/// Rules for the paths of cookies.
+///
+/// The rules compare octets, because `hasPrefix` treats a composed and a decomposed `é` as equal.
+enum CookiePath {
+    /// The path of a cookie without a Path attribute: the URL's path before its last `/`, or else `/`.
+    static func standard(for path: String) -> String {
+        guard path.utf8.first == UInt8(ascii: "/"), let last = path.utf8.lastIndex(of: UInt8(ascii: "/")),
+            last > path.startIndex
+        else { return "/" }
+        return String(path[..<last])
+    }
+
+    /// Whether a request's path path-matches a cookie's path: both are equal, or the request's path lies below.
+    static func matches(_ path: String, _ cookiePath: String) -> Bool {
+        guard path.utf8.starts(with: cookiePath.utf8) else { return false }
+        let rest = path.utf8.dropFirst(cookiePath.utf8.count)
+        return rest.isEmpty || cookiePath.utf8.last == UInt8(ascii: "/") || rest.first == UInt8(ascii: "/")
+    }
+}

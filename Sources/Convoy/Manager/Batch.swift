@@ -187,3 +187,755 @@ extension Batch: TypedDependency {
     /// The results, whether the members succeeded or not.
     public var input: DependencyInput<[Result]> { operation().input }
 }
+
+/// Runs the members of one batch.
+///
+/// The class is not generic, because generic code looks up its types at run time for each member.
+final class BatchRun: Producer {
+    let scheduler: Scheduler
+    let progress = BroadcastSource<BatchProgress>(replaces: { _, _ in true }, repeats: ==)
+    private let state: Locked<BatchState>
+    private let failFast: Bool
+    /// The caller's handler for the outcomes of the source's requests.
+    private let onOutcome: (@Sendable (Int, AnyOutcome) -> Void)?
+
+    init(
+        _ scheduler: Scheduler, announced: Int?, failFast: Bool, keepsResults: Bool,
+        onOutcome: (@Sendable (Int, AnyOutcome) -> Void)?
+    ) {
+        (self.scheduler, self.failFast, self.onOutcome) = (scheduler, failFast, onOutcome)
+        state = Locked(BatchState(announced: announced, keepsResults: keepsResults))
+        scheduler.begin(self)
+    }
+
+    // MARK: Members
+
+    /// Sends a request of the source.
+    ///
+    /// - Returns: whether the batch accepts another request; nil if the number of unfinished members has reached its
+    ///   limit (``Scheduler/readAhead``). The caller then calls ``waitForRoom()``.
+    func take(_ operation: AnyRequestOperation) -> Bool? {
+        guard let (_, count, isPulled) = submit(operation, isFromSource: true) else { return false }
+        guard count < SchedulerState.minReadAhead || scheduler.readsAhead(of: count) else { return nil }
+        // A member that finishes at once may stop the batch. If the batch knows the task that runs this code
+        // (`isPulled`), a stop also cancels that task. So it suffices to ask whether the task is cancelled, without the
+        // lock.
+        return isPulled ? !Task.isCancelled : state.withLock { !$0.isStopped }
+    }
+
+    /// Waits until the batch may pull another request; false when it accepts no more.
+    func waitForRoom() async -> Bool {
+        await withCheckedContinuation { continuation in
+            let isStopped = state.withLock { state in
+                if !state.isStopped { (state.room, state.roomAt, state.wideRoomAt) = (continuation, 0, 0) }
+                return state.isStopped
+            }
+            if isStopped { continuation.resume(returning: false) } else { limitHasChanged() }
+        }
+    }
+
+    /// Continues to read the source if the number of unfinished members is below its limit.
+    ///
+    /// If it is not, the method sets the numbers of unfinished members at which reading continues.
+    func limitHasChanged() {
+        let (window, wideWindow) = scheduler.readAhead
+        let (room, looksForSlots) = state.withLock { state -> (CheckedContinuation<Bool, Never>?, Bool) in
+            guard state.room != nil else { return (nil, false) }
+            if state.runningCount < window { return (state.takeRoom(), false) }
+            // Reading continues at half of the number at which it pauses. If it continued after each member, the source
+            // and the queue would wake each other for every request. The larger of the old and the new number applies,
+            // because another thread may have seen a higher limit.
+            (state.roomAt, state.wideRoomAt) = (max(state.roomAt, window / 2), max(state.wideRoomAt, wideWindow / 2))
+            return (nil, state.runningCount < wideWindow)
+        }
+        room?.resume(returning: true)
+        if looksForSlots { scheduler.whenSlotsAreFree(self) }
+    }
+
+    /// Continues to read the source, because a slot is free that no operation wants.
+    func slotsAreFree() { state.withLock { $0.takeRoom() }?.resume(returning: true) }
+
+    /// Sends a request that does not come from the source.
+    ///
+    /// Returns the number of requests added before; nil when the batch accepts no more.
+    func add(_ operation: AnyRequestOperation, _ handler: (@Sendable (AnyOutcome) -> Void)?) -> Int? {
+        guard case .added(let number)? = submit(operation, isFromSource: false, handler)?.place else { return nil }
+        return number
+    }
+
+    /// Sends a request as a member; nil when the batch accepts no more.
+    ///
+    /// - Returns: the member's place among the results, the number of unfinished members, and whether the task that
+    ///   reads the source is known.
+    private func submit(
+        _ operation: AnyRequestOperation, isFromSource: Bool, _ handler: (@Sendable (AnyOutcome) -> Void)? = nil
+    ) -> (place: BatchMember.Place, count: Int, isPulled: Bool)? {
+        let begun = state.withLock { state in
+            state.begin(isFromSource: isFromSource).map { (member: $0, isWatched: state.isWatched) }
+        }
+        guard let (member, isWatched) = begun else { return nil }
+        var handler = handler
+        if case .source(let index) = member.place, let onOutcome { handler = { onOutcome(index, $0) } }
+        // The batch counts the member as finished in `settled`, which runs after the caller's handler has returned.
+        var moved: (@Sendable (TransferProgress) -> Void)?
+        if isWatched { moved = { self.moved(member, $0) } }
+        operation.join(moved: moved, finished: handler, settled: { self.settled(member, $0) })
+        // The member can be cancelled only from here on, after its callbacks were added. The batch would not wait for
+        // the callbacks of a member that finished earlier.
+        let (isStopped, startsWatching, count, isPulled) = state.withLock { state in
+            let isStopped = state.run(member, operation)
+            return (
+                isStopped, state.isWatched && !isWatched, isStopped ? Int.max : state.runningCount,
+                state.pulling != nil
+            )
+        }
+        if isStopped { operation.cancel() }
+        if startsWatching { watch(member, operation) }
+        scheduler.enqueue(operation)
+        return (member.place, count, isPulled)
+    }
+
+    /// Stores the task that reads the source, to cancel it.
+    func pull(with task: Task<Void, Never>) {
+        let isStopped = state.withLock { state in
+            state.pulling = state.sourceHasEnded ? nil : task
+            return state.isStopped
+        }
+        if isStopped { task.cancel() }
+    }
+
+    /// Records that the source has ended, and finishes the batch if no member is left.
+    ///
+    /// An error of the source is its last result.
+    func endSource(_ error: RequestError? = nil) {
+        let (waiters, sending) = state.withLock { state -> ([CheckedContinuation<Void, Never>]?, Sending?) in
+            guard !state.sourceHasEnded else { return (nil, nil) }
+            state.endSource(error)
+            return (state.takeFinish(), state.beginSending())
+        }
+        send(sending)
+        finish(waiters)
+    }
+
+    private func settled(_ member: BatchMember, _ outcome: AnyOutcome) {
+        // A successful outcome contains its progress, so the operation is needed only after a failure.
+        let operation = outcome.error == nil ? nil : state.withLock { $0.running[member.index]?.operation }
+        let transfer = outcome.transfer ?? operation?.progress
+        let error = outcome.error
+        let (room, looksForSlots, stops, waiters, sending) = state.withLock { state in
+            state.finish(member, outcome, transfer)
+            let room = state.runningCount <= state.roomAt ? state.takeRoom() : nil
+            let looksForSlots = state.room != nil && state.runningCount == state.wideRoomAt
+            // A manager that was shut down rejects every request, so the batch stops.
+            let isEnough = failFast && error != nil || error?.code == .managerShutDown
+            let waiters = state.takeFinish()
+            return (room, looksForSlots, isEnough && !state.isStopped, waiters, state.beginSending())
+        }
+        if looksForSlots { scheduler.whenSlotsAreFree(self) }
+        send(sending)
+        if stops { cancel() }
+        room?.resume(returning: !stops)
+        finish(waiters)
+    }
+
+    // MARK: The end of the batch
+
+    /// Cancels every member and pulls no more requests from the source.
+    func cancel() {
+        let (operations, room, pulling, waiters, sending) = state.withLock { state in
+            let (pulling, operations) = (state.pulling, state.operations)
+            state.stop()
+            let waiters = state.takeFinish()
+            return (operations, state.takeRoom(), pulling, waiters, state.beginSending())
+        }
+        scheduler.frozen { for operation in operations { operation.cancel() } }
+        pulling?.cancel()
+        room?.resume(returning: false)
+        send(sending)
+        finish(waiters)
+    }
+
+    /// Resumes the tasks that wait until the batch has finished.
+    ///
+    /// - Parameter waiters: nil unless the caller's event has finished the batch.
+    private func finish(_ waiters: [CheckedContinuation<Void, Never>]?) {
+        guard let waiters else { return }
+        scheduler.end(self)
+        for waiter in waiters { waiter.resume() }
+    }
+
+    func finished() async {
+        await withCheckedContinuation { continuation in
+            let isFinished = state.withLock { state in
+                if !state.isFinished { state.waiters.append(continuation) }
+                return state.isFinished
+            }
+            if isFinished { continuation.resume() }
+        }
+    }
+
+    /// The outcomes in the order of the results; nil for a member that was never made.
+    var outcomes: [AnyOutcome?] {
+        // The outcomes are computed outside the lock, because a million outcomes take time.
+        state.withLock { $0 }.outcomes
+    }
+
+    func outcome(ofAdded number: Int) -> AnyOutcome? { state.withLock { $0.outcome(ofAdded: number) } }
+
+    // MARK: Progress
+
+    private typealias Sending = BatchState.Sending
+
+    /// The current progress.
+    ///
+    /// Without readers, this property reads the progress of every running member.
+    var currentProgress: BatchProgress {
+        let unread = state.withLock { $0.isWatched ? [] : $0.running.compactMap { $0 } }
+        let transfers = unread.map { ($0.member, $0.operation?.progress ?? TransferProgress()) }
+        let now = scheduler.context.clock.now
+        return state.withLock { state in
+            for (member, transfer) in transfers { state.move(member, transfer, at: nil) }
+            return state.progress(at: now)
+        }
+    }
+
+    /// Makes the members report their progress from now on.
+    func watch() {
+        let unread = state.withLock { state -> [BatchState.Running] in
+            defer { state.isWatched = true }
+            return state.isWatched ? [] : state.running.compactMap { $0 }
+        }
+        for one in unread { if let operation = one.operation { watch(one.member, operation) } }
+    }
+
+    private func watch(_ member: BatchMember, _ operation: AnyRequestOperation) {
+        operation.observeProgress { self.moved(member, $0) }
+        // Counts the bytes that the member moved before it was observed.
+        moved(member, operation.progress)
+    }
+
+    private func moved(_ member: BatchMember, _ transfer: TransferProgress) {
+        let now = scheduler.context.clock.now
+        send(
+            state.withLock { state -> Sending? in
+                state.move(member, transfer, at: now)
+                return state.beginSending()
+            })
+    }
+
+    /// Sends progress values in order, without holding a lock.
+    ///
+    /// One thread at a time sends the values of all threads.
+    private func send(_ first: Sending?) {
+        var next = first
+        while let (value, isLast) = next {
+            if isLast { progress.end(with: value) } else { progress.send(value) }
+            next = state.withLock { $0.nextSending() }
+        }
+    }
+}
+
+/// A member of a batch that has not finished.
+struct BatchMember: Hashable, Sendable {
+    /// The index of a member among the results.
+    ///
+    /// The members of the source come first.
+    enum Place: Hashable, Comparable, Sendable {
+        case source(Int)
+        case added(Int)
+    }
+
+    let place: Place
+    /// The index in ``BatchState/running`` until the member finishes.
+    let index: Int
+}
+
+/// The state of a batch, whatever its output.
+struct BatchState {
+    /// The maximum number of announced requests that all get results, even those that a cancelled batch did not pull.
+    ///
+    /// A lazy collection may announce more requests than memory can hold. In that case only pulled requests get
+    /// results.
+    private static let mostListed = 1 << 22
+
+    /// A member, and its operation once the operation can be cancelled.
+    struct Running {
+        let member: BatchMember
+        var operation: AnyRequestOperation?
+    }
+
+    private let keepsResults: Bool
+    private var sourceOutcomes: [AnyOutcome?] = []
+    private var addedOutcomes: [AnyOutcome?] = []
+    /// The number of results of the source, including announced requests of a stopped batch and the source's error.
+    private var sourceCount = 0
+    private var addedCount = 0
+    /// The number of requests that the source announced.
+    private var announced: Int?
+    private(set) var sourceHasEnded = false
+
+    /// The running members, each at its ``BatchMember/index``; nil at an unused index.
+    private(set) var running: [Running?] = []
+    private var freeIndices: [Int] = []
+    private(set) var meter = BatchMeter()
+    /// The task that pulls requests from the source.
+    var pulling: Task<Void, Never>?
+    private(set) var isStopped = false
+    private(set) var isFinished = false
+    /// The continuation of the task that reads the source, while it waits until it may pull another request.
+    ///
+    /// Its result is whether the batch accepts more requests.
+    var room: CheckedContinuation<Bool, Never>?
+    /// The numbers of unfinished members at which the task in ``room`` resumes.
+    ///
+    /// At `roomAt` or fewer, the task resumes at once. At `wideRoomAt`, it resumes when the manager has a slot that
+    /// no operation wants.
+    var (roomAt, wideRoomAt) = (0, 0)
+    var waiters: [CheckedContinuation<Void, Never>] = []
+    /// Whether the batch's progress has readers.
+    ///
+    /// Without readers, members report no progress.
+    var isWatched = false
+    /// The latest progress that has not been sent.
+    private var pending: BatchProgress?
+    private var isSending = false
+
+    /// A progress to send, and whether it is the last.
+    typealias Sending = (progress: BatchProgress, isLast: Bool)
+
+    init(announced: Int?, keepsResults: Bool) {
+        // A lazy collection may announce up to `Int.max`. Half of that cannot overflow in a sum.
+        self.announced = announced.map { min($0, .max / 2) }
+        self.keepsResults = keepsResults
+        expect()
+    }
+
+    /// Removes and returns the continuation in `room`.
+    mutating func takeRoom() -> CheckedContinuation<Bool, Never>? {
+        defer { room = nil }
+        return room
+    }
+
+    var runningCount: Int { running.count - freeIndices.count }
+
+    /// The progress to send now; nil when there is none, or when another thread is sending.
+    mutating func beginSending() -> Sending? { isSending ? nil : nextSending() }
+
+    /// The progress recorded since the last value was sent; nil when there is nothing more to send.
+    mutating func nextSending() -> Sending? {
+        defer { pending = nil }
+        isSending = pending != nil && (isWatched || isFinished)
+        guard isSending else { return nil }
+        return pending.map { ($0, isFinished) }
+    }
+
+    /// The outcomes of the source in its order, then those of added requests.
+    ///
+    /// Nil for a member that was never made.
+    var outcomes: [AnyOutcome?] {
+        guard keepsResults else { return [] }
+        return filled(sourceOutcomes, sourceCount) + filled(addedOutcomes, addedCount)
+    }
+
+    private func filled(_ outcomes: [AnyOutcome?], _ count: Int) -> [AnyOutcome?] {
+        outcomes + [AnyOutcome?](repeating: nil, count: max(0, count - outcomes.count))
+    }
+
+    /// The outcome of an added request; nil for an unknown number, or when results are not stored.
+    func outcome(ofAdded number: Int) -> AnyOutcome? {
+        addedOutcomes.indices.contains(number) ? addedOutcomes[number] : nil
+    }
+
+    /// Accepts a request as a member; nil when the batch accepts no more.
+    mutating func begin(isFromSource: Bool) -> BatchMember? {
+        guard !isStopped, !isFinished else { return nil }
+        let place = isFromSource ? BatchMember.Place.source(sourceCount) : .added(addedCount)
+        if isFromSource { sourceCount += 1 } else { addedCount += 1 }
+        expect()
+        let member = BatchMember(place: place, index: freeIndices.popLast() ?? running.count)
+        if member.index == running.count { running.append(nil) }
+        running[member.index] = Running(member: member)
+        meter.start(member.index)
+        return member
+    }
+
+    /// Stores the member's operation, so that it can be cancelled.
+    ///
+    /// Returns whether the operation has to be cancelled at once.
+    mutating func run(_ member: BatchMember, _ operation: AnyRequestOperation) -> Bool {
+        running[member.index]?.operation = operation
+        return isStopped
+    }
+
+    /// The operations that can be cancelled, in the order of the results.
+    var operations: [AnyRequestOperation] {
+        running.compactMap { $0 }.sorted { $0.member.place < $1.member.place }.compactMap(\.operation)
+    }
+
+    /// - Parameter now: nil when no rate is measured.
+    mutating func move(_ member: BatchMember, _ transfer: TransferProgress, at now: ContinuousClock.Instant?) {
+        guard running[member.index]?.member == member else { return }
+        meter.move(member.index, transfer, at: now)
+        pending = meter.progress
+    }
+
+    /// The current progress.
+    ///
+    /// Once the progress has a reader, each report of a member measures the rates. Before that, this method does.
+    mutating func progress(at now: ContinuousClock.Instant) -> BatchProgress {
+        if !isWatched, !isFinished { meter.measure(at: now) }
+        return meter.progress
+    }
+
+    /// Records that a member has finished.
+    ///
+    /// - Parameter transfer: the member's progress, if known.
+    mutating func finish(_ member: BatchMember, _ outcome: AnyOutcome, _ transfer: TransferProgress?) {
+        if let transfer { meter.move(member.index, transfer, at: nil) }
+        running[member.index] = nil
+        freeIndices.append(member.index)
+        meter.finish(member.index, isSuccess: outcome.error == nil)
+        keep(outcome, at: member.place)
+    }
+
+    private mutating func keep(_ outcome: AnyOutcome, at place: BatchMember.Place) {
+        pending = meter.progress
+        guard keepsResults else { return }
+        switch place {
+        case .source(let index): sourceOutcomes.put(outcome, at: index)
+        case .added(let number): addedOutcomes.put(outcome, at: number)
+        }
+    }
+
+    /// Stops the batch, which then accepts no more members.
+    ///
+    /// Announced requests that were never pulled count as cancelled, unless the source announced more than
+    /// ``mostListed``.
+    mutating func stop() {
+        isStopped = true
+        guard !sourceHasEnded else { return }
+        if let announced, announced > sourceCount, announced <= Self.mostListed {
+            meter.skip(announced - sourceCount)
+            sourceCount = announced
+        }
+        endSource()
+    }
+
+    /// Records the end of the source.
+    ///
+    /// An error of the source is its last result.
+    mutating func endSource(_ error: RequestError? = nil) {
+        if let error {
+            sourceCount += 1
+            meter.finish(nil, isSuccess: false)
+            keep(AnyOutcome(error: error), at: .source(sourceCount - 1))
+        }
+        sourceHasEnded = true
+        (pulling, announced) = (nil, nil)
+        expect()
+        pending = meter.progress
+    }
+
+    /// Updates the expected number of members.
+    private mutating func expect() {
+        let total = sourceHasEnded ? sourceCount : announced.map { max($0, sourceCount) }
+        meter.expect(total.map { $0 + addedCount })
+    }
+
+    /// Finishes the batch once the source has ended and no member is left.
+    ///
+    /// Returns the waiting tasks; nil unless the batch finishes with this call.
+    mutating func takeFinish() -> [CheckedContinuation<Void, Never>]? {
+        guard sourceHasEnded, runningCount == 0, !isFinished else { return nil }
+        isFinished = true
+        meter.complete()
+        pending = meter.progress
+        defer { waiters = [] }
+        return waiters
+    }
+}
+
+extension Array {
+    /// Sets an element, after padding the array with nil up to its index.
+    fileprivate mutating func put<Value>(_ value: Value, at index: Int) where Element == Value? {
+        while count <= index { append(nil) }
+        self[index] = value
+    }
+}
+
+/// The progress of a batch, in members and in bytes of both directions.
+public struct BatchProgress: Sendable, Hashable {
+    /// Members that have finished, with any outcome.
+    public internal(set) var finishedCount = 0
+    /// Members that have finished without success.
+    public internal(set) var failedCount = 0
+    /// Members that the source had announced and that were cancelled before the batch pulled them.
+    ///
+    /// Skipped members count as finished and failed, too.
+    public internal(set) var skippedCount = 0
+    /// The total number of members; nil while the source may still return an unknown number.
+    public internal(set) var totalCount: Int?
+    /// Body bytes that all members together have sent; see ``download``.
+    public internal(set) var upload = ByteProgress()
+    /// Body bytes that all members together have received.
+    ///
+    /// The bytes never decrease, even when a member's body starts again. The total adds the announced length of each
+    /// member. A member without an announced length, or a finished member, contributes the bytes it has moved. The
+    /// total therefore grows as members start. The total is nil until a length is known.
+    public internal(set) var download = ByteProgress()
+    /// The completed fraction, 0 to 1.
+    ///
+    /// Each member counts the same; a running member counts by its bytes in both directions.
+    ///
+    /// The fraction never decreases.
+    public internal(set) var fractionCompleted = 0.0
+}
+
+/// Adds up the progress of a batch's members, without a lock of its own.
+struct BatchMeter {
+    private struct Member {
+        /// The member's contribution to the sums.
+        var (upload, download) = (ByteProgress(), ByteProgress())
+        var fraction = 0.0
+    }
+
+    private(set) var progress = BatchProgress()
+    /// The progress of the running members, each at its ``BatchMember/index``.
+    private var members: [Member] = []
+    private var runningFraction = 0.0
+    private var (uploadRate, downloadRate) = (RateMeter(), RateMeter())
+    /// The bytes sent and received at the last measurement of the rates.
+    private var measured: (upload: Int64, download: Int64) = (0, 0)
+
+    mutating func start(_ index: Int) {
+        while members.count <= index { members.append(Member()) }
+        members[index] = Member()
+    }
+
+    /// - Parameter now: nil when no rate is measured.
+    mutating func move(_ index: Int, _ transfer: TransferProgress, at now: ContinuousClock.Instant?) {
+        progress.upload.add(transfer.upload, countedIn: &members[index].upload)
+        progress.download.add(transfer.download, countedIn: &members[index].download)
+        if let now { measure(at: now) }
+        let fraction = max(members[index].fraction, transfer.fractionOfMember)
+        runningFraction += fraction - members[index].fraction
+        members[index].fraction = fraction
+        update()
+    }
+
+    /// Measures the rates if bytes have moved since the last measurement.
+    mutating func measure(at now: ContinuousClock.Instant) {
+        if progress.upload.completedBytes != measured.upload { progress.upload.measure(with: &uploadRate, at: now) }
+        if progress.download.completedBytes != measured.download {
+            progress.download.measure(with: &downloadRate, at: now)
+        }
+        measured = (progress.upload.completedBytes, progress.download.completedBytes)
+    }
+
+    /// - Parameter index: nil for an error of the source, which counts as a member that never started.
+    mutating func finish(_ index: Int?, isSuccess: Bool) {
+        if let index {
+            runningFraction -= members[index].fraction
+            // The member moves no more bytes, so its total becomes the number of bytes that it has moved.
+            progress.upload.end(&members[index].upload)
+            progress.download.end(&members[index].download)
+            members[index] = Member()
+        }
+        progress.finishedCount += 1
+        if !isSuccess { progress.failedCount += 1 }
+        update()
+    }
+
+    /// Counts announced requests that a cancelled batch will not pull.
+    mutating func skip(_ count: Int) {
+        progress.finishedCount += count
+        progress.failedCount += count
+        progress.skippedCount += count
+        update()
+    }
+
+    /// Sets the total number of members; nil when unknown.
+    mutating func expect(_ total: Int?) {
+        progress.totalCount = total
+        update()
+    }
+
+    /// Sets the fraction of an empty batch to 1, because no member ends in it.
+    mutating func complete() {
+        if progress.totalCount == 0 { progress.fractionCompleted = 1 }
+    }
+
+    private mutating func update() {
+        guard let total = progress.totalCount, total > 0 else { return }
+        // The sum of fractions is not exact: it may differ from zero when all members have finished.
+        let running = progress.finishedCount < total ? runningFraction : 0
+        let done = (Double(progress.finishedCount) + running) / Double(total)
+        progress.fractionCompleted = max(progress.fractionCompleted, min(1, done))
+    }
+}
+
+extension ByteProgress {
+    /// Adds the bytes that a member has sent or received.
+    ///
+    /// - Parameter counted: the member's contribution to the sum. A body that starts again counts once it has passed
+    ///   its former position.
+    fileprivate mutating func add(_ member: ByteProgress, countedIn counted: inout ByteProgress) {
+        let bytes = max(counted.completedBytes, member.completedBytes)
+        // Servers may announce any number, and the sum must not overflow.
+        let total = (member.totalBytes ?? counted.totalBytes).map { max(min($0, 1 << 46), bytes) }
+        replace(&counted, by: ByteProgress(completedBytes: bytes, totalBytes: total))
+    }
+
+    /// Replaces the announced length of a member with the bytes it has moved.
+    fileprivate mutating func end(_ counted: inout ByteProgress) {
+        let total = counted.totalBytes.map { _ in counted.completedBytes }
+        replace(&counted, by: ByteProgress(completedBytes: counted.completedBytes, totalBytes: total))
+    }
+
+    private mutating func replace(_ old: inout ByteProgress, by new: ByteProgress) {
+        if totalBytes != nil || new.totalBytes != nil {
+            totalBytes =
+                (totalBytes ?? completedBytes) &- (old.totalBytes ?? old.completedBytes)
+                &+ (new.totalBytes ?? new.completedBytes)
+        }
+        completedBytes &+= new.completedBytes &- old.completedBytes
+        old = new
+    }
+}
+
+extension TransferProgress {
+    /// The assumed length of a response while its length is unknown.
+    private static var assumedBytes: Double { 64 * 1024 }
+
+    /// The completed fraction of a member: the bytes sent and received, divided by the totals.
+    fileprivate var fractionOfMember: Double {
+        let sent = Double(upload.totalBytes == nil ? 0 : upload.completedBytes)
+        let toSend = Double(upload.totalBytes ?? 0)
+        guard let total = download.totalBytes else { return sent / max(1, toSend + Self.assumedBytes) }
+        let whole = toSend + Double(total)
+        return whole > 0 ? min(1, (sent + Double(download.completedBytes)) / whole) : 1
+    }
+}
+
+extension RequestManager {
+    /// Runs the requests of an array or another collection as a batch, which starts at once.
+    ///
+    /// - Parameters:
+    ///   - requests: the requests. The batch pulls them on another thread, while the number of unfinished ones is
+    ///     below a limit.
+    ///   - failFast: whether the first failure cancels all other members.
+    ///   - keepsResults: whether ``Batch/results`` are stored. With false, memory does not grow with the number of
+    ///     requests.
+    ///   - onResult: called once for each pulled request, with its index. The handler runs on the member's own serial
+    ///     executor or where the configuration sends callbacks, and several calls may run at once. The batch finishes
+    ///     after the last call. Requests that are added later have their own handlers, ``Batch/add(_:onResult:)``.
+    public func batch<Output, Requests: Collection & SendableMetatype>(
+        _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
+        onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
+    ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.Iterator: SendableMetatype {
+        let count = requests.count
+        return start(requests, announced: count, failFast, keepsResults, onResult)
+    }
+
+    /// Runs `count` requests as a batch.
+    ///
+    /// The batch makes a request only while the number of its unfinished requests is below a limit.
+    ///
+    /// Use this method to run a lazy batch from the main actor or another actor. There, a lazy sequence would capture
+    /// actor-isolated state, so it could not be passed to the batch. A `@Sendable` function captures none.
+    ///
+    /// ```swift
+    /// let batch = manager.batch(count: 1_000_000) { index in
+    ///     Request<Data>.get("https://example.com/tiles/\(index)")
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - count: the number of requests. A number below one means none.
+    ///   - failFast: whether the first failure cancels all other members.
+    ///   - keepsResults: whether ``Batch/results`` are stored.
+    ///   - onResult: called once for each request that became a member of the batch, with the request's index.
+    ///   - makeRequest: makes the request with an index from 0. It is called in one of the library's tasks, in order,
+    ///     at most once for each index. A stopped batch makes at most one more request, and does not send it.
+    public func batch<Output>(
+        count: Int, failFast: Bool = false, keepsResults: Bool = true,
+        onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil,
+        _ makeRequest: @escaping @Sendable (_ index: Int) -> Request<Output>
+    ) -> Batch<Output> {
+        batch(
+            (0..<max(0, count)).lazy.map(makeRequest), failFast: failFast, keepsResults: keepsResults,
+            onResult: onResult)
+    }
+
+    /// Fetches responses into the manager's cache, even if it contains fresh ones.
+    ///
+    /// The requests have the policy ``CachePolicy/reload``. No body stays in memory. Without a cache, the bodies are
+    /// discarded.
+    ///
+    /// ```swift
+    /// await manager.prefetch(urls.map { .get($0) }).finished()
+    /// ```
+    public func prefetch(_ requests: [Request<Data>]) -> Batch<Void> {
+        batch(count: requests.count, keepsResults: false) { index in
+            var core = requests[index].cachePolicy(.reload).core
+            (core.destination, core.decodesAtOnce) = (.nowhere, true)
+            return Request<Void>(core: core) { _, _ in }
+        }
+    }
+
+    /// Runs the requests of any lazy sequence as a batch.
+    ///
+    /// The total number of members is known only when the sequence has ended.
+    public func batch<Output, Requests: Sequence & SendableMetatype>(
+        _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
+        onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
+    ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.Iterator: SendableMetatype {
+        start(requests, announced: nil, failFast, keepsResults, onResult)
+    }
+
+    private func start<Output, Requests: Sequence & SendableMetatype>(
+        _ requests: sending Requests, announced: Int?, _ failFast: Bool, _ keepsResults: Bool,
+        _ onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)?
+    ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.Iterator: SendableMetatype {
+        let batch = Batch<Output>(
+            manager: scheduler, announced: announced, failFast: failFast, keepsResults: keepsResults, onResult: onResult
+        )
+        batch.run.pull(
+            with: Task {
+                for request in requests {
+                    guard await batch.admit(request) else { break }
+                }
+                batch.run.endSource()
+            })
+        return batch
+    }
+
+    /// Runs the requests of an asynchronous sequence as a batch, which starts at once.
+    ///
+    /// If the sequence throws an error, the last result of the source is `.invalidRequest` with this error as
+    /// ``RequestError/underlying``.
+    public func batch<Output, Requests: AsyncSequence & SendableMetatype>(
+        pulling requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
+        onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
+    ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.AsyncIterator: SendableMetatype {
+        let batch = Batch<Output>(
+            manager: scheduler, announced: nil, failFast: failFast, keepsResults: keepsResults, onResult: onResult)
+        batch.run.pull(
+            with: Task { [scheduler] in
+                // After a shutdown, the batch does not wait for the source, which might never give a request.
+                if scheduler.state.withLock({ $0.isShutDown }) {
+                    return batch.run.endSource(RequestError(.managerShutDown, Scheduler.shutDownReason))
+                }
+                do {
+                    for try await request in requests {
+                        guard await batch.admit(request) else { break }
+                    }
+                    batch.run.endSource()
+                } catch {
+                    batch.run.endSource(
+                        RequestError(.invalidRequest, "the sequence of requests failed: \(error)", underlying: error))
+                }
+            })
+        return batch
+    }
+}

@@ -168,3 +168,81 @@ extension PreparedRequest: CustomStringConvertible, CustomReflectable {
     /// A mirror of the description only, because a reflection of the properties would show credentials.
     public var customMirror: Mirror { Mirror(self, children: ["request": description]) }
 }
+
+extension PreparedRequest {
+    /// Whether the request accepts only a body without content coding.
+    ///
+    /// If the response to such a request has a coding, the coding belongs to the file and is not removed. The property
+    /// is true if `Accept-Encoding` accepts no coding except `identity`. It is also true for a `Range` without
+    /// `Accept-Encoding`, because a part of a coded body cannot be decoded, and if the caller omits `Accept-Encoding`.
+    package var asksForIdentity: Bool {
+        guard let value = headerFields["Accept-Encoding"] else {
+            return headerFields.contains("Range") || omitsAcceptedCodings && !decodesFile
+        }
+        return value == "identity" || acceptedCodings.isEmpty
+    }
+
+    private var omitsAcceptedCodings: Bool { omittedFields.contains("accept-encoding") }
+
+    /// Asks for a body without content coding, unless the caller omits `Accept-Encoding`.
+    mutating func askForIdentity() {
+        if !omitsAcceptedCodings { headerFields["Accept-Encoding"] = "identity" }
+    }
+
+    /// The codings of the request's own `Accept-Encoding`, in lower case, without `identity` and codings of weight 0.
+    var acceptedCodings: Set<String> {
+        var names: Set<String> = []
+        for member in headerFields.listMembers(of: "Accept-Encoding") {
+            let parts = member.split(separator: ";").map { String($0).trimmingBlanks.lowercased() }
+            guard let name = parts.first, !["", "identity"].contains(name) else { continue }
+            let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.flatMap { Double($0.dropFirst(2)) }
+            if weight != 0 { names.insert(name) }
+        }
+        return names
+    }
+}
+
+/// Names a request without credentials.
+///
+/// The text is made only when it is read.
+struct RequestSummary: Sendable, CustomStringConvertible {
+    private let text: String?
+    private let method: HTTPMethod?
+    private let url: URL?
+
+    init(text: String) {
+        self.text = text
+        method = nil
+        url = nil
+    }
+
+    init(method: HTTPMethod, url: URL?) {
+        text = nil
+        self.method = method
+        self.url = url
+    }
+
+    /// The same summary, with a relative URL resolved.
+    func resolved(_ resolve: (URL) -> URL?) -> RequestSummary {
+        guard let method, let url, url.scheme == nil, let resolved = resolve(url) else { return self }
+        return RequestSummary(method: method, url: resolved)
+    }
+
+    var isEmpty: Bool { text == "" }
+
+    var description: String {
+        if let text { return text }
+        // A method may contain any characters until it has been checked.
+        let method = method?.rawValue.debugDescription.dropFirst().dropLast() ?? ""
+        return "\(method) \(url?.redactedString ?? "(no URL)")".oneLine
+    }
+}
+
+extension RequestSummary: CustomReflectable {
+    /// A mirror of the description only, because a reflection of the properties would show credentials.
+    var customMirror: Mirror { Mirror(self, children: ["request": description]) }
+}
+
+extension PreparedRequest {
+    var summary: RequestSummary { RequestSummary(method: method, url: url) }
+}

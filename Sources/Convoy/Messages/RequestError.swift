@@ -165,3 +165,74 @@ extension RequestError: CustomStringConvertible, LocalizedError {
     /// The same text as `description`, for Foundation.
     public var errorDescription: String? { description }
 }
+
+extension RequestError {
+    /// Whether the process or the system had no free file descriptor for the request.
+    var lacksDescriptors: Bool { (underlying as? POSIXError).map { Self.shortages.contains($0.code) } ?? false }
+
+    private static let shortages: [POSIXErrorCode] = [.EMFILE, .ENFILE]
+
+    /// The error of a failure that was caused by a lack of descriptors; nil for other causes.
+    ///
+    /// Libraries rarely report this cause. They report a host without an address, or a certificate that cannot be
+    /// read. The method therefore also tries to open as many descriptors as the failed call needed.
+    ///
+    /// - Parameters:
+    ///   - number: the error number of the failure; 0 if there is none.
+    ///   - count: the maximum number of descriptors that the failed call needed, and has released.
+    static func shortage(_ number: Int32 = 0, needing count: Int = 4) -> RequestError? {
+        let code =
+            POSIXErrorCode(rawValue: number).flatMap { shortages.contains($0) ? $0 : nil } ?? descriptorLimitNow(count)
+        return code.map {
+            RequestError(
+                .connectionFailed,
+                "no connection could be made: the limit of open files is reached (ulimit -n)",
+                underlying: POSIXError($0))
+        }
+    }
+
+    /// The error of opening this many more descriptors; nil if the limits allow them.
+    private static func descriptorLimitNow(_ count: Int) -> POSIXErrorCode? {
+        var taken: [Int32] = []
+        defer { for descriptor in taken { close(descriptor) } }
+        for _ in 0..<count {
+            let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
+            guard descriptor >= 0 else {
+                return POSIXErrorCode(rawValue: errno).flatMap { shortages.contains($0) ? $0 : nil }
+            }
+            taken.append(descriptor)
+        }
+        return nil
+    }
+}
+
+extension RequestError: CustomNSError {
+    /// The domain of these errors as an `NSError`.
+    public static var errorDomain: String { "Convoy.RequestError" }
+
+    /// The code of the `NSError`, which is stable across versions; 1 for your own codes.
+    ///
+    /// <doc:Failures> has the table.
+    public var errorCode: Int { code.number }
+
+    /// The description, the underlying error, and the status code of a response as `HTTPStatusCode`.
+    public var errorUserInfo: [String: Any] {
+        var info: [String: Any] = [NSLocalizedDescriptionKey: description]
+        if let underlying { info[NSUnderlyingErrorKey] = underlying as NSError }
+        if let response { info["HTTPStatusCode"] = response.statusCode }
+        return info
+    }
+}
+
+#if canImport(CLibcurl)
+    /// libcurl's error code and text.
+    ///
+    /// This is the ``RequestError/underlying`` error of a failure that libcurl reported without an error number of the
+    /// system. With such a number, the underlying error is a `POSIXError`.
+    public struct CurlError: Error, Sendable, Hashable {
+        /// libcurl's error code, a `CURLcode`.
+        public let code: Int
+        /// libcurl's text, without user names and passwords.
+        public let message: String
+    }
+#endif

@@ -197,3 +197,55 @@ public struct Timings: Sendable, Hashable {
     /// The time from the start to the outcome.
     public var executed: Duration? { started.flatMap { started in finished.map { $0 - started } } }
 }
+
+extension ResponseHead {
+    /// The maximum length of a link in bytes, because resolving long links is slow and real links are shorter.
+    private static var maxLinkBytes: Int { 16 << 10 }
+
+    /// The URL of the link with a relation; nil if the response has no such link, or if the link is not a URL.
+    ///
+    /// The link is resolved against ``url``. Links with an `anchor`, which describe another resource, do not count. Of
+    /// several links, the first is used.
+    ///
+    /// - Parameter relation: the relation type, for example `next`, in upper or lower case.
+    public func link(_ relation: String) -> URL? { link(relation, from: nil) }
+
+    /// - Parameter base: the URL of the response, if the response does not contain it.
+    func link(_ relation: String, from base: URL?) -> URL? {
+        guard let reference = linkReference(relation), reference.utf8.count <= Self.maxLinkBytes else { return nil }
+        let base = url ?? base
+        // An empty reference is the resource itself (RFC 3986, section 4.4).
+        if reference.isEmpty { return base }
+        return base.map { reference.requestURL(at: $0) } ?? reference.requestURL
+    }
+
+    /// The text of the first link with a relation, which need not be a URL; nil without such a link.
+    func linkReference(_ relation: String) -> String? {
+        let relation = relation.lowercased()
+        return headerFields.links.first { $0.relations.contains(relation) && $0.parameters["anchor"] == nil }?.reference
+    }
+}
+
+/// The phrases of the registry of status codes (RFC 9110, section 15).
+package enum ReasonPhrase {
+    /// The phrase of a status code; nil if no phrase is known.
+    package static func of(_ statusCode: Int) -> String? { phrases[statusCode] }
+
+    private static let phrases = [
+        100: "Continue", 101: "Switching Protocols", 103: "Early Hints",
+        200: "OK", 201: "Created", 202: "Accepted", 203: "Non-Authoritative Information", 204: "No Content",
+        205: "Reset Content", 206: "Partial Content",
+        300: "Multiple Choices", 301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified",
+        305: "Use Proxy", 307: "Temporary Redirect", 308: "Permanent Redirect",
+        400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 403: "Forbidden", 404: "Not Found",
+        405: "Method Not Allowed", 406: "Not Acceptable", 407: "Proxy Authentication Required", 408: "Request Timeout",
+        409: "Conflict", 410: "Gone", 411: "Length Required", 412: "Precondition Failed", 413: "Content Too Large",
+        414: "URI Too Long", 415: "Unsupported Media Type", 416: "Range Not Satisfiable", 417: "Expectation Failed",
+        421: "Misdirected Request", 422: "Unprocessable Content", 425: "Too Early", 426: "Upgrade Required",
+        428: "Precondition Required", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
+        451: "Unavailable For Legal Reasons",
+        500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable",
+        504: "Gateway Timeout", 505: "HTTP Version Not Supported", 507: "Insufficient Storage",
+        511: "Network Authentication Required",
+    ]
+}

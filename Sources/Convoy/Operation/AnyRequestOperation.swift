@@ -329,3 +329,1597 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// built, a chain's link without a name is labelled by its dependency.
     public final override var description: String { "\(label) (\(state.withLock { $0.machine.phase }.words))" }
 }
+
+extension AnyRequestOperation {
+    /// The tags of the request; empty for a chain's link until its request has been built.
+    public var tags: Set<String> { state.withLock { $0.requestPlan?.request.tags ?? $0.followUp?.finalTags ?? [] } }
+
+    /// The request with the manager's defaults, before interceptors and redirects; nil until it has been checked.
+    public var request: PreparedRequest? { state.withLock { $0.prepared } }
+
+    /// The failure; nil before the outcome and after a success.
+    public var error: RequestError? { state.withLock { $0.outcome?.error } }
+
+    /// The number of the running attempt, from 1; nil if none is running.
+    public var attempt: Int? { state.withLock { $0.machine.currentAttempt } }
+
+    /// A record of each attempt so far, in order.
+    ///
+    /// A finished operation lists every attempt, including the last.
+    ///
+    /// Empty if nothing was sent. An operation that shared a transfer lists the attempts of that transfer.
+    public var attempts: [AttemptRecord] {
+        let (outcome, records) = state.withLock { ($0.outcome, $0.followUp?.records ?? []) }
+        return outcome?.attempts ?? records
+    }
+
+    /// The bytes transferred so far.
+    public var progress: TransferProgress { state.withLock { $0.progress } }
+
+    /// The timings recorded so far.
+    public var timings: Timings { state.withLock { $0.timings } }
+
+    /// Values that the caller stores in the operation.
+    ///
+    /// The initial values are those of ``Request/userInfo(_:_:)``.
+    ///
+    /// The values are available before the start and after the finish. A chain's link has none until its request has
+    /// been built, unless they were set here.
+    ///
+    /// - Thread: any. The values are released with the operation.
+    public final var userInfo: [String: any Sendable] {
+        get {
+            state.withLock { $0.followUp?.userInfo ?? $0.requestPlan?.core?.policyBox?.policies.userInfo ?? [:] }
+        }
+        set {
+            let old = state.withLock { state in
+                let followUp = state.makeFollowUp()
+                defer { followUp.userInfo = newValue }
+                return followUp.userInfo
+            }
+            // The old values are released outside the lock, because a deinit may call back.
+            withExtendedLifetime(old) {}
+        }
+    }
+
+    /// Enters a dispatch group.
+    ///
+    /// The operation leaves the group once the outcome is set and every handler added before has returned.
+    ///
+    /// ```swift
+    /// let group = DispatchGroup()
+    /// for operation in operations { operation.enter(group) }
+    /// manager.enqueue(contentsOf: operations)
+    /// group.notify(queue: .main) { showAll() }
+    /// ```
+    ///
+    /// Each call enters the group once and leaves it once, whatever the outcome.
+    ///
+    /// An operation without an outcome never leaves the group, so enqueue, start or cancel each operation.
+    ///
+    /// - Thread: any. The group is left on any thread, or on the calling thread if all handlers have returned before.
+    @discardableResult
+    public final func enter(_ group: DispatchGroup) -> Self {
+        group.enter()
+        whenSettled { _ in group.leave() }
+        return self
+    }
+}
+
+extension AnyRequestOperation {
+    private static let bridges = OperationQueue()
+
+    /// Adds a dependency with a policy for its failure.
+    ///
+    /// If it is added twice, it counts once with the stricter policy, which is ``DependencyPolicy/fail``.
+    ///
+    /// Adding a dependency to an operation that has started or has an outcome has no effect. A dependency that would
+    /// close a cycle is not added. This operation then fails with `.dependencyCycle`, or the dependency does if this
+    /// operation is a barrier. The message names the cycle.
+    ///
+    /// - Thread: any.
+    /// - Complexity: O(1) if this operation has no dependents, or the dependency has no dependencies.
+    public final func addDependency(_ dependency: AnyRequestOperation, onFailure policy: DependencyPolicy) {
+        guard joinsGraph() else { return }
+        switch DependencyGraph.connect(self, to: dependency, policy: policy) {
+        case .met: break
+        case .waiting:
+            dependenciesChanged()
+            BarrierCycles.edgeMade(from: self, to: dependency)
+        case .failed(let error):
+            // The dependency has already failed. No edge was made, so this operation fails now.
+            let reason = DependencyGraph.FailureReason(dependency, error)
+            dependencyFailed(reason.message, reason.root)
+        case .cycle(let members):
+            // A barrier always runs. The dependency, which waits for the barrier, fails instead.
+            let ending = self is BarrierOperation ? dependency : self
+            ending.conclude(.dependencyCycle, message(of: members), onlyBeforeStart: true)
+        }
+    }
+
+    func message(of cycle: [AnyRequestOperation]) -> String {
+        let round = cycle + cycle.prefix(1)
+        var names = round.prefix(8).map(\.label)
+        if round.count > 8 { names.append("\(round.count - 9) more, and finally for \(names[0])") }
+        let links = names.dropFirst().joined(separator: ", which waits for ")
+        return "\(label) would wait for itself: \(names[0]) waits for \(links)"
+    }
+
+    /// Adds a dependency that is not a request.
+    ///
+    /// A `BlockOperation`, called the bridge, depends on the dependency. The bridge notifies the graph when the
+    /// dependency has finished.
+    func addForeignDependency(_ dependency: Operation) {
+        guard joinsGraph(), DependencyGraph.connect(self, toForeign: dependency) else { return }
+        dependenciesChanged()
+        let bridge = BlockOperation { [weak self, weak dependency] in
+            guard let self, let dependency else { return }
+            DependencyGraph.foreignFinished(dependency, for: self)
+        }
+        bridge.addDependency(dependency)
+        Self.bridges.addOperation(bridge)
+    }
+
+    /// Whether the operation waits for dependencies and has no outcome yet.
+    var isBlocked: Bool { !state.withLock { $0.isUnblocked } && DependencyGraph.isBlocked(self) }
+
+    /// Marks that the operation may have edges; false if it has started or has an outcome.
+    ///
+    /// The caller makes the edge after the mark. So a manager that enqueues the operation in between cannot miss the
+    /// edge.
+    private func joinsGraph() -> Bool {
+        state.withLock { state in
+            guard state.machine.phase == .pending else { return false }
+            state.hasEdges = true
+            return true
+        }
+    }
+
+    func dependenciesChanged() {
+        let (scheduler, queueEntry, notifiesReadiness) = state.withLock {
+            ($0.scheduler, $0.queueEntry, $0.notifiesReadiness)
+        }
+        if notifiesReadiness { notifyReadiness() }
+        if let scheduler, let queueEntry { scheduler.dependenciesChanged(of: self, queueEntry) }
+    }
+
+    func dependencyFailed(_ message: String, _ root: any Error) {
+        guard let caption = state.withLock({ $0.machine.phase == .pending ? $0.caption : nil }) else { return }
+        let summary = name.map { RequestSummary(text: $0.oneLine) } ?? caption.summary
+        let error = RequestError(
+            .dependencyFailed, message, summary: summary ?? RequestSummary(text: caption.link?.description ?? ""),
+            underlying: root)
+        conclude(AnyOutcome(error: error), onlyBeforeStart: true)
+    }
+
+    /// A short label for messages: the operation's name, or method and URL.
+    var label: String {
+        let (caption, error) = state.withLock { ($0.caption, $0.outcome?.error) }
+        // A finished operation that sent nothing may have neither a request nor a plan. Its error names the request.
+        return name?.oneLine ?? caption.summary?.resolved(context.defaults.resolved).description
+            ?? caption.link?.description ?? error?.request ?? "a request not built yet"
+    }
+
+    func linkLabel(others: Int) -> LinkLabel {
+        let (requestPlan, prepared) = state.withLock { ($0.requestPlan, $0.prepared) }
+        if let name { return LinkLabel(root: RequestSummary(text: name.oneLine), others: others) }
+        if let link = requestPlan?.link, prepared == nil {
+            // The text of the root is built once and reused by later links, because a failing chain names each link.
+            let root = link.distance == 1 ? RequestSummary(text: link.root.description) : link.root
+            return LinkLabel(root: root, others: link.others + others, distance: link.distance + 1)
+        }
+        let summary = prepared?.summary ?? requestPlan?.core?.summary
+        return LinkLabel(root: summary ?? RequestSummary(text: label), others: others)
+    }
+}
+
+extension AnyRequestOperation {
+    /// The task that moves the bytes; nil unless an attempt is running.
+    ///
+    /// The operation owns the task. Only read the task; call ``cancel()``, ``suspend()`` and ``resume()`` on the
+    /// operation instead.
+    public var task: URLSessionTask? {
+        let (made, task) = state.withLock { ($0.transfer?.sessionTask, $0.transfer?.task) }
+        guard made == nil, let fresh = task?.makeSessionTask() else { return made }
+        return state.withLock { state in
+            guard let transfer = state.transfer, transfer.task === task else { return fresh }
+            let sessionTask = transfer.sessionTask ?? fresh
+            state.transfer?.sessionTask = sessionTask
+            return sessionTask
+        }
+    }
+
+    /// Starts the operation on the current thread; false if that is slow or runs user code, or if it was started
+    /// before.
+    func startInline(at moment: CompactInstant) -> Bool {
+        #if !canImport(FoundationNetworking)
+            // A KVO observer would run user code.
+            if isObservedSynchronously { return false }
+        #endif
+        let (effects, beginning) = state.withLock { state in
+            let effects = state.startsInline ? state.machine.handle(.start(mayBeBlocked: false)) : .dropped
+            if effects.begins { state.timings.startedMoment = moment }
+            return (effects, state.beginning)
+        }
+        if effects.begins { begin(beginning) }
+        return effects.begins
+    }
+
+    /// Lets exactly one of several threads start the operation.
+    func claimStart(mayBeBlocked: Bool) -> (OperationStateMachine.Effects, OperationState.Beginning) {
+        let now = context.clock.now
+        var isObserved = false
+        let result = notifying([.isExecuting]) {
+            state.withLock { state in
+                let event = OperationStateMachine.Event.start(mayBeBlocked: mayBeBlocked && state.hasEdges)
+                let effects = state.machine.handle(event)
+                if effects.begins {
+                    state.timings.startedMoment = CompactInstant(now)
+                    isObserved = state.isObserved
+                    if isObserved { state.registry?.value.startNotification = .isRunning }
+                }
+                // The state has changed only if the operation begins.
+                return ((effects, state.beginning), effects.begins ? state.notificationTargets : .none)
+            }
+        }
+        let endFollows =
+            isObserved
+            && state.withLock { state in
+                defer { state.registry?.value.startNotification = .none }
+                return state.registry?.value.startNotification == .endFollows
+            }
+        if endFollows { finish(wasExecuting: true) }
+        return result
+    }
+
+    /// Adds the operation to a queue; false if it has begun.
+    func handOver(_ add: (AnyRequestOperation) -> Void) -> Bool {
+        let isWaiting = state.withLock { state in
+            guard state.machine.handle(.handoverBegan).isTaken else { return false }
+            state.isSeen = true
+            return true
+        }
+        guard isWaiting else { return false }
+        add(self)
+        let (handover, wasUnready) = state.withLock { ($0.machine.handle(.handoverEnded), $0.wasUnready) }
+        // If `start()` was called during the handover, the operation starts here, provided that this is fast. Otherwise
+        // another thread starts it, because the current thread may be a transport's.
+        let hasBegun =
+            handover.starts && context.transport.isReentrant
+            && startInline(at: CompactInstant(context.clock.now))
+        if handover.starts, !hasBegun { context.taskControl.async { self.start() } }
+        // The queue may have stored an old value of `isReady` after the change was notified. So notify once more, on
+        // another thread, because the current thread may be a transport's.
+        if wasUnready { context.taskControl.async { self.notifyReadiness() } }
+        return true
+    }
+
+    /// Builds the request if necessary, and checks it; nil if the operation has failed or is a group.
+    ///
+    /// Building the request runs user code. If the request must be built, the caller therefore uses the serial
+    /// executor.
+    func prepare() -> OperationState.Wish? {
+        let (given, wish) = state.withLock { ($0.requestPlan, $0.wish(in: context)) }
+        guard var requestPlan = given, wish == nil else { return wish }
+        do throws(RequestError) {
+            if let build = requestPlan.build {
+                do { requestPlan = try build() } catch let error as RequestError { throw error } catch {
+                    throw RequestError(.invalidRequest, "its request could not be built: \(error)", underlying: error)
+                }
+            }
+            guard let core = requestPlan.core else { return nil }
+            let prepared = try core.prepared(context.defaults)
+            if isLink { takePolicies(of: core) }
+            let (replaced, wish) = state.withLock { state -> (RequestPlan?, OperationState.Wish?) in
+                guard let replaced = state.requestPlan else { return (nil, nil) }
+                (state.requestPlan, state.prepared) = (requestPlan, prepared)
+                return (replaced, state.wish(in: context))
+            }
+            // The builder and its captured values are released outside the lock.
+            return withExtendedLifetime(replaced) { wish }
+        } catch {
+            conclude(AnyOutcome(error: error.with(requestPlan.core?.summary ?? name.map { RequestSummary(text: $0) })))
+            return nil
+        }
+    }
+
+    /// Applies the policies of a link's request; values set on the operation itself take precedence.
+    private func takePolicies(of core: RequestCore) {
+        let box = core.policyBox
+        if box != nil || context.defaults.deadline != nil { armDeadline(of: box?.policies) }
+        if let quality = box?.policies.qualityOfService, qualityOfService == .default { qualityOfService = quality }
+        if let given = core.name, name == nil { name = given }
+        // The priority has version 1 until the caller sets it.
+        if core.priority != .normal, state.withLock({ $0.priority.version == 1 }) { queuePriority = core.priority }
+    }
+
+    /// Begins an attempt, unless the operation is suspended or has finished.
+    func launch(_ number: Int) {
+        let given: (plan: RequestPlan, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?)? = state.withLock {
+            state in
+            let launch = OperationStateMachine.Event.launch(
+                attempt: number, pausesInPlace: pausesInPlace, isClaim: false)
+            guard state.machine.handle(launch).isTaken, let plan = state.requestPlan else { return nil }
+            return (plan, state.followUp?.adapted, state.followUp?.sharedAnswer)
+        }
+        guard let given else { return leaveSlot() }
+        if let sharedAnswer = given.sharedAnswer { return takeSharedAnswer(sharedAnswer, attempt: number) }
+        guard asksInterceptors else { return send(number) }
+        if let adapted = given.adapted, isCurrent(adapted, interceptors(given.plan.request.policyBox)) {
+            send(number)
+        } else {
+            adapt(number, given.plan.request.policyBox)
+        }
+    }
+
+    /// Sends the request of an attempt, with cookies and with the fields that resume a download.
+    ///
+    /// - Parameter moment: the current time, if the caller has read the clock.
+    func send(_ number: Int, at moment: CompactInstant? = nil) {
+        let now = moment ?? CompactInstant(context.clock.now)
+        let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
+            state in
+            let claim = OperationStateMachine.Event.launch(
+                attempt: number, pausesInPlace: pausesInPlace, isClaim: true)
+            guard let plan = state.requestPlan, let request = state.followUp?.adapted ?? state.nextRequest,
+                state.machine.handle(claim).isTaken
+            else { return nil }
+            state.timings.attemptStartedMoment = now
+            state.followUp?.adapted = nil
+            guard plan.request.destination.isFile else { return (request, plan, nil, false) }
+            let followUp = state.makeFollowUp()
+            followUp.download = followUp.download ?? plan.request.destination.makeDownload()
+            return (request, plan, followUp.download, followUp.startsOver)
+        }
+        guard let (asked, plan, download, asksForWhole) = given else { return leaveSlot() }
+        var request = asked
+        context.cookies?.add(to: &request)
+        guard let download else { return transmit(request, number, plan, at: now) }
+        // The rest runs on the download's own serial executor, because opening and reading files may be slow.
+        download.begin(request, asksForWhole: asksForWhole) { [request] beginning in
+            switch beginning {
+            case .success(.send(let request, let point)):
+                let transmit: @Sendable () -> Void = {
+                    let now = CompactInstant(self.context.clock.now)
+                    self.transmit(request, number, plan, at: now, into: download, continuing: point)
+                }
+                // A transport that makes tasks on its own queue may block there until an earlier attempt has finished
+                // writing. So the queue `taskControl` makes the task.
+                if self.context.transport.isReentrant, self.pausesInPlace {
+                    transmit()
+                } else {
+                    self.context.taskControl.async(execute: transmit)
+                }
+            case .success(.isThere(let file)):
+                self.noTaskMade()
+                self.finishUnsent(number, with: file, request)
+            case .failure(let error):
+                self.noTaskMade()
+                if error.lacksDescriptors, self.putOff(number) { return }
+                self.conclude(error.with(request.summary), attempt: number)
+            }
+        }
+    }
+
+    /// Finishes a download without a request, because the existing file is the output.
+    private func finishUnsent(_ number: Int, with file: URL, _ request: PreparedRequest) {
+        let head = ResponseHead(statusCode: 304, url: request.url)
+        guard let completion = attempt(number, hasWholeBodyOf: head, to: request, nil, isSent: false) else { return }
+        complete(completion, with: ReceivedBody(file: file))
+    }
+
+    /// Makes the task of an attempt and resumes the task.
+    ///
+    /// - Parameter found: the result of the lookup in the cache; nil before the lookup.
+    private func transmit(
+        _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: CompactInstant,
+        into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil,
+        through found: (exchange: (any CacheExchange)?, hasSlot: Bool)? = nil
+    ) {
+        if found == nil, context.cache != nil {
+            let send = { @Sendable (exchange: (any CacheExchange)?, hasSlot: Bool) in
+                self.transmit(
+                    request, number, plan, at: now, into: download, continuing: point, through: (exchange, hasSlot))
+            }
+            let (exchange, scheduler) = state.withLock { ($0.followUp?.cacheExchange, $0.scheduler) }
+            guard exchange == nil, let scheduler else { return send(exchange, false) }
+            return scheduler.lookUp(request, for: self) { send($0, true) }
+        }
+        let exchange = found?.exchange
+        let attempt = Attempt(
+            number: number, operation: self, plan: plan, request: request, started: now, download: download,
+            continuing: point, isAnswered: exchange?.answers == true)
+        let task: any TransferTask
+        do throws(RequestError) {
+            if request.body?.isUsedUp == true { throw .bodyNotReplayable }
+            if !pausesInPlace, let defect = attempt.rateLimitDefect { throw defect }
+            if let exchange {
+                let network = CacheNetwork(context, hasSlot: found?.hasSlot ?? true)
+                task = try exchange.makeTransfer(for: request, client: attempt, over: network)
+            } else if let direct = context.directTransport {
+                task = try direct.makeTransfer(for: request, client: attempt)
+            } else {
+                task = try context.transport.makeTask(for: request, client: attempt)
+            }
+        } catch {
+            noTaskMade()
+            let error = error.blamed(on: lastRecord, for: request)
+            // This thread may be a transport's, which must not notify observers.
+            return onExecutor { self.conclude(error.with(request.summary), attempt: number) }
+        }
+
+        let (effects, isWatched) = state.withLock { state in
+            let effects = state.machine.handle(.taskMade(attempt: number, pausesInPlace: pausesInPlace))
+            if effects.isTaken { state.transfer = Transfer(attempt: attempt, task: task) }
+            return (effects, state.isWatched)
+        }
+        guard effects.isTaken else {
+            attempt.close()
+            return context.taskControl.async {
+                task.cancel()
+                self.leaveSlot()
+            }
+        }
+        if isWatched { emit(.started(attempt: number)) }
+        guard effects.runsTask == true else { return leaveSlot() }
+        task.resume()
+        if state.withLock({ $0.machine.handle(.taskResumed(attempt: number)) }).adjusts { adjustTask() }
+    }
+
+    private func noTaskMade() { _ = state.withLock { $0.machine.handle(.taskNotMade) } }
+}
+
+extension AnyRequestOperation {
+    /// Whether interceptors may change the request or decide what follows an attempt.
+    var asksInterceptors: Bool {
+        isLink ? context.asksInterceptors(policyBox) : mayIntercept
+    }
+
+    var policyBox: RequestCore.PolicyBox? { state.withLock { $0.requestPlan?.request.policyBox } }
+
+    func interceptors(_ box: RequestCore.PolicyBox?) -> [any RequestInterceptor] {
+        guard let policies = box?.policies else { return context.interceptors }
+        return (policies.usesManagerInterceptors ? context.interceptors : []) + policies.interceptors
+    }
+
+    /// Whether no interceptor declares the adapted request outdated.
+    ///
+    /// If false, the interceptors adapt the request again. After ten outdated requests of the operation, the result is
+    /// always true, so that the operation sends one.
+    func isCurrent(_ request: PreparedRequest, _ interceptors: [any RequestInterceptor]) -> Bool {
+        if interceptors.allSatisfy({ $0.isCurrent(request) }) { return true }
+        return state.withLock { state in
+            let followUp = state.makeFollowUp()
+            followUp.outdatedCount += 1
+            return followUp.outdatedCount > 10
+        }
+    }
+
+    func adapt(_ number: Int, _ box: RequestCore.PolicyBox?) {
+        intercept(box, number, isUnsent: true, if: { $0.handle(.putOff(attempt: number)).isTaken }) {
+            interceptors, attempt, base in
+            var request = base
+            for interceptor in interceptors {
+                request = try await interceptor.adapt(request, for: attempt)
+                try Task.checkCancellation()
+            }
+            if attempt.hasLeftOrigin {
+                // The request goes to another origin. So secret fields that an interceptor added are removed.
+                request.headerFields.removeAll { field in field.isBoundToOrigin && !base.headerFields.contains(field) }
+            }
+            try request.check()
+            return { [request] in
+                self.state.withLock { $0.followUp?.adapted = request }
+                self.queueAgain()
+            }
+        }
+    }
+
+    func askInterceptors(after ending: AttemptEnding, then: @escaping @Sendable (InterceptorDecision) -> Void) {
+        let (number, box) = (ending.attempt.number, ending.attempt.rules.policyBox)
+        let end = AttemptEnd(
+            request: ending.request, response: ending.head, error: ending.error,
+            isRedirect: redirection(ending) != nil)
+        intercept(box, number, isUnsent: false, if: { $0.phase == .deciding(attempt: number) }) {
+            interceptors, attempt, _ in
+            var decision = InterceptorDecision.proceed
+            for interceptor in interceptors where decision == .proceed {
+                decision = try await interceptor.decide(after: end, of: attempt)
+            }
+            return { [decision] in then(decision) }
+        }
+    }
+
+    /// Runs interceptors in a new task, then, on the serial executor, the closure that `work` returns.
+    ///
+    /// If `work` throws, the operation fails.
+    private func intercept(
+        _ box: RequestCore.PolicyBox?, _ number: Int, isUnsent: Bool, if isDue: (inout OperationStateMachine) -> Bool,
+        _ work:
+            @escaping @Sendable ([any RequestInterceptor], AttemptContext, PreparedRequest) async throws
+            -> @Sendable () -> Void
+    ) {
+        let given: (AttemptContext, PreparedRequest)? = state.withLock { state in
+            guard let original = state.prepared, let request = state.nextRequest, isDue(&state.machine) else {
+                return nil
+            }
+            let followUp = state.makeFollowUp()
+            (followUp.wait, followUp.adapted) = (.interceptor, nil)
+            let attempt = AttemptContext(
+                number: number + (box?.policies.earlierAttemptCount ?? 0), originalRequest: original,
+                hasLeftOrigin: followUp.hasLeftOrigin || box?.policies.hasLeftOrigin == true,
+                isMirror: box?.policies.isMirror == true, earlierAttempts: followUp.records)
+            return (attempt, request)
+        }
+        guard let (attempt, request) = given else { return }
+        let interceptors = interceptors(box)
+        state.withLock { $0.scheduler }?.yieldSlot(self, isUnsent: isUnsent)
+        // The request waits for this task. At the default priority, tasks of higher priority could starve this one.
+        let task = Task(priority: .userInitiated) {
+            do {
+                onExecutor(try await work(interceptors, attempt, request))
+            } catch {
+                let error =
+                    error as? RequestError
+                    ?? RequestError(.interceptorFailed, "an interceptor failed: \(error)", underlying: error)
+                onExecutor { self.conclude(error) }
+            }
+        }
+        keep(.interceptors) { task.cancel() }
+    }
+}
+
+extension AnyRequestOperation {
+    /// Records and reports the progress of a transfer that several operations share.
+    func carry(_ progress: TransferProgress) {
+        var progress = progress
+        // Each observer measures the speed itself.
+        (progress.upload.bytesPerSecond, progress.download.bytesPerSecond) = (nil, nil)
+        attempt(nil, didMove: { $0 = progress })
+    }
+
+    /// Records the progress of an attempt, and notifies observers if it changed.
+    func attempt(_ number: Int?, didMove change: (inout TransferProgress) -> Void) {
+        let told: (TransferProgress, ProgressObservers?)? = state.withLock { state in
+            let machine = state.machine
+            guard machine.currentAttempt == number, number != nil || machine.phase == .pending else { return nil }
+            guard state.isWatched || state.registry != nil else {
+                change(&state.progress)
+                return nil
+            }
+            let before = state.progress
+            change(&state.progress)
+            guard state.progress != before else { return nil }
+            // If only progress is observed, its order relative to other events does not matter. Its observers are then
+            // called directly.
+            return (state.progress, state.isWatched ? nil : state.observers?.progress)
+        }
+        guard let (progress, observers) = told else { return }
+        if let observers { observers.tell(progress, of: self) } else { emit(.progress(progress)) }
+    }
+
+    /// Records that the transport has paused the task, because of a rate limit or back-pressure.
+    func attemptIsPaused(_ number: Int) {
+        state.withLock { state in
+            if state.machine.handle(.taskPaused(attempt: number)).isTaken { state.transfer?.runningChanges &+= 1 }
+        }
+    }
+
+    /// Records that the body is complete; nil if the attempt is no longer the current one.
+    func attempt(
+        _ number: Int, hasWholeBodyOf head: ResponseHead, to request: PreparedRequest,
+        _ metrics: CopyOnWrite<TransferMetrics>?,
+        commits: Bool = false, isSent: Bool = true
+    ) -> OperationState.Completion? {
+        let now = CompactInstant(context.clock.now)
+        return state.withLock { state in
+            guard let requestPlan = state.requestPlan,
+                state.machine.handle(.bodyComplete(attempt: number, commits: commits)).isTaken
+            else { return nil }
+            state.timings.finishedMoment = now
+            if !isSent { state.timings.attemptStartedMoment = nil }
+            let exchange = Exchange(
+                request: request, head: head, timings: state.timings, transfer: state.progress, metrics: metrics,
+                earlierAttempts: state.followUp?.earlierAttempts ?? [])
+            return OperationState.Completion(
+                attempt: number, requestPlan: requestPlan, exchange: exchange, moment: now,
+                isObserved: state.isObserved, hasEdges: state.hasEdges)
+        }
+    }
+
+    /// Decodes the complete body and finishes the operation, on this thread or on the serial executor.
+    ///
+    /// - Parameter decodesAtOnce: whether decoding is fast and calls no user code. The thread may be a transport's.
+    func complete(
+        _ completion: OperationState.Completion, with body: ReceivedBody, for shared: SharedAnswer? = nil,
+        decodesAtOnce: Bool = false
+    ) {
+        #if canImport(FoundationNetworking)
+            let isObserved = completion.isObserved
+        #else
+            let isObserved = isObservedSynchronously
+        #endif
+        // If two or more dependents or an observed one must be notified, the serial executor does it.
+        let dependents = completion.hasEdges ? DependencyGraph.dependents(of: self, atMost: 2) : []
+        if decodesAtOnce, !isObserved, dependents.count < 2, dependents.allSatisfy({ !$0.isObservedSynchronously }) {
+            return conclude(
+                outcome(of: body, completion), attempt: completion.attempt, taskHasEnded: true, isDelivered: true,
+                at: completion.moment)
+        }
+        onExecutor {
+            guard let shared, let sharing = completion.requestPlan.sharing else {
+                return self.conclude(
+                    self.outcome(of: body, completion), attempt: completion.attempt, taskHasEnded: true,
+                    isDelivered: true)
+            }
+            shared.decode(sharing, by: { self.outcome(of: body, completion) }) { outcome in
+                // The current thread may run another operation's serial executor. So this operation's own executor
+                // concludes.
+                self.onExecutor {
+                    let outcome = sharing.adopt(outcome, completion.exchange)
+                    self.conclude(outcome, attempt: completion.attempt, taskHasEnded: true)
+                }
+            }
+        }
+    }
+
+    private func outcome(of body: ReceivedBody, _ completion: OperationState.Completion) -> AnyOutcome {
+        let exchange = completion.exchange
+        var body = body
+        body.decoder = context.defaults.decoder
+        do {
+            let outcome = try completion.requestPlan.respond(body, exchange)
+            guard context.keptBodyBytes > 0, let data = body.storedData, data.count <= context.keptBodyBytes else {
+                return outcome
+            }
+            return outcome.keeping(data)
+        } catch let error as RequestError {
+            return AnyOutcome(error: error.with(request?.summary, response: exchange.head))
+        } catch {
+            return AnyOutcome(
+                error: RequestError(
+                    .decodingFailed,
+                    "the body of \(body.data.count) bytes could not be decoded: \(error.decodingWords)",
+                    summary: exchange.request.summary, response: exchange.head, body: body.data, underlying: error))
+        }
+    }
+
+    /// Adds the decoded error body to the error for an unacceptable status.
+    func telling(_ error: RequestError, of ending: AttemptEnding) -> RequestError {
+        guard ending.isAnswer, error.code == .unacceptableStatus, error.underlying == nil, let head = ending.head,
+            let body = error.body, let decode = ending.attempt.rules.policyBox?.policies.decodesRefusal,
+            // After an outcome, such as a cancellation, nothing is decoded.
+            state.withLock({ $0.outcome == nil })
+        else { return error }
+        do {
+            let failure = try decode(ReceivedBody(storedData: body, decoder: context.defaults.decoder), head)
+            // The server may have chosen this text, so its length is limited.
+            let words = (failure as? any LocalizedError)?.errorDescription.map { ": \(String($0.prefix(300)).oneLine)" }
+            return error.refused(words ?? "", failure)
+        } catch let reason {
+            return error.refused(", and its body could not be decoded: \(reason.decodingWords)", reason)
+        }
+    }
+}
+
+extension AnyRequestOperation {
+    /// The requests of all attempts so far, as sent, including the running one.
+    package var sentRequests: [PreparedRequest] {
+        // The running attempt is read before the records. If it ends in between, it is among the records.
+        let running = state.withLock { $0.transfer?.attempt.request }
+        return attempts.map(\.request) + [running].compactMap(\.self)
+    }
+
+    /// Whether another attempt may follow an acceptable response.
+    ///
+    /// If so, the body of the response is not yet written to the destination.
+    ///
+    /// - Thread: the transport's.
+    func mayRepeat(after head: ResponseHead, of request: PreparedRequest) -> Bool {
+        (300..<400).contains(head.statusCode) && redirectPolicy.leads(head, of: request)
+            || head.statusCode == 401 && asksInterceptors
+            || head.statusCode == 417 && request.headerFields.contains("Expect")
+    }
+
+    private var redirectPolicy: RedirectPolicy { policyBox?.policies.redirects ?? context.redirects }
+
+    /// Decides what follows an attempt that has ended without an outcome.
+    func attemptEnded(_ ending: AttemptEnding) {
+        let attempt = ending.attempt
+        guard state.withLock({ $0.machine.handle(.attemptEnded(attempt: attempt.number)) }).isTaken else { return }
+        if ending.error?.underlying is StoredAnswerIsGone {
+            return again(ending, .startOver) { $0.lostStoredAnswer = true }
+        }
+        guard asksInterceptors else { return followUp(ending) }
+        askInterceptors(after: ending) { decision in
+            switch decision {
+            case .proceed: self.followUp(ending)
+            case .stop: self.letStand(ending)
+            case .retry(let delay): self.repeatIntercepted(ending, after: delay)
+            }
+        }
+    }
+
+    private func followUp(_ ending: AttemptEnding) {
+        if let head = redirection(ending) { return redirect(ending, head) }
+        if dropsExpectation(ending) { return }
+        if let error = ending.error, error.lacksDescriptors, awaitsDescriptor(ending) { return }
+        if ending.lacksNetwork, ending.attempt.canBeRepeated { return again(ending, .awaitedConnectivity) }
+        guard let error = ending.error else { return letStand(ending) }
+        // A cached error response says nothing about the host now, and a retry would return it again.
+        let isStored = ending.isAnswer && ending.attempt.isAnswered
+        if !isStored, retries(ending, error) { return }
+        if ending.canStartOver, state.withLock({ $0.makeFollowUp().startOver() }) {
+            return again(ending, .startOver)
+        }
+        let defect = ending.isAnswer ? ending.head.flatMap { redirectPolicy.defect(of: $0, of: ending.request) } : nil
+        letStand(ending, telling: defect.map { error.noting(SentSecrets(of: sentRequests).hidden(in: $0)) })
+    }
+
+    /// The head of a redirect that the policy follows; nil for any other ending.
+    func redirection(_ ending: AttemptEnding) -> ResponseHead? {
+        guard ending.hasHead, let head = ending.head, redirectPolicy.leads(head, of: ending.request) else { return nil }
+        return head
+    }
+
+    private func redirect(_ ending: AttemptEnding, _ head: ResponseHead) {
+        let (base, records) = state.withLock { ($0.nextRequest, $0.followUp?.records ?? []) }
+        guard var base else { return }
+        // Interceptors may have changed URL and method. Their other changes do not apply to the next request.
+        (base.url, base.method) = (ending.request.url, ending.request.method)
+        switch redirectPolicy.next(after: head, of: base, earlier: records) {
+        case .stands: letStand(ending)
+        case .fail(let error):
+            conclude(
+                error.hiding(SentSecrets(of: sentRequests)), response: head, attempt: ending.attempt.number,
+                taskHasEnded: ending.taskHasEnded)
+        case .follow(let next, let leavesOrigin):
+            again(ending, .redirect(to: next.url), request: next) { if leavesOrigin { $0.hasLeftOrigin = true } }
+        }
+    }
+
+    /// Sends the request again without its `Expect` field, which the server has rejected (RFC 9110, section 10.1.1).
+    ///
+    /// False for any other ending, and if the request cannot be sent again.
+    private func dropsExpectation(_ ending: AttemptEnding) -> Bool {
+        guard ending.isAnswer, ending.head?.statusCode == 417, ending.attempt.canBeRepeated,
+            var next = state.withLock({ $0.nextRequest }), next.headerFields.contains("Expect")
+        else { return false }
+        next.headerFields["Expect"] = nil
+        again(ending, .retry(after: .zero), request: next)
+        return true
+    }
+
+    /// Retries if the policy permits it, or finishes if the retry would miss the deadline; false if it did neither.
+    private func retries(_ ending: AttemptEnding, _ error: RequestError) -> Bool {
+        let policy = policyBox?.policies.retries ?? context.retries
+        let (base, retryCount, deadline) = state.withLock { state in
+            if let followUp = state.followUp, ending.resumableBytes > followUp.resumableBytes,
+                state.nextRequest?.canBeContinued == true
+            {
+                (followUp.resumableBytes, followUp.retryCount) = (ending.resumableBytes, 0)
+            }
+            return (state.nextRequest, state.followUp?.retryCount ?? 0, state.followUp?.deadline)
+        }
+        let asked = retryAfter(ending, policy)
+        // The policy must permit both the request before its interceptors and the adapted one. An interceptor may have
+        // turned a GET into a POST. It may also set another Idempotency-Key for each attempt.
+        guard let base, ending.attempt.canBeRepeated,
+            policy.permits(error, of: base, retries: retryCount),
+            policy.permits(error, of: ending.request, retries: retryCount)
+        else { return false }
+        if let asked, asked.time > policy.maxRetryAfter {
+            let value = ending.head?.headerFields["Retry-After"] ?? ""
+            letStand(
+                ending,
+                telling: error.noting(
+                    "it is not retried, because Retry-After: \(value) is beyond the longest wait, "
+                        + policy.maxRetryAfter.words))
+            return true
+        }
+        // The policy's delay is added to `Retry-After`, so the retry waits longer than new requests to the host.
+        let delay = policy.delay(beforeRetry: retryCount + 1, unit: context.unit()) + (asked?.time ?? .zero)
+        if let deadline, ending.ended + delay >= deadline {
+            let asked = asked.map { " \($0.reason.wordsForItself)," } ?? ""
+            let told = error.noting("another attempt, in \(delay.words),\(asked) would be after its deadline")
+            letStand(ending, telling: told)
+            return true
+        }
+        if state.withLock({ $0.scheduler })?.takeFromRetryBudget() == false { return false }
+        again(ending, .retry(after: delay), asked: asked?.reason) { $0.retryCount += 1 }
+        return true
+    }
+
+    /// The delay that `Retry-After` requests.
+    ///
+    /// If the policy's scope is the host, no request to that host starts during the delay, at most for the policy's
+    /// maximum, even if this request is not retried.
+    private func retryAfter(
+        _ ending: AttemptEnding, _ policy: RetryPolicy
+    ) -> (time: Duration, reason: RetryAfterReason)? {
+        guard ending.isAnswer, let head = ending.head,
+            let time = head.retryAfter(now: context.clock.date)
+        else { return nil }
+        let reason = RetryAfterReason(request: ending.request.summary, statusCode: head.statusCode)
+        if policy.retryAfterScope == .host {
+            let scheduler = state.withLock { $0.scheduler }
+            let held = max(.zero, min(time, policy.maxRetryAfter))
+            scheduler?.hold(ending.request.hostKey, until: ending.ended + held, reason)
+        }
+        return (time, reason)
+    }
+
+    private func repeatIntercepted(_ ending: AttemptEnding, after delay: Duration) {
+        let count = state.withLock { $0.followUp?.interceptionCount ?? 0 }
+        guard count < policyBox?.policies.interceptorRetryLimit ?? 10, ending.attempt.canBeRepeated else {
+            return letStand(ending)
+        }
+        let delay = min(max(.zero, delay), .seconds(1_000_000_000))
+        again(ending, .intercepted(after: delay)) { $0.interceptionCount += 1 }
+    }
+
+    private func letStand(_ ending: AttemptEnding, telling told: RequestError? = nil) {
+        guard let error = told ?? unauthorized(ending) ?? ending.error else { return ending.attempt.giveAnswer() }
+        conclude(
+            AnyOutcome(error: telling(error, of: ending)), attempt: ending.attempt.number,
+            taskHasEnded: ending.taskHasEnded)
+    }
+
+    /// The error of a 401 with the reason why no credentials answered it; nil for any other ending.
+    private func unauthorized(_ ending: AttemptEnding) -> RequestError? {
+        guard ending.isAnswer, let error = ending.error, error.code == .unacceptableStatus, let head = ending.head,
+            head.statusCode == 401
+        else { return nil }
+        // Transports send the user name of a URL with the Basic scheme.
+        let sent = ending.request.headerFields["Authorization"] ?? ending.request.url.user().map { _ in "Basic" }
+        let challenges = head.headerFields.values(of: "WWW-Authenticate")
+        let reason = AuthenticationChallenge.refusal(challenges, of: sent)
+        return error.noting(SentSecrets(of: sentRequests).hidden(in: reason))
+    }
+
+    /// Ends an attempt and schedules the next.
+    private func again(
+        _ ending: AttemptEnding, _ next: AttemptRecord.Next, request: PreparedRequest? = nil,
+        asked reason: RetryAfterReason? = nil, note: (FollowUpState) -> Void = { _ in }
+    ) {
+        let (attempt, progress) = (ending.attempt, progress)
+        let record = AttemptRecord(
+            number: attempt.number, request: attempt.request, started: attempt.started.instant, ended: ending.ended,
+            response: ending.head, failure: ending.isAnswer ? nil : ending.error?.code,
+            message: ending.isAnswer ? nil : ending.error?.message, next: next, transfer: progress,
+            metrics: ending.metrics?.value)
+        let transfer: Transfer? = state.withLock { state in
+            guard state.machine.handle(.repeats(attempt: attempt.number)).isTaken else { return nil }
+            let followUp = state.makeFollowUp()
+            followUp.records.append(record)
+            (followUp.request, followUp.adapted) = (request ?? followUp.request, nil)
+            note(followUp)
+            let byteCount = state.nextRequest?.body?.byteCount
+            (state.progress.upload.completedBytes, state.progress.upload.totalBytes) = (0, byteCount)
+            defer { state.transfer = nil }
+            return state.transfer
+        }
+        guard let transfer else { return }
+        if !ending.taskHasEnded { context.cancel(transfer.task) }
+        emit(.attemptEnded(record))
+        // The attempt's sink stops writing before the next attempt may write.
+        attempt.close {
+            switch next {
+            case .awaitedDescriptor: self.awaitDescriptor()
+            case .retry(let delay) where delay > .zero, .intercepted(let delay) where delay > .zero:
+                self.queueAgain(at: ending.ended + delay, reason)
+            case .redirect, .retry, .intercepted, .startOver, .suspended, .awaitedConnectivity, .outcome:
+                self.queueAgain()
+            }
+        }
+    }
+
+    /// Retries once another request has released a descriptor.
+    ///
+    /// False if ``OperationScheduler/mayGetDescriptor(_:)`` is false, or if this request cannot be sent again. A
+    /// request that is not idempotent cannot be sent again after a response.
+    private func awaitsDescriptor(_ ending: AttemptEnding) -> Bool {
+        let (base, scheduler) = state.withLock { ($0.nextRequest, $0.scheduler) }
+        guard let base, let scheduler, ending.attempt.canBeRepeated,
+            ending.head == nil || base.isIdempotent && ending.request.isIdempotent,
+            scheduler.mayGetDescriptor(self)
+        else { return false }
+        again(ending, .awaitedDescriptor)
+        return true
+    }
+
+    /// Makes an attempt wait that found no descriptor; false if no other request is expected to release one.
+    func putOff(_ attempt: Int) -> Bool {
+        guard state.withLock({ $0.scheduler })?.mayGetDescriptor(self) == true,
+            state.withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken
+        else { return false }
+        awaitDescriptor()
+        return true
+    }
+
+    /// Waits for a descriptor, without a slot and without the partial file of a download.
+    private func awaitDescriptor() {
+        let (download, scheduler, host) = state.withLock { state in
+            state.followUp?.wait = .descriptor
+            return (state.followUp?.download, state.scheduler, state.nextHost)
+        }
+        let wait: @Sendable () -> Void = {
+            self.onExecutor {
+                guard let scheduler else { return self.resumeAttempt() }
+                scheduler.awaitDescriptor(self, host: host)
+            }
+        }
+        if let download { download.release(wait) } else { wait() }
+    }
+
+    /// Makes the operation wait until the given moment, then for a slot.
+    private func queueAgain(at due: ContinuousClock.Instant, _ reason: RetryAfterReason?) {
+        let scheduler = state.withLock { state in
+            state.followUp?.wait = nil
+            return state.scheduler
+        }
+        scheduler?.yieldSlot(self, isUnsent: false)
+        // The timer retains the operation, because a waiting operation may have no other reference. Finishing cancels
+        // it.
+        let timer = context.clock.wake(at: due) { self.queueAgain() }
+        keep(.wait) { timer.cancel() }
+        // If the timer has fired already, `queueAgain()` has set `wait`, which must be kept.
+        state.withLock { state in
+            if case nil = state.followUp?.wait { state.followUp?.wait = .time(due, asked: reason) }
+        }
+    }
+
+    /// Makes the operation wait for a slot for its next attempt.
+    func queueAgain() {
+        let scheduler = state.withLock { state in
+            state.followUp?.wait = .slot
+            return state.scheduler
+        }
+        // `requeue` may start many operations, and the current queue may be the clock's. So the serial executor calls
+        // it.
+        onExecutor {
+            guard let scheduler else { return self.resumeAttempt() }
+            scheduler.requeue(self)
+        }
+    }
+
+    /// Continues a waiting or suspended attempt that has a slot or needs none.
+    func resumeAttempt(after event: OperationStateMachine.Event = .slotGiven(nil)) {
+        let effects = state.withLock { $0.machine.handle(event) }
+        if effects.adjusts { adjustTask() }
+        if let attempt = effects.launches { launchWithoutBlocking(attempt) }
+    }
+
+    /// Begins an attempt on the current thread if that is safe, otherwise on the serial executor.
+    ///
+    /// The current thread may belong to a ``Transport`` or to a caller of ``resume()``. It must not wait for a disk or
+    /// run a ``RequestInterceptor``. A transport that is not reentrant cannot make a task on its own thread.
+    func launchWithoutBlocking(_ attempt: Int) {
+        if state.withLock({ $0.usesDisk }) || asksInterceptors || !context.transport.isReentrant {
+            onExecutor { self.launch(attempt) }
+        } else {
+            launch(attempt)
+        }
+    }
+}
+
+extension AnyRequestOperation {
+    /// Starts the timer of the deadline, if the request has a deadline.
+    ///
+    /// A manager calls this method when the operation is enqueued or started, and the first attempt calls it too. Only
+    /// the first call has an effect. The deadline of a chain's link starts when its request has been built.
+    func armDeadline() {
+        if !isLink { armDeadline(of: policyBox?.policies) }
+    }
+
+    func armDeadline(of policies: RequestPolicies?) {
+        // The deadline is limited to 1,000,000,000 seconds, because an overflowing sum would trap. The check of the
+        // request reports a deadline that is not positive.
+        let own = (policies?.deadline ?? context.defaults.deadline).flatMap {
+            $0 > .zero ? context.clock.now + min($0, .seconds(1_000_000_000)) : nil
+        }
+        guard let deadline = [own, policies?.inheritedDeadline].compactMap({ $0 }).min() else { return }
+        let isFirst = state.withLock { state in
+            guard state.outcome == nil, state.followUp?.deadline == nil else { return false }
+            state.makeFollowUp().deadline = deadline
+            return true
+        }
+        guard isFirst else { return }
+        let timer = context.clock.wake(at: deadline) { [weak self] in
+            guard let self else { return }
+            // The operation's own executor may be busy with slow user code, so the deadline uses another queue.
+            context.taskControl.async { self.deadlineHasPassed() }
+        }
+        timer.noteDeadline()
+        keep(.deadline) { timer.cancel() }
+    }
+
+    var deadline: ContinuousClock.Instant? {
+        mayHaveDeadline ? state.withLock { $0.followUp?.deadline } : nil
+    }
+
+    private func deadlineHasPassed() {
+        state.withLock { $0.transfer?.attempt }?.learnThatNothingCame()
+        let why = state.withLock { $0.scheduler }?.why(self) ?? whyWithoutManager
+        conclude(.deadlineExceeded, "its deadline has passed: it \(why)\(spentTime)")
+    }
+
+    private var spentTime: String {
+        let (timings, records, isInAttempt) = state.withLock {
+            ($0.timings, $0.followUp?.records ?? [], $0.machine.currentAttempt != nil)
+        }
+        let now = context.clock.now
+        var parts: [String] = []
+        if let queued = timings.queued { parts.append("\(queued.duration(to: timings.started ?? now).words) queued") }
+        if records.isEmpty, let started = timings.started {
+            parts.append("\(started.duration(to: now).words) executing")
+        }
+        if let first = records.first, let last = records.last {
+            let inAttempts = records.reduce(Duration.zero) { $0 + $1.started.duration(to: $1.ended) }
+            let next = timings.attemptStarted.map { $0 >= last.ended ? $0 : now } ?? now
+            let between = first.started.duration(to: next) - inAttempts
+            parts.append("\(inAttempts.words) in \(records.count) attempts before")
+            parts.append("\(between.words) between attempts")
+            if isInAttempt, next < now { parts.append("\(next.duration(to: now).words) in this one") }
+        }
+        return parts.isEmpty ? "" : " (spent: \(parts.joined(separator: ", ")))"
+    }
+}
+
+extension AnyRequestOperation {
+    /// Suspends this operation.
+    ///
+    /// The manager skips a queued operation. A running operation moves no more bytes.
+    ///
+    /// A running operation releases its slot. After ``resume()`` it waits for a slot, ahead of operations of the same
+    /// priority that have not begun. In your own `OperationQueue` it still counts towards the queue's limit, because
+    /// Foundation cannot suspend a started operation.
+    ///
+    /// If the transport cannot pause a transfer, the attempt ends, and ``resume()`` begins another with a new body.
+    /// (URLSession on Linux restarts a paused transfer by itself and lets its timeout run.) A download that can be
+    /// resumed also ends its attempt, on every transport. It uses no connection while it is suspended. It resumes from
+    /// its partial file even after hours. Suspending twice, or after the operation has finished, has no effect.
+    ///
+    /// - Thread: any.
+    public final func suspend() { setSuspended(true, by: .owner) }
+
+    /// Undoes ``suspend()``.
+    ///
+    /// This has no effect on an operation that is not suspended, and does not start an operation.
+    ///
+    /// A member of a suspended group resumes with the group.
+    ///
+    /// - Thread: any.
+    public final func resume() { setSuspended(false, by: .owner) }
+
+    /// Whether ``suspend()`` was called on this operation or on its group, without a later ``resume()``.
+    public final var isSuspended: Bool { state.withLock { $0.machine.isSuspended } }
+
+    var suspension: Versioned<OperationStateMachine.Suspension> { state.withLock { $0.machine.suspension } }
+
+    /// Adds or removes a reason; the first reason suspends the operation, and it resumes without the last one.
+    final func setSuspended(_ isSuspended: Bool, by suspensionReason: SuspensionReasons) {
+        let now = context.clock.now
+        let pausesInPlace = self.pausesInPlace && state.withLock { $0.followUp?.download }?.keepsPart != true
+        typealias Change = (
+            OperationStateMachine.Effects, Transfer?, (any OperationScheduler)?,
+            Versioned<OperationStateMachine.Suspension>
+        )
+        let (effects, ended, scheduler, suspension) = state.withLock { state -> Change in
+            if isSuspended {
+                state.suspensionReasons.insert(suspensionReason)
+            } else {
+                state.suspensionReasons.remove(suspensionReason)
+            }
+            // Another reason still suspends the operation.
+            guard isSuspended || state.suspensionReasons.isEmpty else {
+                return (.dropped, nil, state.scheduler, state.machine.suspension)
+            }
+            let effects = state.machine.handle(isSuspended ? .suspend(pausesInPlace: pausesInPlace) : .resume)
+            let ended = effects.endsAttempt ? state.takeSuspendedTransfer(now) : nil
+            return (effects, ended, state.scheduler, state.machine.suspension)
+        }
+        guard effects.isTaken else { return }
+        emit(isSuspended ? .suspended : .resumed)
+        scheduler?.suspensionChanged(of: self, to: suspension)
+        if let ended {
+            let control = context.taskControl
+            control.async { ended.task.cancel() }
+            // The slot is released only after the task was cancelled and the attempt has closed its sink.
+            ended.attempt.close { control.async { self.hasEndedForSuspension() } }
+        }
+        if let attempt = effects.launches { launchWithoutBlocking(attempt) }
+        if effects.adjusts { adjustTask() }
+        suspensionChanged()
+    }
+
+    /// Called when an attempt that a suspension ended has closed its sink; the operation may have been resumed before.
+    private func hasEndedForSuspension() {
+        let effects = state.withLock { $0.machine.handle(.attemptClosed) }
+        if let attempt = effects.launches { onExecutor { self.launch(attempt) } } else { leaveSlot() }
+    }
+
+    /// Releases the slot of a suspended operation whose task was paused, has ended, or was not begun.
+    func leaveSlot() {
+        let rest = state.withLock { state in
+            state.scheduler.flatMap {
+                state.machine.handle(.cameToRest).leavesSlot ? ($0, state.machine.suspension) : nil
+            }
+        }
+        if let (scheduler, suspension) = rest { scheduler.suspensionChanged(of: self, to: suspension) }
+    }
+
+    /// How long the rest of the body takes at the average speed of this attempt.
+    ///
+    /// Nil before the head of the response or the first byte, and when the length of the body is unknown.
+    ///
+    /// - Thread: any.
+    public final var estimatedTimeLeft: Duration? {
+        let now = context.clock.now
+        let (progress, began) = state.withLock { ($0.progress, $0.timings.firstByte) }
+        guard let began, let expected = progress.download.totalBytes else { return nil }
+        let (received, left) = (
+            progress.download.completedBytes - progress.resumedBytes, expected - progress.download.completedBytes
+        )
+        guard left > 0 else { return .zero }
+        guard received > 0 else { return nil }
+        // The time is limited to 1e11 seconds (about 3,200 years), because a server may announce any length.
+        return .seconds(min((now - began).seconds * Double(left) / Double(received), 1e11))
+    }
+
+    /// Gives a shared transfer the highest priority of the operations that share it, unless a newer one is known.
+    func follow(_ priority: Versioned<Operation.QueuePriority>) {
+        let (isNew, scheduler) = state.withLock { state -> (Bool, (any OperationScheduler)?) in
+            (state.priority.take(priority), state.scheduler)
+        }
+        guard isNew else { return }
+        super.queuePriority = priority.value
+        scheduler?.priorityChanged(of: self, to: priority)
+    }
+
+    /// Pauses or resumes the task, after a suspension changed or back-pressure began or ended.
+    ///
+    /// The order of two calls does not matter. Each reads the state when its turn on the serial queue arrives.
+    func adjustTask() {
+        guard pausesInPlace else { return }
+        context.taskControl.async {
+            let isPaused = self.state.withLock { $0.transfer?.attempt }?.isPaused ?? false
+            let action = self.state.withLock { state -> (task: any TransferTask, runs: Bool)? in
+                guard let runs = state.machine.handle(.adjust(isPaused: isPaused)).runsTask else { return nil }
+                state.transfer?.runningChanges &+= 1
+                return state.transfer.map { ($0.task, runs) }
+            }
+            if let action {
+                self.noteRunning()
+                if action.runs { action.task.resume() } else { action.task.suspend() }
+            }
+            self.leaveSlot()
+        }
+    }
+}
+
+struct SuspensionReasons: OptionSet, Sendable {
+    let rawValue: UInt8
+
+    static let owner = SuspensionReasons(rawValue: 1)
+    /// The group of the operation is suspended.
+    static let group = SuspensionReasons(rawValue: 2)
+}
+
+extension OperationState {
+    fileprivate mutating func takeSuspendedTransfer(_ now: ContinuousClock.Instant) -> Transfer? {
+        guard let ended = transfer else { return nil }
+        let attempt = ended.attempt
+        makeFollowUp().records.append(
+            AttemptRecord(
+                number: attempt.number, request: attempt.request, started: attempt.started.instant, ended: now,
+                next: .suspended, transfer: progress))
+        transfer = nil
+        return ended
+    }
+}
+
+extension AnyRequestOperation {
+    /// Finishes the operation with a failure that names the request.
+    ///
+    /// With `attempt`, the call has an effect only while that attempt is the current one.
+    func conclude(
+        _ error: RequestError, response: ResponseHead? = nil, attempt: Int? = nil, taskHasEnded: Bool = false
+    ) {
+        let error = error.with(request?.summary, response: response)
+        conclude(AnyOutcome(error: error), attempt: attempt, taskHasEnded: taskHasEnded)
+    }
+
+    /// Finishes the operation with a failure that belongs to no attempt.
+    ///
+    /// The call has no effect if there is an outcome, while a complete download is moved to its file, or with
+    /// `onlyBeforeStart` after the start. A running group finishes with its first failure, when its function has
+    /// returned and its members have finished. A running barrier ignores the failure.
+    func conclude(_ code: RequestError.Code, _ message: String, onlyBeforeStart: Bool = false) {
+        // A fast exit for a common case: cancelling an operation that has an outcome.
+        guard let caption = state.withLock({ $0.outcome == nil ? $0.caption : nil }) else { return }
+        let summary = caption.summary ?? RequestSummary(text: name ?? caption.link?.description ?? "")
+        let outcome = AnyOutcome(error: RequestError(code, message, summary: summary))
+        if onlyBeforeStart || !postpones(outcome) { conclude(outcome, onlyBeforeStart: onlyBeforeStart) }
+    }
+
+    /// Stores the first outcome and performs its effects.
+    ///
+    /// - Parameters:
+    ///   - attempt: the attempt that produced the outcome; nil for an outcome from elsewhere, such as a cancellation.
+    ///   - isDelivered: whether the attempt has passed on its body and owns no more resources.
+    ///   - moment: the current time, if the caller has read the clock.
+    func conclude(
+        _ outcome: AnyOutcome, attempt: Int? = nil, taskHasEnded: Bool = false, isDelivered: Bool = false,
+        onlyBeforeStart: Bool = false, at moment: CompactInstant? = nil
+    ) {
+        let now = moment ?? CompactInstant(context.clock.now)
+        let failed = outcome.error == nil || onlyBeforeStart ? nil : state.withLock { $0.transfer?.attempt }
+        let metrics = failed?.receiving.withLock { $0.metrics }
+        var transfer: Transfer?
+        var download: (any DownloadTarget)?
+        var dispatch: OperationState.Dispatch?
+        var scheduler: (any OperationScheduler)?
+        var queueEntry: QueueEntryReference?
+        var (isSeen, hasEdges, notifiesReadiness) = (false, false, false)
+        let (effects, callers) = state.withLock { state -> (OperationStateMachine.Effects, [@Sendable () -> Void]) in
+            let effects = state.machine.handle(onlyBeforeStart ? .endBeforeStart : .end(attempt: attempt))
+            guard effects.isTaken else { return (effects, []) }
+            state.outcome =
+                outcome.error == nil
+                ? outcome : outcome.listing(state.attemptRecords(outcome.error, now.instant, metrics))
+            state.timings.finishedMoment = now
+            swap(&transfer, &state.transfer)
+            // The target of a delivered download owns no partial file, so nothing has to close the target.
+            if isDelivered, let followUp = state.followUp { swap(&download, &followUp.download) }
+            (isSeen, hasEdges, notifiesReadiness) = (state.isSeen, state.hasEdges, state.notifiesReadiness)
+            #if canImport(FoundationNetworking)
+                // No attempt is left to close, and no observer of the state is left to notify. So the delivery begins
+                // here.
+                let isLast = isDelivered && effects.finishes && !state.isObserved
+            #else
+                let isLast = false
+            #endif
+            if effects.abandons { (scheduler, queueEntry) = (state.scheduler, state.queueEntry) }
+            let callers = state.followUp?.takeCallers() ?? []
+            if isLast || effects.abandons { dispatch = state.beginDelivery(isEnd: isLast) }
+            return (effects, callers)
+        }
+        for stop in callers { stop() }
+        guard var delivery = dispatch.take() else {
+            guard effects.finishes else { return }
+            // The task is cancelled before its slot is given to another operation.
+            if let transfer, !taskHasEnded { context.cancel(transfer.task) }
+            return close(transfer?.attempt) { self.finish(wasExecuting: true) }
+        }
+        guard effects.abandons else {
+            // `beginDelivery(isEnd:)` has already set the phase to `finished`.
+            if isSeen { notifying([.isFinished]) { ((), .foundation) } }
+            return deliver(delivery, isEnd: true)
+        }
+        if notifiesReadiness { notifyReadiness() }
+        let isInNoQueue = queueEntry.flatMap { scheduler?.abandoned(self, $0) } ?? false
+        // An operation in no queue finishes below, which notifies the manager. Here only the settled hooks are called.
+        if isInNoQueue, let ending = delivery.ending.take() {
+            ending.notifySettled()
+        } else {
+            deliver(delivery, isEnd: false)
+        }
+        // `finish` also notifies the dependents. If a queue finishes the operation later, dependents fail now, and others
+        // wait for the queue. If no queue has the operation, nothing may ever finish it, so none waits.
+        if isInNoQueue {
+            finish(wasExecuting: false, isAbandoned: true)
+        } else if hasEdges, queueEntry == nil, !isInQueue {
+            DependencyGraph.release(self, error: outcome.error)
+        } else if hasEdges {
+            DependencyGraph.fail(dependentsOf: self, error: outcome.error)
+        }
+    }
+
+    /// Closes the attempt, then releases the partial file of a download.
+    ///
+    /// When `afterwards` is called, another operation may use the partial file.
+    private func close(_ attempt: Attempt?, _ afterwards: @escaping @Sendable () -> Void) {
+        let download = state.withLock { state -> (any DownloadTarget)? in
+            defer { state.followUp?.download = nil }
+            return state.followUp?.download
+        }
+        download?.stop()
+        let rest: @Sendable () -> Void = {
+            if let download { download.close(afterwards) } else { afterwards() }
+        }
+        if let attempt { attempt.close(rest) } else { rest() }
+    }
+
+    /// Makes the operation finished, notifies observers and delivers the outcome.
+    ///
+    /// - Parameter isAbandoned: whether the operation has not been started. If `start()` was called meanwhile, that
+    ///   call finishes the operation, and this call has no effect.
+    func finish(wasExecuting: Bool, isAbandoned: Bool = false) {
+        var delivery: OperationState.Dispatch?
+        notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
+            let notificationTargets = state.withLock { state -> OperationState.NotificationTargets in
+                if isAbandoned, !state.machine.handle(.start(mayBeBlocked: false)).finishes { return .none }
+                if wasExecuting, state.registry?.value.startNotification == .isRunning {
+                    // Another thread is notifying observers of the start. That thread calls this method afterwards.
+                    state.registry?.value.startNotification = .endFollows
+                    return .none
+                }
+                delivery = state.beginDelivery(isEnd: true)
+                return state.notificationTargets
+            }
+            return ((), notificationTargets)
+        }
+        if let delivery = delivery.take() { deliver(delivery, isEnd: true) }
+    }
+
+    func whenFinished(_ handler: FinishHandler) {
+        let (outcome, handlers) = state.withLock { state -> (AnyOutcome?, [FinishHandler]) in
+            state.handlers.append(handler)
+            // Until the phase is `sent`, the new handler waits: for the outcome, or for the handlers that are being
+            // dispatched now.
+            return state.machine.delivery.phase == .sent ? (state.outcome, state.takeHandlers()) : (nil, [])
+        }
+        if let outcome { for handler in handlers { run(handler, with: outcome, counts: false) } }
+    }
+
+    /// Calls back once the operation has an outcome and every handler added before has returned.
+    func whenSettled(_ hook: @escaping @Sendable (AnyOutcome) -> Void) {
+        let outcome = state.withLock { state -> AnyOutcome? in
+            if state.machine.delivery.isSettled { return state.outcome }
+            state.settledHooks.append(hook)
+            return nil
+        }
+        if let outcome { hook(outcome) }
+    }
+
+    /// Adds a batch's callbacks in one critical section, while no other code knows the operation.
+    func join(
+        moved: (@Sendable (TransferProgress) -> Void)?, finished: (@Sendable (AnyOutcome) -> Void)?,
+        settled: @escaping @Sendable (AnyOutcome) -> Void
+    ) {
+        let handler = finished.map { FinishHandler(place: place(nil), run: $0) }
+        state.withLock { state in
+            if let moved { state.observing { $0.progress.direct.append(moved) } }
+            if let handler { state.handlers.append(handler) }
+            state.settledHooks.append(settled)
+        }
+    }
+
+    /// Dispatches the handlers in order.
+    ///
+    /// If the last handler has returned, this method calls the settled hooks. If the operation has finished, it also
+    /// notifies the scheduler, which releases the slot, and the dependency graph.
+    private func deliver(_ given: consuming OperationState.Dispatch, isEnd: Bool) {
+        var delivery = given
+        if delivery.notifiesEvents { notifyEvents() }
+        for notifier in delivery.notifiers { notifier.stop() }
+        var remainder = delivery.ending.take()
+        let outcome = delivery.outcome
+        var handlers = delivery.handlers
+        while remainder == nil {
+            if let outcome {
+                for handler in handlers {
+                    switch handler.place {
+                    case .here, .inTurn: handler.run(outcome)
+                    case .inPlace: CallbackInPlace.run { handler.run(outcome) }
+                    case .executor, .elsewhere: run(handler, with: outcome)
+                    }
+                }
+            }
+            handlers = state.withLock { state in
+                // Handlers that were added during the dispatch run after the earlier ones.
+                if outcome != nil, !state.handlers.isEmpty { return state.takeHandlers() }
+                remainder = state.endDelivery(outcome == nil ? nil : .sentOff, isEnd: isEnd)
+                return []
+            }
+            if handlers.isEmpty { break }
+        }
+        guard let ending = remainder.take() else { return }
+        if !ending.settledHooks.isEmpty { ending.notifySettled() }
+        if ending.wasBarred { BarrierCycles.left() }
+        // `ending` may hold the last reference to an object. It is released outside the lock, because a deinit may call
+        // back.
+        withExtendedLifetime(ending) {
+            guard let scheduler = ending.scheduler, let queueEntry = ending.queueEntry else { return }
+            if ending.isEnd {
+                scheduler.finished(queueEntry, isSettled: ending.isSettled)
+            } else {
+                scheduler.settled(queueEntry)
+            }
+        }
+        if ending.hasEdges { DependencyGraph.release(self, error: ending.outcome?.error) }
+    }
+
+    /// - Parameter counts: whether ``whenSettled(_:)`` waits until this handler has returned.
+    private func run(_ handler: FinishHandler, with outcome: AnyOutcome, counts: Bool = true) {
+        run(at: handler.place) {
+            handler.run(outcome)
+            let ending = self.state.withLock { state -> OperationState.Ending? in
+                if handler.place.isExecutor { state.executorHandlers -= 1 }
+                guard counts else { return nil }
+                return state.endDelivery(.handlerReturned)
+            }
+            if let ending { self.deliver(OperationState.Dispatch(ending: ending), isEnd: false) }
+        }
+    }
+
+    /// Runs user code at the given place, with no lock held.
+    func run(at place: CallbackPlace, _ work: @escaping @Sendable () -> Void) {
+        switch place {
+        case .here, .inTurn: work()
+        case .inPlace where CallbackInPlace.isRunning, .executor: onExecutor(work)
+        case .inPlace: CallbackInPlace.run(work)
+        case .elsewhere(let run): run(work, qualityOfService)
+        }
+    }
+}
+
+extension AnyRequestOperation {
+    /// The state keys that Foundation's queues and KVO observers follow.
+    enum StateKey: String {
+        case isExecuting
+        case isFinished
+        case isReady
+
+        var keyPath: KeyPath<Operation, Bool> & Sendable {
+            switch self {
+            case .isExecuting: \.isExecuting
+            case .isFinished: \.isFinished
+            case .isReady: \.isReady
+            }
+        }
+    }
+
+    /// Whether user code runs inside the notifications, which are then never sent on a transport's thread.
+    var isObservedSynchronously: Bool {
+        #if canImport(FoundationNetworking)
+            state.withLock { $0.isObserved }
+        #else
+            observationInfo != nil
+        #endif
+    }
+
+    /// Sends the KVO pair of `isReady`, after its value may have changed.
+    ///
+    /// swift-corelibs-foundation reads the value and stores it later. If two threads notified at once, the older value
+    /// could be stored last, and the queue would never start the operation. So one thread notifies for all.
+    func notifyReadiness() {
+        var told: UInt32 = 0
+        let isNotifier = state.withLock { state in
+            guard state.notifiesReadiness else { return false }
+            state.readinessChanges &+= 1
+            told = state.readinessChanges
+            return state.readinessChanges == 1
+        }
+        guard isNotifier else { return }
+        repeat {
+            if !notifyByGate() { notifying([.isReady]) { state.withLock { ((), $0.notificationTargets) } } }
+        } while state.withLock { state in
+            defer { told = state.readinessChanges }
+            guard state.readinessChanges == told else { return true }
+            state.readinessChanges = 0
+            return false
+        }
+    }
+
+    /// Performs a change of state, and sends the KVO notifications of each key, with no lock held.
+    ///
+    /// On Linux there is no KVO. Foundation needs `isReady` and `isFinished`, the library's own observers need every
+    /// key.
+    func notifying<Result>(_ keys: [StateKey], around change: () -> (Result, OperationState.NotificationTargets))
+        -> Result
+    {
+        #if canImport(FoundationNetworking)
+            let (result, notificationTargets) = change()
+            for key in keys {
+                let isObserved = notificationTargets == .observers
+                if isObserved || notificationTargets == .foundation && key != .isExecuting {
+                    didChangeValue(forKey: key.rawValue)
+                }
+                if isObserved { notifyStateObservers(key.keyPath) }
+            }
+            return result
+        #else
+            for key in keys { willChangeValue(forKey: key.rawValue) }
+            let (result, _) = change()
+            for key in keys { didChangeValue(forKey: key.rawValue) }
+            return result
+        #endif
+    }
+}
+
+extension OperationState {
+    /// The code that is notified of a change of state.
+    enum NotificationTargets {
+        /// None: no code outside Convoy refers to the operation, and on Linux notifying Foundation takes five locks.
+        case none
+        /// Foundation: a queue, a dependent that is not a request, or a thread may wait for the operation.
+        case foundation
+        /// Foundation, and the observers that `observeState` has added.
+        case observers
+    }
+
+    var notificationTargets: NotificationTargets { isObserved ? .observers : isSeen ? .foundation : .none }
+
+    /// Marks that code outside Convoy may refer to the operation, so that Foundation is notified of its changes.
+    ///
+    /// True if the operation finished before the mark. The caller must then notify Foundation of the end.
+    mutating func becomeSeen() -> Bool {
+        guard !isSeen else { return false }
+        isSeen = true
+        return machine.isFinished
+    }
+}
+
+extension AnyRequestOperation {
+    /// Returns the operation for user code, which may wait for it or make another operation depend on it.
+    func handedOut() -> Self {
+        #if canImport(FoundationNetworking)
+            if isInternal, state.withLock({ $0.becomeSeen() }) {
+                didChangeValue(forKey: StateKey.isFinished.rawValue)
+            }
+        #endif
+        return self
+    }
+}
+
+extension AnyRequestOperation {
+    /// What the operation waits for or does, as far as it is known without a manager.
+    var whyWithoutManager: String {
+        if isFinished { return whyFinished }
+        if isExecuting { return whyRunning }
+        return unfinishedDependencies.isEmpty ? "waits to be enqueued or started" : whyBlocked
+    }
+
+    var whyFinished: String {
+        attempts.last?.isFromCache == true ? "has finished, from the cache" : "has finished"
+    }
+
+    var whyRunning: String {
+        let (machine, wait) = state.withLock { ($0.machine, $0.followUp?.wait) }
+        let what =
+            switch machine.phase {
+            case .abandoned, .finished: "has \(machine.phase.words)"
+            case .deciding(let attempt): "is deciding what follows attempt \(attempt)"
+            case .waiting(let attempt): "is executing, attempt \(attempt) \(wait.words(context.clock.now))"
+            default: "is \(activity ?? machine.phase.words)"
+            }
+        return machine.isSuspended ? "\(what), suspended by its owner" : what
+    }
+
+    var unfinishedDependencies: [Operation] { DependencyGraph.unfinishedDependencies(of: self) }
+
+    var whyBlocked: String {
+        let waiting = unfinishedDependencies
+        // The last dependency has just finished, or a barrier had none. The operation still waits for its turn.
+        guard !waiting.isEmpty else { return "waits for its turn" }
+        if let barrier = waiting.last as? BarrierOperation, waiting.count == 1 {
+            return barrier.isExecuting
+                ? "waits for a barrier, which is executing" : "waits for a barrier, which \(barrier.whyBlocked)"
+        }
+        return "waits for: \(Self.names(waiting))"
+    }
+
+    static func names(_ operations: [Operation]) -> String {
+        let named = operations.prefix(3).map { operation in
+            guard let operation = operation as? AnyRequestOperation else { return operation.description }
+            let (phase, isQueued) = operation.state.withLock { ($0.machine.phase, $0.queueEntry != nil) }
+            return "\(operation.label) (\(phase == .pending ? isQueued ? "queued" : "not enqueued" : phase.words))"
+        }
+        let more = operations.count > 3 ? " and \(operations.count - 3) more" : ""
+        return named.joined(separator: ", ") + more
+    }
+}
+
+extension FollowUpState.Wait? {
+    fileprivate func words(_ now: ContinuousClock.Instant) -> String {
+        switch self {
+        case .time(let due, let reason):
+            "in \(now.duration(to: due).words)" + (reason.map { ", \($0.wordsForItself)" } ?? "")
+        case .interceptor: "waits for an interceptor"
+        case .descriptor: "waits for a file descriptor"
+        case .slot, nil: "waits for a slot"
+        }
+    }
+}

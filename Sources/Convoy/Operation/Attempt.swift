@@ -147,3 +147,519 @@ final class Attempt: TransportClient {
         operation.onExecutor { self.operation.conclude(error, attempt: self.number, taskHasEnded: taskHasEnded) }
     }
 }
+
+extension Attempt {
+    func didReceive(_ head: ResponseHead) {
+        guard !head.isInformational else { return }
+        var head = head
+        // These responses have no body, whatever length they declare (RFC 9110, section 6.4.1).
+        if rules.method == .head || head.statusCode == 204 || head.statusCode == 304 { head.expectedBytes = nil }
+        if !keepsInMemory {
+            // The transport may report another head. The body then starts again in a new sink.
+            let (begins, old) = receiving.withLock { receiving -> (Bool, (any BodySink)?) in
+                guard receiving.accepts else { return (false, nil) }
+                receiving.isBusy = true
+                defer { receiving.sink = nil }
+                return (true, receiving.sink)
+            }
+            guard begins else { return }
+            old?.discard {}
+            if !head.hasStoredCookies { operation.context.cookies?.store(head.headerFields, from: request.url) }
+        }
+        let (answer, refusal) = judge(head)
+        let isPreview = refusal != nil || head.statusCode >= 300 && operation.mayRepeat(after: head, of: request)
+        let decodesIt = rules.decodesRefusals && refusal?.code == .unacceptableStatus
+        let previewBytes = decodesIt ? rules.memoryLimit(defaults) : Self.previewBytes
+        var failure: RequestError?
+        var sink: (any BodySink)?
+        do throws(RequestError) {
+            sink = isPreview ? MemorySink(limit: previewBytes, truncates: true) : try makeSink(for: head, answer)
+        } catch {
+            failure = error
+        }
+        let isCurrent = leave(sink) { [head] receiving in
+            receiving.head = head
+            receiving.refusal = refusal
+            receiving.answer = answer
+            receiving.isPreview = isPreview
+            receiving.bodyCount = isPreview ? 0 : answer?.offset ?? 0
+            receiving.bodyLimit = isPreview ? previewBytes : rules.bodyLimit(defaults) ?? .max
+        }
+        guard isCurrent else { return }
+        if let failure { return fail(failure) }
+        let now = operation.context.clock.now
+        let isWatched = operation.state.withLock { state in
+            guard state.machine.currentAttempt == number else { return false }
+            state.timings.firstByteMoment = CompactInstant(now)
+            // A complete response replaces the old partial file. A later attempt may resume the new one.
+            if head.statusCode == 200, case .body(0, _)? = answer { state.followUp?.startsOver = false }
+            if let answer {
+                state.progress.begin(head, answer)
+            } else {
+                (state.progress.download, state.progress.resumedBytes) = (
+                    ByteProgress(totalBytes: head.expectedBytes), 0
+                )
+            }
+            return state.isWatched
+        }
+        if isWatched { operation.emit(.response(head)) }
+        if stallDetector != nil { watchSpeed() }
+    }
+
+    var expectsLargeBody: Bool {
+        switch rules.destination {
+        case .memory, .nowhere: false
+        case .file, .segment, .stream, .chunks: true
+        }
+    }
+
+    /// Returns what the head means for a download, and why the head is not acceptable; each may be nil.
+    private func judge(_ head: ResponseHead) -> (DownloadAnswer?, RequestError?) {
+        var plain = head
+        // The library added the range. For the original request the result is the complete file, so it counts as a 200.
+        if resumePoint != nil, head.statusCode == 206 { plain.statusCode = 200 }
+        let refusal = rules.refusal(of: plain, defaults) ?? rangeRefusal(head)
+        guard let download else { return (nil, refusal) }
+        let answer = download.judge(
+            head, continuing: resumePoint, asksForRange: request.headerFields.contains("Range"),
+            isRefused: refusal != nil)
+        switch answer {
+        case .body, .isWhole, .isUnchanged: return (answer, nil)
+        case .refused: return (answer, refusal)
+        case .mismatch(let reason, _):
+            return (
+                answer, refusal ?? RequestError(.badResponse, reason, response: head, underlying: UnexpectedRange())
+            )
+        }
+    }
+
+    /// Why a partial response does not fit the caller's own `Range` field (RFC 9110, section 15.3.7).
+    ///
+    /// Responses to several ranges, or to another unit, are not checked.
+    private func rangeRefusal(_ head: ResponseHead) -> RequestError? {
+        guard resumePoint == nil, head.statusCode == 206 else { return nil }
+        guard let asked = request.headerFields["Range"] else {
+            // For a download, `download.judge` reports an error of its own.
+            guard download == nil else { return nil }
+            return RequestError(.badResponse, "the server answered 206 with a part that was not requested")
+        }
+        guard let range = ByteRange(asked) else { return nil }
+        let fields = head.headerFields.values(of: "Content-Range")
+        guard fields.count == 1, let content = ContentRange(fields[0]), range.admits(content) else {
+            let sent = fields.isEmpty ? "no Content-Range" : fields.joined(separator: ", ").debugDescription
+            return RequestError(.badResponse, "the server answered 206 with \(sent) to the request for \(asked)")
+        }
+        return nil
+    }
+
+    /// Makes the sink for a body, unless the server announces more bytes than the caller allows.
+    func makeSink(for head: ResponseHead, _ answer: DownloadAnswer?) throws(RequestError) -> any BodySink {
+        let total = answer.map(\.totalBytes) ?? head.expectedBytes
+        if let limit = rules.bodyLimit(defaults), let total, total > limit {
+            throw .tooLarge("the server announced \(total) bytes", limit: limit)
+        }
+        guard let download, let answer else {
+            return try rules.destination.makeSink(
+                for: head, limit: rules.memoryLimit(defaults),
+                queue: operation.state.withLock { $0.makeFollowUp().streamQueue }, calls: sinkCalls)
+        }
+        return DownloadSink(download, answer, head, of: request, calls: sinkCalls)
+    }
+
+    var tooLarge: RequestError {
+        let limit = rules.memoryLimit(defaults)
+        return .tooLarge("the body has more than \(limit) bytes", limit: limit)
+    }
+
+    private var sinkCalls: SinkCalls {
+        SinkCalls(
+            fail: { [weak self] in self?.fail($0) },
+            caughtUp: { [weak self] in self?.operation.adjustTask() },
+            canPause: operation.pausesInPlace)
+    }
+
+    /// Whether the body is kept in memory and no cookies are stored.
+    ///
+    /// If true, the head of a response changes only the attempt's own state, so that `close` may be called meanwhile.
+    private var keepsInMemory: Bool {
+        if case .memory = rules.destination { operation.context.cookies == nil } else { false }
+    }
+
+    func didReceive(_ data: Data) -> Bool {
+        var failure: RequestError?
+        var (isTooMuch, isToBeWritten) = (false, false)
+        let taken = receiving.withLock { receiving -> (any BodySink)? in
+            guard receiving.accepts, let sink = receiving.sink else { return nil }
+            if sink.counts { receiving.bodyCount += Int64(data.count) }
+            isTooMuch = receiving.bodyCount > receiving.bodyLimit
+            if isTooMuch, !receiving.isPreview {
+                failure = tooLarge
+            } else if sink is MemorySink {
+                do throws(RequestError) { try sink.write(data) } catch { failure = error }
+            } else {
+                (receiving.isBusy, isToBeWritten) = (true, true)
+            }
+            return sink
+        }
+        guard let sink = taken else { return false }
+        if isToBeWritten {
+            do throws(RequestError) { try sink.write(data) } catch { failure = error }
+            guard leave(sink) else { return false }
+        }
+        if let failure {
+            fail(failure)
+            return false
+        }
+        if sink.counts { operation.attempt(number) { $0.download.completedBytes += Int64(data.count) } }
+        let isPaid = !isRateControlled || acquire(data.count)
+        if isTooMuch { end(nil, taskHasEnded: false) }
+        return !isTooMuch && isPaid && !sink.isPaused
+    }
+
+    var maxBodyBytes: Int64? {
+        receiving.withLock { receiving in
+            guard receiving.bodyLimit < .max else { return nil }
+            return receiving.bodyLimit - (receiving.isPreview ? 0 : receiving.answer?.offset ?? 0)
+        }
+    }
+
+    func didPause() {
+        operation.attemptIsPaused(number)
+        operation.noteRunning()
+        // The reader of the body may have caught up before the pause was recorded.
+        if !isPaused { operation.adjustTask() }
+    }
+
+    func didCollect(_ metrics: TransferMetrics) {
+        let kept = CopyOnWrite(metrics)
+        receiving.withLock { $0.metrics = kept }
+    }
+
+    /// Called when the transport's thread no longer uses the sink.
+    ///
+    /// False if the attempt was closed meanwhile. In that case this method does the cleanup that `close` has left.
+    private func leave(_ sink: (any BodySink)?, with change: (inout Receiving) -> Void = { _ in }) -> Bool {
+        let (isOver, afterwards) = receiving.withLock { receiving in
+            receiving.isBusy = false
+            receiving.sink = receiving.isOver ? nil : sink
+            if !receiving.isOver { change(&receiving) }
+            defer { receiving.afterwards = nil }
+            return (receiving.isOver, receiving.afterwards)
+        }
+        guard isOver else { return true }
+        // `afterwards` notifies observers and calls back, so it never runs on the transport's thread.
+        let rest: @Sendable () -> Void = { [operation] in if let afterwards { operation.onExecutor(afterwards) } }
+        if let sink { sink.discard(rest) } else { rest() }
+        return false
+    }
+
+    func didSend(totalBytes: Int64) {
+        guard receiving.withLock({ $0.accepts }) else { return }
+        operation.attempt(number) { $0.upload.completedBytes = totalBytes }
+    }
+}
+
+extension Attempt.Receiving {
+    /// The value of ``AttemptEnding/resumableBytes``.
+    var resumableBytes: Int64 {
+        guard case .body(let offset, _)? = answer, bodyCount > offset, let head,
+            offset > 0 || Validator(of: head, now: Date()) != nil
+        else { return 0 }
+        return bodyCount
+    }
+}
+
+extension DownloadAnswer {
+    var offset: Int64 { if case .body(let offset, _) = self { offset } else { 0 } }
+
+    /// The length of the file, if the response states it.
+    fileprivate var totalBytes: Int64? {
+        switch self {
+        case .body(_, let totalBytes): totalBytes
+        case .isWhole(let byteCount): byteCount
+        case .isUnchanged, .mismatch, .refused: nil
+        }
+    }
+}
+
+extension Attempt: FileClient {
+    /// Copies bytes of a file to the file of a download.
+    ///
+    /// Nil if the transport must deliver the bytes instead: for another destination, a preview, a speed limit, a
+    /// minimum speed, too large a body, or an attempt that has ended.
+    func didReceive(_ source: FileBytes) -> Bool? {
+        guard !isRateControlled else { return nil }
+        let sink = receiving.withLock { receiving -> DownloadSink? in
+            guard receiving.accepts, !receiving.isPreview, let sink = receiving.sink as? DownloadSink, sink.counts,
+                receiving.bodyCount + source.count <= receiving.bodyLimit
+            else { return nil }
+            receiving.bodyCount += source.count
+            receiving.isBusy = true
+            return sink
+        }
+        guard let sink else { return nil }
+        sink.write(source)
+        guard leave(sink) else { return false }
+        operation.attempt(number) { $0.download.completedBytes += source.count }
+        return !sink.isPaused
+    }
+}
+
+extension Attempt {
+    private var sharedRateLimit: RateLimit { operation.context.rateLimit }
+
+    /// Whether a speed limit or a minimum speed applies.
+    var isRateControlled: Bool { ownRateLimit != nil || stallDetector != nil || !sharedRateLimit.isUnlimited }
+
+    /// The error for a transport that cannot pause, if there is a rate limit; otherwise nil.
+    var rateLimitDefect: RequestError? {
+        guard ownRateLimit != nil || sharedRateLimit.bytesPerSecond != nil else { return nil }
+        return RequestError(
+            .invalidRequest, "nothing was sent: a rate limit needs a transport that can pause; use libcurl")
+    }
+
+    var isThrottled: Bool {
+        sharedRateLimit.holds(ObjectIdentifier(self)) || ownRateLimit?.holds(ObjectIdentifier(self)) == true
+    }
+
+    var maxChunkBytes: Int { min(sharedRateLimit.pieceBytes, ownRateLimit?.pieceBytes ?? .max) }
+
+    /// Charges received bytes to the speed limits; false if the transfer must pause until the charge is paid.
+    func acquire(_ count: Int) -> Bool {
+        stallDetector?.add(count)
+        // The caller may set a manager's limit while attempts run that cannot be paused. These attempts are not
+        // limited.
+        guard operation.pausesInPlace, !isAnswered else { return true }
+        let payer = ObjectIdentifier(self)
+        let wake: @Sendable () -> Void = { [weak self] in self?.operation.adjustTask() }
+        let isWithinShared = sharedRateLimit.charge(count, to: payer, wake: wake)
+        let isWithinOwn = ownRateLimit?.charge(count, to: payer, wake: wake) ?? true
+        if isWithinShared && isWithinOwn { return true }
+        // Another thread may have ended the attempt before this payer was added. So the payer is removed here.
+        if !receiving.withLock({ $0.accepts }) { leaveLimits() }
+        return false
+    }
+
+    private func leaveLimits() {
+        sharedRateLimit.leave(ObjectIdentifier(self))
+        ownRateLimit?.leave(ObjectIdentifier(self))
+    }
+
+    func watchSpeed() {
+        guard let watch = stallDetector else { return }
+        watch.begin { [weak self] error in self?.end(error, taskHasEnded: false) }
+        operation.noteRunning()
+    }
+
+    /// Removes an attempt that has ended from the speed limits, and stops its stall detector.
+    func stopPacing() {
+        leaveLimits()
+        stallDetector?.stop()
+    }
+}
+
+extension AnyRequestOperation {
+    /// The request's own speed limit, which all its attempts share, and a new stall detector; nil for none.
+    func makeRateControl(_ box: RequestCore.PolicyBox) -> (RateLimit?, StallDetector?) {
+        let policies = box.policies
+        let detector = policies.minimumSpeed.map { StallDetector($0, clock: context.clock) }
+        guard let rate = policies.maxBytesPerSecond, policies.sharedRateLimit == nil else {
+            return (policies.sharedRateLimit, detector)
+        }
+        let fresh = RateLimit(rate, clock: context.clock)
+        let own = state.withLock { state in
+            let followUp = state.makeFollowUp()
+            followUp.rateLimit = followUp.rateLimit ?? fresh
+            return followUp.rateLimit
+        }
+        return (own, detector)
+    }
+
+    /// Reports to the stall detector whether the attempt may move bytes; called after each change.
+    ///
+    /// A change number orders the reports. The stall detector ignores a report that is older than the last one.
+    func noteRunning() {
+        let (transfer, isPaused) = state.withLock { ($0.transfer, $0.machine.transfer.isPaused) }
+        guard let transfer, let watch = transfer.attempt.stallDetector else { return }
+        watch.note(isRunning: !isPaused, change: transfer.runningChanges)
+    }
+}
+
+extension Attempt {
+    func didFinish(_ error: RequestError?) { end(error, taskHasEnded: true) }
+
+    /// Ends the attempt; false if it has ended or was closed before.
+    @discardableResult
+    func end(_ error: RequestError?, taskHasEnded: Bool) -> Bool {
+        let isPlain = error == nil && !operation.asksInterceptors
+        var isOver = false
+        let whole = receiving.withLock { receiving -> (MemorySink, ResponseHead, CopyOnWrite<TransferMetrics>?)? in
+            guard receiving.accepts else {
+                isOver = true
+                return nil
+            }
+            (receiving.hasEnded, receiving.taskHasEnded) = (true, taskHasEnded)
+            // The operation takes the body from the sink. So closing the attempt must not discard it.
+            if isPlain, !receiving.isPreview, let head = receiving.head, let sink = receiving.sink as? MemorySink {
+                receiving.sink = nil
+                return (sink, head, receiving.metrics)
+            }
+            return nil
+        }
+        if isOver { return false }
+        if isRateControlled { stopPacing() }
+        if let (sink, head, metrics) = whole {
+            if operation.context.samplesHosts { sample(statusCode: head.statusCode, nil) }
+            if let completion = operation.attempt(number, hasWholeBodyOf: head, to: request, metrics) {
+                operation.complete(completion, with: sink.body, decodesAtOnce: rules.decodesAtOnce)
+            }
+        } else {
+            end(with: receiving.withLock { $0 }, error)
+        }
+        return true
+    }
+
+    /// Ends an attempt that `end(_:taskHasEnded:)` could not complete at once: judges what was received.
+    private func end(with received: Receiving, _ error: RequestError?) {
+        guard error == nil, let head = received.head, let sink = received.sink else {
+            var error = error ?? RequestError(.badResponse, "the transfer ended without a response")
+            if error.code == .invalidRequest { error = error.blamed(on: operation.lastRecord, for: request) }
+            return decide(received, error.with(response: received.head), isAnswer: false)
+        }
+        if received.isPreview {
+            guard let refusal = received.refusal else { return decide(received, nil, isAnswer: true) }
+            sink.finish { result in
+                let isCut = self.rules.decodesRefusals && received.bodyCount > received.bodyLimit
+                let cut: RequestError? = isCut ? .tooLarge("its body is larger", limit: received.bodyLimit) : nil
+                let error = RequestError(
+                    refusal.code, refusal.message, response: head, body: try? result.get().data,
+                    underlying: cut ?? refusal.underlying, isRetryable: refusal.isRetryable)
+                self.decide(received, error, isAnswer: true)
+            }
+        } else {
+            sink.verify { problem in
+                if let problem {
+                    self.decide(received, problem, isAnswer: false)
+                } else if self.operation.asksInterceptors {
+                    self.decide(received, nil, isAnswer: true)
+                } else {
+                    if self.operation.context.samplesHosts { self.sample(statusCode: head.statusCode, nil) }
+                    self.complete(sink, head, received.metrics)
+                }
+            }
+        }
+    }
+
+    /// Decides what follows the attempt, on the operation's serial executor.
+    func decide(
+        _ received: Receiving, _ error: RequestError?, isAnswer: Bool, lacksNetwork: Bool? = nil
+    ) {
+        if lacksNetwork == nil, error?.isUnconnected == true {
+            let decide = { @Sendable (isConnected: Bool) in
+                self.decide(received, error, isAnswer: isAnswer, lacksNetwork: !isConnected)
+            }
+            let scheduler = operation.state.withLock { $0.scheduler }
+            if scheduler?.lookForNetwork(to: request.hostKey, decide) == true { return }
+        }
+        let isOffline = lacksNetwork == true
+        // Without a network, the failure says nothing about its host.
+        if !isOffline { sample(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error) }
+        // One lost connection says nothing about the range. Another one, in a retry, may be the answer to the range.
+        let retryCount = operation.state.withLock { $0.followUp?.retryCount ?? 0 }
+        let isLostAgain =
+            received.head == nil && error?.code == .connectionLost && retryCount > 0 && download is Download
+        // If the head or the digest does not match the partial file, the next attempt may request the complete file.
+        let isMisfit = received.answer?.canStartOver == true || error?.code == .integrityFailed || isLostAgain
+        let ending = AttemptEnding(
+            attempt: self, head: received.head, error: error?.with(operation.request?.summary),
+            metrics: received.metrics, ended: operation.context.clock.now, isAnswer: isAnswer,
+            taskHasEnded: received.taskHasEnded, canStartOver: resumePoint != nil && isMisfit,
+            resumableBytes: received.resumableBytes, lacksNetwork: isOffline)
+        operation.onExecutor { self.operation.attemptEnded(ending) }
+    }
+
+    /// Called when the deadline passes.
+    ///
+    /// If no response has arrived, the limits of the host count a failure.
+    func learnThatNothingCame() {
+        guard receiving.withLock({ $0.accepts && $0.head == nil }) else { return }
+        sample(statusCode: nil, RequestError(.deadlineExceeded, "no response in time"))
+    }
+
+    private func sample(statusCode: Int?, _ failure: RequestError?) {
+        // The descriptor limit of this process says nothing about the host.
+        guard !isAnswered, failure?.lacksDescriptors != true,
+            let scheduler = operation.state.withLock({ $0.scheduler })
+        else { return }
+        scheduler.sample(from: operation, started: started.instant, statusCode: statusCode, failure: failure)
+    }
+
+    /// Delivers an acceptable response, after the decision that it is the outcome.
+    func giveAnswer() {
+        let received = receiving.withLock { $0.isOver ? nil : $0 }
+        guard let received, let head = received.head, let sink = received.sink else { return }
+        guard received.isPreview else { return complete(sink, head, received.metrics) }
+        sink.finish { self.moveToDestination($0, head, received) }
+    }
+
+    /// Writes a body to its destination, after the decision that no other attempt follows.
+    ///
+    /// Until that decision, the attempt has kept the body in memory.
+    private func moveToDestination(
+        _ kept: Result<ReceivedBody, RequestError>, _ head: ResponseHead, _ received: Receiving
+    ) {
+        do throws(RequestError) {
+            let body = try kept.get().data
+            guard received.bodyCount <= Self.previewBytes else {
+                throw RequestError(
+                    .bodyTooLarge,
+                    "only \(Self.previewBytes) bytes are kept of a response that asks for another request"
+                )
+            }
+            guard Int64(body.count) + (received.answer?.offset ?? 0) <= rules.bodyLimit(defaults) ?? .max else {
+                throw tooLarge
+            }
+            let sink = try makeSink(for: head, received.answer)
+            let isOver = receiving.withLock { receiving in
+                receiving.sink = sink
+                return receiving.isOver
+            }
+            guard !isOver else { return sink.discard {} }
+            try sink.write(body)
+            sink.verify { problem in
+                guard let problem else { return self.complete(sink, head, received.metrics) }
+                self.conclude(with: problem.with(response: head), taskHasEnded: received.taskHasEnded)
+            }
+        } catch {
+            conclude(with: error.with(response: head), taskHasEnded: received.taskHasEnded)
+        }
+    }
+
+    /// Passes a complete body to the operation, unless the attempt is over.
+    private func complete(_ sink: any BodySink, _ head: ResponseHead, _ metrics: CopyOnWrite<TransferMetrics>?) {
+        // From now on, closing the attempt must not discard the file that is being moved.
+        let isOurs = receiving.withLock { receiving in
+            defer { if !receiving.isOver { receiving.sink = nil } }
+            return !receiving.isOver
+        }
+        guard isOurs else { return }
+        // A download to a file cannot be cancelled from here on. Otherwise a download could report a cancellation
+        // although its file exists.
+        let commits = rules.destination.isFile
+        guard let completion = operation.attempt(number, hasWholeBodyOf: head, to: request, metrics, commits: commits)
+        else { return sink.discard {} }
+        // A small file that waits for the disk needs no slot.
+        let byteCount = completion.exchange.transfer.download.completedBytes
+        if download != nil, byteCount <= Download.smallBytes, !DiskSync.isCrowded {
+            let scheduler = operation.state.withLock { $0.scheduler }
+            scheduler?.yieldSlot(operation, isUnsent: false)
+        }
+        sink.finish { result in
+            switch result {
+            case .failure(let error): self.conclude(with: error.with(response: head), taskHasEnded: true)
+            case .success(let body):
+                self.operation.complete(completion, with: body, decodesAtOnce: self.rules.decodesAtOnce)
+            }
+        }
+    }
+}

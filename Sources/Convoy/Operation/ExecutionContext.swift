@@ -100,3 +100,94 @@ extension CookieJar {
         request.headerFields["Cookie"] = cookieField(for: request.url)
     }
 }
+
+/// Decides when the operations of a manager run.
+///
+/// An operation notifies the scheduler of changes that affect other operations, and requests shared resources from the
+/// scheduler. No method is called under the operation's lock, and each method may call the operation back. A
+/// notification of a change carries the number of the change, because notifications may arrive late, twice and in any
+/// order.
+protocol OperationScheduler: AnyObject, Sendable {
+    var context: ExecutionContext { get }
+
+    func adopt(_ operation: AnyRequestOperation)
+    /// Whether a started operation may send at once; if not, it requests a slot with ``requeue(_:)``.
+    func begins(_ reference: QueueEntryReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool
+    /// Called when an operation has started that already has a response, from another operation or from the cache.
+    func beginsWithAnswer(_ operation: AnyRequestOperation)
+    /// Looks in the cache for an attempt that has a slot; `then` receives the exchange, or nil.
+    func lookUp(
+        _ request: PreparedRequest, for operation: AnyRequestOperation,
+        _ then: @escaping @Sendable ((any CacheExchange)?) -> Void)
+    /// Cancels an operation of an operation queue; no operation gets a slot until shortly after `cancel` has returned.
+    func withholdSlots(for operation: AnyRequestOperation, while cancel: () -> Void)
+    /// Called for an outcome before the start; true if no queue will start the operation, so the caller finishes it.
+    func abandoned(_ operation: AnyRequestOperation, _ reference: QueueEntryReference) -> Bool
+    /// Called when an operation has finished; the scheduler then releases the slot.
+    ///
+    /// - Parameter isSettled: whether the last callback of the operation has returned too.
+    func finished(_ reference: QueueEntryReference, isSettled: Bool)
+    /// Called when the last callback of an operation has returned.
+    func settled(_ reference: QueueEntryReference)
+
+    /// Releases the slot of an operation that waits and sends nothing, for example during a retry's delay.
+    ///
+    /// - Parameter isUnsent: whether the operation has sent nothing since it got the slot.
+    func yieldSlot(_ operation: AnyRequestOperation, isUnsent: Bool)
+    /// Queues an operation that has begun and waits for a slot for its next attempt.
+    func requeue(_ operation: AnyRequestOperation)
+
+    /// Called when a dependency of an operation was added, was removed or has finished.
+    func dependenciesChanged(of operation: AnyRequestOperation, _ reference: QueueEntryReference)
+    /// Called when an operation was suspended or resumed, or became idle because it is suspended.
+    func suspensionChanged(
+        of operation: AnyRequestOperation, to suspension: Versioned<OperationStateMachine.Suspension>)
+    func priorityChanged(of operation: AnyRequestOperation, to priority: Versioned<Operation.QueuePriority>)
+
+    func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason)
+    func sample(
+        from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?)
+    func takeFromRetryBudget() -> Bool
+    /// Checks whether there is a network, if requests to this host wait for one; `then` receives the result.
+    ///
+    /// False if they do not wait. In that case `then` is not called.
+    func lookForNetwork(to host: String, _ then: @escaping @Sendable (_ isConnected: Bool) -> Void) -> Bool
+    func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool
+    /// Called when an operation that found no file descriptor has released its files; a slot follows when one is free.
+    func awaitDescriptor(_ operation: AnyRequestOperation, host: String)
+
+    /// Whether an operation no longer waits in the scheduler: it was handed to the operation queue, has begun or has
+    /// ended.
+    func hasHandedOver(_ operation: AnyRequestOperation) -> Bool
+    func why(_ operation: AnyRequestOperation) -> String
+}
+
+/// A reference to an operation's queue entry.
+struct QueueEntryReference: @unchecked Sendable {
+    // @unchecked: only the scheduler that made the reference uses `place`, under its own lock.
+    let place: AnyObject
+}
+
+/// A value with the number of its last change.
+///
+/// The owner of the value numbers the changes and sends each notification outside its lock, so notifications may
+/// overtake each other. A receiver accepts only versions newer than its own. The receiver therefore ends with the
+/// owner's value, in any order of arrival.
+struct Versioned<Value: Sendable>: Sendable {
+    // The version is declared before the value. Most values are smaller, so no gap is left between the two.
+    /// The owner counts from 1; a receiver starts with 0.
+    private(set) var version: UInt32
+    private(set) var value: Value
+
+    init(_ value: Value, version: UInt32 = 0) { (self.value, self.version) = (value, version) }
+
+    /// Changes the value and increments its version; called by the owner.
+    mutating func change(to value: Value) { (self.value, version) = (value, version &+ 1) }
+
+    /// Stores a value if its version is newer; called by a receiver.
+    mutating func take(_ word: Versioned) -> Bool {
+        guard word.version > version else { return false }
+        self = word
+        return true
+    }
+}

@@ -211,3 +211,275 @@ struct OperationState: ~Copyable {
     /// Whether starting checks the file of a body.
     var usesDisk: Bool { requestPlan?.request.body?.usesDisk == true }
 }
+
+extension OperationState {
+    struct Dispatch: ~Copyable, Sendable {
+        /// The outcome to dispatch; nil if an earlier call has dispatched the handlers.
+        var outcome: AnyOutcome?
+        var handlers: [FinishHandler] = []
+        var notifiesEvents = false
+        var notifiers: [ProgressNotifier] = []
+        var ending: Ending?
+    }
+
+    /// The work that remains when the operation has finished, or when its last handler has returned.
+    struct Ending: ~Copyable, Sendable {
+        let isEnd: Bool
+        let isSettled: Bool
+        let scheduler: (any OperationScheduler)?
+        let queueEntry: QueueEntryReference?
+        let outcome: AnyOutcome?
+        var settledHooks: [@Sendable (AnyOutcome) -> Void] = []
+        var requestPlan: RequestPlan?
+        var registry: CopyOnWrite<ObserverRegistry>?
+        var requests: FollowUpState.Requests?
+        var hasEdges = false
+        var wasBarred = false
+        var waitingOperations: [Operation] = []
+
+        func notifySettled() {
+            guard let outcome else { return }
+            for hook in settledHooks { hook(outcome) }
+        }
+    }
+
+    /// Starts to dispatch the handlers, unless an earlier call has done so.
+    ///
+    /// An operation with an outcome before its start gets two calls: at the outcome, and when it finishes. The first
+    /// call dispatches. Without handlers and observers the delivery ends at once.
+    mutating func beginDelivery(isEnd: Bool) -> Dispatch {
+        if isEnd { _ = machine.handle(.finished) }
+        var dispatch = Dispatch()
+        if let outcome, machine.handle(.delivery(.begin)).isTaken {
+            let notifiesEvents = isWatched && note(.finished(outcome.error))
+            let notifiers = observers?.progress.notifiers ?? []
+            // A success reports its last progress before the handlers. The settled hooks are called after that report.
+            if outcome.error == nil, !notifiers.isEmpty {
+                handlers = .several(notifiers.map { [progress] in $0.lastCall(progress) } + handlers.all)
+            }
+            dispatch = Dispatch(
+                outcome: outcome, handlers: takeHandlers(), notifiesEvents: notifiesEvents,
+                notifiers: notifiers)
+        }
+        // The end of the delivery releases the operations that wait for this one. Foundation uses them when it is
+        // notified of the end. So if that notification follows, the delivery does not end here.
+        let isTold = isEnd && wasAskedReadiness
+        if dispatch.handlers.isEmpty, dispatch.notifiers.isEmpty, !dispatch.notifiesEvents, !isObserved, !isTold {
+            dispatch.ending = endDelivery(dispatch.outcome == nil ? nil : .sentOff, isEnd: isEnd)
+        }
+        return dispatch
+    }
+
+    /// Removes the handlers that are dispatched now, and chooses their places.
+    ///
+    /// If other handlers wait on the serial executor, a handler with `inTurn` or `inPlace` runs there too. A handler
+    /// with `inPlace` also runs there while this thread runs another callback in place.
+    mutating func takeHandlers() -> [FinishHandler] {
+        var sent = handlers.all
+        handlers = .none
+        for index in sent.indices {
+            switch sent[index].place {
+            case .inTurn where executorHandlers > 0, .inPlace where executorHandlers > 0 || CallbackInPlace.isRunning:
+                sent[index].place = .executor
+            case .here, .executor, .inTurn, .inPlace, .elsewhere: break
+            }
+            if sent[index].place.isExecutor { executorHandlers += 1 }
+        }
+        // Handlers in place have returned by the time all other handlers are dispatched, so they are not counted.
+        _ = machine.handle(.delivery(.handlersSent(sent.count { !$0.place.isHere })))
+        return sent
+    }
+
+    /// Returns the work that remains; nil unless the operation has finished or its last handler has returned.
+    mutating func endDelivery(_ event: HandlerDelivery.Event?, isEnd: Bool = false) -> Ending? {
+        if isEnd { _ = machine.handle(.delivery(.endNotified)) }
+        let settles = event.map { machine.handle(.delivery($0)).settles } ?? false
+        guard isEnd || settles else { return nil }
+        var ending = Ending(
+            isEnd: isEnd, isSettled: machine.delivery.isSettled, scheduler: scheduler, queueEntry: queueEntry,
+            outcome: outcome)
+        if settles { swap(&ending.settledHooks, &settledHooks) }
+        // Once the operation has finished and its last handler has returned, the manager releases it.
+        if machine.delivery.isOver { queueEntry = nil }
+        guard isEnd else { return ending }
+        (ending.wasBarred, isBarred) = (isBarred, false)
+        if let relatives { swap(&ending.waitingOperations, &relatives.waiting) }
+        if let requestPlan, !requestPlan.isValue {
+            let request = requestPlan.request
+            if !request.tags.isEmpty { makeFollowUp().finalTags = request.tags }
+            if let box = request.policyBox, !box.policies.userInfo.isEmpty, followUp?.userInfo == nil {
+                makeFollowUp().userInfo = box.policies.userInfo
+            }
+            if let link = requestPlan.link { makeFollowUp().finalLink = link }
+            (ending.requestPlan, self.requestPlan) = (requestPlan, nil)
+        }
+        (ending.registry, ending.requests) = (registry == nil ? nil : takeObserversIfOver(), followUp?.takeRequests())
+        ending.hasEdges = hasEdges
+        return ending
+    }
+}
+
+struct FinishHandler: Sendable {
+    var place: CallbackPlace
+    let run: @Sendable (AnyOutcome) -> Void
+}
+
+/// Handlers in order.
+///
+/// Most operations have one, which needs no array.
+enum FinishHandlers: Sendable {
+    case none
+    case one(FinishHandler)
+    case several([FinishHandler])
+
+    var all: [FinishHandler] {
+        switch self {
+        case .none: []
+        case .one(let handler): [handler]
+        case .several(let handlers): handlers
+        }
+    }
+
+    var isEmpty: Bool { if case .none = self { true } else { false } }
+
+    mutating func append(_ handler: FinishHandler) {
+        switch self {
+        case .none: self = .one(handler)
+        case .one(let first): self = .several([first, handler])
+        case .several(var handlers):
+            // Without this, appending would copy the array.
+            self = .none
+            handlers.append(handler)
+            self = .several(handlers)
+        }
+    }
+}
+
+/// The state of redirects, retries, the deadline and running interceptors.
+///
+/// It is part of the operation's state and used only under the operation's lock. The class is not `Sendable`, so the
+/// compiler prevents its use outside the lock.
+final class FollowUpState {
+    var records: [AttemptRecord] = []
+    /// The next request to send, before interceptors; nil for the original request.
+    var request: PreparedRequest?
+    /// The next request to send, as the interceptors have adapted it; nil before.
+    var adapted: PreparedRequest?
+    var outdatedCount = 0
+    var sharedAnswer: SharedAnswer?
+    private(set) var isShared = false
+    /// The cache's exchange for the next attempt; nil if the attempt uses the network.
+    var cacheExchange: (any CacheExchange)?
+    /// Whether the cache has lost a response after its lookup, so that later lookups need a slot.
+    var lostStoredAnswer = false
+    var hasLeftOrigin = false
+    /// The number of retries that the policy has decided since a download last made progress; `interceptionCount`
+    /// counts those of the interceptors.
+    var retryCount = 0
+    /// The most bytes of a download that an attempt has left.
+    var resumableBytes: Int64 = 0
+    var interceptionCount = 0
+
+    var deadline: ContinuousClock.Instant?
+    var wait: Wait?
+    /// Closures that stop timers and interceptors which would still call the operation.
+    fileprivate var callers: [Caller: @Sendable () -> Void] = [:]
+
+    /// The queue on which the streams of all attempts are made and used.
+    ///
+    /// One attempt's stream is closed there before the next is made, because the next may truncate the same file.
+    private(set) lazy var streamQueue = DispatchQueue(label: "convoy.stream")
+
+    /// The values that the caller has set; nil while the request's values apply.
+    var userInfo: [String: any Sendable]?
+
+    /// The tags of the request, stored when the operation releases its plan.
+    var finalTags: Set<String> = []
+    /// The label of a link whose request was never built, stored when the plan is released.
+    var finalLink: LinkLabel?
+
+    var rateLimit: RateLimit?
+
+    var download: (any DownloadTarget)?
+    /// Whether the next attempt requests the complete file, even if a partial file exists.
+    var startsOver = false
+    private(set) var hasStartedOver = false
+
+    func share(_ answer: SharedAnswer) { (sharedAnswer, isShared) = (answer, true) }
+
+    /// Makes the next attempt request the complete file; false if an earlier call has done so.
+    func startOver() -> Bool {
+        guard !hasStartedOver else { return false }
+        (hasStartedOver, startsOver) = (true, true)
+        return true
+    }
+
+    /// The attempts before the successful one; for a shared response, all attempts of the operation that fetched it.
+    var earlierAttempts: [AttemptRecord] { sharedAnswer?.response.attempts ?? records }
+
+    enum Caller { case deadline, wait, interceptors }
+
+    enum Wait {
+        case time(ContinuousClock.Instant, asked: RetryAfterReason?)
+        case interceptor
+        case descriptor
+        case slot
+    }
+
+    /// Removes and returns the closures that stop timers and interceptors; call them outside the lock.
+    func takeCallers() -> [@Sendable () -> Void] {
+        defer { callers = [:] }
+        return Array(callers.values)
+    }
+
+    /// Removes and returns the values that a finished operation no longer needs; release them outside the lock.
+    func takeRequests() -> Requests {
+        defer { (request, adapted, sharedAnswer, cacheExchange) = (nil, nil, nil, nil) }
+        return (request, adapted, sharedAnswer, cacheExchange)
+    }
+
+    typealias Requests = (
+        PreparedRequest?, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?, (any CacheExchange)?
+    )
+}
+
+extension AnyRequestOperation {
+    var lastRecord: AttemptRecord? { state.withLock { $0.followUp?.records.last } }
+
+    /// Stores a closure that stops a timer or an interceptor, or calls it now if there is an outcome.
+    func keep(_ caller: FollowUpState.Caller, stop: @escaping @Sendable () -> Void) {
+        let isOver = state.withLock { state in
+            if state.outcome == nil { state.makeFollowUp().callers[caller] = stop }
+            return state.outcome != nil
+        }
+        if isOver { stop() }
+    }
+}
+
+extension OperationState {
+    mutating func makeFollowUp() -> FollowUpState {
+        let followUp = followUp ?? FollowUpState()
+        self.followUp = followUp
+        return followUp
+    }
+
+    var nextRequest: PreparedRequest? { followUp?.request ?? prepared }
+
+    var nextHost: String { (followUp?.adapted ?? nextRequest)?.hostKey ?? "" }
+
+    /// The records of a failed operation's attempts, including the running one; empty for a success.
+    func attemptRecords(
+        _ error: RequestError?, _ now: ContinuousClock.Instant, _ metrics: CopyOnWrite<TransferMetrics>?
+    ) -> [AttemptRecord] {
+        guard let error else { return [] }
+        let records = followUp?.records ?? []
+        guard let attempt = transfer?.attempt else { return records }
+        let isAnswer = error.code == .unacceptableStatus
+        return records + [
+            AttemptRecord(
+                number: attempt.number, request: attempt.request, started: attempt.started.instant, ended: now,
+                response: error.response, failure: isAnswer ? nil : error.code,
+                message: isAnswer ? nil : error.message, transfer: progress, metrics: metrics?.value)
+        ]
+    }
+}

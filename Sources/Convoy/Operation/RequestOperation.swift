@@ -1,6 +1,10 @@
 // A request as an operation, with its typed result.
 import Foundation
 
+#if canImport(Combine)
+    import Combine
+#endif
+
 /// One request as a concurrent operation, with its typed result.
 ///
 /// A manager makes and schedules operations. An operation that the caller makes can be started, or added to any
@@ -172,5 +176,180 @@ extension RequestPlan {
             """
         return TypedRequestPlan(
             Request<Output>(core: core) { _, _ in throw RequestError(.invalidRequest, "nothing was sent") })
+    }
+}
+
+extension RequestOperation {
+    /// Starts the operation and runs the current run loop in a mode until the operation has finished.
+    ///
+    /// During the wait, callbacks and timers that are due on that loop in that mode run. An operation that a manager
+    /// has queued is not started, only waited for. Any thread may call this method. A callback on this operation's own
+    /// executor must not call it, because then only the timeout ends the wait.
+    ///
+    /// - Parameters:
+    ///   - mode: the run loop mode; `.default` by default.
+    ///   - timeout: how long to wait; forever by default. After that time the operation fails with `.timedOut`.
+    /// - Returns: the response.
+    /// - Throws: the operation's error.
+    @discardableResult
+    @available(*, noasync, message: "it would block a thread of the concurrency pool: await response() instead")
+    public func startAndWait(
+        in mode: RunLoop.Mode = .default, timeout: Duration? = nil
+    ) throws(RequestError) -> Response<Output> {
+        if state.withLock({ $0.queueEntry == nil }) { start() }
+        let loop = RunLoop.current
+        let began = ContinuousClock.now
+        // A loop without a source returns at once. This timer keeps it asleep for the requested time.
+        let anchor = Timer(timeInterval: 3_600, repeats: true) { _ in }
+        loop.add(anchor, forMode: mode)
+        defer { anchor.invalidate() }
+        var toldAt: ContinuousClock.Instant?
+        while true {
+            let delivery = state.withLock { $0.machine.delivery }
+            let (isDelivering, isSettled) = (delivery.hasBegun, delivery.isSettled)
+            // Callbacks that are due on this loop may still run. After 250 ms the method returns, even if callbacks
+            // elsewhere are running.
+            if isDelivering, toldAt == nil { toldAt = .now }
+            if isSettled || toldAt.map({ $0.duration(to: .now) > .milliseconds(250) }) == true { break }
+            let waited = began.duration(to: .now)
+            if let timeout, waited >= timeout, !isDelivering {
+                conclude(.timedOut, "it had not finished after the timeout of \(timeout)")
+                break
+            }
+            // The loop runs in slices, because neither a timer nor a performed block makes a run loop return, and Linux
+            // has no call that does. The slices grow with the wait. A fast response is noticed quickly, and a long wait
+            // costs little.
+            let slice = min(
+                .milliseconds(10), waited / 4 + .microseconds(100),
+                timeout.map { max(.microseconds(100), $0 - waited) } ?? .seconds(1))
+            let end = ContinuousClock.now + slice
+            _ = loop.run(mode: mode, before: Date(timeIntervalSinceNow: slice.seconds))
+            // The loop returns at once in `.common`, which is not a mode but a set of modes.
+            if mode == .common, .now < end {
+                _ = loop.run(mode: .default, before: Date(timeIntervalSinceNow: slice.seconds))
+            }
+        }
+        // The outcome is already stored, even if another thread is still finishing the operation.
+        guard let result else {
+            throw RequestError(.timedOut, "it had not finished", request: label)
+        }
+        return try result.get()
+    }
+}
+
+#if canImport(Combine)
+    extension RequestOperation {
+        /// Publishes the response, or the error, once there is an outcome.
+        ///
+        /// A late subscriber receives the outcome too.
+        ///
+        /// Subscribing does not start the operation, and cancelling a subscription does not cancel it.
+        ///
+        /// - Thread: the publisher publishes where finish handlers run by default; use `receive(on:)` to change it.
+        public var publisher: AnyPublisher<Response<Output>, RequestError> {
+            Deferred {
+                Future { promise in
+                    let promise = Promise(fulfil: promise)
+                    self.onFinish { promise.fulfil($0) }
+                }
+            }.eraseToAnyPublisher()
+        }
+    }
+
+    private struct Promise<Value, Failure: Error>: @unchecked Sendable {
+        // @unchecked: Combine does not declare `Sendable`, but any thread may fulfil a promise, and here only one call
+        // does.
+        let fulfil: (Result<Value, Failure>) -> Void
+    }
+#endif
+
+/// A dependency of a chain's link.
+///
+/// Its outcome becomes an argument of the function that makes the request.
+///
+/// ``RequestOperation`` provides its response and ``GroupOperation`` its value. The link fails if its dependency fails.
+/// With ``optional`` and ``asResult`` the link continues after a failure:
+///
+/// ```swift
+/// let page = manager.operation(
+///     after: user, avatar.optional, settings.asResult
+/// ) { user, avatar, settings in
+///     let settings = try? settings.get().value
+///     let page = makePage(user.value, avatar?.value, settings)
+///     return Request<Page>.post(pageURL, json: page)
+/// }
+/// ```
+///
+/// Your own type with an operation conforms by returning the ``input`` of that operation.
+public protocol TypedDependency<Value>: Sendable {
+    /// The value that the link's function receives.
+    associatedtype Value: Sendable
+    /// The operation, its failure policy, and its value.
+    var input: DependencyInput<Value> { get }
+}
+
+/// An operation that a link follows, and how its outcome becomes a value.
+public struct DependencyInput<Value: Sendable>: TypedDependency {
+    let operation: AnyRequestOperation
+    let policy: DependencyPolicy
+    /// Returns the value; called after the operation has finished.
+    let value: @Sendable () throws(RequestError) -> Value
+
+    var edge: (operation: AnyRequestOperation, policy: DependencyPolicy) { (operation, policy) }
+
+    /// This input itself.
+    public var input: DependencyInput<Value> { self }
+
+    init(
+        _ operation: AnyRequestOperation, policy: DependencyPolicy = .fail,
+        value: @escaping @Sendable () throws(RequestError) -> Value
+    ) {
+        (self.operation, self.policy, self.value) = (operation, policy, value)
+    }
+
+    init(_ operation: AnyRequestOperation, result: @escaping @Sendable () -> Result<Value, RequestError>?) {
+        self.init(operation) { () throws(RequestError) in
+            guard let result = result() else { throw operation.hasNoResult }
+            return try result.get()
+        }
+    }
+}
+
+extension AnyRequestOperation {
+    fileprivate var hasNoResult: RequestError {
+        RequestError(.invalidRequest, "the request needs the result of \(label), which has none yet")
+    }
+}
+
+extension TypedDependency {
+    /// The same dependency, which may fail.
+    ///
+    /// After a failure, the link continues with nil.
+    public var optional: DependencyInput<Value?> {
+        let input = input
+        return DependencyInput<Value?>(input.operation, policy: .ignore) { () throws(RequestError) in
+            try? input.value()
+        }
+    }
+
+    /// The same dependency, which may fail.
+    ///
+    /// The link continues with the dependency's result, even after a failure.
+    public var asResult: DependencyInput<Result<Value, RequestError>> {
+        let input = input
+        return DependencyInput<Result<Value, RequestError>>(input.operation, policy: .ignore) {
+            () throws(RequestError) in
+            do throws(RequestError) { return .success(try input.value()) } catch { return .failure(error) }
+        }
+    }
+}
+
+extension RequestOperation: TypedDependency {
+    /// The response; the link fails if there is none.
+    public var input: DependencyInput<Response<Output>> {
+        DependencyInput(self) { () throws(RequestError) in
+            guard let outcome = self.state.withLock({ $0.outcome }) else { throw self.hasNoResult }
+            return try Self.response(in: outcome)
+        }
     }
 }

@@ -59,3 +59,365 @@ public struct RedirectPolicy: Sendable {
     /// A redirect is the response, accepted or not by its status code.
     public static let never = RedirectPolicy(maxCount: 0)
 }
+
+extension RedirectPolicy {
+    /// Whether a response is followed or fails the request, instead of being delivered.
+    ///
+    /// The operation calls this method when the head arrives, to decide whether the body is needed.
+    /// ``next(after:of:earlier:)`` makes the same decision.
+    ///
+    /// - Thread: the transport's; no user code is called.
+    func leads(_ head: ResponseHead, of request: PreparedRequest) -> Bool {
+        maxCount > 0 && (try? RedirectTarget(head, of: request)) != nil
+    }
+
+    /// Why a redirect is not followed and becomes the response, as a text.
+    ///
+    /// The text is nil if the response is not a redirect or can be followed, or if the policy follows no redirect.
+    func defect(of head: ResponseHead, of request: PreparedRequest) -> String? {
+        guard maxCount > 0 else { return nil }
+        do throws(RedirectTarget.Defect) {
+            _ = try RedirectTarget(head, of: request)
+            return nil
+        } catch {
+            return error.reason
+        }
+    }
+
+    /// Decides what follows a response: its delivery to the caller, another request, or a failure.
+    ///
+    /// - Parameters:
+    ///   - request: the request, without additions that must not be sent elsewhere (from interceptors or a cookie
+    ///     jar).
+    ///   - earlier: the attempts before this one, oldest first. Only those that ended in a redirect count.
+    /// - Thread: the operation's; the hook is called.
+    func next(after head: ResponseHead, of request: PreparedRequest, earlier: [AttemptRecord]) -> RedirectStep {
+        guard maxCount > 0, let target = try? RedirectTarget(head, of: request) else { return .stands }
+        let trail = RedirectTrail(earlier: earlier, request: request, statusCode: head.statusCode)
+        do throws(RequestError) {
+            guard trail.count <= maxCount else {
+                throw RequestError(
+                    .tooManyRedirects,
+                    "more than \(maxCount) redirects, the limit: \(trail), to \(target.url.shortened)")
+            }
+            var from = request
+            // A hook may have changed the URL of the request. `check` computes its origin again.
+            try from.check()
+            let proposed = try propose(target, after: head, of: from)
+            let next = try ask(Redirect(response: head, from: from, to: proposed, count: trail.count))
+            // A body that the hook has set was never sent, so it need not be repeatable.
+            if let body = next.body, !body.canRepeat, body == from.body {
+                throw RequestError(
+                    .bodyNotReplayable,
+                    "the server redirects to \(next.url.shortened) and requires the body there, which comes from a stream "
+                        + "that can be read only once")
+            }
+            return .follow(next, leavesOrigin: next.hostKey != from.hostKey)
+        } catch {
+            return .fail(error.with(nil, response: head))
+        }
+    }
+
+    /// Returns the request for a redirect; throws if it may not be sent.
+    private func propose(
+        _ target: RedirectTarget, after head: ResponseHead, of from: PreparedRequest
+    ) throws(RequestError) -> PreparedRequest {
+        guard target.isWeb else {
+            throw RequestError(
+                .redirectRefused,
+                "the server redirects (\(head.statusCode)) to \(target.url.shortened), but only http and https are "
+                    + "followed")
+        }
+        let proposed: PreparedRequest
+        do { proposed = try from.redirected(to: target.url, statusCode: head.statusCode) } catch {
+            throw .redirected(to: target.url, error)
+        }
+        try allow(proposed, after: from)
+        return proposed
+    }
+
+    /// Returns the request that the hook allows after a redirect; throws if the hook refuses the redirect.
+    private func ask(_ redirect: Redirect) throws(RequestError) -> PreparedRequest {
+        switch onRedirect?(redirect) {
+        case .follow, nil: return redirect.to
+        case .refuse:
+            throw RequestError(.redirectRefused, "onRedirect refused the redirect to \(redirect.to.url.shortened)")
+        case .rewrite(var rewritten):
+            try rewritten.check()
+            // The hook added secrets for the origin of the proposed request only.
+            if rewritten.hostKey != redirect.to.hostKey { try rewritten.dropWhatIsBoundToItsOrigin() }
+            try allow(rewritten, after: redirect.from)
+            return rewritten
+        }
+    }
+
+    private func allow(_ request: PreparedRequest, after from: PreparedRequest) throws(RequestError) {
+        guard !allowsInsecure, from.url.scheme?.lowercased() == "https", request.url.scheme?.lowercased() != "https"
+        else { return }
+        throw RequestError(
+            .redirectRefused,
+            "the redirect to \(request.url.shortened) leads from https to http, where it can be read and changed on "
+                + "the way")
+    }
+}
+
+extension RequestError {
+    /// The error for a redirect to a URL that cannot be requested.
+    ///
+    /// The error blames the server, not the request.
+    fileprivate static func redirected(to url: URL, _ reason: RequestError) -> RequestError {
+        RequestError(
+            .redirectRefused, "the server redirects to \(url.shortened), and no request can go there",
+            underlying: reason.underlying ?? reason)
+    }
+
+    /// The same error, or an error that blames the server if the transport rejects the URL of a redirect.
+    ///
+    /// - Parameters:
+    ///   - request: the request that the transport rejected.
+    ///   - earlier: the previous attempt.
+    func blamed(on earlier: AttemptRecord?, for request: PreparedRequest) -> RequestError {
+        // If a hook chose another URL, the server is not to blame for that URL.
+        guard code == .invalidRequest, let earlier, let head = earlier.response,
+            case .redirect(to: request.url) = earlier.next,
+            (try? RedirectTarget(head, of: earlier.request))?.url == request.url
+        else { return self }
+        return .redirected(to: request.url, self).hiding(SentSecrets(of: [earlier.request])).with(response: head)
+    }
+}
+
+/// A redirect that the policy allows.
+public struct Redirect: Sendable {
+    /// The redirect response.
+    public let response: ResponseHead
+    /// The redirected request, without additions of interceptors.
+    public let from: PreparedRequest
+    /// The request that will be sent, with its new method, body and fields.
+    ///
+    /// The request has no credentials if its origin differs from that of `from`.
+    public let to: PreparedRequest
+    /// The number of the redirect, from 1.
+    public let count: Int
+
+    /// Makes a redirect, to test your own hook.
+    public init(response: ResponseHead, from: PreparedRequest, to: PreparedRequest, count: Int) {
+        self.response = response
+        self.from = from
+        self.to = to
+        self.count = count
+    }
+}
+
+/// The decision about a redirect.
+public enum RedirectDecision: Sendable, Hashable {
+    /// Follow the redirect.
+    case follow
+    /// Reject the redirect.
+    ///
+    /// The request fails with `.redirectRefused`, and the error's ``RequestError/response`` is the redirect response.
+    case refuse
+    /// Send another request instead, usually a changed ``Redirect/to``.
+    ///
+    /// The request is checked again. Added credentials are sent to the origin of ``Redirect/to`` only. They are
+    /// removed if the request goes to another origin.
+    case rewrite(PreparedRequest)
+}
+
+/// What follows a response.
+enum RedirectStep: Sendable {
+    /// The caller receives the response, because it is not a redirect to follow.
+    case stands
+    /// Another request follows.
+    case follow(PreparedRequest, leavesOrigin: Bool)
+    /// The request fails.
+    case fail(RequestError)
+}
+
+/// The resolved URL of a redirect.
+///
+/// The URL may have a scheme that no policy follows.
+struct RedirectTarget {
+    /// The URL, with the fragment of the request's URL if the `Location` has none.
+    private(set) var url: URL
+
+    /// The status codes that name another URL to request (RFC 9110, section 15.4).
+    ///
+    /// The set excludes 300, which offers a choice, 304, which confirms a cached copy, and the obsolete 305 and 306.
+    private static let statusCodes: Set = [301, 302, 303, 307, 308]
+    /// The maximum length of a location, in bytes.
+    ///
+    /// Real locations are shorter, and resolving a longer one would block a transport's thread for long.
+    private static let maxBytes = 16 << 10
+
+    /// Whether the scheme is http or https.
+    var isWeb: Bool { ["http", "https"].contains(url.scheme?.lowercased()) }
+
+    /// Why a response is not a redirect to follow.
+    struct Defect: Error {
+        /// The reason as a text for an error message; nil for a response that is not a redirect.
+        let reason: String?
+    }
+
+    /// Finds the target of a redirect.
+    ///
+    /// - Throws: if the response is not a redirect to follow. Either its status is not a redirect, or the location is
+    ///   missing, empty, too long or not a URL. The location may also be an http URL without a usable host or port, or
+    ///   one of several different locations.
+    init(_ head: ResponseHead, of request: PreparedRequest) throws(Defect) {
+        guard Self.statusCodes.contains(head.statusCode) else { throw Defect(reason: nil) }
+        let reference = URLReference(try Self.location(of: head))
+        let base = URLReference(request.url.absoluteString)
+        var resolved = reference.resolved(against: base)
+        resolved.fragment = resolved.fragment ?? base.fragment
+        guard let target = resolved.url else { throw Defect(reason: "its Location is not a URL") }
+        url = target
+        guard isWeb else { return }
+        let origin: String
+        switch target.origin {
+        case .success(let found): origin = found
+        case .failure(let defect):
+            let reason = defect.reason.replacing(target.redactedString, with: target.shortened)
+            throw Defect(reason: "its Location cannot be followed: \(reason)")
+        }
+        guard case .success(origin) = request.url.origin else {
+            // A server must not choose the user name that another origin receives.
+            resolved.dropUserInfo()
+            guard let bare = resolved.url else {
+                throw Defect(reason: "its Location is not a URL without its user name")
+            }
+            url = bare
+            return
+        }
+    }
+
+    /// The value of the response's only `Location` field, with invalid characters encoded.
+    private static func location(of head: ResponseHead) throws(Defect) -> String {
+        guard head.headerFields.contains("Location") else { throw Defect(reason: "it has no Location") }
+        guard let location = head.headerFields.soleValue(of: "Location"), !location.isJoinedLocation else {
+            throw Defect(reason: "it has several Locations that differ")
+        }
+        if location.isEmpty { throw Defect(reason: "its Location is empty") }
+        let count = location.utf8.count
+        guard count <= maxBytes else {
+            throw Defect(reason: "its Location is \(count) bytes long, more than the limit of \(maxBytes)")
+        }
+        guard let url = location.requestURL else {
+            // Text before an at sign may contain a password, so a location with an at sign is not shown.
+            let shown = location.contains("@") ? "" : ": \(String(location.prefix(100)).debugDescription)"
+            throw Defect(reason: "its Location is not a URL" + shown)
+        }
+        return url.relativeString
+    }
+}
+
+extension String {
+    /// Whether the text looks like several locations that URLSession has joined with a comma and a blank.
+    ///
+    /// A URL contains no blank. Without this check, the joined text would be parsed as one URL with a wrong path.
+    fileprivate var isJoinedLocation: Bool {
+        var rest = self[...]
+        while let comma = rest.range(of: ", ") {
+            rest = rest[comma.upperBound...]
+            let start = rest.prefix(8).lowercased()
+            if ["/", "http://", "https://"].contains(where: { start.hasPrefix($0) }) { return true }
+        }
+        return false
+    }
+}
+
+/// The requests that received a redirect, including the latest.
+struct RedirectTrail: CustomStringConvertible {
+    private struct Hop {
+        let method: HTTPMethod
+        let url: URL
+        let statusCode: Int?
+    }
+
+    private var hops: [Hop]
+
+    /// Collects the earlier attempts that received a redirect, and adds the latest redirect.
+    ///
+    /// Retries are left out, because they repeat the same URL on purpose.
+    init(earlier: [AttemptRecord], request: PreparedRequest, statusCode: Int) {
+        hops = earlier.compactMap { record in
+            guard case .redirect = record.next else { return nil }
+            return Hop(method: record.method, url: record.url, statusCode: record.statusCode)
+        }
+        hops.append(Hop(method: request.method, url: request.url, statusCode: statusCode))
+    }
+
+    /// The number of redirects.
+    var count: Int { hops.count }
+
+    /// The redirects in one line without credentials.
+    ///
+    /// The middle of a long list is omitted.
+    var description: String {
+        let lines = hops.map { "\($0.method) \($0.url.shortened)" + ($0.statusCode.map { " (\($0))" } ?? "") }
+        guard lines.count > 6 else { return lines.joined(separator: ", ") }
+        return (lines.prefix(3) + ["\(lines.count - 6) more"] + lines.suffix(3)).joined(separator: ", ")
+    }
+}
+
+extension URL {
+    /// The URL for a message: without credentials, and at most one line long.
+    ///
+    /// A long URL loses its end, because ``SentSecrets`` still finds a secret whose end is missing.
+    var shortened: String {
+        let text = redactedString
+        return text.utf8.count <= 100 ? text : text.prefix(90) + "..."
+    }
+}
+
+extension PreparedRequest {
+    /// The request for another URL.
+    ///
+    /// The status code and the new origin decide which parts are kept.
+    ///
+    /// - Throws: `.invalidRequest` when the URL cannot be requested.
+    func redirected(to target: URL, statusCode: Int) throws(RequestError) -> PreparedRequest {
+        var next = self
+        if becomesGet(by: statusCode) {
+            next.method = .get
+            next.body = nil
+            next.headerFields.removeAll { HeaderFields.bodyFields.contains($0.name.lowercased()) }
+        }
+        next.url = target
+        try next.check()
+        if next.hostKey != hostKey { try next.dropWhatIsBoundToItsOrigin() }
+        return next
+    }
+
+    /// Whether the method changes to GET and the body is dropped.
+    private func becomesGet(by statusCode: Int) -> Bool {
+        switch statusCode {
+        // Only POST changes to GET, as in all user agents and as RFC 9110, section 15.4.2, allows.
+        case 301, 302: method == .post
+        case 303: method != .get && method != .head
+        default: false
+        }
+    }
+
+    /// Removes what must not be sent to another origin: secrets, the `Host` field and the URL's user name and password.
+    ///
+    /// - Throws: `.invalidRequest` when the URL becomes invalid.
+    mutating func dropWhatIsBoundToItsOrigin() throws(RequestError) {
+        headerFields.removeAll { $0.isBoundToOrigin || $0.name.equalsIgnoringCase("Host") }
+        var reference = URLReference(url.absoluteString)
+        reference.dropUserInfo()
+        guard let bare = reference.url else {
+            throw RequestError(.invalidRequest, "nothing was sent: \(url.shortened) is not a URL without its user name")
+        }
+        url = bare
+        try check()
+    }
+}
+
+extension HeaderFields {
+    /// Fields that describe a body and are dropped with it (RFC 9110, sections 8 and 15.4; RFC 3230; RFC 9530).
+    static let bodyFields: Set = [
+        "content-type", "content-length", "content-encoding", "content-language", "content-location", "content-range",
+        "content-disposition", "content-md5", "content-digest", "repr-digest", "digest", "last-modified",
+        "transfer-encoding", "trailer", "expect",
+    ]
+}

@@ -99,3 +99,145 @@ enum ResponseDecoding {
         var description: String { reason }
     }
 }
+
+extension ResponseDecoding {
+    /// Decodes JSON.
+    ///
+    /// UTF-8, UTF-16 or UTF-32 is recognised by the first bytes, not by the content type (RFC 8259, section 8.1). A
+    /// charset parameter is used only for a body that is not valid UTF-8. This function converts the body to UTF-8,
+    /// because Foundation's decoder mistakes the byte order mark of little-endian UTF-32 for that of UTF-16. On Linux
+    /// the decoder does not report what is wrong with a text, so `JSONReader` finds the first defect.
+    static func json<Output: Decodable>(
+        _ type: Output.Type, _ body: Data, _ head: ResponseHead, _ decoder: JSONDecoder
+    ) throws -> Output {
+        guard !body.isEmpty else { throw DecodingError.emptyBody }
+        let text = try inUTF8(body)
+        do {
+            return try decoder.decode(type, from: text)
+        } catch DecodingError.dataCorrupted(let context) where context.debugDescription.contains("not valid JSON") {
+            if let position = JSONReader.firstInvalidByte(in: text) {
+                guard let converted = converted(body, head) else {
+                    throw DecodingError.corrupted("byte \(position) is not valid UTF-8", context.underlyingError)
+                }
+                return try json(type, converted, ResponseHead(statusCode: head.statusCode), decoder)
+            }
+            let defect = JSONReader.firstDefect(in: text) ?? JSONReader.firstLoneSurrogate(in: text)
+            throw DecodingError.corrupted(
+                defect?.description
+                    ?? "it is JSON, but a value does not fit its type, for example a number that is too large",
+                context.underlyingError)
+        }
+    }
+
+    /// The body converted to UTF-8 by the charset of its content type; nil when the content type names no usable
+    /// charset.
+    private static func converted(_ body: Data, _ head: ResponseHead) -> Data? {
+        guard let name = head.headerFields["Content-Type"]?.parameter("charset"),
+            let encoding = encoding(named: name), encoding != .utf8
+        else { return nil }
+        return string(body, encoding).map { Data($0.utf8) }
+    }
+
+    /// The body as JSON in UTF-8 without a byte order mark, copied only if necessary.
+    private static func inUTF8(_ body: Data) throws -> Data {
+        let first = Array(body.prefix(4))
+        let zeros = first.map { $0 == 0 }
+        let (encoding, markLength, name): (String.Encoding, Int, String) =
+            if first.starts(with: [0xEF, 0xBB, 0xBF]) {
+                (.utf8, 3, "UTF-8")
+            } else if first == [0xFF, 0xFE, 0, 0] {
+                (.utf32LittleEndian, 4, "UTF-32")
+            } else if first == [0, 0, 0xFE, 0xFF] {
+                (.utf32BigEndian, 4, "UTF-32")
+            } else if first.starts(with: [0xFF, 0xFE]) {
+                (.utf16LittleEndian, 2, "UTF-16")
+            } else if first.starts(with: [0xFE, 0xFF]) {
+                (.utf16BigEndian, 2, "UTF-16")
+            } else if zeros == [false, true, true, true] {
+                (.utf32LittleEndian, 0, "UTF-32")
+            } else if zeros == [true, true, true, false] {
+                (.utf32BigEndian, 0, "UTF-32")
+            } else if zeros.count >= 2, zeros.starts(with: [false, true]), body.count.isMultiple(of: 2) {
+                (.utf16LittleEndian, 0, "UTF-16")
+            } else if zeros.count >= 2, zeros.starts(with: [true, false]), body.count.isMultiple(of: 2) {
+                (.utf16BigEndian, 0, "UTF-16")
+            } else {
+                (.utf8, 0, "UTF-8")
+            }
+        if encoding == .utf8 { return markLength == 0 ? body : Data(body.dropFirst(markLength)) }
+        guard let text = string(body.dropFirst(markLength), encoding) else {
+            throw DecodingError.corrupted("its bytes are not valid \(name)", nil)
+        }
+        return Data(text.utf8)
+    }
+}
+
+extension DecodingError {
+    /// The error for an empty body when a value is required.
+    static var emptyBody: DecodingError { corrupted("the body is empty; an optional output allows that", nil) }
+
+    static func corrupted(_ problem: String, _ underlying: (any Error)?) -> DecodingError {
+        .dataCorrupted(Context(codingPath: [], debugDescription: problem, underlyingError: underlying))
+    }
+}
+
+extension Error {
+    /// A decoding error as text: the place in the body, the expected and the found value.
+    ///
+    /// For any other error, the text is the error's own description.
+    var decodingWords: String {
+        switch self as? DecodingError {
+        case .typeMismatch(let type, let context)?:
+            context.place + "expected \(DecodingError.name(type))"
+                + (context.found.map { ", found \($0)" } ?? ": \(context.shortDescription)")
+        case .valueNotFound(let type, let context)?: context.place + "expected \(DecodingError.name(type)), found null"
+        case .keyNotFound(let key, let context)?:
+            context.place + "the key \(String(key.stringValue.prefix(64)).debugDescription) is missing"
+        case .dataCorrupted(let context)?: context.place + context.shortDescription
+        default: "\(self)"
+        }
+    }
+}
+
+extension DecodingError {
+    /// The name of the type that the decoder expected.
+    ///
+    /// Decoders report `[String: Any]` and `[Any]` for an object and an array. These types get their JSON names.
+    fileprivate static func name(_ type: any Any.Type) -> String {
+        if type == [String: Any].self { return "an object" }
+        return type == [Any].self ? "an array" : String(String(describing: type).prefix(100))
+    }
+}
+
+extension DecodingError.Context {
+    /// The coding path, for example `at user.tags[2]: `; empty for the complete body.
+    ///
+    /// A long path is shortened, because keys in a body can be of any length.
+    fileprivate var place: String {
+        if codingPath.isEmpty { return "" }
+        var path = ""
+        for key in codingPath {
+            let name = String(key.stringValue.prefix(64))
+            if let index = key.intValue {
+                path += "[\(index)]"
+            } else if name.allSatisfy({ $0.isLetter || $0.isNumber || $0 == "_" || $0 == "-" }), !name.isEmpty {
+                path += path.isEmpty ? name : ".\(name)"
+            } else {
+                path += "[\(name.debugDescription)]"
+            }
+            if path.count > 200 { return "at \(path)…: " }
+        }
+        return "at \(path): "
+    }
+
+    /// The kind of value that was found, from Foundation's text `… but found X instead`; nil for any other text.
+    fileprivate var found: String? {
+        guard let start = debugDescription.range(of: " but found ")?.upperBound,
+            let end = debugDescription.range(of: " instead", range: start..<debugDescription.endIndex)?.lowerBound
+        else { return nil }
+        return String(debugDescription[start..<end].prefix(100))
+    }
+
+    /// The decoder's description, shortened because it may contain a value of the body.
+    fileprivate var shortDescription: String { String(debugDescription.prefix(300)) }
+}

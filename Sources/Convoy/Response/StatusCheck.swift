@@ -29,3 +29,46 @@ public struct StatusCheck: Sendable, Hashable {
         }
     }
 }
+
+/// Decides whether a content type is acceptable.
+///
+/// The check is a value instead of a function, because it runs on a transport's thread, where no user code may run.
+struct ContentTypeCheck: Sendable, Hashable {
+    struct Problem: Error {
+        let reason: String
+    }
+
+    /// Media ranges in lower case; nil for every type.
+    private let ranges: [String]?
+
+    static let any = ContentTypeCheck(ranges: nil)
+
+    /// Makes a check for media ranges (RFC 9110, section 12.5.1), without parameters.
+    static func make(_ ranges: [String]) -> Result<ContentTypeCheck, Problem> {
+        if ranges.isEmpty { return .failure(Problem(reason: "the list of acceptable content types is empty")) }
+        for range in ranges where range.contains(";") || mediaType(of: range) == nil || range.hasPrefix("*/") {
+            guard range == "*/*" else {
+                return .failure(
+                    Problem(reason: "\(range.debugDescription) is not a content type such as text/html or image/*"))
+            }
+        }
+        return .success(ContentTypeCheck(ranges: ranges.compactMap(mediaType)))
+    }
+
+    func callAsFunction(_ type: String) -> Bool {
+        guard let ranges else { return true }
+        return ranges.contains { range in
+            range == type || range == "*/*" || range.hasSuffix("/*") && type.hasPrefix(range.dropLast())
+        }
+    }
+
+    /// The accepted types as a text.
+    var description: String { ranges?.joined(separator: ", ") ?? "*/*" }
+
+    /// Type and subtype in lower case, without parameters; nil when the text is not a media type.
+    static func mediaType(of contentType: String) -> String? {
+        let type = String(contentType.prefix { $0 != ";" }).trimmingBlanks.lowercased()
+        let parts = type.split(separator: "/", omittingEmptySubsequences: false)
+        return parts.count == 2 && parts.allSatisfy { String($0).isHTTPToken } ? type : nil
+    }
+}

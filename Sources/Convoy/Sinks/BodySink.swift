@@ -57,3 +57,87 @@ extension RequestError {
         RequestError(.bodyTooLarge, "\(what) where the request allows \(limit) bytes")
     }
 }
+
+/// The destination that a request sets for its body.
+enum BodyDestination: Sendable {
+    case memory
+    case nowhere
+    indirect case file(DownloadPlan)
+    case segment(FileSegment)
+    case stream(@Sendable () -> OutputStream)
+    case chunks(ChunkBuffer)
+}
+
+extension BodyDestination {
+    var isFile: Bool {
+        switch self {
+        case .file, .segment: true
+        case .memory, .nowhere, .stream, .chunks: false
+        }
+    }
+
+    /// Makes the target that the attempts of one operation fill, if the destination is a file.
+    func makeDownload() -> (any DownloadTarget)? {
+        switch self {
+        case .file(let plan): Download(plan)
+        case .segment(let segment): segment
+        case .memory, .nowhere, .stream, .chunks: nil
+        }
+    }
+
+    /// Makes the sink for the body of an acceptable response, unless the destination is a file.
+    ///
+    /// - Parameter queue: a serial queue that all streams of one operation share.
+    func makeSink(
+        for head: ResponseHead, limit: Int64, queue: @autoclosure () -> DispatchQueue,
+        calls: @autoclosure () -> SinkCalls
+    ) throws(RequestError) -> any BodySink {
+        switch self {
+        case .memory:
+            // The caller's own limit was already checked. If the caller has set none, the memory limit applies here.
+            if let expected = head.expectedBytes, expected > limit {
+                throw .tooLarge("the server announced \(expected) bytes", limit: limit)
+            }
+            return MemorySink(limit: limit)
+        case .nowhere: return MemorySink(limit: 0, truncates: true)
+        case .file, .segment: throw RequestError(.destinationUnwritable, "the download has ended")
+        case .stream(let makeStream): return StreamSink(makeStream, limit: limit, queue: queue(), calls: calls())
+        case .chunks(let buffer):
+            try buffer.begin(limit: limit, calls: calls())
+            return buffer
+        }
+    }
+}
+
+/// Collects a body in memory, up to a limit.
+final class MemorySink: BodySink, @unchecked Sendable {
+    // @unchecked: the owner of a sink calls one member at a time, so `data` needs no lock and no check.
+    private let limit: Int64
+    private let truncates: Bool
+    @exclusivity(unchecked) private var data = Data()
+
+    /// - Parameter truncates: whether bytes beyond the limit are dropped instead of failing the request.
+    init(limit: Int64, truncates: Bool = false) {
+        self.limit = limit
+        self.truncates = truncates
+    }
+
+    /// Receives the next chunk; the owner may call it under a lock, because it is fast and calls no other code.
+    func write(_ new: Data) throws(RequestError) {
+        let room = limit - Int64(data.count)
+        if Int64(new.count) <= room {
+            // The first chunk is not copied, because most bodies have only one.
+            if data.isEmpty { data = new } else { data.append(new) }
+        } else if truncates {
+            data.append(new.prefix(Int(clamping: max(0, room))))
+        } else {
+            throw .tooLarge("the body has at least \(data.count + new.count) bytes", limit: limit)
+        }
+    }
+
+    var body: ReceivedBody { ReceivedBody(storedData: data) }
+
+    func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
+        completion(.success(body))
+    }
+}

@@ -100,3 +100,118 @@ extension TransportClient {
     /// By default measurements are ignored.
     public func didCollect(_: TransferMetrics) {}
 }
+
+/// Transfers the bytes of one attempt, controlled by its operation.
+///
+/// `URLSessionTask` conforms to this protocol. Convoy's own transports may use a smaller type, which makes a
+/// `URLSessionTask` only in ``makeSessionTask()``. On Linux, making one costs a dispatch queue and a dozen allocations.
+package protocol TransferTask: AnyObject, Sendable {
+    func resume()
+    func suspend()
+    func cancel()
+    /// The task for the operation's owner, possibly a new one for each call.
+    func makeSessionTask() -> URLSessionTask
+}
+
+extension URLSessionTask: TransferTask {
+    package func makeSessionTask() -> URLSessionTask { self }
+}
+
+/// A `URLSessionTask` for a transfer that is not a `URLSessionTask` itself.
+package final class TransferSessionTask: URLSessionDataTask, @unchecked Sendable {
+    // @unchecked: `URLSessionTask` requires it. The properties never change.
+    private let transfer: any TransferTask
+    private let request: PreparedRequest
+    private let currentState: @Sendable () -> URLSessionTask.State
+
+    package init(
+        _ transfer: any TransferTask, for request: PreparedRequest,
+        state: @escaping @Sendable () -> URLSessionTask.State
+    ) {
+        (self.transfer, self.request, currentState) = (transfer, request, state)
+        super.init()
+    }
+
+    override package var originalRequest: URLRequest? {
+        var request = URLRequest(url: request.url)
+        request.httpMethod = self.request.method.rawValue
+        return request
+    }
+
+    override package var currentRequest: URLRequest? { originalRequest }
+    override package var state: URLSessionTask.State { currentState() }
+
+    override package func resume() { transfer.resume() }
+    override package func suspend() { transfer.suspend() }
+    override package func cancel() { transfer.cancel() }
+}
+
+/// A transport that does not need a `URLSessionTask`.
+protocol DirectTransport: Transport {
+    /// Makes a suspended transfer, as ``Transport/makeTask(for:client:)`` makes a task.
+    func makeTransfer(
+        for request: PreparedRequest, client: any TransportClient
+    ) throws(RequestError) -> any TransferTask
+}
+
+/// The transport of a manager.
+public enum TransportChoice: Sendable {
+    /// The platform's best transport: libcurl on Linux, URLSession elsewhere, with the default ``ConnectionOptions``.
+    ///
+    /// If the system's libcurl is too old, every request fails with `.transportFailed`, and the message says so.
+    case automatic
+    /// URLSession with the default ``ConnectionOptions``.
+    case urlSession
+    /// Your own transport, a stub, or a transport made with options.
+    case custom(any Transport)
+
+    /// The best transport of the platform with your options.
+    ///
+    /// - Throws: `.transportFailed` when the transport does not support an option, or cannot use a file of the options.
+    ///   The message names the option.
+    public static func connecting(with options: ConnectionOptions) throws(RequestError) -> TransportChoice {
+        #if canImport(CLibcurl)
+            .custom(try CurlTransport(options))
+        #else
+            try urlSession(with: options)
+        #endif
+    }
+
+    /// URLSession with your options.
+    ///
+    /// On Apple platforms it supports ``ConnectionOptions/trust-swift.property``,
+    /// ``ConnectionOptions/pinnedPublicKeys``, ``ConnectionOptions/minimumTLSVersion`` and a
+    /// ``ConnectionOptions/clientCertificate-swift.property`` from an archive. The code for Apple platforms is
+    /// type-checked but was never run.
+    ///
+    /// - Throws: `.transportFailed` for every other option that differs from the default, on Linux for all of them.
+    ///   Also for a file that cannot be read or used. The message names the option.
+    public static func urlSession(with options: ConnectionOptions) throws(RequestError) -> TransportChoice {
+        var names = options.namesOfChanges
+        #if canImport(Security)
+            names.removeAll(where: SessionSecurity.honoured.contains)
+        #endif
+        guard names.isEmpty else {
+            throw RequestError(
+                .transportFailed,
+                "the URLSession transport cannot honour \(names.joined(separator: ", ")); use another transport")
+        }
+        #if canImport(Security)
+            if options != ConnectionOptions() { return .custom(try URLSessionTransport.shared(for: options)) }
+        #endif
+        return .urlSession
+    }
+
+    var transport: any Transport {
+        switch self {
+        case .automatic:
+            #if canImport(CLibcurl)
+                CurlTransport.shared
+            #else
+                URLSessionTransport.shared
+            #endif
+        case .urlSession: URLSessionTransport.shared
+        case .custom(let transport): transport
+        }
+    }
+}

@@ -100,3 +100,314 @@ extension UInt128: ParameterNumber {}
 extension Float: ParameterNumber {}
 extension Double: ParameterNumber {}
 extension Decimal: ParameterNumber {}
+
+/// The container for values with keys.
+struct KeyedParameters<Key: CodingKey>: KeyedEncodingContainerProtocol {
+    let encoder: ParameterEncoder
+
+    var codingPath: [any CodingKey] { encoder.codingPath }
+
+    func encode(_ value: some Encodable, forKey key: Key) throws { try place(for: key).encode(value) }
+    func encodeNil(forKey key: Key) throws { try place(for: key).encodeNil() }
+
+    func nestedContainer<NestedKey>(
+        keyedBy keyType: NestedKey.Type, forKey key: Key
+    ) -> KeyedEncodingContainer<NestedKey> {
+        existingPlace(for: key).container(keyedBy: keyType)
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
+        existingPlace(for: key).unkeyedContainer()
+    }
+
+    /// Encodes a superclass beside the values of its subclass, because a form has no notation for a superclass.
+    func superEncoder() -> any Encoder {
+        let node = ParameterNode()
+        encoder.node.put(node, for: nil)
+        return encoder.nested(node, ParameterKey("super"))
+    }
+
+    func superEncoder(forKey key: Key) -> any Encoder { place(for: key) }
+
+    /// Makes a new node, which replaces the key's previous value.
+    private func place(for key: Key) -> ParameterEncoder {
+        let node = ParameterNode()
+        encoder.node.put(node, for: key.stringValue)
+        return encoder.nested(node, key)
+    }
+
+    /// The existing node of a key, so that two containers for one key share the node.
+    private func existingPlace(for key: Key) -> ParameterEncoder {
+        guard let node = encoder.node.members[key.stringValue] else { return place(for: key) }
+        return encoder.nested(node, key)
+    }
+
+    // The standard library's `encodeIfPresent` would omit nil, before the encoding's rule for nil applies.
+    private func encodeOptional(_ value: (some Encodable)?, _ key: Key) throws {
+        if let value { try encode(value, forKey: key) } else { try encodeNil(forKey: key) }
+    }
+
+    func encodeIfPresent(_ value: Bool?, forKey key: Key) throws { try encodeOptional(value, key) }
+    func encodeIfPresent(_ value: String?, forKey key: Key) throws { try encodeOptional(value, key) }
+    func encodeIfPresent(_ value: Double?, forKey key: Key) throws { try encodeOptional(value, key) }
+    func encodeIfPresent(_ value: Float?, forKey key: Key) throws { try encodeOptional(value, key) }
+    func encodeIfPresent(_ value: Int?, forKey key: Key) throws { try encodeOptional(value, key) }
+    func encodeIfPresent(_ value: Int8?, forKey key: Key) throws { try encodeOptional(value, key) }
+    func encodeIfPresent(_ value: Int16?, forKey key: Key) throws { try encodeOptional(value, key) }
+    func encodeIfPresent(_ value: Int32?, forKey key: Key) throws { try encodeOptional(value, key) }
+    func encodeIfPresent(_ value: Int64?, forKey key: Key) throws { try encodeOptional(value, key) }
+    func encodeIfPresent(_ value: Int128?, forKey key: Key) throws { try encodeOptional(value, key) }
+    func encodeIfPresent(_ value: UInt?, forKey key: Key) throws { try encodeOptional(value, key) }
+    func encodeIfPresent(_ value: UInt8?, forKey key: Key) throws { try encodeOptional(value, key) }
+    func encodeIfPresent(_ value: UInt16?, forKey key: Key) throws { try encodeOptional(value, key) }
+    func encodeIfPresent(_ value: UInt32?, forKey key: Key) throws { try encodeOptional(value, key) }
+    func encodeIfPresent(_ value: UInt64?, forKey key: Key) throws { try encodeOptional(value, key) }
+    func encodeIfPresent(_ value: UInt128?, forKey key: Key) throws { try encodeOptional(value, key) }
+    func encodeIfPresent(_ value: (some Encodable)?, forKey key: Key) throws { try encodeOptional(value, key) }
+}
+
+/// The container for elements without keys.
+struct UnkeyedParameters: UnkeyedEncodingContainer {
+    let encoder: ParameterEncoder
+
+    var codingPath: [any CodingKey] { encoder.codingPath }
+    var count: Int { encoder.node.count }
+
+    func encode(_ value: some Encodable) throws { try place().encode(value) }
+    func encodeNil() throws { try place().encodeNil() }
+
+    func nestedContainer<NestedKey>(keyedBy keyType: NestedKey.Type) -> KeyedEncodingContainer<NestedKey> {
+        place().container(keyedBy: keyType)
+    }
+
+    func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { place().unkeyedContainer() }
+    func superEncoder() -> any Encoder { place() }
+
+    private func place() -> ParameterEncoder {
+        let (node, key) = (ParameterNode(), ParameterKey(index: count))
+        encoder.node.append(node)
+        return encoder.nested(node, key)
+    }
+}
+
+/// A node of the tree of parameters, into which one value encodes itself.
+final class ParameterNode {
+    enum Content {
+        /// No value has been encoded yet; any other state may follow.
+        case nothing
+        /// A nil that the encoding omits; any other state may follow.
+        case absent
+        /// A single value; no other state follows.
+        case text(String)
+        /// Elements in order; more may be appended.
+        case array([ParameterNode])
+        /// Values by key; more may be added.
+        case object(Members)
+    }
+
+    /// The values of an object in the order of the first use of their keys.
+    struct Members {
+        /// The values in order.
+        ///
+        /// A node without a key contains the values of a superclass, which belong to the object itself.
+        private(set) var list: [(key: String?, node: ParameterNode)] = []
+        private var positions: [String: Int] = [:]
+
+        subscript(_ key: String) -> ParameterNode? { positions[key].map { list[$0].node } }
+
+        mutating func set(_ node: ParameterNode, for key: String?) {
+            if let key, let position = positions[key] {
+                list[position].node = node
+                return
+            }
+            if let key { positions[key] = list.count }
+            list.append((key, node))
+        }
+    }
+
+    private(set) var content = Content.nothing
+    /// The first error of a function that cannot throw, such as `becomeObject`.
+    ///
+    /// `ParameterText` throws this error when it reads the tree.
+    private(set) var defect: EncodingError?
+
+    /// Stores a single value, or a nil that is omitted.
+    func set(_ text: String?, at codingPath: [any CodingKey]) throws(EncodingError) {
+        switch content {
+        case .nothing, .absent: content = text.map(Content.text) ?? .absent
+        default: throw .refusal("a single value would replace a value that is already encoded", at: codingPath)
+        }
+    }
+
+    /// The values by key; empty if the node is not an object.
+    var members: Members { if case .object(let members) = content { members } else { Members() } }
+
+    /// The number of elements; 0 if the node is not an array.
+    var count: Int { if case .array(let elements) = content { elements.count } else { 0 } }
+
+    func becomeObject(at codingPath: [any CodingKey]) {
+        switch content {
+        case .nothing, .absent: content = .object(Members())
+        case .object: break
+        default: refuse(.refusal("values with keys would replace a value that is already encoded", at: codingPath))
+        }
+    }
+
+    func becomeArray(at codingPath: [any CodingKey]) {
+        switch content {
+        case .nothing, .absent: content = .array([])
+        case .array: break
+        default: refuse(.refusal("elements would replace a value that is already encoded", at: codingPath))
+        }
+    }
+
+    /// Adds a value to an object.
+    ///
+    /// - Parameter key: nil for the values of a superclass.
+    func put(_ node: ParameterNode, for key: String?) {
+        guard case .object(var members) = content else { return }
+        content = .nothing  // Avoids a copy while the storage grows.
+        members.set(node, for: key)
+        content = .object(members)
+    }
+
+    /// Adds an element to an array.
+    func append(_ node: ParameterNode) {
+        guard case .array(var elements) = content else { return }
+        content = .nothing  // Avoids a copy while the storage grows.
+        elements.append(node)
+        content = .array(elements)
+    }
+
+    /// Records an error, if it is the first of this node.
+    func refuse(_ error: EncodingError) { defect = defect ?? error }
+}
+
+/// A key in the path of an error: a name, or the index of an element.
+struct ParameterKey: CodingKey {
+    let stringValue: String
+    let intValue: Int?
+
+    init(_ name: String) { (stringValue, intValue) = (name, nil) }
+    init(index: Int) { (stringValue, intValue) = ("\(index)", index) }
+    init(stringValue: String) { self.init(stringValue) }
+    init(intValue: Int) { self.init(index: intValue) }
+}
+
+extension EncodingError {
+    /// The error for a value that cannot be encoded.
+    ///
+    /// The message does not contain the value, which may be a secret.
+    static func refusal(
+        _ reason: String, at codingPath: [any CodingKey], underlying: (any Error)? = nil
+    ) -> EncodingError {
+        .invalidValue((), Context(codingPath: codingPath, debugDescription: reason, underlyingError: underlying))
+    }
+
+    static func tooDeep(at codingPath: [any CodingKey]) -> EncodingError {
+        .refusal("it is nested too deeply, or contains itself", at: codingPath)
+    }
+
+    /// The error of a custom type or rule, with its key path.
+    ///
+    /// An `EncodingError` is not changed.
+    static func failure(_ error: any Error, at codingPath: [any CodingKey]) -> EncodingError {
+        error as? EncodingError ?? .refusal("\(error)", at: codingPath, underlying: error)
+    }
+
+    /// The key path and the problem, as a text: `user.scores[0]: it is empty`.
+    var reason: String {
+        guard case .invalidValue(_, let context) = self else { return "\(self)" }
+        let path = context.codingPath.keyPath
+        return path.isEmpty ? context.debugDescription : "\(path): \(context.debugDescription)"
+    }
+}
+
+extension [any CodingKey] {
+    /// The path in the syntax of code: `user.scores[0]`, `user["first name"]`.
+    ///
+    /// A long path is shortened in the middle.
+    var keyPath: String {
+        let steps = map { key in
+            if let index = key.intValue { return "[\(index)]" }
+            let name = key.stringValue
+            let isPlain = !name.isEmpty && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+            return isPlain ? ".\(name)" : "[\(name.debugDescription)]"
+        }
+        let shown = steps.count > 24 ? steps.prefix(12) + ["…"] + steps.suffix(11) : steps[...]
+        let path = shown.joined()
+        return path.hasPrefix(".") ? String(path.dropFirst()) : path
+    }
+}
+
+/// A value of any type in a tree of parameters.
+struct UncheckedParameter: Encodable {
+    let value: Any
+
+    func encode(to encoder: any Encoder) throws {
+        // `Encodable` is the first case. On Apple platforms, numbers and strings bridge to objects, so they would match
+        // the cases for objects.
+        switch value {
+        case let value as any Encodable: try encode(value, in: encoder.singleValueContainer())
+        case let values as [String: Any]: try encode(values, to: encoder)
+        case let values as [Any]: try encode(values, to: encoder)
+        case let value as any Wrapper: try encode(value.wrapped, in: encoder.singleValueContainer())
+        case is NSNull: try encode(nil as Bool?, in: encoder.singleValueContainer())
+        // A `Substring`, a `Character` or a `Unicode.Scalar`.
+        case let text as any LosslessStringConvertible: try encode("\(text)", in: encoder.singleValueContainer())
+        case let text as NSString: try encode("\(text)", in: encoder.singleValueContainer())
+        case let number as NSNumber: try encode(number.plain, in: encoder.singleValueContainer())
+        default:
+            let name = String(describing: type(of: value))
+            throw EncodingError.refusal(
+                "a value of the type \(name) cannot be encoded: use an Encodable value, or its text",
+                at: encoder.codingPath)
+        }
+    }
+
+    private func encode(_ value: (some Encodable)?, in container: any SingleValueEncodingContainer) throws {
+        var container = container
+        if let value { try container.encode(value) } else { try container.encodeNil() }
+    }
+
+    /// Checks the depth, because encoders such as `JSONEncoder` have no limit and would overflow the stack.
+    private static func checkDepth(of encoder: any Encoder) throws {
+        guard encoder.codingPath.count < 128 else { throw EncodingError.tooDeep(at: encoder.codingPath) }
+    }
+
+    private func encode(_ values: [Any], to encoder: any Encoder) throws {
+        try Self.checkDepth(of: encoder)
+        var container = encoder.unkeyedContainer()
+        for value in values { try container.encode(UncheckedParameter(value: value)) }
+    }
+
+    private func encode(_ values: [String: Any], to encoder: any Encoder) throws {
+        try Self.checkDepth(of: encoder)
+        var container = encoder.container(keyedBy: ParameterKey.self)
+        for (key, value) in values.sorted(by: { $0.key < $1.key }) {
+            try container.encode(UncheckedParameter(value: value), forKey: ParameterKey(key))
+        }
+    }
+}
+
+/// An optional of any type.
+private protocol Wrapper {
+    /// The wrapped value; nil when the optional is empty.
+    var wrapped: UncheckedParameter? { get }
+}
+
+extension Optional: Wrapper {
+    fileprivate var wrapped: UncheckedParameter? { map { UncheckedParameter(value: $0) } }
+}
+
+extension NSNumber {
+    /// The number as a Swift value, which distinguishes true from 1.
+    fileprivate var plain: any Encodable {
+        switch String(cString: objCType) {
+        case "c": boolValue
+        case "d", "f": doubleValue
+        case "Q": uint64Value
+        default: int64Value
+        }
+    }
+}

@@ -130,3 +130,307 @@ public struct ParameterEncoding: Sendable, Hashable {
         try encode(UncheckedParameter(value: parameters))
     }
 }
+
+extension ParameterEncoding {
+    /// How the keys of an array's elements are written.
+    public struct ArrayEncoding: Sendable, Hashable {
+        let rule: Rule<(key: String, index: Int), String>
+
+        /// `key[]=a&key[]=b`; the default.
+        public static let brackets = custom { key, _ in key + "[]" }
+        /// `key=a&key=b`: the key is repeated.
+        public static let noBrackets = custom { key, _ in key }
+        /// `key[0]=a&key[1]=b`, which keeps the dictionaries of an array apart.
+        public static let indexInBrackets = custom { key, index in "\(key)[\(index)]" }
+
+        /// Your own rule, which receives the key of the array and the index of the element.
+        public static func custom(_ encode: @escaping @Sendable (_ key: String, _ index: Int) -> String) -> Self {
+            Self(rule: Rule { encode($0.key, $0.index) })
+        }
+    }
+
+    /// How true and false are written.
+    public enum BoolEncoding: Sendable, Hashable {
+        /// `1` and `0`; the default.
+        case numeric
+        /// `true` and `false`.
+        case literal
+    }
+
+    /// How bytes are written.
+    public struct DataEncoding: Sendable, Hashable {
+        let rule: Rule<Data, String?>
+
+        /// Base64; the default.
+        public static let base64 = custom { $0.base64EncodedString() }
+        /// The encoding of `Data` itself: an array of numbers.
+        public static let deferredToData = Self(rule: Rule { _ in nil })
+
+        /// Your own rule.
+        ///
+        /// An error that it throws ends the encoding.
+        public static func custom(_ encode: @escaping @Sendable (Data) throws -> String) -> Self {
+            Self(rule: Rule { try encode($0) })
+        }
+    }
+
+    /// How dates are written.
+    public struct DateEncoding: Sendable, Hashable {
+        let rule: Rule<Date, String?>
+
+        /// The encoding of `Date` itself: seconds since 2001-01-01, as a decimal number; the default.
+        public static let deferredToDate = Self(rule: Rule { _ in nil })
+        /// Seconds since 1970-01-01, as a decimal number.
+        public static let secondsSince1970 = custom { "\($0.timeIntervalSince1970)" }
+        /// Milliseconds since 1970-01-01, as a decimal number.
+        public static let millisecondsSince1970 = custom { "\($0.timeIntervalSince1970 * 1000)" }
+        /// `2001-01-01T00:02:03Z` (RFC 3339), in whole seconds.
+        public static let iso8601 = custom { $0.formatted(.iso8601) }
+
+        /// The text that a formatter returns.
+        ///
+        /// You must not change the formatter afterwards.
+        public static func formatted(_ formatter: DateFormatter) -> Self { custom { formatter.string(from: $0) } }
+
+        /// Your own rule.
+        ///
+        /// An error that it throws ends the encoding.
+        public static func custom(_ encode: @escaping @Sendable (Date) throws -> String) -> Self {
+            Self(rule: Rule { try encode($0) })
+        }
+    }
+
+    /// How empty arrays and dictionaries are written, for which a query has no notation.
+    public enum EmptyEncoding: Sendable, Hashable {
+        /// Leaves out the empty value together with its key; the default.
+        case dropKey
+        /// Sends the key without a value: `key=`.
+        case dropValue
+        /// Fails with an error that names the key path.
+        case refuse
+    }
+
+    /// How nested keys are joined.
+    public struct KeyPathEncoding: Sendable, Hashable {
+        let rule: Rule<String, String>
+
+        /// `parent[child][grandchild]`; the default.
+        public static let brackets = custom { "[\($0)]" }
+        /// `parent.child.grandchild`.
+        public static let dots = custom { ".\($0)" }
+
+        /// Your own rule.
+        ///
+        /// The function returns the text that is appended to a key for the nested key.
+        public static func custom(_ encode: @escaping @Sendable (_ subkey: String) -> String) -> Self {
+            Self(rule: Rule(encode))
+        }
+    }
+
+    /// How nil is written.
+    public enum NilEncoding: Sendable, Hashable {
+        /// Leaves out the key; the default.
+        case dropKey
+        /// Sends the key without a value: `key=`.
+        case dropValue
+        /// Sends the key with `null`.
+        case null
+        /// Sends the key with your value.
+        case custom(String)
+
+        var text: String? {
+            switch self {
+            case .dropKey: nil
+            case .dropValue: ""
+            case .null: "null"
+            case .custom(let text): text
+            }
+        }
+    }
+
+    /// How spaces are written.
+    public enum SpaceEncoding: Sendable, Hashable {
+        /// `%20`; the default.
+        case percentEscaped
+        /// `+`, as browsers send forms.
+        case plusReplaced
+    }
+}
+
+/// A function in an object, so that options can be compared: two rules are equal if they are the same object.
+final class Rule<Input, Output>: Sendable, Hashable {
+    let apply: @Sendable (Input) throws -> Output
+
+    init(_ apply: @escaping @Sendable (Input) throws -> Output) { self.apply = apply }
+
+    static func == (left: Rule, right: Rule) -> Bool { left === right }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
+extension ParameterEncoding {
+    /// How keys are written.
+    ///
+    /// The rule receives the complete key before percent-encoding: `parentKey[childKey][]`.
+    public struct KeyEncoding: Sendable, Hashable {
+        let rule: Rule<String, String>
+
+        /// The keys unchanged; the default.
+        public static let useDefaultKeys = custom { $0 }
+        /// `oneTwoThree` becomes `one_two_three`, `userID[firstName]` becomes `user_id[first_name]`.
+        ///
+        /// A word begins at an upper-case letter after a lower-case one. It also begins at the last of several
+        /// upper-case letters if a lower-case one follows: `myURLProperty` becomes `my_url_property`.
+        public static let convertToSnakeCase = custom { $0.separatingWords(with: "_") }
+        /// `oneTwoThree` becomes `one-two-three`.
+        public static let convertToKebabCase = custom { $0.separatingWords(with: "-") }
+        /// `oneTwoThree` becomes `OneTwoThree`.
+        ///
+        /// Only the first letter of the complete key changes.
+        public static let capitalized = custom { $0.prefix(1).uppercased() + $0.dropFirst() }
+        /// `oneTwoThree` becomes `ONETWOTHREE`.
+        public static let uppercased = custom { $0.uppercased() }
+        /// `oneTwoThree` becomes `onetwothree`.
+        public static let lowercased = custom { $0.lowercased() }
+
+        /// Your own rule, which receives the complete key.
+        public static func custom(_ encode: @escaping @Sendable (_ key: String) -> String) -> Self {
+            Self(rule: Rule(encode))
+        }
+    }
+}
+
+extension String {
+    /// The key with its camel-case words in lower case, joined with a separator.
+    ///
+    /// Brackets and dots stay, and start a new word.
+    fileprivate func separatingWords(with separator: String) -> String {
+        let scalars = Array(unicodeScalars)
+        var result = ""
+        var start = 0
+        for end in scalars.indices where "[].".unicodeScalars.contains(scalars[end]) {
+            result += scalars[start..<end].words.joined(separator: separator)
+            result.unicodeScalars.append(scalars[end])
+            start = end + 1
+        }
+        return result + scalars[start...].words.joined(separator: separator)
+    }
+}
+
+extension ArraySlice<Unicode.Scalar> {
+    fileprivate var words: [String] {
+        var starts = [startIndex]
+        var next = startIndex + 1
+        while next < endIndex, let capital = self[next...].firstIndex(where: \.isCapital) {
+            starts.append(capital)
+            guard let small = self[capital...].firstIndex(where: \.isSmall) else { break }
+            // The last of several upper-case letters begins the next word.
+            if small > capital + 1 { starts.append(small - 1) }
+            next = small + 1
+        }
+        return zip(starts, starts.dropFirst() + [endIndex]).map { start, end in
+            String(String.UnicodeScalarView(self[start..<end])).lowercased()
+        }
+    }
+}
+
+extension Unicode.Scalar {
+    fileprivate var isCapital: Bool {
+        properties.generalCategory == .uppercaseLetter || properties.generalCategory == .titlecaseLetter
+    }
+
+    fileprivate var isSmall: Bool { properties.generalCategory == .lowercaseLetter }
+}
+
+/// Writes a tree of parameters as pairs `key=value`, joined with `&`.
+struct ParameterText {
+    private let encoding: ParameterEncoding
+    private let escaper: PercentEscaper
+
+    init(encoding: ParameterEncoding) {
+        self.encoding = encoding
+        let choosable = "/?:@!$'()*,;".filter(encoding.allowedCharacters.contains)
+        escaper = PercentEscaper(
+            allowed: "-._~\(choosable)", writesSpaceAsPlus: encoding.spaceEncoding == .plusReplaced)
+    }
+
+    /// The pairs of the complete tree.
+    func text(of root: ParameterNode) throws -> String {
+        if let defect = root.defect { throw defect }
+        switch root.content {
+        case .nothing, .absent: return ""
+        case .object(let members): return try joined(members, below: nil, at: []) ?? ""
+        case .array, .text:
+            throw EncodingError.refusal("it has no key: put it into a dictionary, [\"name\": value]", at: [])
+        }
+    }
+
+    /// The pairs of one node; nil when the encoding omits the node.
+    private func text(of node: ParameterNode, key: String, at path: [any CodingKey]) throws -> String? {
+        if let defect = node.defect { throw defect }
+        switch node.content {
+        case .absent: return nil
+        case .text(let text): return try pair(key, text)
+        case .object(let members) where !members.list.isEmpty: return try joined(members, below: key, at: path)
+        case .array(let elements) where !elements.isEmpty:
+            let segments = try elements.enumerated().compactMap { index, element in
+                let elementKey = try encoding.arrayEncoding.rule.apply((key, index))
+                return try text(of: element, key: elementKey, at: path + [ParameterKey(index: index)])
+            }
+            return segments.isEmpty ? nil : segments.joined(separator: "&")
+        case .nothing, .object, .array:
+            switch encoding.emptyEncoding {
+            case .dropKey: return nil
+            case .dropValue: return try pair(key, "")
+            case .refuse: throw EncodingError.refusal("it is empty", at: path)
+            }
+        }
+    }
+
+    /// The pairs of an object, sorted if ``ParameterEncoding/alphabetizeKeyValuePairs`` is true; nil for no pairs.
+    private func joined(
+        _ members: ParameterNode.Members, below key: String?, at path: [any CodingKey]
+    ) throws -> String? {
+        var segments = try flattened(members, at: path).compactMap { name, node in
+            let memberKey = try key.map { try $0 + encoding.keyPathEncoding.rule.apply(name) } ?? name
+            return try text(of: node, key: memberKey, at: path + [ParameterKey(name)])
+        }
+        if encoding.alphabetizeKeyValuePairs { segments.sort() }
+        return segments.isEmpty ? nil : segments.joined(separator: "&")
+    }
+
+    /// The values of an object and its superclass, in the order of encoding.
+    private func flattened(
+        _ members: ParameterNode.Members, at path: [any CodingKey]
+    ) throws -> [(key: String, node: ParameterNode)] {
+        var keys: Set<String> = []
+        var all: [(key: String, node: ParameterNode)] = []
+        for (key, node) in members.list {
+            if let defect = node.defect { throw defect }
+            var values = [(key: key ?? "super", node: node)]
+            switch (key, node.content) {
+            case (nil, .object(let inherited)): values = try flattened(inherited, at: path)
+            case (nil, .nothing), (nil, .absent): values = []
+            default: break
+            }
+            for value in values {
+                guard keys.insert(value.key).inserted else {
+                    throw EncodingError.refusal(
+                        "a class and its superclass both encode this key", at: path + [ParameterKey(value.key)])
+                }
+                all.append(value)
+            }
+        }
+        return all
+    }
+
+    private func pair(_ key: String, _ text: String) throws -> String {
+        let key = try encoding.keyEncoding.rule.apply(key)
+        var pair = ""
+        pair.reserveCapacity(key.utf8.count + text.utf8.count + 1)
+        escaper.escape(key, into: &pair)
+        pair += "="
+        escaper.escape(text, into: &pair)
+        return pair
+    }
+}

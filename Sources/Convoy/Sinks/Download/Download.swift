@@ -276,3 +276,887 @@ final class Download: DownloadTarget, @unchecked Sendable {
         try part?.truncate(to: count)
     }
 }
+
+extension Download {
+    func judge(
+        _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
+    ) -> DownloadAnswer {
+        // A 304 is acceptable if Convoy added the condition, not the caller.
+        let isRefused = isRefused && !(head.statusCode == 304 && asksForChange)
+        return DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
+    }
+
+    func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
+        guard let part else { return }
+        isUnchanged = answer == .isUnchanged
+        if isUnchanged { return }
+        switch answer {
+        case .body(0, let total):
+            hasBegunBody = true
+            try clear()
+            totalBytes = total
+            if case .directory = plan.target, plan.existing == .fail {
+                let name = plan.fileName(head, of: request)
+                if plan.exists(name) { throw plan.existsAlready(name) }
+            }
+            origin = isContinuable ? (head, request) : nil
+            // A small body needs no record yet, because its bytes are written together with its end. If the body is
+            // incomplete, the record is made when the part is released.
+            if total ?? .max > DownloadSink.smallBytes { makeRecord() }
+            try checkSpace(total)
+            if total ?? .max > Self.smallBytes { try saveRecord(synchronized: false) }
+        case .body(let offset, let total):
+            guard part.byteCount >= offset else {
+                throw .file("became shorter: another process changed it; try again", part.path, EIO)
+            }
+            try takeFound(offset)
+            try cutOff(behind: offset)
+            totalBytes = total
+            record?.totalBytes = total
+            try checkSpace(total.map { $0 - offset })
+        case .isWhole(let byteCount):
+            try takeFound(byteCount)
+            totalBytes = byteCount
+        case .isUnchanged, .mismatch, .refused: break
+        }
+        expected = plan.digest
+        // The digest of a response is about the bytes before content decoding, so it is used only if these are stored.
+        // The digest of a 416 is about the body of the 416.
+        if expected == nil, request.asksForIdentity || head.coding == nil, head.statusCode != 416 {
+            expected = head.headerFields.representationDigest
+        }
+        // A digest that an earlier response promised applies to the assembled file.
+        expected = expected ?? record?.promised.flatMap { FileDigest($0) }
+    }
+
+    /// Makes the record of a new part, without hashes; none if the response allows no resumption.
+    func makeRecord() {
+        guard record == nil, let (head, request) = origin, head.statusCode == 200,
+            head.headerFields["Accept-Ranges"]?.lowercased() != "none", let validator = Validator(of: head, now: Date())
+        else { return }
+        var record = ResumeRecord(key: "", validator: validator, totalBytes: totalBytes, boot: Boot.name)
+        record.coding = head.coding
+        record.promised = head.headerFields.representationDigest?.description
+        // The name is recorded, because a 416 for a complete part proposes no name.
+        if case .directory = plan.target { record.name = plan.fileName(head, of: request) }
+        self.record = record
+    }
+
+    /// Adds the hashes that identify the download and the source of its validator to the record.
+    ///
+    /// Few parts are resumed, so URLs are hashed only when the record is read or saved.
+    func completeRecord() {
+        makeRecord()
+        guard let origin, let validator = record?.validator else { return }
+        self.origin = nil
+        record?.key = key
+        record?.source = validator.source(origin.request.url)
+    }
+
+    func checkSpace(_ missing: Int64?) throws(RequestError) {
+        guard let part, let missing, missing > Self.smallBytes, let free = part.freeBytes, free < missing else {
+            return
+        }
+        throw RequestError(
+            .diskFull,
+            "\(missing) bytes must be written to \(directory), but only \(free) are free; free some space, or choose another directory",
+            underlying: POSIXError(.ENOSPC))
+    }
+
+    func write(_ data: Data) throws(RequestError) {
+        guard let part else { return }
+        try catchUp(by: Self.catchUpBytes)
+        let isHashed = digest?.byteCount == part.byteCount
+        let before = part.byteCount
+        defer {
+            let count = Int(part.byteCount - before)
+            if isHashed, count > 0 { digest?.update(data.prefix(count)) }
+        }
+        try part.append(data)
+        try checkWritten()
+    }
+
+    /// Copies bytes of a file inside the kernel, or reads and writes them if the kernel cannot copy them.
+    ///
+    /// If a digest is expected, bytes that the kernel copied are read at the end. A cancellation takes effect between
+    /// two pieces.
+    func write(_ source: FileBytes) throws(RequestError) {
+        guard let part else { return }
+        var offset = source.range.lowerBound
+        while offset < source.range.upperBound, !isStopped {
+            let copied = try part.append(source, from: offset)
+            if copied == 0 { return try writePieces(of: source, from: offset) }
+            offset += copied
+            try checkWritten()
+        }
+    }
+
+    /// Checks the part after a write, and synchronises it when a checkpoint is due.
+    private func checkWritten() throws(RequestError) {
+        guard let part else { return }
+        // A complete part is checked when it is renamed.
+        if part.byteCount != totalBytes { try checkIntact() }
+        if part.byteCount - lastCheckpoint.byteCount >= Self.checkpointBytes
+            || part.byteCount - lastCheckpoint.byteCount >= Self.smallBytes
+                && .now - lastCheckpoint.moment >= Self.checkpointInterval
+        {
+            try checkpoint()
+        }
+    }
+
+    /// Discards a part whose length another process has changed, because its bytes are unknown.
+    ///
+    /// Called after writes and before the part is renamed.
+    func checkIntact() throws(RequestError) {
+        guard let part, !part.isIntact else { return }
+        record = nil
+        try? clear()
+        throw RequestError(
+            .destinationUnwritable,
+            "the file \(part.path) was changed by another process while it was written; the received bytes were deleted; try again"
+        )
+    }
+
+    /// Synchronises the bytes and the record, so that both survive a system crash.
+    func checkpoint() throws(RequestError) {
+        guard record != nil else { return }
+        try synchronize()
+        guard let part else { return }
+        record?.syncedBytes = part.byteCount
+        lastCheckpoint = (part.byteCount, .now)
+        try saveRecord(synchronized: true)
+    }
+
+    /// Synchronises the bytes.
+    ///
+    /// After an error, bytes that were not synchronised before are no longer counted.
+    ///
+    /// A system reports a write error only once. Afterwards the system treats the bytes in memory as written.
+    func synchronize() throws(RequestError) {
+        do throws(RequestError) { try part?.synchronize() } catch {
+            distrustUnsynced()
+            throw error
+        }
+    }
+
+    /// Counts only the bytes that were synchronised before.
+    func distrustUnsynced() {
+        digest = nil
+        if isSegmented {
+            (segments.there, segments.segments) = (segments.syncedRanges, [])
+            // The saved record counts more bytes than those that were synchronised.
+            if isRecordSaved, part?.hasItsName == true { resumeFile.remove() }
+            isRecordSaved = false
+            return
+        }
+        let synced = record?.syncedBytes ?? 0
+        if synced == 0 { record = nil }
+        try? part?.truncate(to: synced)
+    }
+
+    func saveRecord(synchronized: Bool) throws(RequestError) {
+        completeRecord()
+        guard var record, let part else { return }
+        // If another download has replaced the part, the record belongs to that download.
+        try part.checkName()
+        record.notedBytes = notedBytes
+        if isSegmented { (record.ranges, record.syncedRanges) = (segments.ranges, segments.syncedRanges) }
+        try resumeFile.write(record, synchronized: synchronized)
+        isRecordSaved = true
+    }
+
+    /// Removes the record, the part and the digest.
+    func clear() throws(RequestError) {
+        // The record is removed first, because a record must not exist beside bytes of another version.
+        if part?.wasThere == true || isRecordSaved, part?.hasItsName == true {
+            resumeFile.remove()
+            // Syncs the directory, so that a crash cannot bring back the old record beside bytes of another version.
+            let problem = PartFile.synchronize(directory: directory)
+            guard problem == 0 else { throw .file("could not be written", directory, problem) }
+        }
+        (record, isRecordSaved, digest, lastCheckpoint) = (nil, false, nil, (0, .now))
+        segments = SegmentTable()
+        try part?.truncate(to: 0)
+    }
+
+    /// Hashes bytes of the part that the digest has not seen.
+    ///
+    /// The method does nothing when no digest is expected.
+    ///
+    /// At most 4 MiB of existing bytes are read before each write, and the rest at the end. If all were read at once,
+    /// the server could close the connection, which waits for the read.
+    ///
+    /// - Parameter limit: the maximum number of bytes to read.
+    func catchUp(by limit: Int64 = .max) throws(RequestError) {
+        guard let part, let expected else { return }
+        // A digest is discarded if it includes bytes that are received again.
+        if digest?.algorithm != expected.algorithm || digest?.byteCount ?? 0 > part.byteCount { digest = nil }
+        let digest = digest ?? RunningDigest(expected.algorithm)
+        self.digest = digest
+        let end = digest.byteCount + min(limit, part.byteCount - digest.byteCount)
+        guard digest.byteCount < end else { return }
+        while digest.byteCount < end, !isStopped {
+            let wanted = Int(min(Self.smallBytes, end - digest.byteCount))
+            let data = try part.read(wanted, at: digest.byteCount)
+            if data.isEmpty {
+                try checkIntact()
+                throw .file("became shorter", part.path, EIO)
+            }
+            digest.update(data)
+        }
+    }
+}
+
+extension Download {
+    /// The number of bytes between two saves of the segment table; a killed process loses about that many bytes at
+    /// most.
+    private static let saveBytes: Int64 = 4 << 20
+
+    /// Divides the file into segments.
+    ///
+    /// - Parameters:
+    ///   - head: the response to the request for the first byte.
+    ///   - count: the approximate number of segments.
+    /// - Returns: the missing segments; nil when the server does not support ranges of one version, or when the file is
+    ///   too small for segments.
+    /// - Thread: the serial executor.
+    func beginSegments(
+        _ head: ResponseHead, count: Int, hasMirrors: Bool
+    ) throws(RequestError) -> [FileSegment]? {
+        guard let part, head.statusCode == 206,
+            let field = head.headerFields["Content-Range"], let content = ContentRange(field),
+            content.range?.lowerBound == 0, let total = content.totalBytes, total >= 2 * Self.smallBytes,
+            // The part is one byte longer than the file, so its length must not overflow.
+            total < .max,
+            let validator = Validator(of: head, now: Date())
+        else { return nil }
+        if record?.validator != validator || record?.totalBytes != total || part.byteCount > total + 1
+            || record?.coding != head.coding
+            || plan.digest == nil && head.url.map({ record?.isOf($0) == true }) == false
+        {
+            try clear()
+            record = ResumeRecord(key: key, validator: validator, totalBytes: total, boot: Boot.name)
+            record?.coding = head.coding
+        }
+        if hasMirrors { record?.needsDigest = true }
+        record?.source = head.url.map(validator.source)
+        hasBegunBody = true
+        record?.boot = Boot.name
+        totalBytes = total
+        expected = plan.digest ?? head.headerFields.representationDigest
+        try checkSpace(total - segments.byteCount)
+        segments.divide(totalBytes: total, into: count, atLeast: Self.smallBytes)
+        // The record is saved before the part is lengthened, because the length then no longer shows how much was
+        // received. The part is one byte longer than the file, so that no segment reaches the end of the part. If
+        // another process truncates the part, it stays shorter, and `checkIntact()` detects that.
+        try saveRecord(synchronized: false)
+        try part.truncate(to: total + 1)
+        noteProgress()
+        shared.withLock { $0.progress.resumedBytes = $0.progress.download.completedBytes }
+        return segments.segments.indices.map {
+            FileSegment(
+                self, index: $0, range: segments.segments[$0].range, validator, of: record?.source, total, head.coding)
+        }
+    }
+
+    /// - Thread: the serial executor.
+    func write(_ data: Data, toSegment index: Int) throws(RequestError) {
+        guard let part, segments.segments.indices.contains(index) else { return }
+        var position = segments.segments[index].position
+        let before = position
+        guard position + Int64(data.count) <= segments.segments[index].range.upperBound else {
+            throw RequestError(.badResponse, "the server sent more than the announced range")
+        }
+        defer { noteProgress() }
+        do throws(RequestError) { try part.write(data, at: &position) } catch {
+            segments.segments[index].position = position
+            throw error
+        }
+        try checkIntact()
+        segments.segments[index].position = position
+        segments.unsavedBytes += position - before
+        segments.unsyncedBytes += position - before
+        let isDue = .now - lastCheckpoint.moment >= Self.checkpointInterval && segments.unsyncedBytes >= Self.smallBytes
+        if segments.unsyncedBytes >= Self.checkpointBytes || isDue {
+            try synchronize()
+            lastCheckpoint.moment = .now
+            (segments.syncedRanges, segments.unsyncedBytes, segments.unsavedBytes) = (segments.ranges, 0, 0)
+            try saveRecord(synchronized: true)
+        } else if segments.unsavedBytes >= Self.saveBytes {
+            segments.unsavedBytes = 0
+            try saveRecord(synchronized: false)
+        }
+    }
+
+    func noteProgress() {
+        let (count, total) = (segments.byteCount, totalBytes)
+        shared.withLock { shared in
+            shared.progress.download.completedBytes = count
+            shared.progress.download.totalBytes = total
+        }
+    }
+}
+
+/// A segment of a file, filled by the attempts of one operation.
+final class FileSegment: DownloadTarget, Sendable {
+    private let download: Download
+    let index: Int
+    let range: Range<Int64>
+    /// The version to request; nil for a mirror, whose validators differ.
+    private let validator: Validator?
+    /// The source of the validator, see `Validator.source(_:)`; nil when any source is acceptable.
+    private let source: String?
+    private let totalBytes: Int64
+    private let coding: String?
+
+    init(
+        _ download: Download, index: Int, range: Range<Int64>, _ validator: Validator?, of source: String?,
+        _ totalBytes: Int64, _ coding: String?
+    ) {
+        self.download = download
+        self.index = index
+        self.range = range
+        self.validator = validator
+        self.source = source
+        self.totalBytes = totalBytes
+        self.coding = coding
+    }
+
+    /// The same segment for a mirror.
+    var withoutVersion: FileSegment {
+        FileSegment(download, index: index, range: range, nil, of: nil, totalBytes, coding)
+    }
+
+    var executor: DiskExecutor { download.executor }
+    var keepsPart: Bool { true }
+    var isStopped: Bool { download.isStopped }
+
+    private var position: Int64? {
+        download.segments.segments.indices.contains(index) ? download.segments.segments[index].position : nil
+    }
+
+    func begin(
+        _ request: PreparedRequest, asksForWhole: Bool,
+        _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void
+    ) {
+        executor.async {
+            guard let position = self.position else {
+                return completion(.failure(RequestError(.cancelled, "the download has ended")))
+            }
+            guard position < self.range.upperBound else {
+                return completion(.success(.isThere(self.download.plan.directory)))
+            }
+            var request = request
+            request.askForIdentity()
+            // No range is requested if the URL is not the validator's, for example after a redirect.
+            if let source = self.source, source != self.validator?.source(request.url) {
+                return completion(.success(.send(request, continuing: nil)))
+            }
+            request.headerFields["Range"] = "bytes=\(position)-\(self.range.upperBound - 1)"
+            request.headerFields["If-Range"] = self.validator?.fieldValue
+            let point = ResumePoint(
+                byteCount: position, validator: self.validator, totalBytes: self.totalBytes, coding: self.coding)
+            completion(.success(.send(request, continuing: point)))
+        }
+    }
+
+    func judge(
+        _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
+    ) -> DownloadAnswer {
+        let answer = DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
+        switch answer {
+        case .refused: return answer
+        case .mismatch(let reason, _): return .mismatch(reason: reason, canStartOver: false)
+        case .isWhole, .isUnchanged:
+            return .mismatch(reason: "the server's file ends before the segment", canStartOver: false)
+        case .body(0, _) where head.statusCode != 206:
+            return .mismatch(
+                reason: "the server sent the complete file or another version instead of the requested segment",
+                canStartOver: false)
+        case .body(let offset, _):
+            let range = head.headerFields["Content-Range"].flatMap { ContentRange($0)?.range }
+            guard let range, range.upperBound <= self.range.upperBound else {
+                return .mismatch(
+                    reason: "the server sent more than the requested segment", canStartOver: false)
+            }
+            return .body(from: offset - self.range.lowerBound, totalBytes: self.range.count64)
+        }
+    }
+
+    /// Moves the segment's position to the first byte of this body, even if an earlier body has passed it.
+    func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
+        guard case .body(let offset, _) = answer, let position, range.lowerBound + offset <= position else {
+            throw RequestError(.badResponse, "the response begins after the bytes already received")
+        }
+        let end = head.headerFields["Content-Range"].flatMap { ContentRange($0)?.range?.upperBound }
+        download.segments.segments[index].body = (start: position, end: end ?? range.upperBound)
+        download.segments.segments[index].position = range.lowerBound + offset
+    }
+
+    func write(_ data: Data) throws(RequestError) { try download.write(data, toSegment: index) }
+
+    /// The least number of bytes by which a body that ends early must advance the segment.
+    ///
+    /// Without this minimum, a server could cause a request for each byte.
+    private static let leastBytes: Int64 = 64 << 10
+
+    /// Checks that the announced bytes have arrived.
+    ///
+    /// A server may send fewer bytes than were requested (RFC 9110, section 15.3.7). The rest is then requested next.
+    func verify() throws(RequestError) {
+        guard let position, position < range.upperBound else { return }
+        if let body = download.segments.segments[index].body, position == body.end,
+            position - body.start >= Self.leastBytes
+        {
+            return
+        }
+        throw RequestError(
+            .connectionLost,
+            "the segment ended after \(position - range.lowerBound) of \(range.count64) bytes")
+    }
+
+    func commit(
+        _ head: ResponseHead, of request: PreparedRequest,
+        _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
+    ) { completion(.success(download.plan.directory)) }
+
+    /// Whether bytes of the segment are missing.
+    var isIncomplete: Bool {
+        get async {
+            await withUnsafeContinuation { continuation in
+                executor.async {
+                    continuation.resume(returning: self.position.map { $0 < self.range.upperBound } == true)
+                }
+            }
+        }
+    }
+
+    func stop() {}
+    func close(_ completion: @escaping @Sendable () -> Void) { executor.async(completion) }
+}
+
+extension Download {
+    func verify() throws(RequestError) {
+        guard let part, !isUnchanged else { return }
+        if isSegmented {
+            guard let totalBytes, segments.ranges == [0..<totalBytes] else {
+                throw RequestError(.connectionLost, "some segments of the file are not complete")
+            }
+            try checkIntact()
+            // Removes the extra byte, see ``beginSegments(_:count:hasMirrors:)``.
+            try part.truncate(to: totalBytes)
+        }
+        if let totalBytes, part.byteCount != totalBytes {
+            guard part.byteCount < totalBytes else {
+                let byteCount = part.byteCount
+                try clear()
+                throw RequestError(
+                    .integrityFailed, "the file has \(byteCount) bytes, but the server announced \(totalBytes)")
+            }
+            throw RequestError(
+                .connectionLost, "the body ended after \(part.byteCount) of \(totalBytes) bytes")
+        }
+        if let wanted = plan.byteCount, part.byteCount != wanted {
+            let byteCount = part.byteCount
+            try clear()
+            throw RequestError(
+                .integrityFailed,
+                "the received file has \(byteCount) bytes instead of \(wanted); these bytes were deleted")
+        }
+        guard let expected else { return }
+        try catchUp()
+        guard let digest, digest.byteCount == part.byteCount else {
+            throw RequestError(.cancelled, "it was cancelled before its digest was known")
+        }
+        let found: FileDigest
+        do throws(RequestError) { found = try digest.finish(of: part.path) } catch {
+            // A digest object that has failed fails again, so it is discarded.
+            self.digest = nil
+            throw error
+        }
+        guard found != expected else { return }
+        try clear()
+        throw RequestError(
+            .integrityFailed,
+            "the received file has the digest \(found) instead of \(expected); these bytes were deleted")
+    }
+
+    func commit(
+        _ head: ResponseHead, of request: PreparedRequest,
+        _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
+    ) {
+        guard let part else { return completion(.failure(.file("is closed", directory, EBADF))) }
+        if isUnchanged {
+            return completion(
+                Result { () throws(RequestError) in
+                    defer { letGo() }
+                    return try unchangedFile(head, of: request)
+                })
+        }
+        // Until the download has ended, nothing else uses its state, on whichever thread this code runs.
+        let place: @Sendable (Int32) -> Result<URL, RequestError> = { [path = part.path] problem in
+            Result { () throws(RequestError) in
+                guard problem == 0 else {
+                    self.distrustUnsynced()
+                    throw .file("could not be written", path, problem)
+                }
+                return try self.place(head, of: request)
+            }
+        }
+        // On a file system in memory, nothing waits for a disk. So this executor ends the download in one step.
+        guard !part.isInMemory else { return completion(place(0)) }
+        // A part with at most 1 MiB of unsynchronised bytes is synchronised together with others, any other part alone.
+        guard part.byteCount - lastCheckpoint.byteCount > Self.smallBytes else {
+            return DiskSync.of(part.device).commit(
+                DiskSync.File(
+                    descriptor: part.descriptor, directory: directory, place: place, completion: completion))
+        }
+        do throws(RequestError) { try synchronize() } catch { return completion(.failure(error)) }
+        let result = place(0)
+        guard case .success(let file) = result else { return completion(result) }
+        let problem = PartFile.synchronize(directory: directory)
+        completion(problem == 0 ? result : .failure(.nameNotOnDisk(file.path, problem)))
+    }
+
+    private func place(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
+        guard let part else { throw .file("is closed", directory, EBADF) }
+        var (name, base, number) = (stem, partStem, stemNumber)
+        if case .directory = plan.target {
+            let proposed = head.headerFields.proposedFileName == nil ? record?.name : nil
+            name = proposed ?? plan.fileName(head, of: request)
+            (base, number) = (name, 0)
+        }
+        try checkIntact()
+        try part.setFinalPermissions(plan.permissions, replacing: plan.replaces ? directory + "/" + name : nil)
+        let version = try prepareVersion(head, named: name)
+        while try !give(part, directory + "/" + name, replaces: plan.replaces) {
+            switch plan.existing {
+            case .overwrite, .updateIfChanged, .fail: throw plan.existsAlready(name)
+            case .skip:
+                try plan.checkFile(name)
+                part.remove()
+                return finishCommit(name)
+            case .rename: break
+            }
+            number += 1
+            name = FileName.numbered(base, number)
+        }
+        // A failure is ignored: without the version file, the next download only fetches the file again.
+        if let version { try? versionFile.write(version, synchronized: false) }
+        return finishCommit(name)
+    }
+
+    /// Gives the part its final name.
+    ///
+    /// Returns false when a file of that name exists and must not be replaced.
+    private func give(_ part: PartFile, _ path: String, replaces: Bool) throws(RequestError) -> Bool {
+        if replaces {
+            try part.rename(to: path)
+            return true
+        }
+        if let isFree = try part.renameIfFree(to: path) { return isFree }
+        // `linkIfFree` gives the file two names for a moment. If the process is killed then, the part's name stays.
+        // With a record, a later download would resume the part even after the file was changed. So the record is
+        // removed first.
+        if isRecordSaved { resumeFile.remove() }
+        isRecordSaved = false
+        return try part.linkIfFree(to: path)
+    }
+
+    private func finishCommit(_ name: String) -> URL {
+        if isRecordSaved { resumeFile.remove() }
+        part?.close()
+        part = nil
+        if case .file(let file) = plan.target, name == fileName { return file }
+        return plan.directory.appending(path: name, directoryHint: .notDirectory)
+    }
+
+    /// Releases the part; after `completion`, another download may use it.
+    ///
+    /// `completion` is called on the serial executor.
+    func close(_ completion: @escaping @Sendable () -> Void) {
+        stop()
+        executor.async {
+            self.letGo()
+            completion()
+        }
+    }
+
+    func release(_ completion: @escaping @Sendable () -> Void) {
+        executor.async {
+            if !self.isClosed {
+                self.letGo()
+                self.isClosed = false
+                // The next attempt opens the part again, as another process would.
+                (self.record, self.isRecordSaved, self.digest, self.expected) = (nil, false, nil, nil)
+                (self.hasBegunBody, self.foundBytes, self.totalBytes) = (false, 0, nil)
+                self.lastCheckpoint = (0, .now)
+            }
+            completion()
+        }
+    }
+
+    private func letGo() {
+        let discarded = isClosed ? nil : shared.withLock { $0.discarded }
+        isClosed = true
+        if let discarded, part == nil { try? openPart(of: discarded, permissions: plan.permissions) }
+        guard let part else { return }
+        defer {
+            part.close()
+            self.part = nil
+        }
+        // An existing part that this download has not changed belongs to another download, unless its record says that
+        // it belongs to this one.
+        let isOther = !hasBegunBody && part.wasThere
+        if isOther && (discarded == nil || record == nil) || !part.hasItsName { return }
+        if discarded != nil {
+            resumeFile.remove()
+            return part.remove()
+        }
+        makeRecord()
+        if isSegmented, segments.byteCount == 0 { record = nil }
+        if record != nil, part.byteCount > 0, (try? saveRecord(synchronized: false)) != nil { return }
+        // If the record cannot be saved, for example on a full disk, the previous one is still valid.
+        if record != nil, isRecordSaved, part.byteCount > 0 { return }
+        if isRecordSaved { resumeFile.remove() }
+        part.remove()
+    }
+}
+
+/// The position at which a download resumes.
+struct ResumePoint: Hashable, Sendable {
+    /// The number of existing bytes.
+    ///
+    /// For a complete file, the number is one less; see ``init(of:usableBytes:)``.
+    let byteCount: Int64
+    /// The version of the existing bytes; nil when unknown.
+    let validator: Validator?
+    /// The length of the complete file, if known.
+    let totalBytes: Int64?
+    /// The content coding of the complete file.
+    let coding: String?
+
+    init(byteCount: Int64, validator: Validator?, totalBytes: Int64?, coding: String?) {
+        (self.byteCount, self.validator, self.totalBytes, self.coding) = (byteCount, validator, totalBytes, coding)
+    }
+
+    /// The position after the existing bytes, or before the last byte if the file is complete.
+    ///
+    /// A range after the end results in a 416, which usually has no validator. The response with the last byte has one.
+    init(of record: ResumeRecord, usableBytes: Int64) {
+        self.init(
+            byteCount: usableBytes == record.totalBytes ? usableBytes - 1 : usableBytes, validator: record.validator,
+            totalBytes: record.totalBytes, coding: record.coding)
+    }
+
+    /// Adds the fields that request only the rest of the same representation.
+    func add(to headerFields: inout HeaderFields) {
+        headerFields["Range"] = "bytes=\(byteCount)-"
+        headerFields["If-Range"] = validator?.fieldValue
+    }
+}
+
+/// The meaning of a response for a download, decided by its head alone.
+enum DownloadAnswer: Hashable, Sendable {
+    /// The body is the file from this byte on; 0 for the complete file.
+    case body(from: Int64, totalBytes: Int64?)
+    /// The existing bytes are the complete file.
+    case isWhole(byteCount: Int64)
+    /// The file of an earlier download is still current on the server.
+    case isUnchanged
+    /// The response does not continue the existing bytes, which stay stored.
+    ///
+    /// `canStartOver` allows a request for the complete file.
+    case mismatch(reason: String, canStartOver: Bool)
+    /// The response is not acceptable, and says nothing about the existing bytes.
+    case refused
+
+    var canStartOver: Bool { if case .mismatch(_, let canStartOver) = self { canStartOver } else { false } }
+
+    /// - Parameters:
+    ///   - point: the position to resume at; nil for a request for the complete file.
+    ///   - asksForRange: whether the caller's request has a `Range` field.
+    ///   - isRefused: whether the request does not accept the response's status or content type.
+    init(_ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool) {
+        switch (head.statusCode, point) {
+        case (206, let point?):
+            self = isRefused ? .refused : Self.partial(head, continuing: point)
+        case (200, let point?) where !isRefused && Self.isRange(head):
+            // `Content-Range` has no meaning with status 200 (RFC 9110, section 14.4). But the body is the range that
+            // the field names, not the complete file.
+            self = Self.partial(head, continuing: point)
+        case (416, let point?):
+            self = Self.unsatisfied(head, continuing: point)
+        case (304, _) where !isRefused:
+            self = .isUnchanged
+        case (204, _) where !isRefused, (205, _) where !isRefused:
+            // A 204 or 205 has no content, so it must not replace an existing file by an empty one.
+            self = .mismatch(
+                reason: "the server answered \(head.statusCode), which has no content to save",
+                canStartOver: point != nil)
+        case (206, nil) where !asksForRange && !isRefused:
+            self = .mismatch(
+                reason: "the server sent a range (206) although the complete file was requested", canStartOver: false)
+        case (let status, .some) where isRefused && Self.refusesRange(status):
+            self = .mismatch(reason: "the server refused the range", canStartOver: true)
+        default:
+            self = isRefused ? .refused : .body(from: 0, totalBytes: head.statusCode == 200 ? head.expectedBytes : nil)
+        }
+    }
+
+    /// Whether the server may refuse only the range, so that it may send the complete file.
+    ///
+    /// Other statuses concern a proxy, a limit of requests, or a server that is not available now. A redirect that can
+    /// be followed and a 401 that can be answered have led to another attempt before.
+    static func refusesRange(_ statusCode: Int) -> Bool {
+        switch statusCode {
+        case 407, 408, 425, 429: false
+        case 204, 205, 300..<500, 501, 505: true
+        default: false
+        }
+    }
+
+    /// Whether the content is only a part of the representation, according to its header.
+    private static func isRange(_ head: ResponseHead) -> Bool {
+        guard let content = head.headerFields["Content-Range"].flatMap(ContentRange.init), let range = content.range
+        else { return false }
+        return range != 0..<(content.totalBytes ?? range.upperBound)
+    }
+
+    private static func partial(_ head: ResponseHead, continuing point: ResumePoint) -> DownloadAnswer {
+        func mismatch(_ reason: String) -> DownloadAnswer { .mismatch(reason: reason, canStartOver: true) }
+        // A 206 to `If-Range` may omit the coding (RFC 9110, section 15.3.7).
+        if let coding = head.coding, coding != point.coding {
+            return mismatch("the server sent the range in another content coding")
+        }
+        let fields = head.headerFields.values(of: "Content-Range")
+        guard let field = fields.first, fields.count == 1 else {
+            return mismatch("the server sent a range (206) without a Content-Range")
+        }
+        guard let content = ContentRange(field), let range = content.range else {
+            return mismatch("the server sent an invalid range (206): \(field.debugDescription)")
+        }
+        guard range.lowerBound == point.byteCount else {
+            return mismatch(
+                "the server sent the bytes from \(range.lowerBound) on instead of those from \(point.byteCount)")
+        }
+        if let total = content.totalBytes, let expected = point.totalBytes, total != expected {
+            return mismatch("the server sent a range of a file of \(total) bytes, but the file had \(expected)")
+        }
+        if let expected = head.expectedBytes, expected != range.count64 {
+            return mismatch("the server announced \(expected) bytes for a range of \(range.count64)")
+        }
+        guard point.validator?.matches(head) != false else {
+            return mismatch("the server sent a range of another or an unnamed version")
+        }
+        // A range may be shorter than requested (RFC 9110, section 15.3.7). So without a length the end of the file is
+        // unknown.
+        guard let total = content.totalBytes ?? point.totalBytes else {
+            return mismatch("the server sent a range of a file of unknown length")
+        }
+        return .body(from: point.byteCount, totalBytes: total)
+    }
+
+    private static func unsatisfied(_ head: ResponseHead, continuing point: ResumePoint) -> DownloadAnswer {
+        let content = head.headerFields["Content-Range"].flatMap(ContentRange.init)
+        guard let content, content.range == nil, content.totalBytes == point.byteCount,
+            point.totalBytes ?? point.byteCount == point.byteCount, point.validator?.matches(head) != false
+        else {
+            return .mismatch(
+                reason: "the server has no bytes after the \(point.byteCount) bytes of the part", canStartOver: true)
+        }
+        return .isWhole(byteCount: point.byteCount)
+    }
+}
+
+extension TransferProgress {
+    /// Resets the progress for a new response.
+    ///
+    /// Existing bytes count as received if the response continues them.
+    mutating func begin(_ head: ResponseHead, _ answer: DownloadAnswer) {
+        switch answer {
+        case .body(let offset, let total):
+            resumedBytes = offset
+            download.totalBytes = total ?? head.expectedBytes.map { $0.addingReportingOverflow(offset).partialValue }
+        case .isWhole(let byteCount): (resumedBytes, download.totalBytes) = (byteCount, byteCount)
+        case .isUnchanged, .mismatch, .refused: (resumedBytes, download.totalBytes) = (0, head.expectedBytes)
+        }
+        download.completedBytes = resumedBytes
+    }
+}
+
+/// The error for a response with another range or version than requested.
+struct UnexpectedRange: Error {}
+
+extension RequestError {
+    /// Whether a request for the complete file may succeed where the request for a range failed.
+    var isOfRange: Bool {
+        underlying is UnexpectedRange
+            || code == .unacceptableStatus && response.map { DownloadAnswer.refusesRange($0.statusCode) } == true
+    }
+}
+
+/// Computes a digest with the system's code, or with Convoy's own, which is several times slower.
+///
+/// The owner uses a digest on one thread at a time.
+final class RunningDigest {
+    let algorithm: FileDigest.Algorithm
+    /// The number of hashed bytes.
+    private(set) var byteCount: Int64 = 0
+    private let hash: BackgroundHash
+
+    convenience init(_ algorithm: FileDigest.Algorithm) { self.init(algorithm, by: SystemHash.make(algorithm)) }
+
+    /// - Parameter systemHash: a new hash of the algorithm; nil when the system has none.
+    init(_ algorithm: FileDigest.Algorithm, by systemHash: (any FileHash)?) {
+        self.algorithm = algorithm
+        hash = BackgroundHash(systemHash ?? (algorithm == .sha256 ? SHA256() : SHA512()))
+    }
+
+    /// Adds bytes.
+    ///
+    /// The division of the bytes into chunks makes no difference.
+    ///
+    /// Another thread hashes the bytes in batches while the caller continues; see ``BackgroundHash``.
+    func update(_ data: Data) {
+        hash.update(data)
+        byteCount += Int64(data.count)
+    }
+
+    /// The digest of all bytes so far.
+    ///
+    /// More bytes may be added afterwards.
+    ///
+    /// - Parameter path: the file, for the message.
+    /// - Throws: when the system's code failed. A new digest may succeed with Convoy's own code.
+    func finish(of path: String) throws(RequestError) -> FileDigest {
+        do throws(HashFailure) { return FileDigest(algorithm, bytes: try hash.finish()) } catch {
+            throw RequestError(
+                .destinationUnwritable,
+                "the \(algorithm.name) digest of the file \(path) could not be computed: the system's libcrypto failed; the received bytes are kept; try again",
+                isRetryable: true)
+        }
+    }
+}
+
+extension FileDigest {
+    /// Reads a file and computes its digest.
+    ///
+    /// - Parameter isWanted: called before each MiB. If it returns false, the result is nil.
+    static func ofFile(
+        _ path: String, _ algorithm: Algorithm, while isWanted: () -> Bool
+    ) throws(RequestError) -> FileDigest? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw .file("could not be read", path, errno) }
+        defer { close(descriptor) }
+        let digest = RunningDigest(algorithm)
+        while isWanted() {
+            var data = Data(count: 1 << 20)
+            let count = data.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+            if count > 0 { digest.update(data.prefix(count)) }
+            if count == 0 { return try digest.finish(of: path) }
+            if count < 0, errno != EINTR { throw .file("could not be read", path, errno) }
+        }
+        return nil
+    }
+}

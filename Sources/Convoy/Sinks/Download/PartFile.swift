@@ -281,3 +281,310 @@ extension RequestError {
         )
     }
 }
+
+extension PartFile {
+    #if os(Linux)
+        private typealias Rename =
+            @Sendable @convention(c) (
+                Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32
+            ) -> Int32
+
+        /// `renameat2`, which the Swift module of the C library does not export; nil in libraries without it.
+        private static let renameat2: Rename? = dlsym(nil, "renameat2").map { unsafeBitCast($0, to: Rename.self) }
+    #endif
+
+    /// Gives an open file the owner, the group and the permissions of the regular file that it replaces.
+    ///
+    /// The owner and the group are kept only if the system permits it. The bits that run a program as its owner or
+    /// group are not kept, because writing to a file removes them too.
+    ///
+    /// - Parameter limit: the permissions that the new file may have.
+    /// - Returns: whether there is a file to replace.
+    package static func copyPermissions(
+        of path: String, to descriptor: Int32, within limit: mode_t = 0o777
+    ) -> Bool {
+        var (old, new) = (stat(), stat())
+        guard lstat(path, &old) == 0, old.st_mode & S_IFMT == S_IFREG, fstat(descriptor, &new) == 0 else {
+            return false
+        }
+        var mode = old.st_mode & limit
+        if new.st_gid != old.st_gid, fchown(descriptor, .max, old.st_gid) != 0 {
+            // The members of another group get no more than all users.
+            mode &= ~0o070 | mode << 3
+        }
+        if new.st_uid != old.st_uid { _ = fchown(descriptor, old.st_uid, .max) }
+        // A file system without permissions may refuse the change.
+        _ = fchmod(descriptor, mode)
+        return true
+    }
+
+    /// Renames the part.
+    ///
+    /// An existing file of that name is replaced.
+    func rename(to target: String) throws(RequestError) {
+        try checkName()
+        guard Foundation.rename(path, target) == 0 else {
+            throw .file("could not be renamed to its final name", target, errno)
+        }
+        isRenamed = true
+    }
+
+    /// Renames the part atomically if the name is free.
+    ///
+    /// - Returns: whether the part was renamed; false when the name exists. Nil when the file system or the kernel does
+    ///   not support such a rename, for example NFS.
+    func renameIfFree(to target: String) throws(RequestError) -> Bool? {
+        try checkName()
+        #if canImport(Darwin)
+            let status = renamex_np(path, target, UInt32(RENAME_EXCL))
+        #else
+            guard let renameat2 = Self.renameat2 else { return nil }
+            // 1 is RENAME_NOREPLACE.
+            let status = renameat2(AT_FDCWD, path, AT_FDCWD, target, 1)
+        #endif
+        isRenamed = status == 0
+        if isRenamed { return true }
+        switch errno {
+        case EEXIST: return false
+        case EINVAL, ENOSYS, ENOTSUP, EPERM: return nil
+        default: throw .file("could not be renamed to its final name", target, errno)
+        }
+    }
+
+    /// Renames the part in two steps if the name is free.
+    ///
+    /// Between the two steps the file has two names.
+    ///
+    /// - Returns: whether the part was renamed; false when the name exists.
+    func linkIfFree(to target: String) throws(RequestError) -> Bool {
+        try checkName()
+        // A link fails when the name exists. A rename would replace a file that appeared a moment ago.
+        if link(path, target) == 0 {
+            unlink(path)
+            return true
+        }
+        if errno == EEXIST { return false }
+        // Some file systems have no hard links.
+        var status = stat()
+        guard lstat(target, &status) != 0 else { return false }
+        try rename(to: target)
+        return true
+    }
+
+    /// - Returns: 0, or -1 with `errno`.
+    static func synchronize(_ descriptor: Int32) -> Int32 {
+        #if canImport(Darwin)
+            // On Apple platforms `fsync` leaves the bytes in the drive's cache.
+            if fcntl(descriptor, F_FULLFSYNC) == 0 { return 0 }
+        #endif
+        while fsync(descriptor) != 0 { if errno != EINTR { return -1 } }
+        return 0
+    }
+
+    /// Synchronises the names in a directory.
+    ///
+    /// If the file system cannot synchronise directories, the result is 0.
+    ///
+    /// - Returns: 0, or the error number.
+    static func synchronize(directory: String) -> Int32 {
+        let descriptor = Foundation.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            // If the directory cannot be read, or no descriptor is left, everything is synchronised instead.
+            guard [EACCES, EPERM, EMFILE, ENFILE, ENOMEM].contains(errno) else { return errno }
+            sync()
+            return 0
+        }
+        defer { Foundation.close(descriptor) }
+        guard synchronize(descriptor) != 0 else { return 0 }
+        return [EINVAL, ENOTSUP, ENOSYS].contains(errno) ? 0 : errno
+    }
+}
+
+extension RequestError {
+    /// The error when the file was renamed, but its directory could not be synchronised.
+    static func nameNotOnDisk(_ file: String, _ code: Int32) -> RequestError {
+        let reason = POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO)
+        return RequestError(
+            .destinationUnwritable,
+            "the file \(file) is complete, but its directory could not be written to the disk: \(reason.localizedDescription); a system crash may lose the file",
+            underlying: reason)
+    }
+}
+
+/// A range of bytes of an open file.
+package struct FileBytes: Sendable {
+    package let descriptor: Int32
+    package let range: Range<Int64>
+    /// The owner of the descriptor, retained so that the file stays open.
+    private let owner: any AnyObject & Sendable
+    /// Called on any thread if a read fails or the file ends before the range does.
+    private let whenUnreadable: @Sendable () -> Void
+    #if canImport(CLibcurl)
+        /// The call that copies inside the kernel; nil for the system's `copy_file_range`.
+        var kernelCopy: convoy_copy_call?
+    #endif
+
+    package init(
+        _ descriptor: Int32, _ range: Range<Int64>, of owner: any AnyObject & Sendable,
+        whenUnreadable: @escaping @Sendable () -> Void = {}
+    ) {
+        (self.descriptor, self.range, self.owner) = (descriptor, range, owner)
+        self.whenUnreadable = whenUnreadable
+    }
+
+    package var count: Int64 { range.upperBound - range.lowerBound }
+
+    /// Reads some of the bytes; nil on failure or after the end.
+    func read(at offset: Int64, count: Int) -> Data? {
+        var data = Data(count: count)
+        while true {
+            let got = data.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, off_t(offset)) }
+            if got > 0 { return data.prefix(got) }
+            if got < 0, errno == EINTR { continue }
+            whenUnreadable()
+            return nil
+        }
+    }
+}
+
+extension DownloadTarget {
+    func write(_ source: FileBytes) throws(RequestError) { try writePieces(of: source, from: source.range.lowerBound) }
+
+    /// Reads and writes bytes of a file in pieces.
+    func writePieces(of source: FileBytes, from start: Int64) throws(RequestError) {
+        var offset = start
+        while offset < source.range.upperBound, !isStopped {
+            let count = Int(min(1 << 20, source.range.upperBound - offset))
+            guard let data = source.read(at: offset, count: count) else {
+                throw RequestError(.connectionLost, "the stored body could not be read completely")
+            }
+            try write(data)
+            offset += Int64(data.count)
+        }
+    }
+}
+
+extension PartFile {
+    /// Appends bytes of a file inside the kernel: all as a clone if the file system supports it, or else some as a
+    /// copy.
+    ///
+    /// - Parameter offset: the position of the first byte in the source.
+    /// - Returns: the number of copied bytes. If it is zero, the bytes must be read and written.
+    func append(_ source: FileBytes, from offset: Int64) throws(RequestError) -> Int64 {
+        #if canImport(CLibcurl)
+            let rest = source.range.upperBound - offset
+            let copied = convoy_disk_copy(
+                descriptor, byteCount, source.descriptor, offset, rest, source.kernelCopy)
+            guard copied >= 0 else { throw .file("could not be written", path, Int32(clamping: -copied)) }
+            byteCount += copied
+            return copied
+        #else
+            return 0
+        #endif
+    }
+}
+
+/// Synchronises files before they are renamed, and directories afterwards.
+///
+/// Synchronising even a small file takes a disk milliseconds. So files are synchronised in rounds: files that finish
+/// during a round are synchronised together in the next one.
+///
+/// ## Concurrency
+/// Any thread may use an instance. A round runs on the pool of `DiskExecutor`, after the code that was queued before
+/// the round. The round includes the files that this code commits, and blocks as long as the disk does. Each file
+/// system has at most one round at a time.
+final class DiskSync: ExecutorMember {
+    /// A complete part, to be synchronised and renamed to its file.
+    struct File: Sendable {
+        /// The descriptor of the part, open until the part is renamed.
+        let descriptor: Int32
+        /// The directory of the file.
+        let directory: String
+        /// Renames the part to the file, unless the argument is the error number of a failed synchronisation.
+        let place: @Sendable (_ problem: Int32) -> Result<URL, RequestError>
+        let completion: @Sendable (Result<URL, RequestError>) -> Void
+    }
+
+    private struct State {
+        var waiting: [File] = []
+        var isWorking = false
+        var count = 0
+    }
+
+    /// From this number of files on, the file system is synchronised once, instead of each file.
+    private static let groupCount = 4
+    /// The number of waiting files at which a download keeps its slot until its file is synchronised.
+    private static let crowdCount = 128
+
+    private static let all = Locked([dev_t: DiskSync]())
+
+    /// The instance for a file system.
+    static func of(_ device: dev_t) -> DiskSync {
+        all.withLock { all in
+            let sync = all[device] ?? DiskSync()
+            all[device] = sync
+            return sync
+        }
+    }
+
+    private let state = Locked(State())
+
+    /// Whether so many files wait for a disk that a download must not release its slot before its file is synchronised.
+    static var isCrowded: Bool {
+        all.withLock { Array($0.values) }.contains { $0.state.withLock { $0.count >= crowdCount } }
+    }
+
+    /// Synchronises a file, renames it, then reports the result.
+    func commit(_ file: File) {
+        let begins = state.withLock { state in
+            state.waiting.append(file)
+            state.count += 1
+            defer { state.isWorking = true }
+            return !state.isWorking
+        }
+        if begins { DiskExecutor.executors.submit(self) }
+    }
+
+    /// Runs one round: synchronises the waiting files, renames them and reports the results.
+    func runExecutor() {
+        let files = state.withLock { state in
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        let problems = DiskExecutor.executors.blocking { synchronize(files) }
+        let results = zip(files, problems).map { file, problem in file.place(problem) }
+        var failures: [String: Int32] = [:]
+        for (file, result) in zip(files, results) {
+            guard case .success = result, failures[file.directory] == nil else { continue }
+            failures[file.directory] = DiskExecutor.executors.blocking {
+                PartFile.synchronize(directory: file.directory)
+            }
+        }
+        let hasMore = state.withLock { state in
+            state.count -= files.count
+            state.isWorking = !state.waiting.isEmpty
+            return state.isWorking
+        }
+        // The next round is queued before the completions are called, because a completion may block.
+        if hasMore { DiskExecutor.executors.submit(self) }
+        for (file, result) in zip(files, results) {
+            let result = result.flatMap { url -> Result<URL, RequestError> in
+                let problem = failures[file.directory] ?? 0
+                return problem == 0 ? .success(url) : .failure(.nameNotOnDisk(url.path, problem))
+            }
+            file.completion(result)
+        }
+    }
+
+    /// - Returns: an error number for each file; 0 for files that are on the disk.
+    private func synchronize(_ files: [File]) -> [Int32] {
+        #if canImport(CLibcurl)
+            // Synchronises the file system once, then reads each file's error. Synchronising each file would flush
+            // the disk's cache once for each file.
+            if files.count >= Self.groupCount, convoy_disk_sync(files[0].descriptor) != 0 {
+                return files.map { convoy_disk_error($0.descriptor) }
+            }
+        #endif
+        return files.map { PartFile.synchronize($0.descriptor) == 0 ? 0 : errno }
+    }
+}

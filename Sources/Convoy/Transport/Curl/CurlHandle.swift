@@ -222,4 +222,385 @@
             Int(clamping: Int64(min(max(1, (self / .milliseconds(1)).rounded(.up)), 1e9)))
         }
     }
+
+    /// - Thread: the engine's.
+    extension CurlHandle {
+        /// Sets the options that are the same for all requests.
+        ///
+        /// Throws an error that names an option that this libcurl does not support.
+        func setUp() throws(RequestError) {
+            // libcurl must use no signals, because any thread of the process could receive them.
+            convoy_set_long(easy, CurlOption.noSignal, 1)
+            // With this option of libcurl 7.87 and later, removing a transfer does not wait for its name lookup.
+            convoy_set_long(easy, CurlOption.quickExit, 1)
+            convoy_set_long(easy, CurlOption.tcpKeepAlive, 1)
+            convoy_set_long(easy, CurlOption.uploadBufferSize, 256 << 10)
+            convoy_set_long(easy, CurlOption.suppressConnectHeaders, 1)
+            // The path is sent exactly as in the request, because it may be part of a signature.
+            convoy_set_long(easy, CurlOption.pathAsIs, 1)
+            // Convoy decodes the body, because libcurl accepts truncated data as complete.
+            convoy_set_long(easy, CurlOption.contentDecoding, 0)
+            if !CurlLibrary.keepsSessions { convoy_set_long(easy, CurlOption.keepSessions, 0) }
+            // A `User-Agent` field of a request replaces this value.
+            convoy_set_string(easy, CurlOption.userAgent, Self.userAgent)
+            // 6 is CURL_SSLVERSION_TLSv1_2. 7 is _TLSv1_3, set as minimum and maximum, because older libcurls with
+            // GnuTLS read a minimum of 1.3 alone as 1.2.
+            let version = options.minimumTLSVersion == .tls12 ? 6 : 7 | 7 << 16
+            try check("minimumTLSVersion", convoy_set_long(easy, CurlOption.sslVersion, version))
+            let timeout = options.connectTimeout.wholeMilliseconds
+            try check("connectTimeout", convoy_set_long(easy, CurlOption.connectTimeoutMilliseconds, timeout))
+            let age = Int(clamping: Int64(options.idleConnectionTime.seconds.rounded(.up)))
+            convoy_set_long(easy, CurlOption.maxAgeOfConnection, min(age, 1 << 30))
+            try setUpTrust(
+                CurlOption.sslVerifyPeer, CurlOption.sslVerifyHost, CurlOption.caInfo, CurlOption.caPath)
+            if !options.pinnedPublicKeys.isEmpty {
+                let pins = options.pinnedPublicKeys.sorted().map { "sha256//" + $0 }.joined(separator: ";")
+                try check("pinnedPublicKeys", convoy_set_string(easy, CurlOption.pinnedPublicKey, pins))
+            }
+            if let certificate = options.clientCertificate { try setUp(certificate) }
+            if !options.hostOverrides.isEmpty {
+                // Of two entries with the same host and port, libcurl uses the last, as documented for `hostOverrides`.
+                guard let list = HeaderList(options.hostOverrides.map(\.entry)) else { throw Self.outOfMemory }
+                hostOverrides = list
+                try check("hostOverrides", convoy_set_list(easy, CurlOption.resolve, list.first))
+            }
+            try setUpProxy(tlsVersion: version)
+        }
+
+        private func setUp(_ certificate: ConnectionOptions.ClientCertificate) throws(RequestError) {
+            let name = "clientCertificate"
+            try check(name, convoy_set_string(easy, CurlOption.sslCert, certificate.certificateFile.path))
+            switch certificate.format {
+            case .pem: try check(name, convoy_set_string(easy, CurlOption.sslKey, certificate.privateKeyFile.path))
+            case .archive: try check(name, convoy_set_string(easy, CurlOption.sslCertType, "P12"))
+            }
+            // Without a password, OpenSSL would prompt at the terminal for the password of an encrypted key. An
+            // empty password prevents the prompt. GnuTLS never prompts, but treats a key with an empty password as
+            // encrypted.
+            let password = certificate.password ?? (CurlLibrary.usesGnuTLS ? nil : "")
+            try check(name, convoy_set_string(easy, CurlOption.keyPassword, password))
+        }
+
+        private func setUpProxy(tlsVersion: Int) throws(RequestError) {
+            switch options.proxy {
+            case .environment:
+                guard !ConnectionOptions.environmentHasProxy else { break }
+                // The empty values stop libcurl from reading the environment for each request.
+                for option in [CurlOption.proxy, CurlOption.noProxy] { convoy_set_string(easy, option, "") }
+            case .direct:
+                for option in [CurlOption.proxy, CurlOption.noProxy] {
+                    try check("proxy", convoy_set_string(easy, option, ""))
+                }
+            case .server(let url, let userName, let password):
+                try check("proxy", convoy_set_string(easy, CurlOption.proxy, url.absoluteString))
+                // An empty value makes libcurl ignore `no_proxy`, by which the environment could exclude hosts from the
+                // proxy.
+                try check("proxy", convoy_set_string(easy, CurlOption.noProxy, ""))
+                if userName != nil || password != nil {
+                    // Every version percent-decodes this option, unlike the separate options for name and password.
+                    let parts = [userName ?? "", password ?? ""].map(\.percentEncoded)
+                    let credentials = parts.joined(separator: ":")
+                    try check("proxy", convoy_set_string(easy, CurlOption.proxyUserPassword, credentials))
+                }
+            }
+            // HTTPS proxies get the same trust as servers. If libcurl rejects this option, it does not support HTTPS
+            // proxies.
+            guard convoy_set_long(easy, CurlOption.proxySSLVersion, tlsVersion) == 0 else { return }
+            try setUpTrust(
+                CurlOption.proxySSLVerifyPeer, CurlOption.proxySSLVerifyHost, CurlOption.proxyCAInfo,
+                CurlOption.proxyCAPath)
+        }
+
+        /// Sets which certificates the handle trusts, for servers or for HTTPS proxies.
+        ///
+        /// The parameters are libcurl's numbers of the options for servers, or of those for HTTPS proxies.
+        private func setUpTrust(
+            _ verifyPeer: Int32, _ verifyHost: Int32, _ file: Int32, _ directory: Int32
+        ) throws(RequestError) {
+            if options.trust == .unverified {
+                for option in [verifyPeer, verifyHost] { try check("trust", convoy_set_long(easy, option, 0)) }
+            }
+            guard let trustFile else { return }
+            try check("trust", convoy_set_string(easy, file, trustFile))
+            // Without this call, libcurl would also trust the system's directory of certificates.
+            try check("trust", convoy_set_string(easy, directory, nil))
+        }
+    }
+
+    extension ConnectionOptions {
+        /// Whether the environment names a proxy; read once, at the first use.
+        fileprivate static let environmentHasProxy = {
+            let environment = ProcessInfo.processInfo.environment
+            return ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"].contains {
+                environment[$0]?.isEmpty == false
+            }
+        }()
+
+        var mayUseProxy: Bool { if case .server = proxy { true } else { mayUseEnvironmentProxy } }
+
+        var mayUseEnvironmentProxy: Bool { if case .environment = proxy { Self.environmentHasProxy } else { false } }
+
+        /// Whether all plain HTTP requests go to an HTTP proxy.
+        ///
+        /// For a proxy from the environment the value is false if `no_proxy` is set, because only libcurl evaluates it.
+        var sendsToProxy: Bool {
+            if case .server(let url, _, _) = proxy { return url.scheme?.lowercased().hasPrefix("http") == true }
+            guard case .environment = proxy else { return false }
+            let environment = ProcessInfo.processInfo.environment
+            func isSet(_ name: String) -> Bool { environment[name]?.isEmpty == false }
+            guard mayUseProxy, !isSet("no_proxy"), !isSet("NO_PROXY") else { return false }
+            let name = ["http_proxy", "all_proxy", "ALL_PROXY"].first(where: isSet)
+            return name.flatMap { environment[$0] }.map { !$0.lowercased().hasPrefix("socks") } ?? false
+        }
+    }
+
+    extension CurlHandle {
+        /// Makes libcurl call `noteEnd()` repeatedly until the transfer ends.
+        ///
+        /// After the end, the connection cannot be queried any more.
+        func watchEnd() {
+            endsUnannounced = false
+            convoy_set_long(easy, CurlOption.noProgress, 0)
+        }
+
+        func stopWatchingEnd() {
+            guard endsUnannounced != nil else { return }
+            endsUnannounced = nil
+            convoy_set_long(easy, CurlOption.noProgress, 1)
+        }
+
+        /// Records whether the peer has sent `close_notify` so far.
+        ///
+        /// The record of the last call counts.
+        func noteEnd() {
+            // The result is 1 after `close_notify`, 0 without, and another number if it is unknown.
+            if endsUnannounced != nil { endsUnannounced = convoy_has_close_notify(easy) == 0 }
+        }
+    }
+
+    extension CurlTransfer {
+        /// The error if a body's TLS connection ended without `close_notify`; nil if the options accept that.
+        ///
+        /// The body may be incomplete (RFC 9112, section 9.8).
+        ///
+        /// libcurl reports such an end as code 56 or as success. After success, the state of the TLS library decides.
+        func unannouncedEnd(_ code: CURLcode, _ handle: CurlHandle) -> RequestError? {
+            guard let endsUnannounced = handle.endsUnannounced, !engine.options.acceptsMissingCloseNotify,
+                code == 0 ? endsUnannounced : isSilentEnd(code, handle)
+            else { return nil }
+            return RequestError(
+                .connectionLost,
+                "the connection was closed in the middle of the response: it has no length, and no TLS close_notify arrived"
+            )
+        }
+
+        /// Whether the options accept this end of the connection, without `close_notify`, as the end of the body.
+        func isAcceptedEnd(_ code: CURLcode, _ handle: CurlHandle) -> Bool {
+            handle.endsUnannounced != nil && engine.options.acceptsMissingCloseNotify && isSilentEnd(code, handle)
+        }
+
+        /// Whether receiving failed without a system error.
+        private func isSilentEnd(_ code: CURLcode, _ handle: CurlHandle) -> Bool {
+            let system = Int32(clamping: handle.long(CurlInfo.osErrno))
+            return code == 56 && ![ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED].contains(system)
+        }
+    }
+
+    /// - Thread: the engine's.
+    extension CurlHandle {
+        /// How much libcurl has sent, and how much of that the system still buffers.
+        ///
+        /// If two marks differ, sending has made progress between them.
+        struct SendingMark: Equatable {
+            var sentBytes: Int64 = 0
+            var queuedBytes: Int32 = 0
+        }
+
+        var sendingMark: SendingMark {
+            var mark = SendingMark()
+            convoy_get_int64(easy, CurlInfo.uploadedBytes, &mark.sentBytes)
+            mark.queuedBytes = convoy_queued_bytes(activeSocket)
+            return mark
+        }
+
+        /// The socket of the last connection used, or -1.
+        var activeSocket: Int32 {
+            var socket: Int32 = -1
+            return convoy_get_socket(easy, CurlInfo.activeSocket, &socket) == 0 ? socket : -1
+        }
+
+        func long(_ info: Int32) -> Int {
+            var value = 0
+            return convoy_get_long(easy, info, &value) == 0 ? value : 0
+        }
+
+        /// Whether the connection and its TLS handshake are complete, so that the request may have been sent.
+        ///
+        /// Used with a libcurl without a pre-request callback.
+        var hasConnected: Bool {
+            var time: Int64 = 0
+            return convoy_get_int64(easy, CurlInfo.preTransferTime, &time) == 0 && time > 0
+        }
+
+        /// Reads the measurements of the transfer.
+        ///
+        /// The set-up times of a reused connection are zero.
+        ///
+        /// - Parameter session: the TLS session, if this transfer opened the connection.
+        func measure(_ metrics: inout TransferMetrics, _ session: TLSSession?) {
+            var found = convoy_measurements()
+            convoy_measure(easy, &found)
+            // The count of opened connections is 0 for a reused connection, but also if libcurl could not connect. In
+            // the second case, no bytes have moved.
+            metrics.isReusedConnection = found.connections == 0 && (found.request_bytes > 0 || found.first_byte > 0)
+            if !metrics.isReusedConnection {
+                metrics.nameLookup = .microseconds(found.name_lookup)
+                metrics.connect = .microseconds(found.connect)
+                metrics.secureConnect = .microseconds(found.secure_connect)
+                if let session { (metrics.tlsVersion, metrics.tlsCipher) = (session.version, session.cipher) }
+            }
+            (metrics.firstByte, metrics.total) = (.microseconds(found.first_byte), .microseconds(found.total))
+            switch found.version {
+            case 1: metrics.httpVersion = "1.0"
+            case 2: metrics.httpVersion = "1.1"
+            case 3: metrics.httpVersion = "2"
+            case 30: metrics.httpVersion = "3"
+            default: break
+            }
+            metrics.remoteAddress = found.address.flatMap { String(validatingCString: $0) } ?? ""
+            metrics.remotePort = found.port
+            metrics.receivedHeaderBytes = Int64(found.header_bytes)
+            metrics.sentHeaderBytes = Int64(found.request_bytes)
+        }
+    }
+
+    /// A list of strings for libcurl: header lines, or entries of `CURLOPT_RESOLVE`.
+    ///
+    /// Consecutive requests with the same header lines share a list. libcurl stores a pointer to the list, so a handle
+    /// retains the list that it uses.
+    ///
+    /// - Thread: the engine's.
+    final class HeaderList {
+        let first: UnsafeMutablePointer<curl_slist>?
+
+        /// Makes a list; nil if memory is exhausted.
+        init?(_ lines: [String]) {
+            var list: UnsafeMutablePointer<curl_slist>?
+            for line in lines {
+                guard let longer = curl_slist_append(list, line) else {
+                    curl_slist_free_all(list)
+                    return nil
+                }
+                list = longer
+            }
+            first = list
+        }
+
+        deinit { curl_slist_free_all(first) }
+    }
+
+    /// The list of the previous request, which the next request usually needs too.
+    struct HeaderListCache {
+        private var key: (fields: HeaderFields, omitted: Set<String>, sendsBody: Bool, host: String?)?
+        private var list: HeaderList?
+
+        /// - Parameter host: the value of the `Host` field; nil if libcurl writes it.
+        mutating func list(for transfer: CurlTransfer, host: String?) -> HeaderList? {
+            let (fields, omitted) = (transfer.request.headerFields, transfer.request.omittedFields)
+            let sendsBody = transfer.sendsBody
+            if let list, let key, key == (fields, omitted, sendsBody, host) { return list }
+            list = HeaderList((host.map { ["Host: \($0)"] } ?? []) + transfer.headerLines)
+            key = (fields, omitted, sendsBody, host)
+            return list
+        }
+    }
+
+    /// Provides the bytes of a body from its start, without ever blocking the transfer thread.
+    ///
+    /// - Thread: the engine's.
+    protocol UploadSource: AnyObject {
+        /// Copies the next bytes to a buffer, which is not empty.
+        func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep
+        /// A source of the same bytes from their start, possibly the same object; nil if they cannot be read again.
+        func rewound() -> (any UploadSource)?
+    }
+
+    /// The result of ``UploadSource/take(into:)``.
+    enum UploadStep {
+        /// The number of copied bytes; 0 at the end.
+        case bytes(Int)
+        /// No bytes are available yet. The source notifies the transfer when it has bytes.
+        case wait
+        /// Reading failed, and no bytes follow.
+        case failed(RequestError)
+    }
+
+    extension DataReader: UploadSource {
+        func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep { .bytes(copy(into: buffer)) }
+        func rewound() -> (any UploadSource)? { DataReader(data) }
+    }
+
+    extension ConnectionOptions.HostOverride {
+        /// The override as an entry of `CURLOPT_RESOLVE`.
+        var entry: String {
+            let addresses = addresses.map { $0.contains(":") && !$0.hasPrefix("[") ? "[\($0)]" : $0 }
+            return "\(host):\(port):\(addresses.joined(separator: ","))"
+        }
+
+        /// Why libcurl would misread the override, or nil.
+        var defect: String? {
+            // For libcurl, `*` means every host, `-` before the name removes an entry, and `+` makes the entry
+            // expire.
+            let isName = host.utf8.allSatisfy { byte in
+                UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte | 0x20 || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
+                    || [UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_")].contains(byte)
+            }
+            guard isName, !host.isEmpty, !host.hasPrefix("-") else {
+                return "\(host.debugDescription) is not a host name"
+            }
+            guard (1...65_535).contains(port) else { return "\(port) is not a port" }
+            guard !addresses.isEmpty else { return "\(host) has no address" }
+            return addresses.first { !Self.isAddress($0) }.map { "\($0.debugDescription) is not an address" }
+        }
+
+        private static func isAddress(_ text: String) -> Bool {
+            // C code would not see bytes after a NUL.
+            guard !text.utf8.contains(0) else { return false }
+            var (four, six) = (in_addr(), in6_addr())
+            let bare = text.hasPrefix("[") && text.hasSuffix("]") ? String(text.dropFirst().dropLast()) : text
+            return inet_pton(AF_INET, text, &four) == 1 || inet_pton(AF_INET6, bare, &six) == 1
+        }
+    }
+
+    extension PreparedRequest {
+        var isHTTPS: Bool { hostKey.hasPrefix("https:") }
+
+        /// Whether the request has no body and sends `Content-Length: 0`, because its method expects a body (RFC 9110,
+        /// section 8.6).
+        var announcesNoBody: Bool { body == nil && (method == .post || method == .put || method == .patch) }
+
+        /// The `Host` field that Convoy sets for a request over plain HTTP; nil if libcurl or the caller sets the
+        /// field.
+        ///
+        /// On a reused proxy connection, libcurl 8 and earlier puts the brackets of the previous request's IPv6 address
+        /// around any name.
+        var hostField: String? {
+            guard !isHTTPS, !headerFields.contains("Host"), !omittedFields.contains("host"),
+                let host = url.host(percentEncoded: true), !host.isEmpty,
+                host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), !host.contains("%")
+            else { return nil }
+            let name = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
+            return url.port.map { $0 == 80 ? name : "\(name):\($0)" } ?? name
+        }
+
+        /// The request target for a proxy if the URL has an empty query; nil for any other URL.
+        ///
+        /// libcurl rebuilds the URL for a proxy, and loses the question mark.
+        var targetWithEmptyQuery: String? {
+            let text = url.absoluteString.prefix { $0 != "#" }
+            guard text.hasSuffix("?"), !text.dropLast().contains("?"), let hostField else { return nil }
+            let path = url.path(percentEncoded: true)
+            return "http://\(hostField)\(path.isEmpty ? "/" : path)?"
+        }
+    }
 #endif

@@ -2,6 +2,7 @@
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
+    import FoundationNetworking
     import Synchronization
 
     /// Moves the bytes of one attempt.
@@ -283,6 +284,736 @@
             guard let handle else { return }
             self.handle = nil
             loop?.remove(self, handle)
+        }
+    }
+
+    /// - Thread: the engine's; libcurl calls some of the members.
+    extension CurlTransfer {
+        /// The value of `Content-Length`; nil if the request has no such field.
+        ///
+        /// A body of unknown length has no such field. A POST, PUT or PATCH without a body has the value 0.
+        var bodyLength: Int64? {
+            if let body = request.body { return body.byteCount }
+            return request.announcesNoBody ? 0 : nil
+        }
+
+        /// Whether libcurl still has to read bytes of the request's body.
+        var hasMoreToSend: Bool { bodyLength.map { sentBytes < $0 } ?? (sendsBody && !hasSentAll) }
+
+        func makeSource() -> (any UploadSource)? {
+            switch request.body {
+            case nil: nil
+            case .data(let data): DataReader(data)
+            case .some(let body):
+                ReadAhead(body) { [weak self] in
+                    guard let self else { return }
+                    engine.look(at: self, adding: .bodyReady)
+                }
+            }
+        }
+
+        func giveBody(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+            guard let source else { return 0 }
+            guard !desired.load(ordering: .acquiring).contains(.suspended) else {
+                (pauseReasons.byOwner, isPaused) = (true, true)
+                return CurlCallbackResult.pause
+            }
+            switch source.take(into: buffer) {
+            case .bytes(let count):
+                noteActivity()
+                sentBytes += Int64(count)
+                if count > 0 { client?.didSend(totalBytes: sentBytes) } else { hasSentAll = true }
+                return count
+            case .wait:
+                isPaused = true
+                return CurlCallbackResult.pause
+            case .failed(let error):
+                failure = error
+                return CurlCallbackResult.abort
+            }
+        }
+
+        func rewindBody(to offset: Int64) -> Bool {
+            let rewound = offset == 0 ? source?.rewound() : nil
+            guard offset == 0, source == nil || rewound != nil else {
+                failure = isUnprocessed ? .unprocessedBody : repetitionDefect ?? .bodyNotReplayable
+                return false
+            }
+            (source, sentBytes, hasSentAll) = (rewound, 0, false)
+            return true
+        }
+
+        /// Returns whether libcurl may send the request on a connection.
+        ///
+        /// libcurl asks before it sends the request, and again before it repeats the request. libcurl repeats a request
+        /// on a new connection if the reused one was dead (RFC 9112, section 9.3.1), or after a 417. The server may
+        /// have received the first copy.
+        func mayBeSent(on connection: KeptConnections.Key) -> Bool {
+            let socket = loop?.kept.sockets[connection]
+            isOnKeptConnection = socket != nil
+            if let socket, loop?.isQuiet(socket) != true, KeptConnections.isUnusable(connection, socket) {
+                isOnBadConnection = true
+                timesSent += 1
+                return false
+            }
+            timesSent += 1
+            if timesSent > 1 { handle?.isWorn = true }
+            if timesSent > 1, let repetitionDefect {
+                failure = repetitionDefect
+                return false
+            }
+            wasUnprocessed = isUnprocessed
+            if waitsForConnections { arrive(on: connection) }
+            guard timesSent > 1 else { return true }
+            beginAgain()
+            // libcurl rewinds the body only if it has sent bytes of it. Without this call, bytes that libcurl has read
+            // but not sent would be lost.
+            guard rewindBody(to: 0) else { return false }
+            (wasUnprocessed, place.isRefused) = (false, false)
+            return true
+        }
+
+        /// Why the request must not be sent a second time, or nil.
+        var repetitionDefect: RequestError? {
+            if timesSent >= Self.mostTimesSent || timesRefused >= Self.mostRefusals {
+                return isUnprocessed ? .unprocessed : .lostBeforeAnswer
+            }
+            if isUnprocessed { return nil }
+            let wasRefused = parser.lastStatusCode == 417
+            return wasRefused || request.isIdempotent ? nil : .lostBeforeAnswer
+        }
+
+        /// The header lines that libcurl does not write itself.
+        var headerLines: [String] {
+            let fields = request.headerFields
+            var lines: [String] = []
+            for field in fields {
+                // The transport writes the framing fields, because it knows the length.
+                if field.isFraming { continue }
+                let value = field.value.trimmingBlanks
+                lines.append(value.isEmpty ? "\(field.name);" : "\(field.name): \(value)")
+            }
+            let omitted = request.omittedFields
+            if !fields.contains("Accept-Encoding"), !omitted.contains("accept-encoding") {
+                // A range of a coded body cannot be decoded.
+                let codings = fields.contains("Range") ? "identity" : ContentDecoder.acceptedCodings
+                if !codings.isEmpty { lines.append("Accept-Encoding: " + codings) }
+            }
+            // The empty value removes the `Expect` that libcurl would add. Most servers do not need it, and it delays
+            // the body.
+            if sendsBody, !fields.contains("Expect") { lines.append("Expect:") }
+            // Without the framing fields, the server would take the body for another request.
+            for name in omitted.subtracting(["content-length", "transfer-encoding"]).sorted()
+            where !fields.contains(name) {
+                // libcurl compares this name with case.
+                lines.append(name == "host" ? "Host:" : "\(name):")
+            }
+            return lines
+        }
+    }
+
+    extension RequestError {
+        fileprivate static let lostBeforeAnswer = RequestError(
+            .connectionLost,
+            "the connection was lost before a response, and the server may have acted on the request already")
+
+        fileprivate static let unprocessedBody = RequestError(
+            .bodyNotReplayable,
+            "the server has not processed the request, and its body cannot be sent again")
+
+        fileprivate static let unprocessed = RequestError(
+            .connectionLost,
+            "the server repeatedly refused the request, or ended the connection before it processed it")
+    }
+
+    /// Why nothing is delivered to a client for now.
+    struct PauseReasons {
+        /// Whether the task is suspended.
+        var byOwner = false
+        /// Whether the client applies back-pressure.
+        var byClient = false
+        /// Whether decoding has used up its share of this turn.
+        var forATurn = false
+
+        var isAny: Bool { byOwner || byClient || forATurn }
+    }
+
+    /// - Thread: the engine's; libcurl calls some of the members.
+    extension CurlTransfer {
+        func receiveHeaderLine(_ line: UnsafeRawBufferPointer) -> Int {
+            noteActivity()
+            let wasAtFirstField = parser.isAtFirstField
+            defer {
+                // In verbose mode, libcurl passes the line after a status line to the debug callback before it stores
+                // the line. So `hear(_:_:)` can change a folded line.
+                if parser.isAtFirstField != wasAtFirstField, CurlLibrary.remembersFreedLine {
+                    handle?.setVerbose(isHTTPS || !wasAtFirstField)
+                }
+            }
+            do throws(CurlHeaderParser.Defect) {
+                guard var head = try parser.take(line, loop?.fieldLines) else { return line.count }
+                head.url = request.url
+                if !head.isInformational, let defect = begin(&head) {
+                    // The client does not receive this head, so that a download retains its partial file.
+                    failure = defect.with(response: head)
+                    return 0
+                }
+                client?.didReceive(head)
+                if hasHead, let missingBytes, missingBytes > lengthToCheck { checkLength(missingBytes) }
+                return line.count
+            } catch {
+                failure = RequestError(error.isCut ? .connectionLost : .badResponse, error.reason)
+                return 0
+            }
+        }
+
+        /// Prepares for the body.
+        ///
+        /// Returns an error if the response cannot be accepted.
+        private func begin(_ head: inout ResponseHead) -> RequestError? {
+            hasHead = true
+            missingBytes = head.hasBody(for: request.method) ? head.expectedBytes : 0
+            if sendsBody { noteAnswered() }
+            if parser.framing != .frames {
+                // Over HTTP/1.1 the server would read the rest of the request's body as the next request. Over HTTP/2
+                // the rest belongs to a stream.
+                if hasMoreToSend { handle?.forbidReuse() }
+                // libcurl may send the next request on this connection before it reports the end of this one. Without
+                // this call, the two requests would count as sharing the connection.
+                if isShareable { leaveConnection() }
+            }
+            if isHTTPS, parser.framing == .connection, head.hasBody(for: request.method) { handle?.watchEnd() }
+            do throws(RequestError) {
+                if parser.hasContentCoding { decoder = try makeDecoder(for: head) }
+            } catch {
+                head.expectedBytes = nil
+                return error
+            }
+            // The length of a coded body does not apply to its decoded bytes.
+            if decoder != nil { head.expectedBytes = nil }
+            expectedBytes = head.expectedBytes
+            return nil
+        }
+
+        private func makeDecoder(for head: ResponseHead) throws(RequestError) -> ContentDecoder? {
+            let codings = try ContentCodings.toUndo(head, of: request)
+            do throws(ContentDecodingError) {
+                return try ContentDecoder.makeDecoder(codings: codings)
+            } catch {
+                throw RequestError(.badResponse, error.description)
+            }
+        }
+
+        /// The body length up to which the client's ``TransportClient/maxBodyBytes`` is not read.
+        static let uncheckedLength: Int64 = 65_536
+
+        /// Makes libcurl close an HTTP/1.1 connection after a body that exceeds the client's limit.
+        ///
+        /// Without this, libcurl could reuse the connection before the client ends the transfer. The connection would
+        /// still have the rest of the response on it.
+        private func checkLength(_ byteCount: Int64) {
+            guard let client else { return }
+            lengthToCheck = client.maxBodyBytes ?? .max
+            guard byteCount > lengthToCheck else { return }
+            lengthToCheck = .max
+            if parser.framing != .frames { handle?.forbidReuse() }
+        }
+
+        /// The number of decoded bytes at which a transfer stops decoding until the next turn.
+        ///
+        /// A few coded bytes can expand to gigabytes.
+        private static let decodingShare = 1 << 20
+
+        func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+            noteActivity()
+            if desired.load(ordering: .acquiring).contains(.suspended) { pauseReasons.byOwner = true }
+            guard !pauseReasons.isAny else {
+                isPaused = true
+                return CurlCallbackResult.pause
+            }
+            missingBytes = missingBytes.map { $0 - Int64(bytes.count) }
+            if sendsBody { noteAnswered() }
+            guard let decoder else {
+                keep(bytes)
+                return bytes.count
+            }
+            let used = decode(bytes, with: decoder)
+            if used < bytes.count { undecoded = Data(bytes[used...]) }
+            return failure == nil ? bytes.count : 0
+        }
+
+        private func decode(_ bytes: UnsafeRawBufferPointer, with decoder: ContentDecoder) -> Int {
+            var share = Self.decodingShare
+            do throws(ContentDecodingError) {
+                let used = try decoder.decode(bytes) { output in
+                    keep(output)
+                    share -= output.count
+                    return !pauseReasons.isAny && share > 0
+                }
+                if share <= 0, used < bytes.count || decoder.hasPendingOutput {
+                    pauseReasons.forATurn = true
+                    loop?.continueLater([self])
+                }
+                return used
+            } catch {
+                failure = .undecodable(error)
+                return bytes.count
+            }
+        }
+
+        /// Decodes and delivers the bytes that were stored during a pause.
+        func deliverUndecoded() {
+            if !rest.isEmpty {
+                let bytes = rest
+                rest = Data()
+                bytes.withUnsafeBytes { keep($0) }
+                flush()
+                guard !pauseReasons.isAny else { return }
+            }
+            guard let decoder, !undecoded.isEmpty || decoder.hasPendingOutput else { return }
+            let bytes = undecoded
+            undecoded = Data()
+            let used = bytes.withUnsafeBytes { decode($0, with: decoder) }
+            if used < bytes.count { undecoded = Data(bytes.dropFirst(used)) }
+            flush()
+            if let failure { finish(failure) }
+        }
+
+        /// Appends bytes to the chunk for the client.
+        ///
+        /// The client sets the maximum size of the chunk.
+        private func keep(_ bytes: UnsafeRawBufferPointer) {
+            keptBytes += Int64(bytes.count)
+            if keptBytes > lengthToCheck { checkLength(keptBytes) }
+            var new = bytes[...]
+            while !new.isEmpty, !pauseReasons.byClient {
+                // The limit is read once per chunk, because reading it locks, and libcurl passes a sixteenth of a chunk
+                // per call.
+                if chunk.isEmpty { chunkLimit = client?.maxChunkBytes ?? .max }
+                let start = UnsafeRawBufferPointer(rebasing: new)
+                new = new.dropFirst(chunk.append(start, expecting: expectedBytes, atMost: chunkLimit))
+                if chunk.isFull { flush() }
+            }
+            if !new.isEmpty { rest.append(contentsOf: new) }
+            keptBytes -= Int64(new.count)
+            if !isListedForFlush, !chunk.isEmpty {
+                isListedForFlush = true
+                loop?.flushLater(self)
+            }
+        }
+
+        /// Delivers the chunk to the client.
+        ///
+        /// If the client refuses more bytes, the transfer pauses.
+        func flush() {
+            isListedForFlush = false
+            guard !chunk.isEmpty else { return }
+            guard client?.didReceive(chunk.take()) != true else { return }
+            pauseReasons.byClient = true
+            client?.didPause()
+        }
+    }
+
+    extension RequestError {
+        static func undecodable(_ failure: ContentDecodingError) -> RequestError {
+            RequestError(.badResponse, "the body does not match its Content-Encoding: \(failure.description)")
+        }
+    }
+
+    /// The connection of a request, and its state.
+    struct ConnectionPlace {
+        /// Why Convoy did not let libcurl open a connection.
+        enum Veto {
+            /// Another transfer is opening a connection to the same server.
+            case isOpening
+            /// This handle has already sent the request. Another handle repeats it, because up to 8.16, libcurl counts
+            /// the repetitions of each handle and fails the sixth.
+            case wasSent
+        }
+
+        var connection: KeptConnections.Key?
+        /// The request's stream on the connection, once libcurl has reported it.
+        var stream: Int?
+        /// Whether libcurl's log lines are about `connection`; false once libcurl looks for another connection.
+        var isHeard = false
+        /// Whether the server has said that it has not processed the request.
+        var isRefused = false
+        /// Whether libcurl repeats the request over HTTP/1.1, because the server requires that.
+        var isDowngraded = false
+        /// Whether libcurl has closed the connection at the end of the request.
+        var isClosed = false
+        /// Whether libcurl is about to close another connection, because it keeps too many.
+        var closesOldest = false
+        /// How often the current handle has sent the request.
+        var timesSent = 0
+        var veto: Veto?
+        /// Whether the request waits for another transfer's connection.
+        ///
+        /// While the request waits, its handle is not added to libcurl, so libcurl runs no timer for it.
+        var isParked = false
+        /// The system's error number if no socket could be made, or 0.
+        var socketError: Int32 = 0
+        var handshake = Handshake()
+        /// The generation of connections that the request may share; see ``SharedConnections``.
+        var generation = 0
+    }
+
+    /// - Thread: the engine's; libcurl calls some of the members.
+    extension CurlTransfer {
+        /// The maximum number of times that a request is sent, even if the server has processed none of the copies.
+        static let mostTimesSent = 64
+        /// The number of streams that a server may refuse before the request fails, as in libcurl.
+        ///
+        /// A server that refuses streams is overloaded. After the failure, the caller's retry policy waits. Refusals that
+        /// libcurl does not log do not count.
+        static let mostRefusals = 6
+
+        /// Whether ``SharedConnections`` decides when the transfer may open a connection.
+        var waitsForConnections: Bool { isShareable && handle?.asksBeforeSending == true }
+
+        /// Opens a socket for a new connection; -1 if none may be opened.
+        func openSocket(for address: convoy_address) -> Int32 {
+            if waitsForConnections, !mayOpenConnection() { return -1 }
+            let number = socket(address.family, address.type | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
+            if number < 0 { place.socketError = errno } else { loop?.sockets.noteOpened(number) }
+            if number >= 0 { place.handshake.sockets.append(number) }
+            return number
+        }
+
+        private func mayOpenConnection() -> Bool {
+            // After a 417, libcurl repeats the request without "Expect", and after a downgrade over HTTP/1.1. So this
+            // handle may open a connection. Another handle would repeat the request unchanged.
+            guard let loop, parser.lastStatusCode != 417, !place.isDowngraded else { return true }
+            guard place.timesSent == 0 else {
+                handle?.isWorn = true
+                failure = repetitionDefect
+                if failure == nil { place.veto = .wasSent }
+                return false
+            }
+            guard loop.sharing.mayOpen(self) else {
+                place.veto = .isOpening
+                return false
+            }
+            return true
+        }
+
+        /// Records the connection on which libcurl is about to send the request.
+        func arrive(on connection: KeptConnections.Key) {
+            guard let loop else { return }
+            leaveConnection()
+            place.connection = connection
+            place.stream = nil
+            (place.isHeard, place.isClosed) = (true, false)
+            place.timesSent += 1
+            loop.continueLater(loop.sharing.arrive(self, on: connection))
+        }
+
+        /// Makes new requests avoid this transfer's connection, unless it still works for another transfer.
+        ///
+        /// It still works if another transfer on it was active more recently and has received the head of its response.
+        ///
+        /// - Complexity: O(*n*) in the active transfers.
+        func giveUpConnection() {
+            guard let loop, let connection = place.connection else { return }
+            let isAlive = loop.active.contains { other in
+                other.hasHead && other.place.connection == connection && other.lastActivity > lastActivity
+            }
+            if !isAlive { loop.sharing.giveUp(connectionOf: self) }
+        }
+
+        /// Leaves the connection, so that waiting transfers may use it.
+        func leaveConnection(hasFailed: Bool = false) {
+            guard let loop else { return }
+            let connection = place.connection
+            place.connection = nil
+            loop.continueLater(loop.sharing.leave(self, connection, hasFailed: hasFailed))
+        }
+
+        /// Handles a log line of libcurl (kind 0), a header line (1), or a handshake message: received (5) or sent (6).
+        func hear(_ kind: Int32, _ bytes: UnsafeMutableRawBufferPointer) {
+            switch kind {
+            case 1 where CurlLibrary.remembersFreedLine && parser.isAtFirstField && bytes.first?.isBlank == true:
+                // libcurl is about to append this folded line to the freed last line of the handle's previous response.
+                // A colon in place of the blank prevents that. ``CurlHeaderParser`` rejects both forms of the line.
+                bytes[0] = UInt8(ascii: ":")
+            case 0:
+                if timesSent == 0, place.handshake.hasBegun { place.handshake.look() }
+                hear(UnsafeRawBufferPointer(bytes))
+            case 5, 6:
+                if kind == 6 { place.handshake.hasBegun = true }
+                // An alert consists of a level, 1 or 2, and a reason. No other message is that short.
+                if bytes.count == 2, bytes[0] <= 2 {
+                    place.handshake.noteAlert(isOwn: kind == 6, isFatal: bytes[0] == 2)
+                }
+            default: break
+            }
+        }
+
+        private func hear(_ text: UnsafeRawBufferPointer) {
+            if let session = TLSSession(text) { place.handshake.session = session }
+            guard let logLine = CurlLogLine(text) else { return }
+            if logLine == .environmentProxy { handle?.usesEnvironmentProxy = true }
+            guard let loop, let connection = place.connection else { return }
+            switch logLine {
+            case .environmentProxy: break
+            case .stream(let number):
+                place.stream = number
+                loop.sharing.begin(number, on: connection)
+            case .goAway(let last, let isGraceful):
+                if place.isHeard { loop.sharing.giveUp(connection, after: last, isGraceful: isGraceful) }
+            case .refused:
+                (place.isRefused, place.isHeard) = (true, false)
+                timesRefused += 1
+            case .downgrade: (place.isRefused, place.isDowngraded, place.isHeard) = (true, true, false)
+            case .retry: place.isHeard = false
+            case .closing: (place.isClosed, place.closesOldest) = (place.isClosed || !place.closesOldest, false)
+            case .closesOldest: place.closesOldest = true
+            }
+        }
+
+        /// Whether the server has said that it has not processed the request, which has not been sent again since.
+        var isUnprocessed: Bool {
+            if wasUnprocessed || place.isRefused { return true }
+            guard let loop, let stream = place.stream, let connection = place.connection else { return false }
+            return loop.sharing.isRefused(stream, on: connection)
+        }
+
+        /// Sends the request again, or parks it while another transfer opens a connection.
+        ///
+        /// Returns true only in two cases: libcurl was not allowed to open a connection (``ConnectionPlace/Veto``), or
+        /// a shared connection was lost before the head and the request may be repeated.
+        func goesOn(after code: CURLcode, _ handle: CurlHandle) -> Bool {
+            guard let loop, failure == nil else { return false }
+            let veto = place.veto
+            place.veto = nil
+            if veto == .isOpening {
+                // The transfer stays in the loop's list while libcurl does not have its handle, so its timeout
+                // continues.
+                if loop.takeBack(self, handle) { return true }
+            } else if veto == nil {
+                guard code != 0, isShareable, !hasHead, place.stream != nil, isLoss(code) else { return false }
+                if let repetitionDefect {
+                    if isUnprocessed { failure = repetitionDefect }
+                    return false
+                }
+            }
+            wasUnprocessed = isUnprocessed
+            sendAgain()
+            return true
+        }
+
+        /// Whether a response without a length may be incomplete although libcurl reports success.
+        ///
+        /// Up to 7.88.1, libcurl reports success when an HTTP/2 connection fails within a response, and closes the
+        /// connection. After a complete response, libcurl keeps the connection. So a closed connection means that the
+        /// response may be incomplete. There are two exceptions, in which the failure goes unnoticed. After a graceful
+        /// GOAWAY, libcurl closes the connection after a complete response too. While other requests use the
+        /// connection, libcurl does not close it at all.
+        var mayBeCut: Bool {
+            guard CurlLibrary.acceptsCutStreams, place.isClosed, let connection = place.connection,
+                parser.framing == .frames, hasHead, missingBytes == nil
+            else { return false }
+            return loop?.sharing.isEnding(connection) == false
+        }
+
+        /// Whether a code can mean that a connection accepts no more requests.
+        ///
+        /// After any other code the caller's retry policy decides, unless the server says that it has not processed the
+        /// request.
+        private func isLoss(_ code: CURLcode) -> Bool {
+            // 28 is CURLE_OPERATION_TIMEDOUT, 42 CURLE_ABORTED_BY_CALLBACK, 16 CURLE_HTTP2, 55 CURLE_SEND_ERROR.
+            isUnprocessed ? code != 28 && code != 42 : [16, 55].contains(code)
+        }
+    }
+
+    extension CurlTransfer {
+        /// Fails a transfer after its idle timeout.
+        ///
+        /// Returns the time of the next check; nil if the transfer has ended.
+        func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+            guard case .running = phase, let handle else { return nil }
+            if pauseReasons.isAny {
+                lastSendingMark = nil
+                return now + idleCheckInterval
+            }
+            if isAnswered { return endAnswered(handle, now) }
+            // Bytes that libcurl has read from the body may still be in its own buffer or in the system's. Draining
+            // these buffers counts as activity.
+            if sentBytes > 0, !hasHead {
+                var mark = handle.sendingMark
+                // The queue of a shared connection also has bytes of other requests.
+                if place.stream != nil { mark.queuedBytes = 0 }
+                if mark != lastSendingMark { lastActivity = now }
+                lastSendingMark = mark
+            }
+            let end = lastActivity + request.idleTimeout
+            guard end <= now else { return min(end, now + idleCheckInterval) }
+            let what = hasHead ? "of the body" : "of a response"
+            // A connection on which the server did not respond is not reused.
+            handle.forbidReuse()
+            giveUpConnection()
+            finish(
+                RequestError(.timedOut, "nothing \(what) arrived for \(request.idleTimeout), the idle timeout"))
+            return nil
+        }
+
+        /// The maximum time between two checks for idleness.
+        ///
+        /// No callback reports that the buffers of a request's body drain. So their fill levels are compared several
+        /// times within the idle timeout.
+        var idleCheckInterval: Duration { sendsBody ? request.idleTimeout / 8 : request.idleTimeout }
+
+        /// The time left for the transfer; nil without a limit.
+        var timeLeft: Duration? { request.attemptTimeout.map { $0 - (ContinuousClock.now - sendingBegan) } }
+
+        /// Fails a transfer that has timed out while it was parked or idle.
+        ///
+        /// Returns the time of the next check; nil if the transfer has ended.
+        func checkTime(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+            guard place.isParked, let timeLeft else { return checkIdle(now) }
+            guard timeLeft > .zero else {
+                finish(RequestError(.timedOut, CurlFailure.timeIsOver))
+                return nil
+            }
+            return checkIdle(now).map { min($0, now + timeLeft) }
+        }
+
+        // MARK: Early responses
+
+        // A server may respond before it has received the complete request body (RFC 9113, section 8.1), and read no
+        // more of the body. libcurl would wait for the server to read on.
+
+        /// Whether the complete response to a request with a body has arrived, by the response's length.
+        var isAnswered: Bool { sendsBody && hasHead && missingBytes == 0 }
+
+        /// How long sending may stall after the complete response.
+        private static let stillTime = Duration.milliseconds(250)
+
+        /// Schedules a check of whether sending still makes progress, once the response is complete.
+        func noteAnswered() {
+            guard isAnswered else { return }
+            lastSendingMark = handle?.sendingMark
+            loop?.checkTimes(after: Self.stillTime)
+        }
+
+        /// Ends a transfer with a complete response once sending makes no progress.
+        ///
+        /// Returns the time of the next check; nil if the transfer has ended.
+        func endAnswered(_ handle: CurlHandle, _ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+            let mark = handle.sendingMark
+            defer { lastSendingMark = mark }
+            guard mark == lastSendingMark else { return now + Self.stillTime }
+            end(0)
+            return nil
+        }
+    }
+
+    /// The state of a transfer that the owner of its task wants.
+    ///
+    /// Any thread may change the state. When the engine reads the state, it sees the result of all earlier changes.
+    struct DesiredTransferState: OptionSet, AtomicRepresentable {
+        let rawValue: UInt8
+
+        static let begun = Self(rawValue: 1)
+        static let suspended = Self(rawValue: 2)
+        /// `resume()`, which ends the client's back-pressure, was called since the last check.
+        static let resumed = Self(rawValue: 4)
+        static let cancelled = Self(rawValue: 8)
+        static let bodyReady = Self(rawValue: 16)
+        /// The transfer is in the engine's inbox.
+        static let queued = Self(rawValue: 32)
+    }
+
+    extension CurlTransfer: TransferTask {
+        func resume() { engine.look(at: self, adding: [.begun, .resumed], removing: .suspended) }
+
+        func suspend() { engine.look(at: self, adding: .suspended) }
+
+        func cancel() { engine.look(at: self, adding: .cancelled) }
+
+        func makeSessionTask() -> URLSessionTask {
+            TransferSessionTask(self, for: request) {
+                if self.isOver.load(ordering: .acquiring) { return .completed }
+                let desired = self.desired.load(ordering: .acquiring)
+                return desired.contains(.cancelled) ? .canceling : desired.contains(.suspended) ? .suspended : .running
+            }
+        }
+
+        /// Changes the desired state, and returns the state before.
+        ///
+        /// - Thread: any.
+        func changeDesired(
+            adding new: DesiredTransferState, removing old: DesiredTransferState
+        ) -> DesiredTransferState {
+            var state = desired.load(ordering: .relaxed)
+            while true {
+                let changed = state.subtracting(old).union(new)
+                let (isDone, found) = desired.compareExchange(
+                    expected: state, desired: changed, ordering: .acquiringAndReleasing)
+                if isDone { return state }
+                state = found
+            }
+        }
+    }
+
+    /// Collects bytes until they are delivered to the client.
+    ///
+    /// libcurl passes at most 16 KiB per callback. A delivery to the client costs more than copying that many bytes.
+    struct BodyChunk: ~Copyable {
+        private static let largest = LargeBuffers.byteCount
+
+        private var bytes: UnsafeMutableRawPointer?
+        private var count = 0
+        private var capacity = 0
+
+        deinit { if let bytes { Self.free(bytes, capacity) } }
+
+        var isEmpty: Bool { count == 0 }
+        var isFull: Bool { count > 0 && count == capacity }
+
+        /// Appends as many bytes as fit, and returns their number.
+        ///
+        /// The number is at least one, unless `new` is empty or the chunk is full.
+        ///
+        /// - Parameters:
+        ///   - expected: the length of the complete body, if known.
+        ///   - limit: the maximum number of bytes to deliver together.
+        mutating func append(_ new: UnsafeRawBufferPointer, expecting expected: Int64?, atMost limit: Int) -> Int {
+            let largest = max(1, min(Self.largest, limit))
+            if new.count > capacity - count, capacity < largest {
+                // The first buffer has the announced length of the body. The limit applies, because a server can
+                // announce any length.
+                let wanted = bytes == nil ? Int(clamping: expected ?? 0) : capacity * 4
+                let larger = min(largest, max(wanted, count + new.count))
+                let moved: UnsafeMutableRawPointer =
+                    larger == Self.largest ? LargeBuffers.take() : .allocate(byteCount: larger, alignment: 16)
+                if let bytes {
+                    memcpy(moved, bytes, count)
+                    Self.free(bytes, capacity)
+                }
+                (bytes, capacity) = (moved, larger)
+            }
+            let fitting = min(new.count, capacity - count)
+            if let bytes, let start = new.baseAddress { memcpy(bytes.advanced(by: count), start, fitting) }
+            count += fitting
+            return fitting
+        }
+
+        private static func free(_ bytes: UnsafeMutableRawPointer, _ capacity: Int) {
+            if capacity == largest { LargeBuffers.giveBack(bytes) } else { bytes.deallocate() }
+        }
+
+        /// Returns the bytes and empties the chunk.
+        mutating func take() -> Data {
+            defer { (bytes, count, capacity) = (nil, 0, 0) }
+            guard let bytes else { return Data() }
+            // The bytes are copied, so that a slow reader does not retain a mostly empty buffer.
+            if count * 2 < capacity {
+                defer { Self.free(bytes, capacity) }
+                return Data(bytes: bytes, count: count)
+            }
+            if capacity == Self.largest { return LargeBuffers.data(bytes, count: count) }
+            return Data(bytesNoCopy: bytes, count: count, deallocator: .custom { bytes, _ in bytes.deallocate() })
         }
     }
 #endif
