@@ -150,7 +150,7 @@ extension ListEntry {
     fileprivate var listLine: String {
         var columns = [url.absoluteString]
         // A digest in the second column is an error, so a file with such a name is written in aria2's form.
-        guard mirrors.isEmpty, name.map(DigestLine.isDigest) != true else {
+        guard mirrors.isEmpty, name.map(InputLine.isDigest) != true else {
             columns += mirrors.map(\.absoluteString)
             let options = [name.map { "out=\($0)" }, digest.map { "checksum=\($0)" }].compactMap(\.self)
             return ([columns.joined(separator: "\t")] + (options + fields).map { "  \($0)" }).joined(separator: "\n")

@@ -62,21 +62,7 @@ struct DigestLine: Equatable {
         let digits = words.filter(isHexadecimal).reduce(0) { $0 + $1.utf8.count }
         // A line of an SFV file ends with a CRC-32. Eight digits without a letter may be a date.
         if digits >= 32 || text.contains(#/\s(?=[0-9]*[A-Fa-f])[0-9A-Fa-f]{8}$/#) { return true }
-        return text.split { $0.isWhitespace || $0 == "," }.contains { isDigest($0) }
-    }
-
-    /// Whether a word is only a digest: hexadecimal digits or Base64, also in quotes or after its algorithm.
-    static func isDigest(_ word: some StringProtocol) -> Bool {
-        // Most words are names with an extension. They skip the regular expression, which takes longer.
-        guard word.utf8.count >= 24, !word.utf8.contains(UInt8(ascii: ".")) else { return false }
-        let form =
-            #/
-            ["']?
-            (?:(?:sha|md|h|blake)-?[0-9][0-9a-z-]*[-:=])?
-            (?:(?:[0-9a-f]{8}){4,16}|[0-9a-z+\/]{22,}={1,2}|[0-9a-z+\/]{43}|[0-9a-z+\/]{64}|[0-9a-z+\/]{86})
-            ["']?
-            /#.ignoresCase()
-        return String(word).wholeMatch(of: form) != nil
+        return text.split { $0.isWhitespace || $0 == "," }.contains { InputLine.isDigest($0) }
     }
 
     /// Whether a line begins an SFV file, or the output of PowerShell's `Get-FileHash` or of `certutil -hashfile`.
@@ -200,7 +186,7 @@ extension ListEntry {
             return "aria2's \(name)= is not supported: use an option for all files, see convoy help fetch"
         default:
             // Ignored options do not have digests as values. This one may be a misspelt `checksum`.
-            let isOption = !name.isEmpty && !value.isEmpty && !DigestLine.isDigest(value)
+            let isOption = !name.isEmpty && !value.isEmpty && !InputLine.isDigest(value)
             return isOption ? nil : "it is neither a URL nor an aria2 option"
         }
         return nil

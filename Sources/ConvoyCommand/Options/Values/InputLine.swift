@@ -21,6 +21,20 @@ enum InputLine: Equatable {
     case request(ListEntry)
     case broken(reason: String)
 
+    /// Whether a word is only a digest: hexadecimal digits or Base64, also in quotes or after its algorithm.
+    static func isDigest(_ word: some StringProtocol) -> Bool {
+        // Most words are names with an extension. They skip the regular expression, which takes longer.
+        guard word.utf8.count >= 24, !word.utf8.contains(UInt8(ascii: ".")) else { return false }
+        let form =
+            #/
+            ["']?
+            (?:(?:sha|md|h|blake)-?[0-9][0-9a-z-]*[-:=])?
+            (?:(?:[0-9a-f]{8}){4,16}|[0-9a-z+\/]{22,}={1,2}|[0-9a-z+\/]{43}|[0-9a-z+\/]{64}|[0-9a-z+\/]{86})
+            ["']?
+            /#.ignoresCase()
+        return String(word).wholeMatch(of: form) != nil
+    }
+
     /// Parses a line of a list.
     ///
     /// - Parameter base: the base URL of lines that begin with a file name instead of a URL.
@@ -37,7 +51,7 @@ enum InputLine: Equatable {
             self.init(columns: text.split(separator: "\t").map { String($0).trimmed }.filter { !$0.isEmpty })
             return
         }
-        guard !DigestLine.isDigest(name) else {
+        guard !Self.isDigest(name) else {
             self = .broken(
                 reason: "its second column is a digest: write the name of the file before it, or out=NAME in the next "
                     + "line, after a space, to give the file such a name")
