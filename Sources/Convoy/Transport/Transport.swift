@@ -9,8 +9,8 @@ import Foundation
 ///
 /// An operation owns the task and uses only its `resume`, `suspend`, `cancel` and properties. The task passes
 /// everything that it receives to the client. Write a transport to replay recorded responses or to use another HTTP
-/// library. `StubTransport` is the smallest example, and the conformance suite in `Tests/ConvoyTests/Transport` defines
-/// the expected behaviour.
+/// library. `StubTransport` of ConvoyTesting is the smallest example, and the conformance suite in
+/// `Tests/ConvoyTests/Transport` defines the expected behaviour.
 ///
 /// ## Concurrency
 /// `makeTask` is called from any thread, without a lock.
@@ -147,7 +147,7 @@ package final class TransferSessionTask: URLSessionDataTask, @unchecked Sendable
 }
 
 /// A transport that does not need a `URLSessionTask`.
-protocol DirectTransport: Transport {
+package protocol DirectTransport: Transport {
     /// Makes a suspended transfer, as ``Transport/makeTask(for:client:)`` makes a task.
     func makeTransfer(
         for request: PreparedRequest, client: any TransportClient

@@ -69,7 +69,7 @@
             try makeTransfer(for: request, client: client).makeSessionTask()
         }
 
-        func makeTransfer(
+        package func makeTransfer(
             for request: PreparedRequest, client: any TransportClient
         ) throws(RequestError) -> any TransferTask {
             if let defect = CurlLibrary.defect { throw defect }

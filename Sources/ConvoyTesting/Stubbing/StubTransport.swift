@@ -1,4 +1,5 @@
 // A transport for tests, which responds without a network.
+import Convoy
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -45,15 +46,14 @@ public final class StubTransport: DirectTransport {
     public var isReentrant: Bool { true }
 
     private let handler: @Sendable (StubExchange) -> Void
-    /// The routes that supply the responses; nil for a transport with a handler.
-    let routes: StubRoutes?
+    private let routes: StubRoutes?
 
     /// Makes a transport that responds with a function.
     public convenience init(pausesInPlace: Bool = true, handler: @escaping @Sendable (StubExchange) -> Void) {
         self.init(pausesInPlace: pausesInPlace, routes: nil, handler: handler)
     }
 
-    init(pausesInPlace: Bool, routes: StubRoutes?, handler: @escaping @Sendable (StubExchange) -> Void) {
+    private init(pausesInPlace: Bool, routes: StubRoutes?, handler: @escaping @Sendable (StubExchange) -> Void) {
         self.pausesInPlace = pausesInPlace
         self.routes = routes
         self.handler = handler
@@ -66,7 +66,7 @@ public final class StubTransport: DirectTransport {
         try makeTransfer(for: request, client: client).makeSessionTask()
     }
 
-    func makeTransfer(
+    package func makeTransfer(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> any TransferTask {
         StubExchange(request: request, client: client, pausesInPlace: pausesInPlace, handler: handler)
@@ -98,7 +98,7 @@ public final class StubExchange: Sendable {
     private let pausesInPlace: Bool
     private let state: Locked<State>
 
-    init(
+    fileprivate init(
         request: PreparedRequest, client: any TransportClient, pausesInPlace: Bool,
         handler: @escaping @Sendable (StubExchange) -> Void
     ) {
@@ -312,8 +312,7 @@ public struct StubReply: Sendable {
         return StubReply(outcome: .answer(statusCode, headerFields, body), tag: tag ?? self.tag, delay: delay)
     }
 
-    /// Delivers the reply to an exchange now.
-    func tell(_ exchange: StubExchange) {
+    fileprivate func tell(_ exchange: StubExchange) {
         if let byteCount = exchange.request.body?.byteCount, byteCount > 0 { exchange.sent(totalBytes: byteCount) }
         switch outcome {
         case .answer(_, let headerFields, _) where tag != nil && exchange.request.headerFields["If-None-Match"] == tag:
@@ -326,8 +325,7 @@ public struct StubReply: Sendable {
     }
 }
 
-/// The requests to which a route applies.
-struct StubPattern: Sendable, CustomStringConvertible {
+private struct StubPattern: Sendable, CustomStringConvertible {
     let method: HTTPMethod?
     let host: String?
     let path: String
@@ -357,7 +355,7 @@ struct StubPattern: Sendable, CustomStringConvertible {
 }
 
 /// The routes of a stub, and the requests it received.
-final class StubRoutes: Sendable {
+private final class StubRoutes: Sendable {
     private struct Route: Sendable {
         let pattern: StubPattern
         let makeReply: @Sendable (PreparedRequest) -> StubReply
