@@ -27,7 +27,6 @@ extension Request {
     /// A response that forbids stale use (`must-revalidate`, `no-cache`) is still validated.
     public func maxCacheStaleness(_ staleness: Duration?) -> Self { changedCache { $0.maxStaleness = staleness } }
 
-    /// The cache options of the request; nil when it has none.
     package var cacheOptions: CacheOptions? { core.policyBox?.policies.cache }
 
     private func changedCache(_ change: (inout CacheOptions) -> Void) -> Self {

@@ -54,7 +54,6 @@ extension Request {
 }
 
 extension RequestPolicies {
-    /// Why the maximum or minimum speed makes a request invalid; nil if both are valid.
     var paceDefect: String? {
         if let maxBytesPerSecond, maxBytesPerSecond <= 0 { return "the rate limit is not positive" }
         guard let minimumSpeed else { return nil }

@@ -1,12 +1,11 @@
 // The part of a request that does not depend on its output.
 import Foundation
 
-/// The part of a request that does not depend on its output.
 struct RequestCore: Sendable {
     var method: HTTPMethod
     var url: URL?
     var headerFields = HeaderFields()
-    /// The request's own settings, in a box that keeps a queued operation small; nil if the request has none.
+    /// In a box that keeps a queued operation small; nil if the request has no settings of its own.
     var policyBox: PolicyBox?
     /// The properties that most GET requests do not set, in a box that keeps a queued operation small.
     private var details = DetailsBox.none(decodesAtOnce: false)
@@ -72,7 +71,6 @@ struct RequestCore: Sendable {
         get { details.value?.destination ?? .memory }
         set { changeDetails { $0.destination = newValue } }
     }
-    /// The defect found while the request was built, for example an encoding error, or a string that is not a URL.
     var defect: String? {
         get { details.value?.defect }
         set { changeDetails { $0.defect = newValue } }
@@ -116,8 +114,6 @@ extension RequestCore {
 }
 
 extension RequestCore {
-    /// The same request with its JSON body encoded.
-    ///
     /// - Parameter encoder: nil for a plain `JSONEncoder`.
     /// - Thread: the calling thread runs the caller's `encode(to:)`, so it must hold no lock.
     func encoded(by encoder: JSONEncoder?) -> RequestCore {
@@ -132,7 +128,6 @@ extension RequestCore {
         return core
     }
 
-    /// Returns a message that a value could not be encoded, with the reason.
     static func defect(_ name: String, _ error: any Error) -> String {
         "\(name) could not be encoded: \((error as? EncodingError)?.reason ?? "\(error)")"
     }
@@ -149,15 +144,13 @@ extension RequestCore {
             method: method, destination: destination, policyBox: policyBox, decodesAtOnce: decodesAtOnce)
     }
 
-    /// The maximum size of a body for any destination; nil when neither the request nor its manager sets one.
     func bodyLimit(_ defaults: RequestDefaults) -> Int64? { answerRules.bodyLimit(defaults) }
 }
 
 extension URL {
-    /// The same origin as ``usualOrigin``, in a string that consecutive URLs of one origin share.
+    /// Sharing saves memory: many requests to one host may be queued, and each stores its origin.
     ///
-    /// Sharing saves memory: many requests to one host may be queued, and each stores its origin. Each thread remembers
-    /// the last origin that it read.
+    /// Each thread remembers the last origin that it read.
     var sharedOrigin: String? {
         var text = absoluteString
         return text.withUTF8 { bytes in
@@ -173,7 +166,6 @@ extension URL {
     }
 }
 
-/// The last origin that a thread has read.
 private final class LastOrigin {
     static let ofThread = ThreadObject<LastOrigin>()
 

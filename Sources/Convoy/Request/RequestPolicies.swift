@@ -1,19 +1,14 @@
 // A request's own settings.
 import Foundation
 
-/// The settings of one request.
-///
 /// Where a setting is nil, the manager's setting applies.
 struct RequestPolicies: Sendable {
     var redirects: RedirectPolicy?
     var retries: RetryPolicy?
-    /// The maximum time of the request.
-    ///
-    /// The outer nil means the manager's setting. The inner nil means no deadline. `attemptTimeout` has the same form.
+    /// The outer nil means the manager's setting, the inner nil no deadline; also in `attemptTimeout`.
     var deadline: Duration??
     var idleTimeout: Duration?
     var attemptTimeout: Duration??
-    /// The maximum size of a body for any destination.
     var bodyLimit: Int64?
     var acceptableStatusCodes: StatusCheck?
     var acceptableContentTypes: ContentTypeCheck?
@@ -21,11 +16,9 @@ struct RequestPolicies: Sendable {
     var omittedHeaderFields: Set<String> = []
     /// The names, in lower case, of fields that neither the transport nor a cookie jar adds.
     var omittedTransportFields: Set<String> = []
-    /// The number of attempts that interceptors can request.
     var interceptorRetryLimit = 10
     /// Decodes a typed failure from the body of a response with an unacceptable status; nil if the request has none.
     var decodesRefusal: RefusalDecoder?
-    /// Whether `decodesRefusal` calls a function of the caller.
     var refusesByFunction = false
     /// The deadline of the operations that the request depends on, or of the segmented download that it belongs to.
     var inheritedDeadline: ContinuousClock.Instant? {
@@ -40,13 +33,11 @@ struct RequestPolicies: Sendable {
     /// The name of ``Request/mutuallyExclusive(_:)``: at most one request of this name runs at a time.
     var exclusion: String?
     var maxBytesPerSecond: Int64?
-    /// A rate limit that all operations made from the request share; nil if each operation has a separate limit.
     var sharedRateLimit: RateLimit?
     var minimumSpeed: MinimumSpeed?
     var decodesFile = false
-    /// Whether a redirect, or a link from one result page to the next, led to another origin.
-    ///
-    /// The caller's credentials are not for that origin.
+    /// A redirect, or a link from one result page to the next, led to an origin for which the caller's credentials are
+    /// not.
     var hasLeftOrigin = false
     /// Whether the request goes to a mirror whose origin differs from the origin of the download's URL.
     var isMirror = false
@@ -54,9 +45,7 @@ struct RequestPolicies: Sendable {
     /// The number of attempts that earlier operations made for the same request, possibly in earlier processes.
     var earlierAttemptCount = 0
     var qualityOfService: QualityOfService?
-    /// The cache options of the request; nil when it has none.
     var cache: CacheOptions?
-    /// Values that the caller attached with ``Request/userInfo(_:_:)``.
     var userInfo: [String: any Sendable] = [:]
 }
 
@@ -64,8 +53,6 @@ extension Request {
     /// Sets how redirects are followed; the manager's policy by default.
     public func redirects(_ policy: RedirectPolicy) -> Self { changed { $0.policies.redirects = policy } }
 
-    /// Sets how many attempts earlier operations made for the same request.
-    ///
     /// ``AttemptContext/number`` continues from this count.
     package func countingAttempts(from count: Int) -> Self { changed { $0.policies.earlierAttemptCount = count } }
 
@@ -100,16 +87,13 @@ extension Request {
         }
     }
 
-    /// Lets interceptors request more attempts than the usual ten.
     package func allowingInterceptorRetries(_ count: Int) -> Self {
         changed { $0.policies.interceptorRetryLimit += count }
     }
 
-    /// Omits fields that the transport or a cookie jar would add, such as `User-Agent` or `Cookie`.
+    /// Omits fields that the transport or a cookie jar would add, by their names in lower case.
     ///
     /// `Content-Length` and `Transfer-Encoding` are sent all the same, and so are URLSession's own fields.
-    ///
-    /// - Parameter names: the names in lower case.
     package func omitting(transportFields names: Set<String>) -> Self {
         names.isEmpty ? self : changed { $0.policies.omittedTransportFields = names }
     }
@@ -164,8 +148,6 @@ extension Request {
 }
 
 extension RequestCore {
-    /// The request's own settings.
-    ///
     /// Most requests have none.
     var policies: RequestPolicies {
         get { policyBox?.policies ?? RequestPolicies() }

@@ -231,8 +231,6 @@ public struct ConnectionOptions: Sendable, Hashable {
     /// Makes the default options.
     public init() {}
 
-    /// The names of options that differ from the defaults.
-    ///
     /// The error of the URLSession transport lists the names that URLSession does not support.
     var namesOfChanges: [String] {
         let standard = ConnectionOptions()

@@ -86,12 +86,10 @@ extension Request {
         }
     }
 
-    /// Sets a JSON body that is encoded at once.
     func settingJSON(_ encode: () throws -> Data) -> Self {
         encoded("the JSON body", encode) { $0.setJSON(.data($1)) }
     }
 
-    /// The request with an encoded value, or with the reason why encoding failed.
     private func encoded<Encoded>(
         _ name: String, _ encode: () throws -> Encoded, _ use: (inout RequestCore, Encoded) -> Void
     ) -> Self {
@@ -265,7 +263,6 @@ extension Request where Output == Void {
     ) -> Self { head(url).query(query, encoding: encoding) }
 }
 
-/// Request factories for calls that name no output type. The output is the raw body, `Data`.
 extension Request where Output == Data {
     /// A GET request for the raw body, with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
     public static func get(
