@@ -297,30 +297,23 @@ extension String {
 }
 
 struct RedirectTrail: CustomStringConvertible {
-    private struct Hop {
-        let method: HTTPMethod
-        let url: URL
-        let statusCode: Int?
-    }
-
-    private var hops: [Hop]
+    private let hops: [String]
 
     /// Retries are left out, because they repeat the same URL on purpose.
     init(earlier: [AttemptRecord], request: PreparedRequest, statusCode: Int) {
-        hops = earlier.compactMap { record in
+        let redirects = earlier.compactMap { record -> String? in
             guard case .redirect = record.next else { return nil }
-            return Hop(method: record.method, url: record.url, statusCode: record.statusCode)
+            return "\(record.method) \(record.url.shortened)" + (record.statusCode.map { " (\($0))" } ?? "")
         }
-        hops.append(Hop(method: request.method, url: request.url, statusCode: statusCode))
+        hops = redirects + ["\(request.method) \(request.url.shortened) (\(statusCode))"]
     }
 
     var count: Int { hops.count }
 
     /// The middle of a long list is omitted.
     var description: String {
-        let lines = hops.map { "\($0.method) \($0.url.shortened)" + ($0.statusCode.map { " (\($0))" } ?? "") }
-        guard lines.count > 6 else { return lines.joined(separator: ", ") }
-        return (lines.prefix(3) + ["\(lines.count - 6) more"] + lines.suffix(3)).joined(separator: ", ")
+        guard hops.count > 6 else { return hops.joined(separator: ", ") }
+        return (hops.prefix(3) + ["\(hops.count - 6) more"] + hops.suffix(3)).joined(separator: ", ")
     }
 }
 

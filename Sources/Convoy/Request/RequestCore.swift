@@ -8,19 +8,13 @@ struct RequestCore: Sendable {
     /// In a box that keeps a queued operation small; nil if the request has no settings of its own.
     var policyBox: PolicyBox?
     /// The properties that most GET requests do not set, in a box that keeps a queued operation small.
-    private var details = DetailsBox.none(decodesAtOnce: false)
+    private var details: CopyOnWrite<Details>?
+    /// Whether decoding is fast and calls no user code, so that a transport's thread may decode.
+    var decodesAtOnce = false
 
     init(method: HTTPMethod, url: URL?) { (self.method, self.url) = (method, url) }
 
-    private enum DetailsBox: Sendable {
-        case none(decodesAtOnce: Bool)
-        case some(CopyOnWrite<Details>)
-
-        var value: Details? { if case .some(let details) = self { details.value } else { nil } }
-    }
-
     private struct Details: Sendable {
-        var decodesAtOnce: Bool
         var priority = Operation.QueuePriority.normal
         var query: [String] = []
         var body: GivenBody?
@@ -30,62 +24,42 @@ struct RequestCore: Sendable {
         var defect: String?
     }
 
-    /// Whether decoding is fast and calls no user code, so that a transport's thread may decode.
-    var decodesAtOnce: Bool {
-        get {
-            switch details {
-            case .none(let decodesAtOnce): decodesAtOnce
-            case .some(let details): details.value.decodesAtOnce
-            }
-        }
-        set {
-            if case .none = details {
-                details = .none(decodesAtOnce: newValue)
-            } else {
-                changeDetails { $0.decodesAtOnce = newValue }
-            }
-        }
-    }
     var priority: Operation.QueuePriority {
-        get { details.value?.priority ?? .normal }
+        get { details?.value.priority ?? .normal }
         set { changeDetails { $0.priority = newValue } }
     }
     /// Encoded items that are appended to the URL's query.
     var query: [String] {
-        get { details.value?.query ?? [] }
+        get { details?.value.query ?? [] }
         set { changeDetails { $0.query = newValue } }
     }
     var body: GivenBody? {
-        get { details.value?.body }
+        get { details?.value.body }
         set { changeDetails { $0.body = newValue } }
     }
     var tags: Set<String> {
-        get { details.value?.tags ?? [] }
+        get { details?.value.tags ?? [] }
         set { changeDetails { $0.tags = newValue } }
     }
     var name: String? {
-        get { details.value?.name }
+        get { details?.value.name }
         set { changeDetails { $0.name = newValue } }
     }
     var destination: BodyDestination {
-        get { details.value?.destination ?? .memory }
+        get { details?.value.destination ?? .memory }
         set { changeDetails { $0.destination = newValue } }
     }
     var defect: String? {
-        get { details.value?.defect }
+        get { details?.value.defect }
         set { changeDetails { $0.defect = newValue } }
     }
 
     private mutating func changeDetails(_ change: (inout Details) -> Void) {
-        let decodesAtOnce = decodesAtOnce
-        var changed =
-            if case .some(let details) = details { details } else {
-                CopyOnWrite(Details(decodesAtOnce: decodesAtOnce))
-            }
+        var changed = details ?? CopyOnWrite(Details())
         // `details` releases its box during the change. Otherwise the box would have two owners and would be copied.
-        details = .none(decodesAtOnce: decodesAtOnce)
+        details = nil
         change(&changed.value)
-        details = .some(changed)
+        details = changed
     }
 
     func findDefect() -> String? {

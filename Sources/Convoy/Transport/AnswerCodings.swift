@@ -12,21 +12,10 @@ extension ResponseHead {
         return "the transfer coding of the response is \"\(names.printablePrefix)\", but only chunked is supported"
     }
 
-    /// Several equal lengths count as one (RFC 9110, section 8.6).
     var lengthDefect: String? {
-        guard headerFields.contains("Content-Length") else { return nil }
-        let texts = headerFields.values(of: "Content-Length").flatMap {
-            $0.split(separator: ",", omittingEmptySubsequences: false)
-        }
-        let lengths = texts.map { text -> Int64? in
-            let digits = String(text).trimmingBlanks
-            return digits.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int64(digits) : nil
-        }
-        guard let first = lengths.first, let first, !lengths.contains(nil) else {
-            return "the Content-Length is invalid"
-        }
-        let other = lengths.lazy.compactMap(\.self).first { $0 != first }
-        return other.map { "the response has two lengths, \(first) and \($0)" }
+        var length = DeclaredLength()
+        for value in headerFields.values(of: "Content-Length") { Array(value.utf8).withUnsafeBytes { length.read($0) } }
+        return length.defect
     }
 
     /// Without ``ContentCodings/labels``, in the order of application and in lower case.
@@ -41,6 +30,33 @@ extension ResponseHead {
     }
 
     var hasDecodableCoding: Bool { contentCodings.contains(where: ContentCodings.decodable.contains) }
+}
+
+/// The `Content-Length` of a response; several equal lengths count as one (RFC 9110, section 8.6).
+struct DeclaredLength {
+    private(set) var length: Int64?
+    private(set) var defect: String?
+
+    mutating func read(_ value: UnsafeRawBufferPointer) {
+        var rest = value[...]
+        while true {
+            let member = rest.prefix { $0 != UInt8(ascii: ",") }
+            let digits = member.drop(while: \.isBlank).prefix { (0x30...0x39).contains($0) }
+            let isNumber = !digits.isEmpty && member[digits.endIndex...].allSatisfy(\.isBlank)
+            // `Int64(_:)` returns nil for a number that is too large.
+            let text = String(decoding: UnsafeRawBufferPointer(rebasing: digits), as: UTF8.self)
+            if isNumber, let number = Int64(text) {
+                if let length, length != number {
+                    defect = defect ?? "the response has two lengths, \(length) and \(number)"
+                }
+                length = number
+            } else {
+                defect = defect ?? "the Content-Length is invalid"
+            }
+            guard member.endIndex < rest.endIndex else { return }
+            rest = rest[(member.endIndex + 1)...]
+        }
+    }
 }
 
 enum ContentCodings {

@@ -42,7 +42,9 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
         let text: String?
         switch value {
         case let string as String: text = string
-        case let number as any ParameterNumber: text = number.description
+        case is Int, is Int8, is Int16, is Int32, is Int64, is Int128, is UInt, is UInt8, is UInt16, is UInt32,
+            is UInt64, is UInt128, is Float, is Double, is Decimal:
+            text = "\(value)"
         case let flag as Bool: text = self.text(of: flag)
         case let url as URL: text = url.absoluteString
         case let date as Date: text = try self.text(of: date, as: encoding.dateEncoding.rule)
@@ -76,24 +78,6 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
         return ParameterEncoder(encoding: encoding, node: node, codingPath: codingPath + [key], depth: depth + 1)
     }
 }
-
-protocol ParameterNumber: CustomStringConvertible {}
-
-extension Int: ParameterNumber {}
-extension Int8: ParameterNumber {}
-extension Int16: ParameterNumber {}
-extension Int32: ParameterNumber {}
-extension Int64: ParameterNumber {}
-extension Int128: ParameterNumber {}
-extension UInt: ParameterNumber {}
-extension UInt8: ParameterNumber {}
-extension UInt16: ParameterNumber {}
-extension UInt32: ParameterNumber {}
-extension UInt64: ParameterNumber {}
-extension UInt128: ParameterNumber {}
-extension Float: ParameterNumber {}
-extension Double: ParameterNumber {}
-extension Decimal: ParameterNumber {}
 
 struct KeyedParameters<Key: CodingKey>: KeyedEncodingContainerProtocol {
     let encoder: ParameterEncoder

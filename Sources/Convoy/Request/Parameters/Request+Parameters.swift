@@ -109,9 +109,7 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
-    /// A GET request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested. See ``query(_:encoding:)-([String:Any?],_)``.
+    /// A GET request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func get(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -122,29 +120,21 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, form: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).form(form, encoding: encoding) }
 
-    /// A POST request with a form from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A POST request with a form from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func post(
         _ url: some RequestURL, form: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { post(url).form(form, encoding: encoding) }
 
-    /// A POST request with a JSON body from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A POST request with a JSON body from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func post(_ url: some RequestURL, json: [String: Any?]) -> Self { post(url).json(json) }
 
-    /// A PUT request with a JSON body from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A PUT request with a JSON body from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func put(_ url: some RequestURL, json: [String: Any?]) -> Self { put(url).json(json) }
 
-    /// A PATCH request with a JSON body from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A PATCH request with a JSON body from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func patch(_ url: some RequestURL, json: [String: Any?]) -> Self {
         Self(method: .patch, url: url).json(json)
@@ -157,9 +147,7 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
-    /// A DELETE request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A DELETE request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func delete(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -170,9 +158,7 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
-    /// A POST request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A POST request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func post(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -183,9 +169,7 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 
-    /// A PUT request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A PUT request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func put(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -199,9 +183,7 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
-    /// A GET request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A GET request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func get(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -213,9 +195,7 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
-    /// A DELETE request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A DELETE request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func delete(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -227,9 +207,7 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
-    /// A POST request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A POST request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func post(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -241,9 +219,7 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 
-    /// A PUT request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A PUT request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func put(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -254,9 +230,7 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { head(url).query(query, encoding: encoding) }
 
-    /// A HEAD request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A HEAD request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func head(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -269,9 +243,7 @@ extension Request where Output == Data {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
-    /// A GET request for the raw body, with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A GET request for the raw body, with parameters in its query, from a dictionary of nested values of any type.
     public static func get(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
@@ -281,9 +253,7 @@ extension Request where Output == Data {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
-    /// A DELETE request for the raw body, with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A DELETE request for the raw body, with parameters in its query, from a dictionary of nested values of any type.
     public static func delete(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
@@ -293,9 +263,7 @@ extension Request where Output == Data {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
-    /// A POST request for the raw body, with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A POST request for the raw body, with parameters in its query, from a dictionary of nested values of any type.
     public static func post(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
@@ -305,9 +273,7 @@ extension Request where Output == Data {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 
-    /// A PUT request for the raw body, with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A PUT request for the raw body, with parameters in its query, from a dictionary of nested values of any type.
     public static func put(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }

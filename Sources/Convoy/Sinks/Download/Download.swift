@@ -570,13 +570,8 @@ final class FileSegment: DownloadTarget, Sendable {
         _ download: Download, index: Int, range: Range<Int64>, _ validator: Validator?, of source: String?,
         _ totalBytes: Int64, _ coding: String?
     ) {
-        self.download = download
-        self.index = index
-        self.range = range
-        self.validator = validator
-        self.source = source
-        self.totalBytes = totalBytes
-        self.coding = coding
+        (self.download, self.index, self.range, self.validator) = (download, index, range, validator)
+        (self.source, self.totalBytes, self.coding) = (source, totalBytes, coding)
     }
 
     var withoutVersion: FileSegment {
@@ -879,11 +874,9 @@ struct ResumePoint: Hashable, Sendable {
     let validator: Validator?
     let totalBytes: Int64?
     let coding: String?
+}
 
-    init(byteCount: Int64, validator: Validator?, totalBytes: Int64?, coding: String?) {
-        (self.byteCount, self.validator, self.totalBytes, self.coding) = (byteCount, validator, totalBytes, coding)
-    }
-
+extension ResumePoint {
     /// A range after the end results in a 416, which usually has no validator.
     ///
     /// The response with the last byte has one.

@@ -51,12 +51,7 @@ struct DownloadPlan: Sendable {
     /// The path of the directory, and the file's name in it; the name is nil if the response decides it.
     var place: (directory: String, fileName: String?) {
         guard case .file(let file) = target else { return (directory.path, nil) }
-        let path = file.usualPath ?? file.path
-        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), path.utf8.count > 1 else {
-            return (directory.path, file.lastPathComponent)
-        }
-        let directory = slash == path.startIndex ? "/" : String(path[..<slash])
-        return (directory, String(path[path.utf8.index(after: slash)...]))
+        return (directory.path, file.lastPathComponent)
     }
 
     var defect: String? {
@@ -137,16 +132,6 @@ struct DownloadPlan: Sendable {
 }
 
 extension URL {
-    /// The path of a file URL without escapes; nil for any other URL.
-    ///
-    /// The text is cut from the URL, because `path` would decode and copy it several times.
-    fileprivate var usualPath: String? {
-        let text = absoluteString
-        guard text.hasPrefix("file:///"), !text.hasSuffix("/"), !text.utf8.contains(where: { "%?#".utf8.contains($0) })
-        else { return nil }
-        return String(text.dropFirst("file://".utf8.count))
-    }
-
     /// A hash, because the URL may contain a secret.
     var downloadKey: String {
         var components = URLComponents(url: self, resolvingAgainstBaseURL: true)

@@ -24,7 +24,6 @@ package enum FileName {
     /// - Parameter limitBytes: the maximum length in UTF-8, clamped to 8 to 255. A name is shortened before its
     ///   extension.
     package static func safe(_ proposed: String, limitBytes: Int = 255) -> String {
-        if isPlain(proposed, limitBytes: limitBytes) { return proposed }
         // A backslash separates components like a slash, because the name may come from Windows, or the file may be
         // copied to Windows.
         let base = proposed.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last.map(Substring.init) ?? ""
@@ -33,18 +32,6 @@ package enum FileName {
         guard !name.isEmpty else { return fallback }
         let limit = min(max(limitBytes, fallback.utf8.count), Self.limitBytes)
         return String(trimmed(shortened(name, limitBytes: limit)))
-    }
-
-    /// Whether the name is safe according to its bytes alone, as most names are.
-    private static func isPlain(_ name: String, limitBytes: Int) -> Bool {
-        func isWord(_ byte: UInt8?) -> Bool {
-            byte.map { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ".") } ?? false
-        }
-        let bytes = name.utf8
-        return isWord(bytes.first) && isWord(bytes.last) && bytes.count <= min(limitBytes, Self.limitBytes)
-            && bytes.allSatisfy {
-                (0x20...0x7E).contains($0) && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "\\")
-            }
     }
 
     static func isSafe(_ name: String) -> Bool { safe(name).utf8.elementsEqual(name.utf8) }

@@ -27,8 +27,7 @@
             var version: Version?
             var code = 0
             var fields = HeaderFields()
-            var length: Int64?
-            var lengthDefect: Defect?
+            var length = DeclaredLength()
             var isCoded = false
             var hasContentCoding = false
             var locationCount = 0
@@ -141,33 +140,12 @@
             lines.fields.append(field)
             // The fields of the first four cases are not cached, because each must also change `lines`.
             switch colon {
-            case 14 where name.equalsIgnoringCase("Content-Length"): readLength(line[(colon + 1)...])
+            case 14 where name.equalsIgnoringCase("Content-Length"):
+                lines.length.read(UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]))
             case 17 where name.equalsIgnoringCase("Transfer-Encoding"): lines.isCoded = true
             case 16 where name.equalsIgnoringCase("Content-Encoding"): lines.hasContentCoding = true
             case 8 where name.equalsIgnoringCase("Location"): lines.locationCount += 1
             default: known?.note(line, field)
-            }
-        }
-
-        /// Reads a `Content-Length`; several equal lengths count as one (RFC 9110, section 8.6).
-        private mutating func readLength(_ value: Slice<UnsafeRawBufferPointer>) {
-            var rest = value
-            while true {
-                let member = rest.prefix { $0 != 0x2c }
-                let digits = member.drop(while: \.isBlank).prefix { (0x30...0x39).contains($0) }
-                let isNumber = !digits.isEmpty && member[digits.endIndex...].allSatisfy(\.isBlank)
-                // `Int64(_:)` returns nil for a number that is too large.
-                let text = String(decoding: UnsafeRawBufferPointer(rebasing: digits), as: UTF8.self)
-                if isNumber, let length = Int64(text) {
-                    if let other = lines.length, other != length, lines.lengthDefect == nil {
-                        lines.lengthDefect = Defect(reason: "the response has two lengths, \(other) and \(length)")
-                    }
-                    lines.length = length
-                } else if lines.lengthDefect == nil {
-                    lines.lengthDefect = Defect(reason: "the Content-Length is invalid")
-                }
-                guard member.endIndex < rest.endIndex else { return }
-                rest = rest[(member.endIndex + 1)...]
             }
         }
 
@@ -210,7 +188,8 @@
             if head.isInformational { return head }
             isComplete = true
             hasContentCoding = lines.hasContentCoding
-            if let defect = lines.lengthDefect { throw defect }
+            if let defect = lines.length.defect { throw Defect(reason: defect) }
+            let length = lines.length.length
             // Equal values count as one. Since 8.17 libcurl rejects different values, whatever the status code.
             if lines.locationCount > 1 {
                 let locations = lines.fields.values(of: "Location").filter { !$0.isEmpty }
@@ -225,10 +204,9 @@
                     throw Defect(reason: "the response has a transfer coding, which only HTTP/1.1 allows")
                 }
             }
-            framing =
-                version.hasFrames ? .frames : lines.isCoded ? .chunks : lines.length != nil ? .length : .connection
+            framing = version.hasFrames ? .frames : lines.isCoded ? .chunks : length != nil ? .length : .connection
             // Transfer-Encoding overrides a length (RFC 9112, section 6.3).
-            if !lines.isCoded { head.expectedBytes = lines.length }
+            if !lines.isCoded { head.expectedBytes = length }
             return head
         }
     }
