@@ -1,4 +1,3 @@
-/// A queue whose `append` and `popFirst` take amortised O(1) time.
 struct FIFO<Element: Sendable>: Sendable {
     private var elements: [Element?] = []
     private var start = 0

@@ -1,9 +1,8 @@
 import Foundation
 
-/// The content of generated bodies, a non-periodic function of the offset.
+/// Bytes 8*k* to 8*k*+7 are the little-endian bytes of SplitMix64's output for *k*.
 ///
-/// Bytes 8*k* to 8*k*+7 are the little-endian bytes of SplitMix64's output for *k*. A lost, duplicated or misplaced
-/// block of any size therefore changes the content.
+/// A lost, duplicated or misplaced block of any size therefore changes the content.
 enum Pattern {
     static func word(_ index: UInt64) -> UInt64 {
         var word = (index &+ 1) &* 0x9E37_79B9_7F4A_7C15

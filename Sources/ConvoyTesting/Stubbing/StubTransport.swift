@@ -76,16 +76,12 @@ public final class StubTransport: DirectTransport {
 /// A request to which a stub responds.
 public final class StubExchange: Sendable {
     private struct State {
-        /// The client; nil after the end was reported.
         var client: (any TransportClient)?
-        /// The calls that wait for the client, in order.
-        ///
-        /// The thread that finds `isTelling` false passes on all of them.
+        /// The thread that finds `isTelling` false passes on all of them, in order.
         var pending: [@Sendable (any TransportClient) -> Void] = []
         var isTelling = false
-        /// The function that responds; nil once it was called, and after a cancellation.
-        ///
-        /// A handler that stores its exchanges would otherwise form a retain cycle.
+        /// Nil once it was called, and after a cancellation: a handler that stores its exchanges would form a retain
+        /// cycle.
         var handler: (@Sendable (StubExchange) -> Void)?
         var hasBegun = false
         var hasEnded = false
@@ -233,7 +229,6 @@ public struct StubReply: Sendable {
     }
 
     private let outcome: Outcome
-    /// The entity tag for which the stub replies with status 304; nil if the reply has none.
     private var tag: String?
     /// The delay of the reply by the transport's clock.
     ///
@@ -339,9 +334,7 @@ private struct StubPattern: Sendable, CustomStringConvertible {
         return Self.matches(parts[0].split(separator: "/")[...], path.split(separator: "/")[...])
     }
 
-    /// Compares the components of two paths.
-    ///
-    /// `*` matches one component, and `**` at the end matches any number of components.
+    /// `*` matches one component, and `**` at the end any number of them.
     private static func matches(_ pattern: ArraySlice<Substring>, _ path: ArraySlice<Substring>) -> Bool {
         if pattern.last == "**" {
             return path.count >= pattern.count - 1 && matches(pattern.dropLast(), path.prefix(pattern.count - 1))
@@ -354,7 +347,6 @@ private struct StubPattern: Sendable, CustomStringConvertible {
     }
 }
 
-/// The routes of a stub, and the requests it received.
 private final class StubRoutes: Sendable {
     private struct Route: Sendable {
         let pattern: StubPattern
