@@ -85,9 +85,7 @@ struct RequestCore: Sendable {
 
 extension RequestCore {
     var summary: RequestSummary { RequestSummary(method: method, url: url) }
-}
 
-extension RequestCore {
     /// - Parameter encoder: nil for a plain `JSONEncoder`.
     /// - Thread: the calling thread runs the caller's `encode(to:)`, so it must hold no lock.
     func encoded(by encoder: JSONEncoder?) -> RequestCore {

@@ -21,11 +21,7 @@ struct RequestPolicies: Sendable {
     var decodesRefusal: RefusalDecoder?
     var refusesByFunction = false
     /// The deadline of the operations that the request depends on, or of the segmented download that it belongs to.
-    var inheritedDeadline: ContinuousClock.Instant? {
-        get { inheritedMoment?.instant }
-        set { inheritedMoment = newValue.map { CompactInstant($0) } }
-    }
-    private var inheritedMoment: CompactInstant?
+    var inheritedDeadline: ContinuousClock.Instant?
     var inheritsDeadline = false
     var interceptors: [any RequestInterceptor] = []
     var usesManagerInterceptors = true
@@ -145,9 +141,7 @@ extension Request {
     ///
     /// A key allows retries for every method. An empty key has no effect.
     public func idempotencyKey(_ key: String = UUID().uuidString) -> Self { header("Idempotency-Key", key) }
-}
 
-extension Request {
     /// Sets how the request uses the cache of its manager; ``CachePolicy/standard`` by default.
     ///
     /// A request with ``maxCacheAge(_:)`` or ``maxCacheStaleness(_:)`` needs ``CachePolicy/standard``. With any other
@@ -182,9 +176,7 @@ extension Request {
             core.policies.cache = options
         }
     }
-}
 
-extension Request {
     /// Sets the maximum number of body bytes per second; nil, the default, means no limit.
     ///
     /// The manager's limit, ``RequestManager/maxBytesPerSecond``, applies as well. The bytes that the limit allows in a

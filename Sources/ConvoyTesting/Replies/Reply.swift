@@ -171,9 +171,7 @@ extension Reply {
     public static func raw(_ text: String, closes: Bool = true) -> Reply {
         raw(Data(text.utf8), closes: closes)
     }
-}
 
-extension Reply {
     /// Adds a step at a moment of the exchange.
     ///
     /// The functions `stalling`, `disconnecting` and `resetting` are short forms of this function.
@@ -289,9 +287,7 @@ extension Reply {
         reply.closesConnection = true
         return reply
     }
-}
 
-extension Reply {
     /// One action of a connection while it sends a reply.
     ///
     /// A reply is a sequence of steps.

@@ -166,9 +166,7 @@ extension TestServer {
     ///
     /// - Thread: any.
     public var queuedReplyCount: Int { core.read { $0.queue.count } }
-}
 
-extension TestServer {
     /// Removes and returns the oldest recorded request, or waits for the next.
     ///
     /// A request is available after its body was read or aborted, before its reply is sent.

@@ -469,9 +469,7 @@ extension Download {
             digest.update(data)
         }
     }
-}
 
-extension Download {
     /// The number of bytes between two saves of the segment table; a killed process loses about that many bytes at
     /// most.
     private static let saveBytes: Int64 = 4 << 20

@@ -218,25 +218,22 @@
         case closesOldest
         case environmentProxy
 
+        /// What the beginning of a line says.
+        private static let beginnings: [(text: StaticString, line: CurlLogLine?)] = [
+            ("Uses proxy env variable no_proxy", nil), ("Uses proxy env variable NO_PROXY", nil),
+            ("Uses proxy env variable ", .environmentProxy), ("Downgrades to HTTP/1.1", .downgrade),
+            ("REFUSED_STREAM, retrying", .refused), ("Connection died, retrying", .retry),
+            ("Closing connection", .closing), ("Connection cache is full", .closesOldest),
+        ]
+
         init?(_ text: UnsafeRawBufferPointer) {
             // A fast check comes first, because most of the many log lines match none of these.
             switch text.first {
-            case UInt8(ascii: "U"):
-                if let number = Self.number(in: text, after: "Using Stream ID: ") {
-                    self = .stream(number)
-                } else if Self.hasPrefix(text, "Uses proxy env variable "),
-                    !Self.hasPrefix(text, "Uses proxy env variable no_proxy"),
-                    !Self.hasPrefix(text, "Uses proxy env variable NO_PROXY")
-                {
-                    self = .environmentProxy
-                } else {
-                    return nil
-                }
             case UInt8(ascii: "["):
                 let words = String(decoding: text.prefix(64), as: UTF8.self)
-                guard words.hasPrefix("[HTTP/2] ["), words.contains("] OPENED stream"),
-                    let number = Self.number(in: text, after: "[HTTP/2] [")
-                else { return nil }
+                guard words.contains("] OPENED stream"), let number = Self.number(in: text, after: "[HTTP/2] [") else {
+                    return nil
+                }
                 self = .stream(number)
             case UInt8(ascii: "r"):
                 // Some versions of libcurl misspell "received" as "recveived".
@@ -245,22 +242,11 @@
                     let number = Int(words[range.upperBound...].prefix { $0.isASCII && $0.isNumber })
                 else { return nil }
                 self = .goAway(lastStream: number, isGraceful: words.contains("error=0,"))
-            case UInt8(ascii: "D"):
-                guard Self.hasPrefix(text, "Downgrades to HTTP/1.1") else { return nil }
-                self = .downgrade
-            case UInt8(ascii: "R"):
-                guard Self.hasPrefix(text, "REFUSED_STREAM, retrying") else { return nil }
-                self = .refused
-            case UInt8(ascii: "C"):
-                if Self.hasPrefix(text, "Connection died, retrying") {
-                    self = .retry
-                } else if Self.hasPrefix(text, "Closing connection") {
-                    self = .closing
-                } else if Self.hasPrefix(text, "Connection cache is full") {
-                    self = .closesOldest
-                } else {
-                    return nil
-                }
+            case UInt8(ascii: "C"), UInt8(ascii: "D"), UInt8(ascii: "R"), UInt8(ascii: "U"):
+                let stream = Self.number(in: text, after: "Using Stream ID: ").map { CurlLogLine.stream($0) }
+                let line = Self.beginnings.first { Self.hasPrefix(text, $0.text) }?.line
+                guard let known = stream ?? line else { return nil }
+                self = known
             default: return nil
             }
         }

@@ -753,9 +753,7 @@
             // 28 is CURLE_OPERATION_TIMEDOUT, 42 CURLE_ABORTED_BY_CALLBACK, 16 CURLE_HTTP2, 55 CURLE_SEND_ERROR.
             isUnprocessed ? code != 28 && code != 42 : [16, 55].contains(code)
         }
-    }
 
-    extension CurlTransfer {
         /// Returns the time of the next check; nil if the transfer has ended.
         func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
             guard case .running = phase, let handle else { return nil }
