@@ -90,9 +90,7 @@ struct AnswerRules: Sendable {
 
     var decodesRefusals: Bool { policyBox?.policies.decodesRefusal != nil }
 
-    func bodyLimit(_ defaults: RequestDefaults) -> Int64? {
-        policyBox?.policies.bodyLimit ?? defaults.maxBodyBytes
-    }
+    func bodyLimit(_ defaults: RequestDefaults) -> Int64? { policyBox?.policies.bodyLimit ?? defaults.maxBodyBytes }
 
     func memoryLimit(_ defaults: RequestDefaults) -> Int64 { bodyLimit(defaults) ?? 64 << 20 }
 

@@ -22,9 +22,7 @@ final class Descriptor: Sendable {
     let number: Int32
     private let uses = Locked(Uses())
 
-    init(_ number: Int32) {
-        self.number = number
-    }
+    init(_ number: Int32) { self.number = number }
 
     deinit {
         close()

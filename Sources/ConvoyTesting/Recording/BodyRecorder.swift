@@ -11,9 +11,7 @@ struct BodyRecorder {
     private(set) var digest = emptyDigest
     var trailerFields: [(name: String, value: String)] = []
 
-    init(limitBytes: Int) {
-        self.limitBytes = limitBytes
-    }
+    init(limitBytes: Int) { self.limitBytes = limitBytes }
 
     mutating func append(_ bytes: ArraySlice<UInt8>) {
         byteCount += Int64(bytes.count)

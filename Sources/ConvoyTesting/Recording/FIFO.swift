@@ -5,9 +5,7 @@ struct FIFO<Element: Sendable>: Sendable {
     var count: Int { elements.count - start }
     var all: [Element] { elements[start...].compactMap(\.self) }
 
-    mutating func append(_ element: Element) {
-        elements.append(element)
-    }
+    mutating func append(_ element: Element) { elements.append(element) }
 
     mutating func putBack(_ element: Element) {
         if start > 0 {

@@ -40,9 +40,7 @@ extension Reply {
     /// - Parameter offset: from the start of the complete resource, 0 or more.
     /// - Thread: any.
     /// - Complexity: O(1).
-    public static func patternByte(at offset: Int64) -> UInt8 {
-        Pattern.byte(at: offset)
-    }
+    public static func patternByte(at offset: Int64) -> UInt8 { Pattern.byte(at: offset) }
 
     /// The bytes of a generated body in a range of offsets.
     ///

@@ -60,18 +60,14 @@ public struct Reply: Sendable {
     var withholdsContinue = false
     var ignoresRequestBody = false
 
-    init(_ content: Content) {
-        self.content = content
-    }
+    init(_ content: Content) { self.content = content }
 
     /// Makes a reply that performs exactly these steps and adds no bytes.
     ///
     /// The connection then waits for the next request, unless a step closed it.
     ///
     /// - Parameter steps: performed in this order.
-    public init(steps: [Step]) {
-        self.init(.steps(steps))
-    }
+    public init(steps: [Step]) { self.init(.steps(steps)) }
 }
 
 extension Reply {
@@ -168,9 +164,7 @@ extension Reply {
     /// - Parameters:
     ///   - text: sent unchanged, including line ends.
     ///   - closes: whether the connection is closed normally afterwards; true by default. If false, it stays open.
-    public static func raw(_ text: String, closes: Bool = true) -> Reply {
-        raw(Data(text.utf8), closes: closes)
-    }
+    public static func raw(_ text: String, closes: Bool = true) -> Reply { raw(Data(text.utf8), closes: closes) }
 
     /// Adds a step at a moment of the exchange.
     ///
@@ -193,9 +187,7 @@ extension Reply {
     ///
     /// - Parameter gate: by default a gate that is never opened. The reply then stalls until the client disconnects,
     ///   the server is shut down, or two minutes have passed.
-    public func stalling(until gate: Gate = Gate()) -> Reply {
-        performing(.wait(gate), at: .responseStart)
-    }
+    public func stalling(until gate: Gate = Gate()) -> Reply { performing(.wait(gate), at: .responseStart) }
 
     /// Stops in the middle of the body until the gate is open.
     ///
@@ -215,9 +207,7 @@ extension Reply {
     }
 
     /// Closes the connection normally after the complete reply, without announcing `Connection: close`.
-    public func disconnectingAtEnd() -> Reply {
-        performing(.close, at: .responseEnd)
-    }
+    public func disconnectingAtEnd() -> Reply { performing(.close, at: .responseEnd) }
 
     /// Resets the connection (RST) in the middle of the reply, after the client has received the bytes before the
     /// reset.

@@ -25,9 +25,7 @@ extension Reply {
         return (inserting(into: body, headByteCount: headByteCount), keepsConnection)
     }
 
-    func steps(at moment: Moment) -> [Step] {
-        effects.filter { $0.moment == moment }.map(\.step)
-    }
+    func steps(at moment: Moment) -> [Step] { effects.filter { $0.moment == moment }.map(\.step) }
 
     /// The byte counts at which steps are due while the request's body is read, in order.
     var requestBodyMoments: [Int64] {

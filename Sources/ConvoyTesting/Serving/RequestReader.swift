@@ -16,9 +16,7 @@ struct RequestReader {
     let socket: Descriptor
     private var input = InputBuffer()
 
-    init(socket: Descriptor) {
-        self.socket = socket
-    }
+    init(socket: Descriptor) { self.socket = socket }
 
     /// The next request's head; nil when the client has ended the connection.
     mutating func readHead() throws(MalformedRequest) -> RequestHead? {
@@ -200,9 +198,7 @@ struct InputBuffer {
         }
     }
 
-    var firstLineLength: Int? {
-        bytes.firstIndex(of: 0x0A).map { $0 + 1 - start }
-    }
+    var firstLineLength: Int? { bytes.firstIndex(of: 0x0A).map { $0 + 1 - start } }
 }
 
 /// The reason becomes the body of the response.

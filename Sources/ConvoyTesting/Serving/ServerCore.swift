@@ -18,9 +18,7 @@ final class ServerCore: Sendable {
     let threads = ThreadCount()
     private let state = Locked(ServerState())
 
-    init(options: Options) {
-        self.options = options
-    }
+    init(options: Options) { self.options = options }
 
     /// Changes the state, then resumes waiters whose condition is met.
     func change<Value: Sendable>(_ body: (inout ServerState) -> Value) -> Value {
@@ -32,9 +30,7 @@ final class ServerCore: Sendable {
         return value
     }
 
-    func read<Value: Sendable>(_ body: (ServerState) -> Value) -> Value {
-        state.withLock { body($0) }
-    }
+    func read<Value: Sendable>(_ body: (ServerState) -> Value) -> Value { state.withLock { body($0) } }
 
     func plan(for request: RecordedRequest) -> Plan {
         let path = request.path
@@ -56,9 +52,7 @@ final class ServerCore: Sendable {
         if let taker { hand(request, to: taker) }
     }
 
-    func countRejected() {
-        change { $0.rejectedRequestCount += 1 }
-    }
+    func countRejected() { change { $0.rejectedRequestCount += 1 } }
 
     /// If the waiter has timed out or was cancelled, the request goes to the next waiter, or back as the oldest one.
     private func hand(_ request: RecordedRequest, to first: Waiter<RecordedRequest>) {

@@ -98,18 +98,14 @@ public final class TestServer: Sendable {
     ///
     /// - Thread: any, including a handler's. Blocks until the threads have ended, at most 10 seconds if a handler is
     ///   still running.
-    public func shutDown() {
-        core.shutDown(waking: wake)
-    }
+    public func shutDown() { core.shutDown(waking: wake) }
 
     /// Closes every open connection, used or idle, normally (FIN) and without a response.
     ///
     /// The server keeps running.
     ///
     /// - Thread: any. The call does not wait, see ``connectionsClosed(count:within:)``.
-    public func disconnectAll() {
-        core.disconnectAll()
-    }
+    public func disconnectAll() { core.disconnectAll() }
 }
 
 extension TestServer {
@@ -120,9 +116,7 @@ extension TestServer {
     /// - Parameter reply: used once.
     /// - Thread: any.
     /// - Complexity: O(1) on average.
-    public func enqueue(_ reply: Reply) {
-        core.change { $0.queue.append(reply) }
-    }
+    public func enqueue(_ reply: Reply) { core.change { $0.queue.append(reply) } }
 
     /// Adds replies to the queue, in this order.
     ///

@@ -139,9 +139,7 @@ public final class StubExchange: Sendable {
     /// Ends the exchange, with an error or as a complete response.
     ///
     /// The exchange drops everything that is sent after its end.
-    public func finish(_ error: RequestError? = nil) {
-        tell(isLast: true) { $0.didFinish(error) }
-    }
+    public func finish(_ error: RequestError? = nil) { tell(isLast: true) { $0.didFinish(error) } }
 
     private func tell(isLast: Bool = false, _ call: @escaping @Sendable (any TransportClient) -> Void) {
         let client = state.withLock { state -> (any TransportClient)? in

@@ -120,7 +120,5 @@ public final class Gate: Sendable {
         return queueEntry
     }
 
-    func leave(_ queueEntry: Int) {
-        state.withLock { $0.threads[queueEntry] = nil }
-    }
+    func leave(_ queueEntry: Int) { state.withLock { $0.threads[queueEntry] = nil } }
 }

@@ -86,9 +86,7 @@ extension Request {
         }
     }
 
-    func settingJSON(_ encode: () throws -> Data) -> Self {
-        encoded("the JSON body", encode) { $0.setJSON(.data($1)) }
-    }
+    func settingJSON(_ encode: () throws -> Data) -> Self { encoded("the JSON body", encode) { $0.setJSON(.data($1)) } }
 
     private func encoded<Encoded>(
         _ name: String, _ encode: () throws -> Encoded, _ use: (inout RequestCore, Encoded) -> Void
@@ -139,9 +137,7 @@ extension Request where Output: Decodable {
     public static func patch(_ url: some RequestURL, json: [String: Any?]) -> Self {
         Self(method: .patch, url: url).json(json)
     }
-}
 
-extension Request where Output: Decodable {
     /// A DELETE request with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
     public static func delete(
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default

@@ -46,9 +46,7 @@ final class DownloadSink: BodySink, @unchecked Sendable {
         }
     }
 
-    func write(_ data: Data) {
-        write(data.count) { target throws(RequestError) in try target.write(data) }
-    }
+    func write(_ data: Data) { write(data.count) { target throws(RequestError) in try target.write(data) } }
 
     func write(_ source: FileBytes) {
         write(Int(source.count)) { target throws(RequestError) in try target.write(source) }

@@ -124,9 +124,7 @@ extension ResponseHead {
 
 extension HeaderFields {
     /// The server's text, decoded but not checked; see ``FileName/safe(_:limitBytes:)``.
-    var proposedFileName: String? {
-        values(of: "Content-Disposition").lazy.compactMap { ProposedName.read($0) }.first
-    }
+    var proposedFileName: String? { values(of: "Content-Disposition").lazy.compactMap { ProposedName.read($0) }.first }
 }
 
 private enum ProposedName {

@@ -55,9 +55,7 @@
 
         private init(_ stages: [DecodingStage]) { self.stages = stages }
 
-        var hasPendingOutput: Bool {
-            failure != nil || stages.contains { $0.hasOutput || !$0.output.isEmpty }
-        }
+        var hasPendingOutput: Bool { failure != nil || stages.contains { $0.hasOutput || !$0.output.isEmpty } }
 
         /// Decodes the next bytes of the body.
         ///

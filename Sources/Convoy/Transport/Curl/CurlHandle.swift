@@ -199,9 +199,7 @@
 
     extension Duration {
         /// Rounded up, from 1 to 1,000,000,000; libcurl reads zero as no limit.
-        var wholeMilliseconds: Int {
-            Int(clamping: Int64(min(max(1, (self / .milliseconds(1)).rounded(.up)), 1e9)))
-        }
+        var wholeMilliseconds: Int { Int(clamping: Int64(min(max(1, (self / .milliseconds(1)).rounded(.up)), 1e9))) }
     }
 
     extension CurlHandle {

@@ -50,9 +50,7 @@
             self.init(unchecked: options)
         }
 
-        private init(unchecked options: ConnectionOptions) {
-            engines = CurlEngines.shared(for: options)
-        }
+        private init(unchecked options: ConnectionOptions) { engines = CurlEngines.shared(for: options) }
 
         /// True, because a suspended transfer resumes where it stopped.
         public var pausesInPlace: Bool { true }
