@@ -49,7 +49,7 @@ let package = Package(
         .testTarget(
             name: "ConvoyExampleTests", dependencies: ["Convoy", "ConvoyCache", "ConvoyTesting"],
             swiftSettings: [.defaultIsolation(MainActor.self)]),
-        .testTarget(name: "ConvoyTestingTests", dependencies: ["Convoy", "ConvoyTesting", "TestTurns"]),
+        .testTarget(name: "ConvoyTestingTests", dependencies: ["Convoy", "ConvoyTesting", "TestSupport"]),
         .testTarget(
             name: "ConvoyQueueTests",
             dependencies: ["ConvoyQueue", "ConvoyTesting", "TestSupport", "QueueProgram", "QueueWorker"]),
@@ -59,7 +59,8 @@ let package = Package(
         // The client under test of the public suite of caches, by its protocol.
         .executableTarget(name: "CacheProgram", dependencies: ["Convoy", "ConvoyCache"], path: "Tests/CacheProgram"),
         // What tests of a cache kill.
-        .executableTarget(name: "CacheWorker", dependencies: ["Convoy", "ConvoyCache"], path: "Tests/CacheWorker"),
+        .executableTarget(
+            name: "CacheWorker", dependencies: ["Convoy", "ConvoyCache", "ConvoyTesting"], path: "Tests/CacheWorker"),
         .testTarget(
             name: "ConvoyCacheTests", dependencies: ["ConvoyCache", "ConvoyTesting", "TestSupport", "CacheWorker"]),
         .testTarget(name: "ConvoyHTTPFileTests", dependencies: ["Convoy", "ConvoyHTTPFile", "TestSupport"]),

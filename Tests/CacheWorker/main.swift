@@ -7,6 +7,7 @@
 // and repairs. Its exit status is 1 after a wrong body.
 import Convoy
 import ConvoyCache
+import ConvoyTesting
 import Foundation
 
 /// A generator that repeats its numbers for a seed: SplitMix64.

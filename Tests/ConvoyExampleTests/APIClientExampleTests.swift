@@ -1,5 +1,6 @@
 // An example client of an API and its tests: a login, an expired token, an error with a reason, pages and an upload.
 import Convoy
+import ConvoyTesting
 import Foundation
 import Testing
 

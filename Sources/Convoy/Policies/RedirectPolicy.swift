@@ -61,19 +61,15 @@ public struct RedirectPolicy: Sendable {
 }
 
 extension RedirectPolicy {
-    /// Whether a response is followed or fails the request, instead of being delivered.
-    ///
-    /// The operation calls this method when the head arrives, to decide whether the body is needed.
-    /// ``next(after:of:earlier:)`` makes the same decision.
+    /// Whether a response is followed or fails the request, as ``next(after:of:earlier:)`` decides; asked when the head
+    /// arrives.
     ///
     /// - Thread: the transport's; no user code is called.
     func leads(_ head: ResponseHead, of request: PreparedRequest) -> Bool {
         maxCount > 0 && (try? RedirectTarget(head, of: request)) != nil
     }
 
-    /// Why a redirect is not followed and becomes the response, as a text.
-    ///
-    /// The text is nil if the response is not a redirect or can be followed, or if the policy follows no redirect.
+    /// Nil if the response is not a redirect or can be followed, or if the policy follows no redirect.
     func defect(of head: ResponseHead, of request: PreparedRequest) -> String? {
         guard maxCount > 0 else { return nil }
         do throws(RedirectTarget.Defect) {
@@ -84,11 +80,8 @@ extension RedirectPolicy {
         }
     }
 
-    /// Decides what follows a response: its delivery to the caller, another request, or a failure.
-    ///
     /// - Parameters:
-    ///   - request: the request, without additions that must not be sent elsewhere (from interceptors or a cookie
-    ///     jar).
+    ///   - request: without additions that must not be sent elsewhere (from interceptors or a cookie jar).
     ///   - earlier: the attempts before this one, oldest first. Only those that ended in a redirect count.
     /// - Thread: the operation's; the hook is called.
     func next(after head: ResponseHead, of request: PreparedRequest, earlier: [AttemptRecord]) -> RedirectStep {
@@ -118,7 +111,6 @@ extension RedirectPolicy {
         }
     }
 
-    /// Returns the request for a redirect; throws if it may not be sent.
     private func propose(
         _ target: RedirectTarget, after head: ResponseHead, of from: PreparedRequest
     ) throws(RequestError) -> PreparedRequest {
@@ -136,7 +128,6 @@ extension RedirectPolicy {
         return proposed
     }
 
-    /// Returns the request that the hook allows after a redirect; throws if the hook refuses the redirect.
     private func ask(_ redirect: Redirect) throws(RequestError) -> PreparedRequest {
         switch onRedirect?(redirect) {
         case .follow, nil: return redirect.to
@@ -162,8 +153,6 @@ extension RedirectPolicy {
 }
 
 extension RequestError {
-    /// The error for a redirect to a URL that cannot be requested.
-    ///
     /// The error blames the server, not the request.
     fileprivate static func redirected(to url: URL, _ reason: RequestError) -> RequestError {
         RequestError(
@@ -171,11 +160,7 @@ extension RequestError {
             underlying: reason.underlying ?? reason)
     }
 
-    /// The same error, or an error that blames the server if the transport rejects the URL of a redirect.
-    ///
-    /// - Parameters:
-    ///   - request: the request that the transport rejected.
-    ///   - earlier: the previous attempt.
+    /// Blames the server if the transport rejects the URL of a redirect.
     func blamed(on earlier: AttemptRecord?, for request: PreparedRequest) -> RequestError {
         // If a hook chose another URL, the server is not to blame for that URL.
         guard code == .invalidRequest, let earlier, let head = earlier.response,
@@ -223,46 +208,32 @@ public enum RedirectDecision: Sendable, Hashable {
     case rewrite(PreparedRequest)
 }
 
-/// What follows a response.
 enum RedirectStep: Sendable {
     /// The caller receives the response, because it is not a redirect to follow.
     case stands
-    /// Another request follows.
     case follow(PreparedRequest, leavesOrigin: Bool)
-    /// The request fails.
     case fail(RequestError)
 }
 
-/// The resolved URL of a redirect.
-///
 /// The URL may have a scheme that no policy follows.
 struct RedirectTarget {
     /// The URL, with the fragment of the request's URL if the `Location` has none.
     private(set) var url: URL
 
-    /// The status codes that name another URL to request (RFC 9110, section 15.4).
-    ///
-    /// The set excludes 300, which offers a choice, 304, which confirms a cached copy, and the obsolete 305 and 306.
+    /// RFC 9110, section 15.4, without 300, which offers a choice, 304, which confirms a cached copy, and the obsolete
+    /// 305 and 306.
     private static let statusCodes: Set = [301, 302, 303, 307, 308]
-    /// The maximum length of a location, in bytes.
-    ///
     /// Real locations are shorter, and resolving a longer one would block a transport's thread for long.
     private static let maxBytes = 16 << 10
 
-    /// Whether the scheme is http or https.
     var isWeb: Bool { ["http", "https"].contains(url.scheme?.lowercased()) }
 
-    /// Why a response is not a redirect to follow.
     struct Defect: Error {
-        /// The reason as a text for an error message; nil for a response that is not a redirect.
         let reason: String?
     }
 
-    /// Finds the target of a redirect.
-    ///
-    /// - Throws: if the response is not a redirect to follow. Either its status is not a redirect, or the location is
-    ///   missing, empty, too long or not a URL. The location may also be an http URL without a usable host or port, or
-    ///   one of several different locations.
+    /// Throws for a status that is no redirect, and for a location that is missing, empty, too long or not a URL, an
+    /// http URL without a usable host or port, or one of several different locations.
     init(_ head: ResponseHead, of request: PreparedRequest) throws(Defect) {
         guard Self.statusCodes.contains(head.statusCode) else { throw Defect(reason: nil) }
         let reference = URLReference(try Self.location(of: head))
@@ -311,9 +282,9 @@ struct RedirectTarget {
 }
 
 extension String {
-    /// Whether the text looks like several locations that URLSession has joined with a comma and a blank.
+    /// URLSession joins several locations with a comma and a blank.
     ///
-    /// A URL contains no blank. Without this check, the joined text would be parsed as one URL with a wrong path.
+    /// A URL contains no blank, so the joined text would be parsed as one URL with a wrong path.
     fileprivate var isJoinedLocation: Bool {
         var rest = self[...]
         while let comma = rest.range(of: ", ") {
@@ -325,43 +296,28 @@ extension String {
     }
 }
 
-/// The requests that received a redirect, including the latest.
 struct RedirectTrail: CustomStringConvertible {
-    private struct Hop {
-        let method: HTTPMethod
-        let url: URL
-        let statusCode: Int?
-    }
+    private let hops: [String]
 
-    private var hops: [Hop]
-
-    /// Collects the earlier attempts that received a redirect, and adds the latest redirect.
-    ///
     /// Retries are left out, because they repeat the same URL on purpose.
     init(earlier: [AttemptRecord], request: PreparedRequest, statusCode: Int) {
-        hops = earlier.compactMap { record in
+        let redirects = earlier.compactMap { record -> String? in
             guard case .redirect = record.next else { return nil }
-            return Hop(method: record.method, url: record.url, statusCode: record.statusCode)
+            return "\(record.method) \(record.url.shortened)" + (record.statusCode.map { " (\($0))" } ?? "")
         }
-        hops.append(Hop(method: request.method, url: request.url, statusCode: statusCode))
+        hops = redirects + ["\(request.method) \(request.url.shortened) (\(statusCode))"]
     }
 
-    /// The number of redirects.
     var count: Int { hops.count }
 
-    /// The redirects in one line without credentials.
-    ///
     /// The middle of a long list is omitted.
     var description: String {
-        let lines = hops.map { "\($0.method) \($0.url.shortened)" + ($0.statusCode.map { " (\($0))" } ?? "") }
-        guard lines.count > 6 else { return lines.joined(separator: ", ") }
-        return (lines.prefix(3) + ["\(lines.count - 6) more"] + lines.suffix(3)).joined(separator: ", ")
+        guard hops.count > 6 else { return hops.joined(separator: ", ") }
+        return (hops.prefix(3) + ["\(hops.count - 6) more"] + hops.suffix(3)).joined(separator: ", ")
     }
 }
 
 extension URL {
-    /// The URL for a message: without credentials, and at most one line long.
-    ///
     /// A long URL loses its end, because ``SentSecrets`` still finds a secret whose end is missing.
     var shortened: String {
         let text = redactedString
@@ -370,11 +326,7 @@ extension URL {
 }
 
 extension PreparedRequest {
-    /// The request for another URL.
-    ///
     /// The status code and the new origin decide which parts are kept.
-    ///
-    /// - Throws: `.invalidRequest` when the URL cannot be requested.
     func redirected(to target: URL, statusCode: Int) throws(RequestError) -> PreparedRequest {
         var next = self
         if becomesGet(by: statusCode) {
@@ -388,7 +340,6 @@ extension PreparedRequest {
         return next
     }
 
-    /// Whether the method changes to GET and the body is dropped.
     private func becomesGet(by statusCode: Int) -> Bool {
         switch statusCode {
         // Only POST changes to GET, as in all user agents and as RFC 9110, section 15.4.2, allows.
@@ -398,9 +349,7 @@ extension PreparedRequest {
         }
     }
 
-    /// Removes what must not be sent to another origin: secrets, the `Host` field and the URL's user name and password.
-    ///
-    /// - Throws: `.invalidRequest` when the URL becomes invalid.
+    /// Removes secrets, the `Host` field and the URL's user name and password.
     mutating func dropWhatIsBoundToItsOrigin() throws(RequestError) {
         headerFields.removeAll { $0.isBoundToOrigin || $0.name.equalsIgnoringCase("Host") }
         var reference = URLReference(url.absoluteString)

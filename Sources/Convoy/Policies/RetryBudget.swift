@@ -70,7 +70,6 @@ struct RetryBudgetState: Sendable {
     private let reserve: Int64
     private let limit: Int64
     private var balance: Int64
-    /// The time up to which the reserve has been refilled; nil before the first event.
     private var counted: ContinuousClock.Instant?
 
     init(_ budget: RetryBudget) {
@@ -83,17 +82,13 @@ struct RetryBudgetState: Sendable {
     }
 
     /// Adds the part of a retry that a first attempt earns.
-    ///
-    /// - Complexity: O(1).
     mutating func noteRequest(now: ContinuousClock.Instant) {
         guard !isUnlimited else { return }
         refill(now)
         balance = min(balance + earned, limit)
     }
 
-    /// Spends one retry; false if less than one is left.
-    ///
-    /// - Complexity: O(1).
+    /// False if less than one retry is left.
     mutating func take(now: ContinuousClock.Instant) -> Bool {
         guard !isUnlimited else { return true }
         refill(now)
@@ -102,8 +97,6 @@ struct RetryBudgetState: Sendable {
         return true
     }
 
-    /// Refills the reserve.
-    ///
     /// Earned retries above the reserve are not changed.
     private mutating func refill(_ now: ContinuousClock.Instant) {
         guard let since = counted, balance < reserve else {

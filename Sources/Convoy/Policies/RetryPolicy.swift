@@ -98,8 +98,6 @@ public struct RetryPolicy: Sendable, Hashable {
     private static let retryableCodes =
         Set(RequestError.Code.all.filter { $0.facts.contains(.retryable) }).union([.proxyFailed])
 
-    /// Whether a failed request is sent again.
-    ///
     /// - Parameter retries: the number of retries so far.
     func permits(_ error: RequestError, of request: PreparedRequest, retries: Int) -> Bool {
         guard retries < maxRetries, retriesNonIdempotent || request.isIdempotent || error.isBeforeProcessing else {
@@ -113,12 +111,11 @@ public struct RetryPolicy: Sendable, Hashable {
         return error.isRetryable && errorCodes.contains(error.code) && !error.code.facts.contains(.final)
     }
 
-    /// The wait before a retry: exponential, with full jitter.
+    /// Exponential, with full jitter.
     ///
     /// - Parameters:
     ///   - n: the number of the retry, from 1.
     ///   - unit: a random number from 0 to 1.
-    /// - Complexity: O(1): at most about a hundred doublings.
     package func delay(beforeRetry n: Int, unit: Double) -> Duration {
         // The limit is a century, so that no later sum overflows.
         let longest = max(.zero, min(maxDelay, .seconds(3_155_760_000 as Int64)))
@@ -140,19 +137,15 @@ public struct RetryPolicy: Sendable, Hashable {
 }
 
 extension RequestError {
-    /// Whether no server has processed the request: no connection was made, or the server did not receive all of the
-    /// request in time (408; RFC 9110, section 15.5.9).
+    /// No connection was made, or the server did not receive all of the request in time (408; RFC 9110, section
+    /// 15.5.9).
     fileprivate var isBeforeProcessing: Bool {
         isUnconnected || code == .unacceptableStatus && response?.statusCode == 408
     }
 
-    /// Whether neither the server nor its proxy could be reached.
-    ///
     /// Transports report a `.proxyFailed` that is retryable only for a request that was not sent.
     var isUnconnected: Bool { code == .connectionFailed || code == .proxyFailed && isRetryable }
 
-    /// Whether the host name has no address.
-    ///
     /// Transports report this cause in the underlying error.
     fileprivate var isOfUnknownHost: Bool {
         if let error = underlying as? URLError { return [.cannotFindHost, .dnsLookupFailed].contains(error.code) }

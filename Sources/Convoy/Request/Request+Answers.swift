@@ -12,10 +12,7 @@ extension Request {
         decoding(as: DecodingIdentity(), decode)
     }
 
-    /// The same request with an output made by a function.
-    ///
-    /// - Parameter identity: stands for the function. Requests that share a transfer and have the same identity object
-    ///   share one decoded output.
+    /// - Parameter identity: requests that share a transfer and have the same identity object share one decoded output.
     func decoding<NewOutput: Sendable>(
         as identity: any AnyObject & Sendable,
         _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> NewOutput
@@ -57,10 +54,7 @@ extension Request {
     /// The body is received and discarded.
     public func ignoringBody() -> Request<Void> { ignoringBody(returning: ()) }
 
-    /// The same request with the given value as its output.
-    ///
-    /// The response's body is received and discarded. Unlike with ``map(_:)``, no user code makes the output, so the
-    /// transport's thread can finish the request.
+    /// Unlike with ``map(_:)``, no user code makes the output, so the transport's thread can finish the request.
     package func ignoringBody<NewOutput: Sendable>(returning output: NewOutput) -> Request<NewOutput> {
         Request<NewOutput>(core: to(.nowhere)) { _, _ in output }
     }
@@ -86,9 +80,7 @@ extension Request {
     }
 }
 
-/// How the responses of a request are evaluated.
-///
-/// Once an attempt has sent its request, the attempt needs only these rules, not the request.
+/// Once an attempt has sent its request, it needs only these rules, not the request.
 struct AnswerRules: Sendable {
     let method: HTTPMethod
     let destination: BodyDestination
@@ -96,18 +88,12 @@ struct AnswerRules: Sendable {
     /// Whether decoding is fast and calls no user code, so that a transport's thread may decode.
     let decodesAtOnce: Bool
 
-    /// Whether a typed failure is decoded from the body of a response with an unacceptable status.
     var decodesRefusals: Bool { policyBox?.policies.decodesRefusal != nil }
 
-    /// The maximum size of a body for any destination; nil when neither the request nor its manager sets one.
-    func bodyLimit(_ defaults: RequestDefaults) -> Int64? {
-        policyBox?.policies.bodyLimit ?? defaults.maxBodyBytes
-    }
+    func bodyLimit(_ defaults: RequestDefaults) -> Int64? { policyBox?.policies.bodyLimit ?? defaults.maxBodyBytes }
 
-    /// The maximum size of a body in memory; 64 MiB when neither the request nor its manager sets one.
     func memoryLimit(_ defaults: RequestDefaults) -> Int64 { bodyLimit(defaults) ?? 64 << 20 }
 
-    /// Why a response is not acceptable, by its status or content type; nil when it is acceptable.
     func refusal(of head: ResponseHead, _ defaults: RequestDefaults) -> RequestError? {
         guard (policyBox?.policies.acceptableStatusCodes ?? defaults.acceptableStatusCodes)(head.statusCode) else {
             // Only a proxy sends a 407 (RFC 9110, section 15.5.8), perhaps one before the server.

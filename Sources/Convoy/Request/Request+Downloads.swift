@@ -78,9 +78,9 @@ extension Request {
     /// A decoded download cannot be resumed, and is never split into segments.
     public func decodingFile() -> Self { changed { $0.policies.decodesFile = true } }
 
-    /// The same request, whose file must have this size; nil means any size.
+    /// A file of another size fails with `.integrityFailed`; nil means any size.
     ///
-    /// A file of another size fails with `.integrityFailed`. The modifier has no effect for other destinations.
+    /// No effect for other destinations.
     package func expectingBytes(_ byteCount: Int64?) -> Self {
         guard case .file(var plan) = core.destination else { return self }
         plan.byteCount = byteCount

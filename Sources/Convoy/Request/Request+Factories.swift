@@ -88,7 +88,5 @@ extension Request where Output: Decodable {
 
 extension Request where Output == Void {
     /// A HEAD request: status and header fields only.
-    public static func head(_ url: some RequestURL) -> Request<Void> {
-        Request(method: .head, url: url) { _, _ in }
-    }
+    public static func head(_ url: some RequestURL) -> Request<Void> { Request(method: .head, url: url) { _, _ in } }
 }

@@ -50,9 +50,7 @@ extension Request {
     /// Appends query items to those of the URL, percent-encoded in UTF-8.
     ///
     /// A space becomes `%20`, a plus `%2B`.
-    public func query(_ items: [URLQueryItem]) -> Self {
-        changed { $0.query += items.map(\.percentEncoded) }
-    }
+    public func query(_ items: [URLQueryItem]) -> Self { changed { $0.query += items.map(\.percentEncoded) } }
 
     /// Appends one query item.
     ///
@@ -68,28 +66,20 @@ extension Request {
     }
 
     /// Adds tags, by which a manager can find and cancel the request.
-    public func tagged(_ tags: String...) -> Self {
-        changed { $0.tags.formUnion(tags) }
-    }
+    public func tagged(_ tags: String...) -> Self { changed { $0.tags.formUnion(tags) } }
 
     /// Names the request in descriptions and in ``RequestManager/why(_:)``.
-    public func named(_ name: String) -> Self {
-        changed { $0.name = name }
-    }
+    public func named(_ name: String) -> Self { changed { $0.name = name } }
 
     /// Sets the queue priority; `.normal` by default.
-    public func priority(_ priority: Operation.QueuePriority) -> Self {
-        changed { $0.priority = priority }
-    }
+    public func priority(_ priority: Operation.QueuePriority) -> Self { changed { $0.priority = priority } }
 
     /// Sets the maximum time without a sent or received byte, after which the attempt fails with `.timedOut`.
     ///
     /// By default the manager's timeout applies: 60 seconds, unless its configuration has another value.
     ///
     /// URLSession on Linux counts whole seconds, so the time is rounded up there.
-    public func idleTimeout(_ timeout: Duration) -> Self {
-        changed { $0.policies.idleTimeout = timeout }
-    }
+    public func idleTimeout(_ timeout: Duration) -> Self { changed { $0.policies.idleTimeout = timeout } }
 
     /// Sets the maximum time of one attempt, from the start of its transfer to its last byte.
     ///
@@ -97,9 +87,7 @@ extension Request {
     ///
     /// Suspended time is included. The attempt ends with `.timedOut`, so a retry may follow. The URLSession transport
     /// has no such limit and rejects the request with `.invalidRequest`.
-    public func attemptTimeout(_ timeout: Duration?) -> Self {
-        changed { $0.policies.attemptTimeout = .some(timeout) }
-    }
+    public func attemptTimeout(_ timeout: Duration?) -> Self { changed { $0.policies.attemptTimeout = .some(timeout) } }
 
     /// Sets the maximum size of a body for every destination: memory, a file, a stream, chunks, lines, events, or
     /// none.
@@ -112,9 +100,7 @@ extension Request {
     /// Without this modifier, and without ``RequestManager/Configuration/maxBodyBytes``, the limit in memory is 64 MiB.
     /// The same limit applies to bytes that wait for a stream or a reader of chunks. A discarded body, a file, and a
     /// body whose reader keeps up then have no limit.
-    public func maxBodyBytes(_ limit: Int64) -> Self {
-        changed { $0.policies.bodyLimit = limit }
-    }
+    public func maxBodyBytes(_ limit: Int64) -> Self { changed { $0.policies.bodyLimit = limit } }
 
     /// Sets the accepted status codes; by default the manager's, which are 200 to 299.
     ///

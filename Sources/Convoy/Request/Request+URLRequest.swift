@@ -62,7 +62,6 @@ extension RequestCore {
     }
 }
 
-/// Passes a stream from the caller's thread to the queue that reads the body.
 private struct GivenStream: @unchecked Sendable {
     // @unchecked: `InputStream` is not Sendable. The body of this stream is read once, and only on one queue.
     let stream: InputStream

@@ -28,9 +28,7 @@ public struct Request<Output: Sendable>: Sendable {
     /// The core, which copies of the request share until one is changed: requests are often copied, rarely changed.
     private(set) var sharedCore: CopyOnWrite<RequestCore>
     var decode: BodyDecoder<Output>
-    /// An object that stands for the decoding: requests with the same object decode alike.
-    ///
-    /// Nil if the request never shares its decoded output with other requests.
+    /// Requests with the same object decode alike; nil if the request never shares its decoded output.
     var decodingIdentity: (any AnyObject & Sendable)?
 
     /// Describes a request whose output is made by your function.
@@ -70,7 +68,6 @@ public struct Request<Output: Sendable>: Sendable {
         decodingIdentity = identity
     }
 
-    /// The part of the request that does not depend on the type of its output.
     var core: RequestCore {
         _read { yield sharedCore.value }
         _modify { yield &sharedCore.value }
@@ -110,20 +107,14 @@ extension Request: CustomStringConvertible, CustomReflectable {
     public var customMirror: Mirror { Mirror(self, children: ["request": description]) }
 }
 
-/// Decodes a received body.
-///
 /// An error that the function throws becomes part of `.decodingFailed`.
 typealias BodyDecoder<Output> = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> Output
 
-/// Decodes a typed failure from the body of a response with an unacceptable status.
-///
-/// The function throws if the body does not contain such a failure.
 typealias RefusalDecoder = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> any Error
 
 extension Request {
-    /// Whether the request holds nothing of the caller's but data, a decoder and a value to encode as JSON.
-    ///
-    /// If true, storing the request keeps no other object or function of the caller alive.
+    /// If true, storing the request keeps no object or function of the caller alive but data, a decoder and a value to
+    /// encode.
     var isValue: Bool {
         // Each decoding function of the caller has its own identity.
         let decodesByFunction = decodingIdentity is DecodingIdentity && decodingIdentity !== DecodingIdentity.standard
@@ -147,9 +138,7 @@ extension RequestCore {
     }
 }
 
-/// Identifies a way of decoding that has no decoder object.
-///
-/// Instances are compared by reference. A request gets another instance only when its output changes.
+/// Identifies a way of decoding that has no decoder object, by reference.
 final class DecodingIdentity: Sendable {
     /// The identity of ``Request/init(method:url:)`` and its short forms, whose decoding depends only on the output
     /// type.
@@ -215,8 +204,7 @@ extension Request where Output == Void {
     }
 }
 
-/// Request factories for calls that name no output type, such as `manager.send(.get(url))`. The output is the raw body,
-/// `Data`.
+/// For calls that name no output type, such as `manager.send(.get(url))`.
 ///
 /// Without these functions the compiler would choose the functions for `Void`, because only those would have a fixed
 /// output type. The body would then be discarded silently.

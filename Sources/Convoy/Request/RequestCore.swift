@@ -1,27 +1,20 @@
 // The part of a request that does not depend on its output.
 import Foundation
 
-/// The part of a request that does not depend on its output.
 struct RequestCore: Sendable {
     var method: HTTPMethod
     var url: URL?
     var headerFields = HeaderFields()
-    /// The request's own settings, in a box that keeps a queued operation small; nil if the request has none.
+    /// In a box that keeps a queued operation small; nil if the request has no settings of its own.
     var policyBox: PolicyBox?
     /// The properties that most GET requests do not set, in a box that keeps a queued operation small.
-    private var details = DetailsBox.none(decodesAtOnce: false)
+    private var details: CopyOnWrite<Details>?
+    /// Whether decoding is fast and calls no user code, so that a transport's thread may decode.
+    var decodesAtOnce = false
 
     init(method: HTTPMethod, url: URL?) { (self.method, self.url) = (method, url) }
 
-    private enum DetailsBox: Sendable {
-        case none(decodesAtOnce: Bool)
-        case some(CopyOnWrite<Details>)
-
-        var value: Details? { if case .some(let details) = self { details.value } else { nil } }
-    }
-
     private struct Details: Sendable {
-        var decodesAtOnce: Bool
         var priority = Operation.QueuePriority.normal
         var query: [String] = []
         var body: GivenBody?
@@ -31,63 +24,42 @@ struct RequestCore: Sendable {
         var defect: String?
     }
 
-    /// Whether decoding is fast and calls no user code, so that a transport's thread may decode.
-    var decodesAtOnce: Bool {
-        get {
-            switch details {
-            case .none(let decodesAtOnce): decodesAtOnce
-            case .some(let details): details.value.decodesAtOnce
-            }
-        }
-        set {
-            if case .none = details {
-                details = .none(decodesAtOnce: newValue)
-            } else {
-                changeDetails { $0.decodesAtOnce = newValue }
-            }
-        }
-    }
     var priority: Operation.QueuePriority {
-        get { details.value?.priority ?? .normal }
+        get { details?.value.priority ?? .normal }
         set { changeDetails { $0.priority = newValue } }
     }
     /// Encoded items that are appended to the URL's query.
     var query: [String] {
-        get { details.value?.query ?? [] }
+        get { details?.value.query ?? [] }
         set { changeDetails { $0.query = newValue } }
     }
     var body: GivenBody? {
-        get { details.value?.body }
+        get { details?.value.body }
         set { changeDetails { $0.body = newValue } }
     }
     var tags: Set<String> {
-        get { details.value?.tags ?? [] }
+        get { details?.value.tags ?? [] }
         set { changeDetails { $0.tags = newValue } }
     }
     var name: String? {
-        get { details.value?.name }
+        get { details?.value.name }
         set { changeDetails { $0.name = newValue } }
     }
     var destination: BodyDestination {
-        get { details.value?.destination ?? .memory }
+        get { details?.value.destination ?? .memory }
         set { changeDetails { $0.destination = newValue } }
     }
-    /// The defect found while the request was built, for example an encoding error, or a string that is not a URL.
     var defect: String? {
-        get { details.value?.defect }
+        get { details?.value.defect }
         set { changeDetails { $0.defect = newValue } }
     }
 
     private mutating func changeDetails(_ change: (inout Details) -> Void) {
-        let decodesAtOnce = decodesAtOnce
-        var changed =
-            if case .some(let details) = details { details } else {
-                CopyOnWrite(Details(decodesAtOnce: decodesAtOnce))
-            }
+        var changed = details ?? CopyOnWrite(Details())
         // `details` releases its box during the change. Otherwise the box would have two owners and would be copied.
-        details = .none(decodesAtOnce: decodesAtOnce)
+        details = nil
         change(&changed.value)
-        details = .some(changed)
+        details = changed
     }
 
     func findDefect() -> String? {
@@ -113,11 +85,7 @@ struct RequestCore: Sendable {
 
 extension RequestCore {
     var summary: RequestSummary { RequestSummary(method: method, url: url) }
-}
 
-extension RequestCore {
-    /// The same request with its JSON body encoded.
-    ///
     /// - Parameter encoder: nil for a plain `JSONEncoder`.
     /// - Thread: the calling thread runs the caller's `encode(to:)`, so it must hold no lock.
     func encoded(by encoder: JSONEncoder?) -> RequestCore {
@@ -132,7 +100,6 @@ extension RequestCore {
         return core
     }
 
-    /// Returns a message that a value could not be encoded, with the reason.
     static func defect(_ name: String, _ error: any Error) -> String {
         "\(name) could not be encoded: \((error as? EncodingError)?.reason ?? "\(error)")"
     }
@@ -149,15 +116,13 @@ extension RequestCore {
             method: method, destination: destination, policyBox: policyBox, decodesAtOnce: decodesAtOnce)
     }
 
-    /// The maximum size of a body for any destination; nil when neither the request nor its manager sets one.
     func bodyLimit(_ defaults: RequestDefaults) -> Int64? { answerRules.bodyLimit(defaults) }
 }
 
 extension URL {
-    /// The same origin as ``usualOrigin``, in a string that consecutive URLs of one origin share.
+    /// Sharing saves memory: many requests to one host may be queued, and each stores its origin.
     ///
-    /// Sharing saves memory: many requests to one host may be queued, and each stores its origin. Each thread remembers
-    /// the last origin that it read.
+    /// Each thread remembers the last origin that it read.
     var sharedOrigin: String? {
         var text = absoluteString
         return text.withUTF8 { bytes in
@@ -173,7 +138,6 @@ extension URL {
     }
 }
 
-/// The last origin that a thread has read.
 private final class LastOrigin {
     static let ofThread = ThreadObject<LastOrigin>()
 

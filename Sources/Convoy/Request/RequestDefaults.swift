@@ -1,13 +1,9 @@
 // The manager's defaults for its requests.
 import Foundation
 
-/// The manager's defaults for its requests.
-///
 /// The defaults never change, so they are read without a lock.
 final class RequestDefaults: Sendable {
-    /// The base of relative URLs, as given; nil if the manager has none.
     let baseURL: URL?
-    /// The base with a slash at the end of its path.
     private let directory: URL?
     let headerFields: HeaderFields
     let encoder: JSONEncoder?
@@ -17,14 +13,12 @@ final class RequestDefaults: Sendable {
     let maxBodyBytes: Int64?
     let acceptableStatusCodes: StatusCheck
     let hasCache: Bool
-    /// Why these defaults make every request invalid; nil when they are valid.
     let defect: String?
 
-    /// The defaults for operations without a manager.
     static let standard = RequestDefaults()
 
-    /// - Parameter baseURL: the base of relative URLs. A slash is appended to its path, because a relative URL would
-    ///   otherwise replace the last component.
+    /// A slash is appended to the path of the base URL, because a relative URL would otherwise replace the last
+    /// component.
     init(
         baseURL: URL? = nil, headerFields: HeaderFields = [:], encoder: JSONEncoder? = nil,
         decoder: JSONDecoder? = nil, idleTimeout: Duration = .seconds(60), attemptTimeout: Duration? = nil,
@@ -58,8 +52,6 @@ final class RequestDefaults: Sendable {
             }
     }
 
-    /// A relative URL resolved against the base; nil without a base, and if the result is not a URL.
-    ///
     /// An empty URL is the base itself, without its fragment (RFC 3986, section 5.2.2).
     func resolved(_ url: URL) -> URL? {
         guard url.relativeString.isEmpty else {
@@ -68,7 +60,6 @@ final class RequestDefaults: Sendable {
         return baseURL.flatMap { URLReference("").resolved(against: URLReference($0.absoluteString)).url }
     }
 
-    /// The options of a request: the manager's, unless the request has its own.
     func options(of box: RequestCore.PolicyBox?) -> CopyOnWrite<PreparedRequest.Options> {
         var options = self.options
         guard let box else { return options }
@@ -82,11 +73,7 @@ final class RequestDefaults: Sendable {
         return options
     }
 
-    /// The header fields of the manager that the request does not replace, followed by the request's own.
-    ///
     /// With a base URL, secret fields of the manager are sent to the origin of that URL only.
-    ///
-    /// - Parameter hostKey: the origin of the request.
     func headerFields(of core: RequestCore, to hostKey: String) -> HeaderFields {
         let omitted = core.policyBox?.policies.omittedHeaderFields ?? []
         let isElsewhere = baseURL.map { (try? $0.origin.get()) != hostKey } ?? false
@@ -110,7 +97,6 @@ extension RequestCore {
 }
 
 extension URL {
-    /// The URL with a slash at the end of its path, so that relative URLs are resolved below it.
     fileprivate var endingWithSlash: URL {
         guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true),
             !components.percentEncodedPath.hasSuffix("/")
@@ -121,9 +107,7 @@ extension URL {
 }
 
 extension RequestCore {
-    /// Checks a request and resolves its URL.
-    ///
-    /// - Throws: `.invalidRequest` with the reason.
+    /// Throws `.invalidRequest` with the reason.
     func prepared(_ defaults: RequestDefaults) throws(RequestError) -> PreparedRequest {
         if let defect = defaults.defect ?? findDefectBesideURL() { throw PreparedRequest.refusal(defect, summary) }
         if policyBox?.policies.cache?.policy == .onlyCache, !defaults.hasCache {
@@ -181,21 +165,17 @@ extension RequestCore {
 }
 
 extension PreparedRequest {
-    /// Checks a request without a manager, for code that stores the request instead of sending it.
-    ///
-    /// - Throws: `.invalidRequest` with the reason, `.bodyUnreadable` for a file that cannot be read.
+    /// For code that stores the request instead of sending it.
     package init<Output>(checking request: Request<Output>, hasCache: Bool = false) throws(RequestError) {
         self = try request.core.encoded(by: nil).prepared(RequestDefaults(hasCache: hasCache))
     }
 
-    /// Checks a request without a manager, and resolves a relative URL against the base URL.
     init(_ core: RequestCore, baseURL: URL?) throws(RequestError) {
         self = try core.encoded(by: nil).prepared(baseURL.map { RequestDefaults(baseURL: $0) } ?? .standard)
     }
 }
 
 extension URL {
-    /// The URL with these percent-encoded pairs as its query.
     fileprivate func withQuery(_ pairs: [String]) -> URL? {
         guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return nil }
         components.percentEncodedQuery = pairs.joined(separator: "&")

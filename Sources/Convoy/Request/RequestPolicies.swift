@@ -1,19 +1,14 @@
 // A request's own settings.
 import Foundation
 
-/// The settings of one request.
-///
 /// Where a setting is nil, the manager's setting applies.
 struct RequestPolicies: Sendable {
     var redirects: RedirectPolicy?
     var retries: RetryPolicy?
-    /// The maximum time of the request.
-    ///
-    /// The outer nil means the manager's setting. The inner nil means no deadline. `attemptTimeout` has the same form.
+    /// The outer nil means the manager's setting, the inner nil no deadline; also in `attemptTimeout`.
     var deadline: Duration??
     var idleTimeout: Duration?
     var attemptTimeout: Duration??
-    /// The maximum size of a body for any destination.
     var bodyLimit: Int64?
     var acceptableStatusCodes: StatusCheck?
     var acceptableContentTypes: ContentTypeCheck?
@@ -21,18 +16,12 @@ struct RequestPolicies: Sendable {
     var omittedHeaderFields: Set<String> = []
     /// The names, in lower case, of fields that neither the transport nor a cookie jar adds.
     var omittedTransportFields: Set<String> = []
-    /// The number of attempts that interceptors can request.
     var interceptorRetryLimit = 10
     /// Decodes a typed failure from the body of a response with an unacceptable status; nil if the request has none.
     var decodesRefusal: RefusalDecoder?
-    /// Whether `decodesRefusal` calls a function of the caller.
     var refusesByFunction = false
     /// The deadline of the operations that the request depends on, or of the segmented download that it belongs to.
-    var inheritedDeadline: ContinuousClock.Instant? {
-        get { inheritedMoment?.instant }
-        set { inheritedMoment = newValue.map { CompactInstant($0) } }
-    }
-    private var inheritedMoment: CompactInstant?
+    var inheritedDeadline: ContinuousClock.Instant?
     var inheritsDeadline = false
     var interceptors: [any RequestInterceptor] = []
     var usesManagerInterceptors = true
@@ -40,13 +29,11 @@ struct RequestPolicies: Sendable {
     /// The name of ``Request/mutuallyExclusive(_:)``: at most one request of this name runs at a time.
     var exclusion: String?
     var maxBytesPerSecond: Int64?
-    /// A rate limit that all operations made from the request share; nil if each operation has a separate limit.
     var sharedRateLimit: RateLimit?
     var minimumSpeed: MinimumSpeed?
     var decodesFile = false
-    /// Whether a redirect, or a link from one result page to the next, led to another origin.
-    ///
-    /// The caller's credentials are not for that origin.
+    /// A redirect, or a link from one result page to the next, led to an origin for which the caller's credentials are
+    /// not.
     var hasLeftOrigin = false
     /// Whether the request goes to a mirror whose origin differs from the origin of the download's URL.
     var isMirror = false
@@ -54,9 +41,7 @@ struct RequestPolicies: Sendable {
     /// The number of attempts that earlier operations made for the same request, possibly in earlier processes.
     var earlierAttemptCount = 0
     var qualityOfService: QualityOfService?
-    /// The cache options of the request; nil when it has none.
     var cache: CacheOptions?
-    /// Values that the caller attached with ``Request/userInfo(_:_:)``.
     var userInfo: [String: any Sendable] = [:]
 }
 
@@ -64,8 +49,6 @@ extension Request {
     /// Sets how redirects are followed; the manager's policy by default.
     public func redirects(_ policy: RedirectPolicy) -> Self { changed { $0.policies.redirects = policy } }
 
-    /// Sets how many attempts earlier operations made for the same request.
-    ///
     /// ``AttemptContext/number`` continues from this count.
     package func countingAttempts(from count: Int) -> Self { changed { $0.policies.earlierAttemptCount = count } }
 
@@ -100,16 +83,13 @@ extension Request {
         }
     }
 
-    /// Lets interceptors request more attempts than the usual ten.
     package func allowingInterceptorRetries(_ count: Int) -> Self {
         changed { $0.policies.interceptorRetryLimit += count }
     }
 
-    /// Omits fields that the transport or a cookie jar would add, such as `User-Agent` or `Cookie`.
+    /// Omits fields that the transport or a cookie jar would add, by their names in lower case.
     ///
     /// `Content-Length` and `Transfer-Encoding` are sent all the same, and so are URLSession's own fields.
-    ///
-    /// - Parameter names: the names in lower case.
     package func omitting(transportFields names: Set<String>) -> Self {
         names.isEmpty ? self : changed { $0.policies.omittedTransportFields = names }
     }
@@ -161,11 +141,105 @@ extension Request {
     ///
     /// A key allows retries for every method. An empty key has no effect.
     public func idempotencyKey(_ key: String = UUID().uuidString) -> Self { header("Idempotency-Key", key) }
+
+    /// Sets how the request uses the cache of its manager; ``CachePolicy/standard`` by default.
+    ///
+    /// A request with ``maxCacheAge(_:)`` or ``maxCacheStaleness(_:)`` needs ``CachePolicy/standard``. With any other
+    /// policy it is invalid.
+    public func cachePolicy(_ policy: CachePolicy) -> Self { changedCache { $0.policy = policy } }
+
+    /// Sets the cache key that replaces the URL, for example to omit a signature in the query.
+    ///
+    /// Requests with the same key share stored responses, so use one key only for requests with the same response. The
+    /// key is stored unchanged, so it must not be a secret. An empty key makes the request invalid.
+    ///
+    /// A request with an unsafe method, such as POST, removes the responses that are stored under its key and its URL.
+    /// Without the key it removes only the responses under the URL.
+    public func cacheKey(_ key: String) -> Self { changedCache { $0.key = key } }
+
+    /// Sets the maximum age of a stored response that is used without validation; nil for any age.
+    public func maxCacheAge(_ age: Duration?) -> Self { changedCache { $0.maxAge = age } }
+
+    /// Sets how long a stored response may be stale and still be used without validation.
+    ///
+    /// Nil, the default, allows only the staleness that the response itself allows.
+    ///
+    /// A response that forbids stale use (`must-revalidate`, `no-cache`) is still validated.
+    public func maxCacheStaleness(_ staleness: Duration?) -> Self { changedCache { $0.maxStaleness = staleness } }
+
+    package var cacheOptions: CacheOptions? { core.policyBox?.policies.cache }
+
+    private func changedCache(_ change: (inout CacheOptions) -> Void) -> Self {
+        changed { core in
+            var options = core.policies.cache ?? CacheOptions()
+            change(&options)
+            core.policies.cache = options
+        }
+    }
+
+    /// Sets the maximum number of body bytes per second; nil, the default, means no limit.
+    ///
+    /// The manager's limit, ``RequestManager/maxBytesPerSecond``, applies as well. The bytes that the limit allows in a
+    /// tenth of a second may arrive at once. Body bytes are counted after content decoding. Header fields and sent
+    /// bytes are not counted.
+    ///
+    /// The limit pauses the transfer. During a pause, the operating system receives further bytes until its socket
+    /// buffers are full. The idle timeout and ``minimumSpeed(bytesPerSecond:over:)`` do not run during a pause, but
+    /// ``attemptTimeout(_:)`` and ``deadline(_:)`` do. All attempts of an operation share the limit. If requests share
+    /// a transfer (``coalesced()``), the limit of the first request is used.
+    ///
+    /// A later call replaces the limit.
+    ///
+    /// - Parameter limit: bytes per second. Zero or less fails the request with `.invalidRequest`.
+    /// - Errors: `.invalidRequest`, before anything is sent, with a transport that cannot pause: URLSession on Linux.
+    public func maxBytesPerSecond(_ limit: Int64?) -> Self {
+        changed {
+            $0.policies.maxBytesPerSecond = limit
+            $0.policies.sharedRateLimit = nil
+        }
+    }
+
+    /// The same request with one rate limit for all operations made from it, such as the segments of a download.
+    func sharingRateLimit(on clock: any RequestClock) -> Self {
+        guard let limit = core.policyBox?.policies.maxBytesPerSecond else { return self }
+        return changed { $0.policies.sharedRateLimit = RateLimit(limit, clock: clock) }
+    }
+
+    /// Sets the minimum speed of the body.
+    ///
+    /// By default only the idle timeout ends a slow transfer.
+    ///
+    /// An attempt that receives fewer bytes within the duration ends with `.timedOut`, and the message says how many
+    /// bytes arrived. A retry or a resumed download follows if the request allows it. The duration is measured in
+    /// consecutive windows, which begin when the head of the response arrives. A stalled transfer therefore ends after
+    /// one to two windows. Time does not count while the operation is suspended, while its reader or the disk is slow,
+    /// or while a rate limit pauses the transfer.
+    ///
+    /// A later call replaces the values. If requests share a transfer (``coalesced()``), the values of the first
+    /// request are used.
+    ///
+    /// - Parameters:
+    ///   - bytesPerSecond: body bytes per second after content decoding. Zero or less fails the request with
+    ///     `.invalidRequest`.
+    ///   - duration: the length of a window. Zero or less fails the request with `.invalidRequest`.
+    public func minimumSpeed(bytesPerSecond: Int64, over duration: Duration) -> Self {
+        changed {
+            $0.policies.minimumSpeed = MinimumSpeed(bytesPerSecond: bytesPerSecond, duration: duration)
+        }
+    }
+}
+
+extension RequestPolicies {
+    var paceDefect: String? {
+        if let maxBytesPerSecond, maxBytesPerSecond <= 0 { return "the rate limit is not positive" }
+        guard let minimumSpeed else { return nil }
+        if minimumSpeed.bytesPerSecond <= 0 { return "the minimum speed is not positive" }
+        if minimumSpeed.duration <= .zero { return "the time of the minimum speed is not positive" }
+        return nil
+    }
 }
 
 extension RequestCore {
-    /// The request's own settings.
-    ///
     /// Most requests have none.
     var policies: RequestPolicies {
         get { policyBox?.policies ?? RequestPolicies() }

@@ -1,22 +1,20 @@
 // The body as a sequence of chunks, between the transport and the reader.
 import Foundation
 
-/// Stores chunks until the reader reads them: the sink of all attempts of one operation.
 final class ChunkBuffer: BodySink {
     private struct State {
         var chunks: [Data] = []
         var next = 0
         var backlog = Backlog(highWaterBytes: ChunkBuffer.highWaterBytes)
-        /// The maximum number of unread bytes.
         var limit = Int64.max
         var hasDelivered = false
         var end: RequestError??
         var continuation: CheckedContinuation<Result<Data?, RequestError>, Never>?
         var calls: SinkCalls?
 
-        /// Returns the first unread chunk, and replaces it in the list by empty data.
+        /// If the reader is always behind, the list never becomes empty.
         ///
-        /// If the reader is always behind, the list never becomes empty. So the replaced chunks are removed in groups.
+        /// So read chunks are removed in groups.
         mutating func takeNext() -> Data {
             let chunk = chunks[next]
             chunks[next] = Data()
@@ -31,21 +29,15 @@ final class ChunkBuffer: BodySink {
         }
     }
 
-    /// The number of waiting bytes at which the transport pauses, if it can.
-    ///
-    /// Half of the request's limit is used instead, if that is lower.
+    /// The transport pauses at this number of bytes, or at half of the request's limit.
     private static let highWaterBytes: Int64 = 1 << 20
 
     private let state = Locked(State())
 
-    /// Whether the transfer is to pause, because the reader has too many unread bytes.
     var isPaused: Bool { state.withLock { $0.backlog.isPaused } }
 
-    /// Whether the reader has read any of the body.
     var hasDelivered: Bool { state.withLock { $0.hasDelivered } }
 
-    /// Starts a body.
-    ///
     /// A body that starts over after bytes were read is an error.
     func begin(limit: Int64, calls: SinkCalls) throws(RequestError) {
         let (hasDelivered, old) = state.withLock { state in
@@ -88,7 +80,6 @@ final class ChunkBuffer: BodySink {
         completion(.success(ReceivedBody()))
     }
 
-    /// Ends the sequence, with nil for a complete body.
     func end(_ error: RequestError?) {
         let (continuation, calls) = state.withLock { state in
             if state.end == nil { state.end = .some(error) }
@@ -101,7 +92,6 @@ final class ChunkBuffer: BodySink {
         continuation?.resume(returning: error.map { .failure($0) } ?? .success(nil))
     }
 
-    /// The next chunk, nil after the last one of a complete body, or the error.
     func next() async -> Result<Data?, RequestError> {
         await withCheckedContinuation { continuation in
             let (ready, calls): (Result<Data?, RequestError>?, SinkCalls?) = state.withLock { state in

@@ -102,7 +102,6 @@ final class StreamSink: BodySink, @unchecked Sendable {
         end(stream, "\(what), after \(offset) of \(data.count) bytes of a write")
     }
 
-    /// Closes the stream; reports the reason unless the body was discarded.
     private func end(_ stream: OutputStream?, _ what: String) {
         // Foundation's `streamError` traps on some streams that have no error.
         let error = stream?.streamStatus == .error ? stream?.streamError : nil

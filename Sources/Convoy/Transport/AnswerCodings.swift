@@ -2,8 +2,6 @@
 import Foundation
 
 extension ResponseHead {
-    /// Why the `Transfer-Encoding` of a response is not supported; nil if the field is supported or missing.
-    ///
     /// Requests send no `TE`, so only `chunked` is allowed, once and without parameters (RFC 9112, sections 6.1, 7.1
     /// and 7.4).
     var transferCodingDefect: String? {
@@ -14,48 +12,56 @@ extension ResponseHead {
         return "the transfer coding of the response is \"\(names.printablePrefix)\", but only chunked is supported"
     }
 
-    /// Why the `Content-Length` of a response is invalid; nil if it is valid or missing.
-    ///
-    /// Several equal lengths count as one (RFC 9110, section 8.6).
     var lengthDefect: String? {
-        guard headerFields.contains("Content-Length") else { return nil }
-        let texts = headerFields.values(of: "Content-Length").flatMap {
-            $0.split(separator: ",", omittingEmptySubsequences: false)
-        }
-        let lengths = texts.map { text -> Int64? in
-            let digits = String(text).trimmingBlanks
-            return digits.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int64(digits) : nil
-        }
-        guard let first = lengths.first, let first, !lengths.contains(nil) else {
-            return "the Content-Length is invalid"
-        }
-        let other = lengths.lazy.compactMap(\.self).first { $0 != first }
-        return other.map { "the response has two lengths, \(first) and \($0)" }
+        var length = DeclaredLength()
+        for value in headerFields.values(of: "Content-Length") { Array(value.utf8).withUnsafeBytes { length.read($0) } }
+        return length.defect
     }
 
-    /// The content codings without ``ContentCodings/labels``, in the order of application and in lower case.
+    /// Without ``ContentCodings/labels``, in the order of application and in lower case.
     fileprivate var contentCodings: [String] {
         headerFields.listMembers(of: "Content-Encoding").map(\.lowercasedASCII)
             .filter { !ContentCodings.labels.contains($0) }
     }
 
-    /// The content codings of the body in lower case, separated by commas; nil without a coding.
     var coding: String? {
         let codings = contentCodings
         return codings.isEmpty ? nil : codings.joined(separator: ", ")
     }
 
-    /// Whether a decoder may change the body.
     var hasDecodableCoding: Bool { contentCodings.contains(where: ContentCodings.decodable.contains) }
 }
 
-/// The rules for content codings, the same for all transports.
+/// The `Content-Length` of a response; several equal lengths count as one (RFC 9110, section 8.6).
+struct DeclaredLength {
+    private(set) var length: Int64?
+    private(set) var defect: String?
+
+    mutating func read(_ value: UnsafeRawBufferPointer) {
+        var rest = value[...]
+        while true {
+            let member = rest.prefix { $0 != UInt8(ascii: ",") }
+            let digits = member.drop(while: \.isBlank).prefix { (0x30...0x39).contains($0) }
+            let isNumber = !digits.isEmpty && member[digits.endIndex...].allSatisfy(\.isBlank)
+            // `Int64(_:)` returns nil for a number that is too large.
+            let text = String(decoding: UnsafeRawBufferPointer(rebasing: digits), as: UTF8.self)
+            if isNumber, let number = Int64(text) {
+                if let length, length != number {
+                    defect = defect ?? "the response has two lengths, \(length) and \(number)"
+                }
+                length = number
+            } else {
+                defect = defect ?? "the Content-Length is invalid"
+            }
+            guard member.endIndex < rest.endIndex else { return }
+            rest = rest[(member.endIndex + 1)...]
+        }
+    }
+}
+
 enum ContentCodings {
-    /// The maximum number of content codings of one body.
-    ///
     /// No server needs more, and the decoder of each coding uses memory.
     private static let maxCount = 5
-    /// The codings that Convoy can decode if the system has their libraries.
     static let decodable: Set = ["gzip", "x-gzip", "deflate", "br", "zstd"]
     /// Names that servers send as a coding although they change no byte of the body.
     fileprivate static let labels: Set = [
@@ -117,17 +123,14 @@ extension ResponseHead {
 }
 
 extension String {
-    /// The text with ASCII letters in lower case.
-    ///
-    /// Other letters are not changed.
+    /// Letters beyond ASCII are not changed.
     fileprivate var lowercasedASCII: String {
         let capitals = UInt8(ascii: "A")...UInt8(ascii: "Z")
         return String(decoding: utf8.map { capitals.contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 
-    /// The first 40 characters of a server's text, without characters that could harm a log or a terminal.
-    ///
-    /// Characters that are not ASCII are shown as `?`.
+    /// The first 40 characters of a server's text, without those that could harm a log or a terminal; `?` for others
+    /// beyond ASCII.
     var printablePrefix: String {
         let shown = unicodeScalars.compactMap { scalar -> Unicode.Scalar? in
             scalar.value >= 0x80 ? "?" : (0x20...0x7E).contains(scalar.value) ? scalar : nil

@@ -231,27 +231,10 @@ public struct ConnectionOptions: Sendable, Hashable {
     /// Makes the default options.
     public init() {}
 
-    /// The names of options that differ from the defaults.
-    ///
     /// The error of the URLSession transport lists the names that URLSession does not support.
     var namesOfChanges: [String] {
-        let standard = ConnectionOptions()
-        let changes: [(String, Bool)] = [
-            ("connectTimeout", connectTimeout != standard.connectTimeout),
-            ("trust", trust != standard.trust),
-            ("pinnedPublicKeys", pinnedPublicKeys != standard.pinnedPublicKeys),
-            ("minimumTLSVersion", minimumTLSVersion != standard.minimumTLSVersion),
-            ("clientCertificate", clientCertificate != standard.clientCertificate),
-            ("proxy", proxy != standard.proxy),
-            ("hostOverrides", hostOverrides != standard.hostOverrides),
-            ("httpVersion", httpVersion != standard.httpVersion),
-            ("acceptsMissingCloseNotify", acceptsMissingCloseNotify != standard.acceptsMissingCloseNotify),
-            ("maxHeaderBytes", maxHeaderBytes != standard.maxHeaderBytes),
-            ("maxHeaderFieldCount", maxHeaderFieldCount != standard.maxHeaderFieldCount),
-            ("idleConnectionTime", idleConnectionTime != standard.idleConnectionTime),
-            ("engineCount", engineCount != standard.engineCount),
-        ]
-        return changes.filter(\.1).map(\.0)
+        zip(Mirror(reflecting: self).children, Mirror(reflecting: ConnectionOptions()).children)
+            .filter { $0.value as? AnyHashable != $1.value as? AnyHashable }.compactMap(\.0.label)
     }
 }
 

@@ -1,23 +1,17 @@
 // Removes user names and passwords from libcurl's error messages.
 import Foundation
 
-/// Removes user names and passwords from messages that quote them.
-///
 /// libcurl quotes a URL or a proxy variable that it cannot use: completely, in parts, or truncated at its buffer of 256
-/// bytes. libcurl may parse a malformed URL in any way; in `bob:a/b@proxy` it reads `bob` as the host. This type
-/// therefore searches for every part of a user name or password. A message that still contains such a part is dropped.
+/// bytes.
+///
+/// libcurl may parse a malformed URL in any way; in `bob:a/b@proxy` it reads `bob` as the host. This type therefore
+/// searches for every part of a user name or password. A message that still contains such a part is dropped.
 struct QuotedCredentials {
     /// The URLs and variables that libcurl may quote completely.
     private let quotable: [String]
-    /// Parts of user names and passwords.
     private var secrets: Set<String> = []
 
-    /// Collects all credentials that libcurl may know for a request.
-    ///
-    /// - Parameters:
-    ///   - url: the URL of the request.
-    ///   - options: the options, for the proxy and the password of a key.
-    ///   - environment: returns the value of an environment variable.
+    /// - Parameter environment: returns the value of an environment variable.
     init(
         of url: URL?, _ options: ConnectionOptions? = nil,
         environment: (String) -> String? = { getenv($0).map { String(cString: $0) } }
@@ -67,10 +61,9 @@ struct QuotedCredentials {
         return withoutUserInfo(String(text[..<userInfo])) + "<redacted>" + text[at...]
     }
 
-    /// The possible secrets in a URL or a variable.
+    /// The parts before the last `@`, or without an `@`, all parts.
     ///
-    /// They are the parts before the last `@`. Without an `@`, all parts may be secrets. A text that is only a host or
-    /// a list of hosts, with an optional port, has none.
+    /// A text that is only hosts with an optional port has none.
     private static func secretParts(of value: String) -> [String] {
         let rest = value.range(of: "://").map { value[$0.upperBound...] } ?? value[...]
         if let at = rest.lastIndex(of: "@") { return parts(of: String(rest[..<at])) }

@@ -5,14 +5,12 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// Maps tasks to the clients of attempts.
 final class SessionDelegate: NSObject, URLSessionDataDelegate {
     fileprivate struct Entry {
         let client: any TransportClient
         let request: PreparedRequest
         let body: LoaderBody?
         var isChallenged = false
-        /// Why the connection was rejected after a challenge.
         var refusal: RequestError?
         var hasHead = false
         var expectedBytes: Int64?
@@ -158,7 +156,6 @@ extension SessionDelegate.Entry {
         receivedBytes = 0
     }
 
-    /// Why a response cannot be used; nil if its head shows no defect.
     func defect(of head: ResponseHead) -> RequestError? {
         guard head.hasBody(for: request.method) else { return nil }
         // Only URLSession on Linux needs this check, because it accepts invalid lengths such as `0x5`. On Apple
@@ -197,8 +194,6 @@ extension SessionDelegate.Entry {
         "Illegal or missing hexadecimal", "Too long hexadecimal", "Failed writing received data",
     ]
 
-    /// The kind of failure and its message.
-    ///
     /// URLSession on Linux uses one code for many failures, so the beginning of libcurl's message is used in addition.
     private func kind(of code: URLError.Code, _ text: String, isHTTPS: Bool) -> (RequestError.Code, String) {
         switch code {
@@ -238,9 +233,9 @@ extension SessionDelegate.Entry {
 }
 
 extension ResponseHead {
-    /// Converts URLSession's response.
+    /// URLSession has joined fields of one name and lost their order.
     ///
-    /// URLSession has joined fields of one name and lost their order. The values of `Set-Cookie` are separated again.
+    /// The values of `Set-Cookie` are separated again.
     init(_ response: HTTPURLResponse) {
         var fields = HeaderFields()
         for (name, value) in response.allHeaderFields {
@@ -270,21 +265,15 @@ extension Error {
     }
 }
 
-/// Reads the public key of an X.509 certificate (RFC 5280, section 4.1).
-///
-/// URLSession on Apple platforms needs this type, because its TLS library provides only the complete certificate.
+/// URLSession on Apple platforms provides only the complete certificate (RFC 5280, section 4.1).
 enum CertificateKey {
-    /// The pin of a certificate's key: the base64 of the SHA-256 of its DER SubjectPublicKeyInfo (RFC 7469, section
-    /// 2.4).
-    ///
-    /// - Parameter certificate: the certificate in DER.
-    /// - Returns: nil when the data is not a certificate.
+    /// The base64 of the SHA-256 of the DER SubjectPublicKeyInfo (RFC 7469, section 2.4); nil when it is no
+    /// certificate.
     static func pin(of certificate: Data) -> String? {
         guard let info = subjectPublicKeyInfo(of: certificate) else { return nil }
         return Data(SHA256.digest(of: info)).base64EncodedString()
     }
 
-    /// The bytes of the SubjectPublicKeyInfo, including its tag and length.
     private static func subjectPublicKeyInfo(of certificate: Data) -> Data? {
         var all = DERReader(rest: certificate[...])
         guard var outer = all.next(.sequence)?.content, var body = outer.next(.sequence)?.content else { return nil }
@@ -296,11 +285,8 @@ enum CertificateKey {
         return body.next(.sequence)?.bytes
     }
 
-    /// The certificates of a PEM text (RFC 7468), in DER.
-    ///
-    /// Text outside the certificate blocks is ignored.
-    ///
-    /// - Returns: nil when a certificate is truncated or not base64.
+    /// The certificates of a PEM text (RFC 7468), in DER, without text around them; nil when one is truncated or not
+    /// base64.
     static func certificates(inPEM text: String) -> [Data]? {
         var certificates: [Data] = []
         var lines: [Substring]?
@@ -341,8 +327,7 @@ private struct DERReader {
         return (bytes, DERReader(rest: bytes.dropFirst(headerBytes)))
     }
 
-    /// The size of the tag and length fields in bytes, and the length of the content; nil if the length is truncated,
-    /// indefinite, or has more than four bytes.
+    /// Nil if the length is truncated, indefinite, or has more than four bytes.
     private var length: (headerBytes: Int, length: Int)? {
         guard let first = rest.dropFirst().first else { return nil }
         guard first & 0x80 != 0 else { return (2, Int(first)) }

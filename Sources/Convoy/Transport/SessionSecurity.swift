@@ -8,16 +8,12 @@
 
     /// The settings of ``ConnectionOptions`` for a session, in the form that its TLS challenges need.
     struct SessionSecurity: Sendable {
-        /// The answer to a challenge.
         enum Answer {
-            /// The system decides by its default rules.
             case system
             case credential(URLCredential)
-            /// The connection is rejected for this reason.
             case refusal(RequestError)
         }
 
-        /// The names of the options that URLSession supports.
         static let honoured: Set = ["trust", "pinnedPublicKeys", "minimumTLSVersion", "clientCertificate"]
         static let standard = SessionSecurity()
 
@@ -29,9 +25,9 @@
 
         private init() { (anchors, pins, minimumTLSVersion, credential) = (nil, [], .tls12, nil) }
 
-        /// Reads the files that the options name.
+        /// Throws `.transportFailed` when a file cannot be read or used.
         ///
-        /// - Throws: `.transportFailed` when a file cannot be read or used. The message names the option.
+        /// The message names the option.
         init(_ options: ConnectionOptions) throws(RequestError) {
             anchors = try Self.anchors(of: options.trust)
             for pin in options.pinnedPublicKeys where Data(base64Encoded: pin)?.count != 32 {
@@ -44,13 +40,10 @@
             }
         }
 
-        /// Sets the minimum TLS version of a session that is about to be made.
         func apply(to configuration: URLSessionConfiguration) {
             configuration.tlsMinimumSupportedProtocolVersion = minimumTLSVersion == .tls12 ? .TLSv12 : .TLSv13
         }
 
-        /// The answer to a TLS challenge.
-        ///
         /// - Thread: any but the session's own, because the method blocks while certificates are evaluated.
         func answer(to space: URLProtectionSpace) -> Answer {
             guard space.authenticationMethod == NSURLAuthenticationMethodServerTrust else {
@@ -64,8 +57,6 @@
             return .credential(URLCredential(trust: trust))
         }
 
-        /// Why a server is not trusted, or nil.
-        ///
         /// Pins are checked in addition to the certificate chain.
         private func defect(of trust: SecTrust) -> String? {
             if let anchors {
@@ -142,7 +133,6 @@
 
         private static let others = Locked<[ConnectionOptions: WeakTransport]>([:])
 
-        /// The transport that all managers with these options share.
         static func shared(for options: ConnectionOptions) throws(RequestError) -> URLSessionTransport {
             let made = URLSessionTransport(try SessionSecurity(options))
             return others.withLock { others in

@@ -9,8 +9,8 @@ import Foundation
 ///
 /// An operation owns the task and uses only its `resume`, `suspend`, `cancel` and properties. The task passes
 /// everything that it receives to the client. Write a transport to replay recorded responses or to use another HTTP
-/// library. `StubTransport` is the smallest example, and the conformance suite in `Tests/ConvoyTests/Transport` defines
-/// the expected behaviour.
+/// library. `StubTransport` of ConvoyTesting is the smallest example, and the conformance suite in
+/// `Tests/ConvoyTests/Transport` defines the expected behaviour.
 ///
 /// ## Concurrency
 /// `makeTask` is called from any thread, without a lock.
@@ -101,10 +101,10 @@ extension TransportClient {
     public func didCollect(_: TransferMetrics) {}
 }
 
-/// Transfers the bytes of one attempt, controlled by its operation.
+/// `URLSessionTask` conforms to this protocol.
 ///
-/// `URLSessionTask` conforms to this protocol. Convoy's own transports may use a smaller type, which makes a
-/// `URLSessionTask` only in ``makeSessionTask()``. On Linux, making one costs a dispatch queue and a dozen allocations.
+/// Convoy's own transports make a `URLSessionTask` only in ``makeSessionTask()``, because on Linux it costs a dispatch
+/// queue and a dozen allocations.
 package protocol TransferTask: AnyObject, Sendable {
     func resume()
     func suspend()
@@ -117,7 +117,6 @@ extension URLSessionTask: TransferTask {
     package func makeSessionTask() -> URLSessionTask { self }
 }
 
-/// A `URLSessionTask` for a transfer that is not a `URLSessionTask` itself.
 package final class TransferSessionTask: URLSessionDataTask, @unchecked Sendable {
     // @unchecked: `URLSessionTask` requires it. The properties never change.
     private let transfer: any TransferTask
@@ -147,8 +146,7 @@ package final class TransferSessionTask: URLSessionDataTask, @unchecked Sendable
 }
 
 /// A transport that does not need a `URLSessionTask`.
-protocol DirectTransport: Transport {
-    /// Makes a suspended transfer, as ``Transport/makeTask(for:client:)`` makes a task.
+package protocol DirectTransport: Transport {
     func makeTransfer(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> any TransferTask

@@ -25,7 +25,6 @@ public final class URLSessionTransport: Transport {
     private let delegate: SessionDelegate
 
     #if canImport(Security)
-        /// A transport with its own session.
         convenience init(_ security: SessionSecurity = .standard) {
             self.init(SessionDelegate(security)) { security.apply(to: $0) }
         }
@@ -117,10 +116,9 @@ public final class URLSessionTransport: Transport {
 }
 
 #if canImport(FoundationNetworking)
-    /// Runs the delegate's callbacks at once, on URLSession's own queue.
+    /// Foundation on Linux would make an operation of each callback, which costs more than the request.
     ///
-    /// Foundation on Linux would make an operation of each callback, which costs more than the request. The callbacks
-    /// only store bytes or pass them on, and never call a task.
+    /// The callbacks only store bytes or pass them on, and never call a task.
     private final class InlineCallbackQueue: OperationQueue, @unchecked Sendable {
         // @unchecked: `OperationQueue` requires it. There is no state.
 
@@ -134,9 +132,7 @@ public final class URLSessionTransport: Transport {
 #endif
 
 extension URL {
-    /// The URL with its scheme in lower case (RFC 3986, section 3.1).
-    ///
-    /// swift-corelibs-foundation does not recognise `HTTP`.
+    /// swift-corelibs-foundation does not recognise `HTTP` (RFC 3986, section 3.1).
     fileprivate var withLowercaseScheme: URL {
         guard let scheme, scheme != scheme.lowercased() else { return self }
         return URL(string: scheme.lowercased() + absoluteString.dropFirst(scheme.count)) ?? self
@@ -144,7 +140,6 @@ extension URL {
 }
 
 extension URLRequest {
-    /// Converts a prepared request for URLSession.
     fileprivate init(_ request: PreparedRequest, _ loaderBody: LoaderBody?) {
         self.init(url: request.url.withLowercaseScheme, cachePolicy: .reloadIgnoringLocalCacheData)
         httpMethod = request.method.rawValue

@@ -1,10 +1,10 @@
 import Convoy
 import Foundation
 
-/// A file descriptor that one thread owns and other threads may borrow.
+/// A borrowed descriptor stays open until the borrower is done.
 ///
-/// A borrowed descriptor stays open until the borrower is done. A late `shutdown(2)` or `write(2)` can therefore
-/// never use a number that the system has reused. No system call is made under the lock.
+/// A late `shutdown(2)` or `write(2)` can therefore never use a number that the system has reused. No system call is
+/// made under the lock.
 final class Descriptor: Sendable {
     private struct Uses: Sendable {
         var count = 0
@@ -18,23 +18,17 @@ final class Descriptor: Sendable {
         }
     }
 
-    /// The number of the descriptor, for the owning thread.
-    ///
-    /// Other threads call ``use(_:)``.
+    /// For the owning thread; other threads call ``use(_:)``.
     let number: Int32
     private let uses = Locked(Uses())
 
-    init(_ number: Int32) {
-        self.number = number
-    }
+    init(_ number: Int32) { self.number = number }
 
     deinit {
         close()
     }
 
-    /// Calls `body` with the open descriptor.
-    ///
-    /// The call does nothing after ``close()`` was called.
+    /// Does nothing after ``close()``.
     func use(_ body: (Int32) -> Void) {
         let isOpen = uses.withLock { uses in
             guard !uses.isClosing else { return false }
@@ -51,8 +45,6 @@ final class Descriptor: Sendable {
     }
 
     /// Closes the descriptor at once, or when the last borrower is done.
-    ///
-    /// A second call has no effect.
     func close() {
         let closes = uses.withLock { uses in
             uses.isClosing = true

@@ -10,7 +10,6 @@ import Foundation
     private let hangUpEvents = Int16(0x2000)  // POLLRDHUP, which Glibc hides behind _GNU_SOURCE
 #endif
 
-/// How a wait on a socket ended.
 enum SocketWait {
     case timedOut, woken, peerIsGone, stopped
 }
@@ -40,12 +39,9 @@ extension Descriptor {
         return (listener, UInt16(bigEndian: address.sin_port))
     }
 
-    /// Two connected non-blocking sockets.
+    /// A pipe would not do, because the waiting thread may close its end while another thread signals.
     ///
-    /// `signal()` on one socket ends a wait on the other.
-    ///
-    /// A pipe would not do, because the waiting thread may close its end while another thread signals. A write to a
-    /// pipe without a reader sends SIGPIPE, which ends the process.
+    /// A write to a pipe without a reader sends SIGPIPE, which ends the process.
     static func wakePair() -> (reading: Descriptor, writing: Descriptor)? {
         var ends: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, streamType, 0, &ends) == 0 else { return nil }
@@ -71,9 +67,7 @@ extension Descriptor {
         return connection
     }
 
-    /// Reads available bytes, at most `buffer.count`.
-    ///
-    /// The result is 0 at the end of the stream, and negative after a failure.
+    /// 0 at the end of the stream, negative after a failure.
     func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         while true {
             let count = recv(number, buffer.baseAddress, buffer.count, 0)
@@ -97,15 +91,12 @@ extension Descriptor {
         return true
     }
 
-    /// Closes one or both directions, and wakes the threads that are blocked on the socket.
     func shutDown(reading: Bool, writing: Bool) {
         let how = reading ? (writing ? Int32(SHUT_RDWR) : Int32(SHUT_RD)) : Int32(SHUT_WR)
         use { _ = shutdown($0, how) }
     }
 
-    /// Makes the next ``close()`` send RST instead of FIN.
-    ///
-    /// First waits until the peer has acknowledged all written bytes, for at most two seconds.
+    /// Makes the next ``close()`` send RST, once the peer has acknowledged all written bytes, for at most two seconds.
     func prepareReset() {
         // Closing with a zero linger time discards bytes that the peer has not acknowledged. The system does not
         // report when the send queue is empty, so the loop polls its size each millisecond, for at most two seconds.
@@ -118,8 +109,6 @@ extension Descriptor {
         _ = setsockopt(number, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
     }
 
-    /// Whether unread bytes have arrived.
-    ///
     /// If so, closing the socket would send RST.
     var hasUnreadInput: Bool {
         var byte: UInt8 = 0
@@ -144,9 +133,7 @@ extension Descriptor {
         return entries.dropFirst().contains { $0.revents != 0 } ? .stopped : .woken
     }
 
-    /// Makes the other end of a pair from ``wakePair()`` readable.
-    ///
-    /// The call has no effect if one end is closed.
+    /// No effect if one end of the pair is closed.
     func signal() {
         use { number in
             var byte: UInt8 = 1

@@ -1,6 +1,6 @@
 import Convoy
 
-/// A test's wait for an event of a server, a gate or a clock, with a time limit.
+/// A test's wait, with a time limit.
 ///
 /// The first result is final.
 final class Waiter<Value: Sendable>: Sendable {
@@ -17,9 +17,7 @@ final class Waiter<Value: Sendable>: Sendable {
 
     private let phase = Locked(Phase.idle)
 
-    /// Stores the result and resumes the waiting task.
-    ///
-    /// Returns false if another result, a time-out or a cancellation was first.
+    /// False if another result, a time-out or a cancellation was first.
     @discardableResult
     func resolve(_ result: Result<Value, TestServerError>) -> Bool {
         let (isFirst, continuation) = phase.withLock { phase in

@@ -1,8 +1,6 @@
 import Foundation
 
-/// Records a body as it arrives.
-///
-/// The recorder counts and digests all bytes, and stores the first `limitBytes` bytes.
+/// Counts and digests all bytes, and stores the first `limitBytes` bytes.
 struct BodyRecorder {
     static let emptyDigest: UInt64 = 0xCBF2_9CE4_8422_2325
     static let prime: UInt64 = 0x0000_0100_0000_01B3
@@ -13,9 +11,7 @@ struct BodyRecorder {
     private(set) var digest = emptyDigest
     var trailerFields: [(name: String, value: String)] = []
 
-    init(limitBytes: Int) {
-        self.limitBytes = limitBytes
-    }
+    init(limitBytes: Int) { self.limitBytes = limitBytes }
 
     mutating func append(_ bytes: ArraySlice<UInt8>) {
         byteCount += Int64(bytes.count)

@@ -1,4 +1,3 @@
-/// A queue whose `append` and `popFirst` take amortised O(1) time.
 struct FIFO<Element: Sendable>: Sendable {
     private var elements: [Element?] = []
     private var start = 0
@@ -6,9 +5,7 @@ struct FIFO<Element: Sendable>: Sendable {
     var count: Int { elements.count - start }
     var all: [Element] { elements[start...].compactMap(\.self) }
 
-    mutating func append(_ element: Element) {
-        elements.append(element)
-    }
+    mutating func append(_ element: Element) { elements.append(element) }
 
     mutating func putBack(_ element: Element) {
         if start > 0 {

@@ -59,9 +59,7 @@ public struct RecordedRequest: Sendable {
     public var path: String { String(Self.originForm(of: target).prefix { $0 != "?" }) }
 
     /// The target after the first question mark, with percent escapes; nil without one.
-    public var query: String? {
-        target.firstIndex(of: "?").map { String(target[target.index(after: $0)...]) }
-    }
+    public var query: String? { target.firstIndex(of: "?").map { String(target[target.index(after: $0)...]) } }
 
     /// The body as text.
     ///
@@ -72,9 +70,7 @@ public struct RecordedRequest: Sendable {
     ///
     /// - Parameter name: a field name.
     /// - Complexity: O(*n*) for *n* fields.
-    public func value(of name: String) -> String? {
-        headerFields.first { $0.name.equalsIgnoringCase(name) }?.value
-    }
+    public func value(of name: String) -> String? { headerFields.first { $0.name.equalsIgnoringCase(name) }?.value }
 
     /// The values of all fields with the given name, compared without case, in order.
     ///

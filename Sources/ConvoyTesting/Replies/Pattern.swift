@@ -1,9 +1,8 @@
 import Foundation
 
-/// The content of generated bodies, a non-periodic function of the offset.
+/// Bytes 8*k* to 8*k*+7 are the little-endian bytes of SplitMix64's output for *k*.
 ///
-/// Bytes 8*k* to 8*k*+7 are the little-endian bytes of SplitMix64's output for *k*. A lost, duplicated or misplaced
-/// block of any size therefore changes the content.
+/// A lost, duplicated or misplaced block of any size therefore changes the content.
 enum Pattern {
     static func word(_ index: UInt64) -> UInt64 {
         var word = (index &+ 1) &* 0x9E37_79B9_7F4A_7C15
@@ -41,9 +40,7 @@ extension Reply {
     /// - Parameter offset: from the start of the complete resource, 0 or more.
     /// - Thread: any.
     /// - Complexity: O(1).
-    public static func patternByte(at offset: Int64) -> UInt8 {
-        Pattern.byte(at: offset)
-    }
+    public static func patternByte(at offset: Int64) -> UInt8 { Pattern.byte(at: offset) }
 
     /// The bytes of a generated body in a range of offsets.
     ///

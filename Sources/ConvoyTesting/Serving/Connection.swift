@@ -1,7 +1,6 @@
 import Convoy
 import Foundation
 
-/// Serves one accepted connection on its own thread, from the first request to the close.
 struct Connection {
     let core: ServerCore
     let number: Int
@@ -11,7 +10,6 @@ struct Connection {
     private var requestCount = 0
     private var leavesInputUnread = false
 
-    /// How the connection continues after a request.
     private enum Next {
         case serve, close, reset
     }
@@ -138,8 +136,6 @@ struct Connection {
         }
     }
 
-    /// Half-closes the connection and discards further input.
-    ///
     /// Closing with unread input would send RST, and the client could lose the reply.
     private func drain() {
         socket.shutDown(reading: false, writing: true)

@@ -1,8 +1,6 @@
 import Foundation
 
-/// Performs the steps of replies on one socket.
 struct ReplyWriter {
-    /// How the steps ended.
     enum Ending {
         case open, closed, reset
         /// The peer disconnected, the server was shut down, or a gate stayed closed for too long.

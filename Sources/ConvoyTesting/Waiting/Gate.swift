@@ -108,9 +108,7 @@ public final class Gate: Sendable {
         try await waiter.value(within: bound, of: what)
     }
 
-    /// Records that a connection has reached the gate.
-    ///
-    /// The result is nil if the gate is open, otherwise the number to pass to ``leave(_:)``.
+    /// Nil if the gate is open, otherwise the number to pass to ``leave(_:)``.
     func arrive(waking thread: Descriptor?) -> Int? {
         let (queueEntry, ready) = state.withLock { state in
             state.arrivals += 1
@@ -122,7 +120,5 @@ public final class Gate: Sendable {
         return queueEntry
     }
 
-    func leave(_ queueEntry: Int) {
-        state.withLock { $0.threads[queueEntry] = nil }
-    }
+    func leave(_ queueEntry: Int) { state.withLock { $0.threads[queueEntry] = nil } }
 }

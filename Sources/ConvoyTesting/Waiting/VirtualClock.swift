@@ -39,10 +39,8 @@ public final class VirtualClock: RequestClock {
         /// The pending timers, ordered by time, and by the order of setting for equal times.
         var timers: [Entry] = []
         var setCount = 0
-        /// The tasks to resume when a timer is set.
         var waiters: [Waiter<Void>] = []
 
-        /// Inserts a timer after the timers of the same time.
         mutating func insert(_ entry: Entry) {
             var (low, high) = (0, timers.count)
             while low < high {
@@ -132,9 +130,7 @@ public final class VirtualClock: RequestClock {
         try await wait(for: "\(count) timer(s) to be set", within: bound) { self.timerCount >= count }
     }
 
-    /// Sets the date forward or back, as a user sets a system clock.
-    ///
-    /// The continuous time, `now`, does not change.
+    /// Sets the date forward or back, but not the continuous time, `now`.
     package func setCalendar(forward interval: TimeInterval) { state.withLock { $0.date += interval } }
 
     private func wait(
@@ -150,9 +146,7 @@ public final class VirtualClock: RequestClock {
         }
     }
 
-    /// Advances to the next timer that is not cancelled, and fires it.
-    ///
-    /// The result is false if there is no such timer.
+    /// False if there is no timer left that is not cancelled.
     package func fireNext(notAfter end: ContinuousClock.Instant? = nil, passesDeadlines: Bool = false) -> Bool {
         while let entry = takeNext(notAfter: end, passesDeadlines) {
             guard !entry.timer.isOver else { continue }

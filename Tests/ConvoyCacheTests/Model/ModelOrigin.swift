@@ -1,5 +1,6 @@
 // Writes the responses of a history's origin, with several spellings of one meaning.
 import Convoy
+import ConvoyTesting
 import Foundation
 
 @testable import ConvoyCache

@@ -1,4 +1,5 @@
 import Convoy
+import ConvoyTesting
 import Foundation
 import Testing
 

@@ -1,5 +1,6 @@
 // The stub that answers the code of the pages about migrations.
 import Convoy
+import ConvoyTesting
 import Foundation
 
 extension StubTransport {

@@ -1,5 +1,6 @@
 // The code of the page "Your own operation queue", against a stub.
 import Convoy
+import ConvoyTesting
 import Foundation
 import Testing
 

@@ -375,31 +375,6 @@ import Testing
 
     // MARK: Requests that no server has applied
 
-    @Test(arguments: [HTTPMethod.post, .patch])
-    func aRequestThatWasNotAppliedIsRetriedWhateverItsMethod(method: HTTPMethod) async throws {
-        let (clock, count) = (VirtualClock(), Locked(0))
-        let server = StubServer { exchange in
-            let number = count.withLock { count in
-                count += 1
-                return count
-            }
-            switch number {
-            case 1: exchange.finish(RequestError(.connectionFailed, "the connection was refused"))
-            case 2: exchange.answer(408)
-            default: exchange.answer(200)
-            }
-        }
-        let request = Request<Data>(method: method, url: "http://stub/a").body(Data("x".utf8))
-        let operation = manager(server, clock).enqueue(request)
-        for count in 1...2 {
-            await clock.armed.wait(count: count)
-            clock.advanceToNext()
-        }
-        let response = try await operation.response()
-        #expect(response.attempts.map(\.failure) == [.connectionFailed, nil, nil])
-        #expect(response.attempts.map(\.statusCode) == [nil, 408, 200])
-    }
-
     @Test(arguments: ConformingTransport.all)
     func aPostToAPortThatRefusesIsRetried(subject: ConformingTransport) async throws {
         let closed = try LoopbackPort.refusing()

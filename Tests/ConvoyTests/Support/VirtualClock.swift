@@ -2,9 +2,6 @@
 import ConvoyTesting
 import Testing
 
-// Files that do not import `ConvoyTesting` use this name.
-typealias VirtualClock = ConvoyTesting.VirtualClock
-
 extension VirtualClock {
     /// The timers that were set so far.
     struct ArmedTimers {

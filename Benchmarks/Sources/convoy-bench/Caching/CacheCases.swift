@@ -1,6 +1,7 @@
 // The cases of `cache`: hits, misses, a large hit that is saved as a file, many entries.
 import Convoy
 import ConvoyCache
+import ConvoyTesting
 import Foundation
 
 /// Where a case stores responses.

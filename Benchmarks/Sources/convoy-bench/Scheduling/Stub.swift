@@ -1,5 +1,6 @@
 // Convoy without a network.
 import Convoy
+import ConvoyTesting
 import Foundation
 
 /// The managers and requests of the cases without a network.

@@ -1,16 +1,13 @@
 // A limit of bytes per second for several transfers.
 import Synchronization
 
-/// Limits the bytes per second of several transfers with a token bucket.
+/// A token bucket for several transfers.
 ///
-/// The limit charges a transfer for received bytes. A charge is paid when enough time has passed for its bytes at the
-/// rate. A transfer that has received too much pauses until its charges are paid. Charges are paid in order of arrival,
-/// so that waiting transfers get equal shares.
+/// A charge for received bytes is paid when enough time has passed for its bytes at the rate. A transfer that has
+/// received too much pauses until its charges are paid. Charges are paid in order of arrival, so that waiting transfers
+/// get equal shares.
 ///
-/// ## Concurrency
 /// The callbacks of waiting transfers run without a lock.
-///
-/// - Complexity: O(log *n*) amortised for *n* waiters, every member.
 final class RateLimit: Sendable {
     private struct Turn: Comparable {
         let position: Int64
@@ -26,7 +23,6 @@ final class RateLimit: Sendable {
     }
 
     private struct State {
-        /// The token bucket; nil without a limit.
         var bucket: TokenBucket?
         var waiting: [ObjectIdentifier: Waiting] = [:]
         /// The waiters in the order of their charges, including entries of waiters that have left.
@@ -34,7 +30,6 @@ final class RateLimit: Sendable {
         var timer = TimerSlot()
     }
 
-    /// The callbacks to call and the timer to set, outside the lock.
     private struct Effects {
         var wakes: [@Sendable () -> Void] = []
         var move: TimerSlot.Move?
@@ -42,8 +37,6 @@ final class RateLimit: Sendable {
 
     private let clock: any RequestClock
     private let state: Locked<State>
-    /// Whether there is a limit.
-    ///
     /// Without a limit, no transfer waits.
     private let isSet: Atomic<Bool>
 
@@ -59,8 +52,6 @@ final class RateLimit: Sendable {
         rate.flatMap { $0 > 0 ? TokenBucket(rate: $0, now: now) : nil }
     }
 
-    /// Bytes per second.
-    ///
     /// Nil and values below 1 mean no limit.
     ///
     /// A change takes effect at once, also for waiting transfers.
@@ -84,22 +75,16 @@ final class RateLimit: Sendable {
     /// Whether there is no limit, read without the lock.
     var isUnlimited: Bool { !isSet.load(ordering: .acquiring) }
 
-    /// The largest number of bytes to charge at a time: the bytes of a twentieth of a second, but at least 1,024.
-    ///
-    /// Small charges keep each wait short. Without a limit, the number is `Int.max`.
+    /// The bytes of a twentieth of a second, but at least 1,024: small charges keep each wait short.
     var pieceBytes: Int {
         if isUnlimited { return .max }
         return state.withLock { $0.bucket.map { Int(clamping: max(1_024, $0.rate / 20)) } ?? .max }
     }
 
-    /// Charges received bytes.
+    /// False if the transfer must wait until the charge is paid.
     ///
-    /// The result is false if the transfer must wait until the charge is paid.
-    ///
-    /// - Parameters:
-    ///   - payer: the transfer. If it is charged again while it waits, it waits for all of its charges.
-    ///   - wake: called when all charges of the transfer are paid, unless `leave` has removed the transfer. The closure
-    ///     runs on any thread, without a lock.
+    /// - Parameter wake: called when all charges of the transfer are paid, unless `leave` has removed it; on any
+    ///   thread, without a lock.
     func charge(
         _ count: Int, to payer: ObjectIdentifier, wake: @autoclosure () -> @Sendable () -> Void
     ) -> Bool {
@@ -120,9 +105,7 @@ final class RateLimit: Sendable {
     /// Whether a transfer waits until its charges are paid.
     func holds(_ payer: ObjectIdentifier) -> Bool { !isUnlimited && state.withLock { $0.waiting[payer] != nil } }
 
-    /// Removes a transfer that has ended.
-    ///
-    /// The bytes of the transfer have arrived, so its charges remain, and other transfers wait for their payment.
+    /// The bytes of an ended transfer have arrived, so its charges remain, and other transfers wait for their payment.
     func leave(_ payer: ObjectIdentifier) {
         if isUnlimited { return }
         let (effects, gone) = state.withLock { state -> (Effects?, Waiting?) in
@@ -136,9 +119,7 @@ final class RateLimit: Sendable {
         withExtendedLifetime(gone) { if let effects { perform(effects) } }
     }
 
-    /// Removes the waiters whose charges are paid.
-    ///
-    /// The result has their callbacks, and sets the timer for the next waiter.
+    /// Removes the waiters whose charges are paid, and sets the timer for the next waiter.
     private static func settle(_ state: inout State, _ now: ContinuousClock.Instant) -> Effects {
         var effects = Effects()
         while let turn = state.turns.first {
@@ -175,26 +156,17 @@ final class RateLimit: Sendable {
     }
 }
 
-/// A token bucket that charges received bytes.
+/// The count of paid bytes grows with time, at the rate.
 ///
-/// A transfer waits until its charge is paid. The count of paid bytes grows with time, at the rate. The position of a
-/// charge is the sum of all charges up to it. The charge is paid when the count reaches the position. Charges are
-/// therefore paid in order, rounding errors do not add up, and a new rate applies to all unpaid charges.
-///
-/// - Complexity: O(1), every member.
+/// The position of a charge is the sum of all charges up to it. The charge is paid when the count reaches the position.
+/// Charges are therefore paid in order, rounding errors do not add up, and a new rate applies to all unpaid charges.
 struct TokenBucket {
-    /// Bytes per second, at least 1.
     private(set) var rate: Int64
-    /// The sum of all charges, in bytes.
     private(set) var charged: Int64 = 0
-    /// The count of paid bytes at a moment.
-    ///
-    /// If the count exceeds the sum of all charges, the difference is credit for later charges.
+    /// If the count of paid bytes exceeds the sum of all charges, the difference is credit for later charges.
     private var anchor: (instant: ContinuousClock.Instant, paid: Int64)
 
     /// Makes a full bucket.
-    ///
-    /// - Parameter rate: bytes per second; less than 1 counts as 1.
     init(rate: Int64, now: ContinuousClock.Instant) {
         self.rate = max(1, rate)
         anchor = (now, Self.burst(of: self.rate))
@@ -203,21 +175,17 @@ struct TokenBucket {
     /// The bytes allowed at once after a pause: the bytes of a tenth of a second.
     private static func burst(of rate: Int64) -> Int64 { max(1, rate / 10) }
 
-    /// Charges received bytes.
-    ///
-    /// - Returns: the position to pass to ``moment(of:)``.
+    /// Returns the position to pass to ``moment(of:)``.
     mutating func charge(_ count: Int, now: ContinuousClock.Instant) -> Int64 {
         limitCredit(now)
         charged = charged.addingSaturated(Int64(max(0, count)))
         return charged
     }
 
-    /// When all charges up to a position are paid, at the current rate.
     func moment(of position: Int64) -> ContinuousClock.Instant {
         anchor.instant + .seconds(position.subtractingSaturated(anchor.paid)) / rate
     }
 
-    /// Sets another rate for unpaid and future charges.
     mutating func setRate(_ newRate: Int64, now: ContinuousClock.Instant) {
         limitCredit(now)
         // This is the only rounding; it happens once for each change of the rate.
@@ -227,10 +195,8 @@ struct TokenBucket {
         rate = max(1, newRate)
     }
 
-    /// The count of paid bytes at the maximum credit.
     private var fullPaid: Int64 { charged.addingSaturated(Self.burst(of: rate)) }
 
-    /// Removes credit that exceeds a burst.
     private mutating func limitCredit(_ now: ContinuousClock.Instant) {
         if moment(of: fullPaid) < now { anchor = (now, fullPaid) }
     }

@@ -46,17 +46,12 @@ public struct RequestRate: Sendable, Hashable {
     /// A number of requests per second, evenly spaced.
     public static func perSecond(_ requests: Int) -> RequestRate { RequestRate(requests) }
 
-    /// The time from one request to the next.
     fileprivate var interval: Duration { min(max(.zero, period), .seconds(86_400)) / max(1, requests) }
 
     var words: String { "\(max(1, requests)) request\(requests > 1 ? "s" : "") in \(period.words)" }
 }
 
-/// The token bucket of a ``RequestRate``.
-///
-/// The pacer stores the time at which all used tokens are replenished (GCRA, the generic cell rate algorithm).
-///
-/// - Complexity: O(1), every member.
+/// GCRA, the generic cell rate algorithm: it stores the time at which all used tokens are replenished.
 struct RequestPacer {
     let rate: RequestRate
     private let interval: Duration
@@ -77,7 +72,6 @@ struct RequestPacer {
         paidAt.flatMap { $0 - credit > now ? $0 - credit : nil }
     }
 
-    /// A message that no token is available before a deadline; nil if a token is.
     func words(past deadline: ContinuousClock.Instant, now: ContinuousClock.Instant) -> String? {
         guard let due = due(after: now), due >= deadline else { return nil }
         return "at most \(rate.words), the next after its deadline, in \(now.duration(to: due).words)"
@@ -91,10 +85,7 @@ struct RequestPacer {
         paidAt = max(paidAt ?? now, now) + interval
     }
 
-    /// Returns an unused token.
-    ///
-    /// The call has no effect if the bucket was full after the token was used, because the bucket has already replaced
-    /// the token.
+    /// No effect if the bucket was full after the token was used, because it has already replaced the token.
     mutating func giveBack(takenAt: ContinuousClock.Instant) {
         if let paidAt, let wasFull, takenAt >= wasFull { self.paidAt = paidAt - interval }
     }

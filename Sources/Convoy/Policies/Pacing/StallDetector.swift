@@ -1,8 +1,5 @@
 // Ends transfers that are too slow.
 
-/// Watches the speed of a transfer, and reports when it is too low.
-///
-/// ## Concurrency
 /// The handler is called on the clock's queue, without a lock.
 final class StallDetector: Sendable {
     private struct State {
@@ -22,9 +19,9 @@ final class StallDetector: Sendable {
         state = Locked(State(window: SpeedWindow(minimum)))
     }
 
-    /// Starts to measure when `note` reports a running transfer.
+    /// Starts to measure when `note` reports a running transfer; a second call starts again.
     ///
-    /// A second call starts a new measurement. After `stop()`, the call has no effect.
+    /// After `stop()`, no effect.
     ///
     /// - Parameter tell: called at most once, when too few bytes have arrived in a window.
     func begin(_ tell: @escaping @Sendable (RequestError) -> Void) {
@@ -34,18 +31,13 @@ final class StallDetector: Sendable {
         }
     }
 
-    /// Records whether the transfer runs or is paused.
-    ///
-    /// Before `begin`, the call has no effect.
-    ///
-    /// - Parameter change: the number of the change. A change with a lower number than the last one is ignored.
+    /// - Parameter change: a change with a lower number than the last one is ignored.
     func note(isRunning: Bool, change number: UInt32) {
         change { state, now in
             if state.tell != nil { state.window.note(isRunning: isRunning, change: number, now: now) }
         }
     }
 
-    /// Counts received bytes.
     func add(_ count: Int) { state.withLock { $0.window.add(count) } }
 
     /// Stops the detector, which then reports no error.
@@ -96,19 +88,12 @@ final class StallDetector: Sendable {
     }
 }
 
-/// The minimum speed of a transfer.
 struct MinimumSpeed: Hashable, Sendable {
-    /// The minimum number of bytes per second; at least 1.
     var bytesPerSecond: Int64
-    /// The length of the windows in which the speed is measured; positive.
-    ///
     /// A window with too few bytes fails the transfer.
     var duration: Duration
 }
 
-/// Counts bytes in consecutive windows of time.
-///
-/// Time in which the transfer is paused does not count.
 struct SpeedWindow {
     enum Verdict: Equatable {
         /// The speed is sufficient, or not known yet.
@@ -132,14 +117,10 @@ struct SpeedWindow {
     /// The length of a window, limited to 1,000,000,000 seconds, because an overflowing sum would trap.
     private var length: Duration { min(minimum.duration, .seconds(1_000_000_000)) }
 
-    /// Starts a new measurement.
-    ///
     /// The transfer counts as paused until `note` reports that it runs.
     mutating func begin() { self = SpeedWindow(minimum) }
 
-    /// Records whether the transfer runs or is paused.
-    ///
-    /// - Parameter change: the number of the change. A change with a lower number than the last one is ignored.
+    /// - Parameter change: a change with a lower number than the last one is ignored.
     mutating func note(isRunning: Bool, change: UInt32, now: ContinuousClock.Instant) {
         if let lastChange, change < lastChange { return }
         lastChange = change
@@ -151,10 +132,8 @@ struct SpeedWindow {
         }
     }
 
-    /// Counts received bytes.
     mutating func add(_ count: Int) { bytes = bytes.addingReportingOverflow(Int64(count)).partialValue }
 
-    /// Checks the speed, and starts the next window when this one is over.
     mutating func look(now: ContinuousClock.Instant) -> Verdict {
         count(now)
         guard runningSince != nil, counted >= length else { return .goesOn }

@@ -164,7 +164,6 @@ extension RequestCore {
         headerFields["Content-Type"] = "application/json"
     }
 
-    /// Sets a stream as the body.
     mutating func take(_ stream: BodyStream) {
         // A stream with length 0 would never be read, so its errors would not be noticed. An empty body is sent
         // instead.
@@ -173,9 +172,6 @@ extension RequestCore {
     }
 }
 
-/// The bytes of a sequence in chunks of 16 KiB.
-///
-/// The last chunk may be shorter.
 struct ByteChunks<Bytes: AsyncSequence & Sendable>: AsyncSequence, Sendable where Bytes.Element == UInt8 {
     let bytes: Bytes
 

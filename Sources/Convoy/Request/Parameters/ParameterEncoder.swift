@@ -1,9 +1,8 @@
 // The encoder to which parameters encode themselves. It builds a tree of their values.
 import Foundation
 
-/// An encoder for one node of the tree, and the single-value container of that node.
 struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
-    /// The maximum nesting of encoders and containers, two for each nested dictionary or array.
+    /// Two for each nested dictionary or array.
     ///
     /// Without a limit, a cycle of references would overflow the stack.
     static let maxDepth = 256
@@ -30,8 +29,6 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
     /// Encodes nil by the encoding's rule for nil; at the top level, nil means no parameters at all.
     func encodeNil() throws { try node.set(codingPath.isEmpty ? nil : encoding.nilEncoding.text, at: codingPath) }
 
-    /// Encodes any value.
-    ///
     /// Every container calls this function.
     func encode(_ value: some Encodable) throws {
         guard depth <= Self.maxDepth else { throw EncodingError.tooDeep(at: codingPath) }
@@ -41,12 +38,13 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
         do { try value.encode(to: below) } catch { throw EncodingError.failure(error, at: codingPath) }
     }
 
-    /// Encodes a value that is a single text; false for any other value.
     private func encodePlain(_ value: some Encodable) throws -> Bool {
         let text: String?
         switch value {
         case let string as String: text = string
-        case let number as any ParameterNumber: text = number.description
+        case is Int, is Int8, is Int16, is Int32, is Int64, is Int128, is UInt, is UInt8, is UInt16, is UInt32,
+            is UInt64, is UInt128, is Float, is Double, is Decimal:
+            text = "\(value)"
         case let flag as Bool: text = self.text(of: flag)
         case let url as URL: text = url.absoluteString
         case let date as Date: text = try self.text(of: date, as: encoding.dateEncoding.rule)
@@ -69,7 +67,6 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
         do { return try rule.apply(value) } catch { throw EncodingError.failure(error, at: codingPath) }
     }
 
-    /// The encoder for the value of a key; the caller has added the node of the value to the tree.
     func nested(_ node: ParameterNode, _ key: any CodingKey) -> ParameterEncoder {
         guard depth < Self.maxDepth else {
             // This function cannot throw, so the node records the error. Deeper values are encoded into a detached
@@ -82,26 +79,6 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
     }
 }
 
-/// A number that is written as its description.
-protocol ParameterNumber: CustomStringConvertible {}
-
-extension Int: ParameterNumber {}
-extension Int8: ParameterNumber {}
-extension Int16: ParameterNumber {}
-extension Int32: ParameterNumber {}
-extension Int64: ParameterNumber {}
-extension Int128: ParameterNumber {}
-extension UInt: ParameterNumber {}
-extension UInt8: ParameterNumber {}
-extension UInt16: ParameterNumber {}
-extension UInt32: ParameterNumber {}
-extension UInt64: ParameterNumber {}
-extension UInt128: ParameterNumber {}
-extension Float: ParameterNumber {}
-extension Double: ParameterNumber {}
-extension Decimal: ParameterNumber {}
-
-/// The container for values with keys.
 struct KeyedParameters<Key: CodingKey>: KeyedEncodingContainerProtocol {
     let encoder: ParameterEncoder
 
@@ -129,7 +106,6 @@ struct KeyedParameters<Key: CodingKey>: KeyedEncodingContainerProtocol {
 
     func superEncoder(forKey key: Key) -> any Encoder { place(for: key) }
 
-    /// Makes a new node, which replaces the key's previous value.
     private func place(for key: Key) -> ParameterEncoder {
         let node = ParameterNode()
         encoder.node.put(node, for: key.stringValue)
@@ -166,7 +142,6 @@ struct KeyedParameters<Key: CodingKey>: KeyedEncodingContainerProtocol {
     func encodeIfPresent(_ value: (some Encodable)?, forKey key: Key) throws { try encodeOptional(value, key) }
 }
 
-/// The container for elements without keys.
 struct UnkeyedParameters: UnkeyedEncodingContainer {
     let encoder: ParameterEncoder
 
@@ -190,25 +165,18 @@ struct UnkeyedParameters: UnkeyedEncodingContainer {
     }
 }
 
-/// A node of the tree of parameters, into which one value encodes itself.
 final class ParameterNode {
     enum Content {
-        /// No value has been encoded yet; any other state may follow.
         case nothing
         /// A nil that the encoding omits; any other state may follow.
         case absent
-        /// A single value; no other state follows.
         case text(String)
-        /// Elements in order; more may be appended.
         case array([ParameterNode])
-        /// Values by key; more may be added.
         case object(Members)
     }
 
     /// The values of an object in the order of the first use of their keys.
     struct Members {
-        /// The values in order.
-        ///
         /// A node without a key contains the values of a superclass, which belong to the object itself.
         private(set) var list: [(key: String?, node: ParameterNode)] = []
         private var positions: [String: Int] = [:]
@@ -226,12 +194,9 @@ final class ParameterNode {
     }
 
     private(set) var content = Content.nothing
-    /// The first error of a function that cannot throw, such as `becomeObject`.
-    ///
-    /// `ParameterText` throws this error when it reads the tree.
+    /// The first error of a function that cannot throw; `ParameterText` throws it.
     private(set) var defect: EncodingError?
 
-    /// Stores a single value, or a nil that is omitted.
     func set(_ text: String?, at codingPath: [any CodingKey]) throws(EncodingError) {
         switch content {
         case .nothing, .absent: content = text.map(Content.text) ?? .absent
@@ -242,7 +207,6 @@ final class ParameterNode {
     /// The values by key; empty if the node is not an object.
     var members: Members { if case .object(let members) = content { members } else { Members() } }
 
-    /// The number of elements; 0 if the node is not an array.
     var count: Int { if case .array(let elements) = content { elements.count } else { 0 } }
 
     func becomeObject(at codingPath: [any CodingKey]) {
@@ -261,8 +225,6 @@ final class ParameterNode {
         }
     }
 
-    /// Adds a value to an object.
-    ///
     /// - Parameter key: nil for the values of a superclass.
     func put(_ node: ParameterNode, for key: String?) {
         guard case .object(var members) = content else { return }
@@ -271,7 +233,6 @@ final class ParameterNode {
         content = .object(members)
     }
 
-    /// Adds an element to an array.
     func append(_ node: ParameterNode) {
         guard case .array(var elements) = content else { return }
         content = .nothing  // Avoids a copy while the storage grows.
@@ -279,11 +240,9 @@ final class ParameterNode {
         content = .array(elements)
     }
 
-    /// Records an error, if it is the first of this node.
     func refuse(_ error: EncodingError) { defect = defect ?? error }
 }
 
-/// A key in the path of an error: a name, or the index of an element.
 struct ParameterKey: CodingKey {
     let stringValue: String
     let intValue: Int?
@@ -295,8 +254,6 @@ struct ParameterKey: CodingKey {
 }
 
 extension EncodingError {
-    /// The error for a value that cannot be encoded.
-    ///
     /// The message does not contain the value, which may be a secret.
     static func refusal(
         _ reason: String, at codingPath: [any CodingKey], underlying: (any Error)? = nil
@@ -308,14 +265,11 @@ extension EncodingError {
         .refusal("it is nested too deeply, or contains itself", at: codingPath)
     }
 
-    /// The error of a custom type or rule, with its key path.
-    ///
     /// An `EncodingError` is not changed.
     static func failure(_ error: any Error, at codingPath: [any CodingKey]) -> EncodingError {
         error as? EncodingError ?? .refusal("\(error)", at: codingPath, underlying: error)
     }
 
-    /// The key path and the problem, as a text: `user.scores[0]: it is empty`.
     var reason: String {
         guard case .invalidValue(_, let context) = self else { return "\(self)" }
         let path = context.codingPath.keyPath
@@ -324,7 +278,7 @@ extension EncodingError {
 }
 
 extension [any CodingKey] {
-    /// The path in the syntax of code: `user.scores[0]`, `user["first name"]`.
+    /// In the syntax of code: `user.scores[0]`, `user["first name"]`.
     ///
     /// A long path is shortened in the middle.
     var keyPath: String {
@@ -340,7 +294,6 @@ extension [any CodingKey] {
     }
 }
 
-/// A value of any type in a tree of parameters.
 struct UncheckedParameter: Encodable {
     let value: Any
 
@@ -390,9 +343,7 @@ struct UncheckedParameter: Encodable {
     }
 }
 
-/// An optional of any type.
 private protocol Wrapper {
-    /// The wrapped value; nil when the optional is empty.
     var wrapped: UncheckedParameter? { get }
 }
 

@@ -301,8 +301,6 @@ extension ParameterEncoding {
 }
 
 extension String {
-    /// The key with its camel-case words in lower case, joined with a separator.
-    ///
     /// Brackets and dots stay, and start a new word.
     fileprivate func separatingWords(with separator: String) -> String {
         let scalars = Array(unicodeScalars)
@@ -342,7 +340,6 @@ extension Unicode.Scalar {
     fileprivate var isSmall: Bool { properties.generalCategory == .lowercaseLetter }
 }
 
-/// Writes a tree of parameters as pairs `key=value`, joined with `&`.
 struct ParameterText {
     private let encoding: ParameterEncoding
     private let escaper: PercentEscaper
@@ -354,7 +351,6 @@ struct ParameterText {
             allowed: "-._~\(choosable)", writesSpaceAsPlus: encoding.spaceEncoding == .plusReplaced)
     }
 
-    /// The pairs of the complete tree.
     func text(of root: ParameterNode) throws -> String {
         if let defect = root.defect { throw defect }
         switch root.content {
@@ -387,7 +383,6 @@ struct ParameterText {
         }
     }
 
-    /// The pairs of an object, sorted if ``ParameterEncoding/alphabetizeKeyValuePairs`` is true; nil for no pairs.
     private func joined(
         _ members: ParameterNode.Members, below key: String?, at path: [any CodingKey]
     ) throws -> String? {

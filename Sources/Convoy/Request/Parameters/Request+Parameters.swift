@@ -86,12 +86,8 @@ extension Request {
         }
     }
 
-    /// Sets a JSON body that is encoded at once.
-    func settingJSON(_ encode: () throws -> Data) -> Self {
-        encoded("the JSON body", encode) { $0.setJSON(.data($1)) }
-    }
+    func settingJSON(_ encode: () throws -> Data) -> Self { encoded("the JSON body", encode) { $0.setJSON(.data($1)) } }
 
-    /// The request with an encoded value, or with the reason why encoding failed.
     private func encoded<Encoded>(
         _ name: String, _ encode: () throws -> Encoded, _ use: (inout RequestCore, Encoded) -> Void
     ) -> Self {
@@ -111,9 +107,7 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
-    /// A GET request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested. See ``query(_:encoding:)-([String:Any?],_)``.
+    /// A GET request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func get(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -124,44 +118,32 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, form: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).form(form, encoding: encoding) }
 
-    /// A POST request with a form from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A POST request with a form from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func post(
         _ url: some RequestURL, form: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { post(url).form(form, encoding: encoding) }
 
-    /// A POST request with a JSON body from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A POST request with a JSON body from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func post(_ url: some RequestURL, json: [String: Any?]) -> Self { post(url).json(json) }
 
-    /// A PUT request with a JSON body from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A PUT request with a JSON body from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func put(_ url: some RequestURL, json: [String: Any?]) -> Self { put(url).json(json) }
 
-    /// A PATCH request with a JSON body from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A PATCH request with a JSON body from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func patch(_ url: some RequestURL, json: [String: Any?]) -> Self {
         Self(method: .patch, url: url).json(json)
     }
-}
 
-extension Request where Output: Decodable {
     /// A DELETE request with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
     public static func delete(
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
-    /// A DELETE request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A DELETE request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func delete(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -172,9 +154,7 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
-    /// A POST request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A POST request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func post(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -185,9 +165,7 @@ extension Request where Output: Decodable {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 
-    /// A PUT request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A PUT request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func put(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -201,9 +179,7 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
-    /// A GET request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A GET request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func get(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -215,9 +191,7 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
-    /// A DELETE request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A DELETE request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func delete(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -229,9 +203,7 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
-    /// A POST request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A POST request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func post(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -243,9 +215,7 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 
-    /// A PUT request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A PUT request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func put(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
@@ -256,25 +226,20 @@ extension Request where Output == Void {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { head(url).query(query, encoding: encoding) }
 
-    /// A HEAD request with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A HEAD request with parameters in its query, from a dictionary of nested values of any type.
     @_disfavoredOverload
     public static func head(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { head(url).query(query, encoding: encoding) }
 }
 
-/// Request factories for calls that name no output type. The output is the raw body, `Data`.
 extension Request where Output == Data {
     /// A GET request for the raw body, with parameters in its query; see ``query(_:encoding:)-(Encodable,_)``.
     public static func get(
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
 
-    /// A GET request for the raw body, with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A GET request for the raw body, with parameters in its query, from a dictionary of nested values of any type.
     public static func get(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { get(url).query(query, encoding: encoding) }
@@ -284,9 +249,7 @@ extension Request where Output == Data {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
 
-    /// A DELETE request for the raw body, with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A DELETE request for the raw body, with parameters in its query, from a dictionary of nested values of any type.
     public static func delete(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { delete(url).query(query, encoding: encoding) }
@@ -296,9 +259,7 @@ extension Request where Output == Data {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
 
-    /// A POST request for the raw body, with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A POST request for the raw body, with parameters in its query, from a dictionary of nested values of any type.
     public static func post(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { post(url).query(query, encoding: encoding) }
@@ -308,9 +269,7 @@ extension Request where Output == Data {
         _ url: some RequestURL, query: some Encodable, encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }
 
-    /// A PUT request for the raw body, with parameters in its query, from a dictionary.
-    ///
-    /// The values may have different types and be nested.
+    /// A PUT request for the raw body, with parameters in its query, from a dictionary of nested values of any type.
     public static func put(
         _ url: some RequestURL, query: [String: Any?], encoding: ParameterEncoding = .default
     ) -> Self { put(url).query(query, encoding: encoding) }

@@ -9,7 +9,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
     // @unchecked: only `executor` uses the mutable state, except `shared`, which has a lock. `DiskSync` may end the
     // download on another executor; until then, nothing runs on `executor`.
 
-    /// The state that any thread may use, guarded by a lock.
     struct Shared {
         var isStopped = false
         /// The URL of a download that is cancelled and leaves no part.
@@ -17,7 +16,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
         var keepsPart = false
         /// Whether the last request was conditional on a change of the file.
         var asksForChange = false
-        /// The progress of a segmented download.
         var progress = TransferProgress()
     }
 
@@ -30,7 +28,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
     static let catchUpBytes: Int64 = 4 << 20
 
     let plan: DownloadPlan
-    /// The path of the file's directory.
     let directory: String
     /// The file's name in `directory`; nil when the response decides the name.
     let fileName: String?
@@ -41,19 +38,14 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var part: PartFile?
     var resumeFile: SidecarFile<ResumeRecord> { SidecarFile(path: directory + "/" + PartName(stem).record) }
     var versionFile: SidecarFile<KeptVersion> { SidecarFile(path: directory + "/" + PartName(stem).version) }
-    /// The version of the existing file; nil when the file is fetched unconditionally.
-    ///
-    /// Set when the part is opened, before anything is sent.
+    /// The version of the existing file, set before anything is sent; nil when the file is fetched unconditionally.
     var version: KeptVersion?
-    /// Whether the response says that the existing file is current.
     var isUnchanged = false
-    /// The name from which the names of the part and its record are made.
-    ///
-    /// With `ExistingFile.rename`, the first free numbered name.
+    /// The name from which the names of the part and its record are made; with `ExistingFile.rename`, the first free
+    /// one.
     var stem = ""
     /// The number in `stem`; 0 if the first name was free.
     var stemNumber = 0
-    /// The description of the part's bytes; nil when they cannot be resumed.
     var record: ResumeRecord? {
         didSet {
             if record == nil { origin = nil }
@@ -65,13 +57,10 @@ final class Download: DownloadTarget, @unchecked Sendable {
     private(set) var notedBytes: Int64?
     /// Whether the caller's request allows range requests, so that the download can be resumed.
     var isContinuable = false
-    /// Whether the part was released permanently.
     var isClosed = false
-    /// Whether this download has begun to change the existing part.
     var hasBegunBody = false
     /// How many bytes of a part from an earlier attempt or download can be resumed.
     var foundBytes: Int64 = 0
-    /// The URL of the first attempt, which identifies the part.
     private var first: URL?
     /// Identifies the part: a hash of the first attempt's URL, regardless of redirects.
     private(set) lazy var key = first?.downloadKey ?? ""
@@ -82,7 +71,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var digest: RunningDigest?
     var lastCheckpoint: (byteCount: Int64, moment: ContinuousClock.Instant) = (0, .now)
 
-    /// Whether the download writes several segments of the file at the same time.
     let isSegmented: Bool
     var segments = SegmentTable()
 
@@ -103,7 +91,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     // MARK: Before an attempt
 
-    /// Opens the part in the first attempt, and prepares the request.
     func begin(
         _ request: PreparedRequest, asksForWhole: Bool,
         _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void
@@ -149,7 +136,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
         return .send(request, continuing: point)
     }
 
-    /// The existing file that makes the download unnecessary; nil if the download is necessary.
     private func existingFile() throws(RequestError) -> URL? {
         guard case .file(let file) = plan.target, let fileName, plan.existing == .fail || plan.existing == .skip,
             plan.exists(fileName)
@@ -167,7 +153,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
             ? file : nil
     }
 
-    /// The name that the part is derived from: the file's name, or the hash of the URL.
     var partStem: String { fileName ?? String(key.prefix(32)) }
 
     func openPart(of url: URL, permissions: mode_t) throws(RequestError) {
@@ -197,10 +182,10 @@ final class Download: DownloadTarget, @unchecked Sendable {
         }
     }
 
-    /// Removes leftovers of a download that was killed at its end, after the file was complete.
+    /// Removes leftovers of a download that was killed at its end: a record without a part, an empty part, and a part
+    /// that is another name of the file itself.
     ///
-    /// Leftovers are a record without a part, an empty part, and a part that is another name of the file itself. Files
-    /// of another download are not removed.
+    /// Files of another download are not removed.
     private func sweep(_ fileName: String) {
         let (name, directory) = (PartName(fileName), self.directory + "/")
         var (file, part, record) = (stat(), stat(), stat())
@@ -220,7 +205,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
         left.close()
     }
 
-    /// Decides how much of the part can be resumed.
     private func lookAtPart() throws(RequestError) {
         guard let part else { return }
         // A record without bytes belongs to another part.
@@ -244,11 +228,9 @@ final class Download: DownloadTarget, @unchecked Sendable {
         lastCheckpoint = (lastingBytes, .now)
     }
 
-    /// Truncates the part to the resumed bytes.
+    /// Truncates the part to the resumed bytes, only after a response confirms the resumption.
     ///
-    /// After the call, the part's length is the number of received bytes.
-    ///
-    /// Called only after a response confirms the resumption. Until then other ranges of the part may be useful.
+    /// Until then other ranges of the part may be useful.
     func takeFound(_ byteCount: Int64) throws(RequestError) {
         guard !hasBegunBody, let part, let found = record else { return }
         hasBegunBody = true
@@ -262,8 +244,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
         try resumeFile.write(kept, synchronized: false)
     }
 
-    /// Truncates a part without ranges.
-    ///
     /// The record is written first, because a part that is shorter than its record's synchronised bytes cannot be
     /// resumed.
     func cutOff(behind count: Int64) throws(RequestError) {
@@ -329,7 +309,6 @@ extension Download {
         expected = expected ?? record?.promised.flatMap { FileDigest($0) }
     }
 
-    /// Makes the record of a new part, without hashes; none if the response allows no resumption.
     func makeRecord() {
         guard record == nil, let (head, request) = origin, head.statusCode == 200,
             head.headerFields["Accept-Ranges"]?.lowercased() != "none", let validator = Validator(of: head, now: Date())
@@ -342,8 +321,6 @@ extension Download {
         self.record = record
     }
 
-    /// Adds the hashes that identify the download and the source of its validator to the record.
-    ///
     /// Few parts are resumed, so URLs are hashed only when the record is read or saved.
     func completeRecord() {
         makeRecord()
@@ -376,10 +353,9 @@ extension Download {
         try checkWritten()
     }
 
-    /// Copies bytes of a file inside the kernel, or reads and writes them if the kernel cannot copy them.
+    /// If a digest is expected, bytes that the kernel copied are read at the end.
     ///
-    /// If a digest is expected, bytes that the kernel copied are read at the end. A cancellation takes effect between
-    /// two pieces.
+    /// A cancellation takes effect between two pieces.
     func write(_ source: FileBytes) throws(RequestError) {
         guard let part else { return }
         var offset = source.range.lowerBound
@@ -391,7 +367,6 @@ extension Download {
         }
     }
 
-    /// Checks the part after a write, and synchronises it when a checkpoint is due.
     private func checkWritten() throws(RequestError) {
         guard let part else { return }
         // A complete part is checked when it is renamed.
@@ -405,8 +380,6 @@ extension Download {
     }
 
     /// Discards a part whose length another process has changed, because its bytes are unknown.
-    ///
-    /// Called after writes and before the part is renamed.
     func checkIntact() throws(RequestError) {
         guard let part, !part.isIntact else { return }
         record = nil
@@ -417,7 +390,6 @@ extension Download {
         )
     }
 
-    /// Synchronises the bytes and the record, so that both survive a system crash.
     func checkpoint() throws(RequestError) {
         guard record != nil else { return }
         try synchronize()
@@ -427,11 +399,10 @@ extension Download {
         try saveRecord(synchronized: true)
     }
 
-    /// Synchronises the bytes.
+    /// A system reports a write error only once.
     ///
-    /// After an error, bytes that were not synchronised before are no longer counted.
-    ///
-    /// A system reports a write error only once. Afterwards the system treats the bytes in memory as written.
+    /// Afterwards the system treats the bytes in memory as written, so bytes that were not synchronised before are no
+    /// longer counted.
     func synchronize() throws(RequestError) {
         do throws(RequestError) { try part?.synchronize() } catch {
             distrustUnsynced()
@@ -439,7 +410,6 @@ extension Download {
         }
     }
 
-    /// Counts only the bytes that were synchronised before.
     func distrustUnsynced() {
         digest = nil
         if isSegmented {
@@ -465,7 +435,6 @@ extension Download {
         isRecordSaved = true
     }
 
-    /// Removes the record, the part and the digest.
     func clear() throws(RequestError) {
         // The record is removed first, because a record must not exist beside bytes of another version.
         if part?.wasThere == true || isRecordSaved, part?.hasItsName == true {
@@ -479,14 +448,9 @@ extension Download {
         try part?.truncate(to: 0)
     }
 
-    /// Hashes bytes of the part that the digest has not seen.
+    /// Hashes bytes of the part that the digest has not seen: at most 4 MiB before each write, and the rest at the end.
     ///
-    /// The method does nothing when no digest is expected.
-    ///
-    /// At most 4 MiB of existing bytes are read before each write, and the rest at the end. If all were read at once,
-    /// the server could close the connection, which waits for the read.
-    ///
-    /// - Parameter limit: the maximum number of bytes to read.
+    /// If all were read at once, the server could close the connection, which waits for the read.
     func catchUp(by limit: Int64 = .max) throws(RequestError) {
         guard let part, let expected else { return }
         // A digest is discarded if it includes bytes that are received again.
@@ -505,21 +469,14 @@ extension Download {
             digest.update(data)
         }
     }
-}
 
-extension Download {
     /// The number of bytes between two saves of the segment table; a killed process loses about that many bytes at
     /// most.
     private static let saveBytes: Int64 = 4 << 20
 
-    /// Divides the file into segments.
-    ///
-    /// - Parameters:
-    ///   - head: the response to the request for the first byte.
-    ///   - count: the approximate number of segments.
+    /// - Parameter head: the response to the request for the first byte.
     /// - Returns: the missing segments; nil when the server does not support ranges of one version, or when the file is
     ///   too small for segments.
-    /// - Thread: the serial executor.
     func beginSegments(
         _ head: ResponseHead, count: Int, hasMirrors: Bool
     ) throws(RequestError) -> [FileSegment]? {
@@ -559,7 +516,6 @@ extension Download {
         }
     }
 
-    /// - Thread: the serial executor.
     func write(_ data: Data, toSegment index: Int) throws(RequestError) {
         guard let part, segments.segments.indices.contains(index) else { return }
         var position = segments.segments[index].position
@@ -597,7 +553,6 @@ extension Download {
     }
 }
 
-/// A segment of a file, filled by the attempts of one operation.
 final class FileSegment: DownloadTarget, Sendable {
     private let download: Download
     let index: Int
@@ -613,16 +568,10 @@ final class FileSegment: DownloadTarget, Sendable {
         _ download: Download, index: Int, range: Range<Int64>, _ validator: Validator?, of source: String?,
         _ totalBytes: Int64, _ coding: String?
     ) {
-        self.download = download
-        self.index = index
-        self.range = range
-        self.validator = validator
-        self.source = source
-        self.totalBytes = totalBytes
-        self.coding = coding
+        (self.download, self.index, self.range, self.validator) = (download, index, range, validator)
+        (self.source, self.totalBytes, self.coding) = (source, totalBytes, coding)
     }
 
-    /// The same segment for a mirror.
     var withoutVersion: FileSegment {
         FileSegment(download, index: index, range: range, nil, of: nil, totalBytes, coding)
     }
@@ -695,14 +644,13 @@ final class FileSegment: DownloadTarget, Sendable {
 
     func write(_ data: Data) throws(RequestError) { try download.write(data, toSegment: index) }
 
-    /// The least number of bytes by which a body that ends early must advance the segment.
-    ///
-    /// Without this minimum, a server could cause a request for each byte.
+    /// Bytes by which a body that ends early must advance the segment, so that a server cannot cause a request for each
+    /// byte.
     private static let leastBytes: Int64 = 64 << 10
 
-    /// Checks that the announced bytes have arrived.
+    /// A server may send fewer bytes than were requested (RFC 9110, section 15.3.7).
     ///
-    /// A server may send fewer bytes than were requested (RFC 9110, section 15.3.7). The rest is then requested next.
+    /// The rest is then requested next.
     func verify() throws(RequestError) {
         guard let position, position < range.upperBound else { return }
         if let body = download.segments.segments[index].body, position == body.end,
@@ -720,7 +668,6 @@ final class FileSegment: DownloadTarget, Sendable {
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
     ) { completion(.success(download.plan.directory)) }
 
-    /// Whether bytes of the segment are missing.
     var isIncomplete: Bool {
         get async {
             await withUnsafeContinuation { continuation in
@@ -846,9 +793,7 @@ extension Download {
         return finishCommit(name)
     }
 
-    /// Gives the part its final name.
-    ///
-    /// Returns false when a file of that name exists and must not be replaced.
+    /// False when a file of that name exists and must not be replaced.
     private func give(_ part: PartFile, _ path: String, replaces: Bool) throws(RequestError) -> Bool {
         if replaces {
             try part.rename(to: path)
@@ -871,9 +816,7 @@ extension Download {
         return plan.directory.appending(path: name, directoryHint: .notDirectory)
     }
 
-    /// Releases the part; after `completion`, another download may use it.
-    ///
-    /// `completion` is called on the serial executor.
+    /// After `completion`, on the serial executor, another download may use the part.
     func close(_ completion: @escaping @Sendable () -> Void) {
         stop()
         executor.async {
@@ -923,58 +866,42 @@ extension Download {
     }
 }
 
-/// The position at which a download resumes.
 struct ResumePoint: Hashable, Sendable {
-    /// The number of existing bytes.
-    ///
-    /// For a complete file, the number is one less; see ``init(of:usableBytes:)``.
+    /// The number of existing bytes; one less for a complete file, see ``init(of:usableBytes:)``.
     let byteCount: Int64
-    /// The version of the existing bytes; nil when unknown.
     let validator: Validator?
-    /// The length of the complete file, if known.
     let totalBytes: Int64?
-    /// The content coding of the complete file.
     let coding: String?
+}
 
-    init(byteCount: Int64, validator: Validator?, totalBytes: Int64?, coding: String?) {
-        (self.byteCount, self.validator, self.totalBytes, self.coding) = (byteCount, validator, totalBytes, coding)
-    }
-
-    /// The position after the existing bytes, or before the last byte if the file is complete.
+extension ResumePoint {
+    /// A range after the end results in a 416, which usually has no validator.
     ///
-    /// A range after the end results in a 416, which usually has no validator. The response with the last byte has one.
+    /// The response with the last byte has one.
     init(of record: ResumeRecord, usableBytes: Int64) {
         self.init(
             byteCount: usableBytes == record.totalBytes ? usableBytes - 1 : usableBytes, validator: record.validator,
             totalBytes: record.totalBytes, coding: record.coding)
     }
 
-    /// Adds the fields that request only the rest of the same representation.
     func add(to headerFields: inout HeaderFields) {
         headerFields["Range"] = "bytes=\(byteCount)-"
         headerFields["If-Range"] = validator?.fieldValue
     }
 }
 
-/// The meaning of a response for a download, decided by its head alone.
 enum DownloadAnswer: Hashable, Sendable {
-    /// The body is the file from this byte on; 0 for the complete file.
     case body(from: Int64, totalBytes: Int64?)
-    /// The existing bytes are the complete file.
     case isWhole(byteCount: Int64)
-    /// The file of an earlier download is still current on the server.
     case isUnchanged
     /// The response does not continue the existing bytes, which stay stored.
-    ///
-    /// `canStartOver` allows a request for the complete file.
     case mismatch(reason: String, canStartOver: Bool)
-    /// The response is not acceptable, and says nothing about the existing bytes.
     case refused
 
     var canStartOver: Bool { if case .mismatch(_, let canStartOver) = self { canStartOver } else { false } }
 
     /// - Parameters:
-    ///   - point: the position to resume at; nil for a request for the complete file.
+    ///   - point: nil for a request for the complete file.
     ///   - asksForRange: whether the caller's request has a `Range` field.
     ///   - isRefused: whether the request does not accept the response's status or content type.
     init(_ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool) {
@@ -1016,7 +943,6 @@ enum DownloadAnswer: Hashable, Sendable {
         }
     }
 
-    /// Whether the content is only a part of the representation, according to its header.
     private static func isRange(_ head: ResponseHead) -> Bool {
         guard let content = head.headerFields["Content-Range"].flatMap(ContentRange.init), let range = content.range
         else { return false }
@@ -1070,8 +996,6 @@ enum DownloadAnswer: Hashable, Sendable {
 }
 
 extension TransferProgress {
-    /// Resets the progress for a new response.
-    ///
     /// Existing bytes count as received if the response continues them.
     mutating func begin(_ head: ResponseHead, _ answer: DownloadAnswer) {
         switch answer {
@@ -1085,7 +1009,6 @@ extension TransferProgress {
     }
 }
 
-/// The error for a response with another range or version than requested.
 struct UnexpectedRange: Error {}
 
 extension RequestError {
@@ -1096,12 +1019,11 @@ extension RequestError {
     }
 }
 
-/// Computes a digest with the system's code, or with Convoy's own, which is several times slower.
+/// One thread at a time uses a digest.
 ///
-/// The owner uses a digest on one thread at a time.
+/// The system's code is several times faster than Convoy's own.
 final class RunningDigest {
     let algorithm: FileDigest.Algorithm
-    /// The number of hashed bytes.
     private(set) var byteCount: Int64 = 0
     private let hash: BackgroundHash
 
@@ -1113,22 +1035,15 @@ final class RunningDigest {
         hash = BackgroundHash(systemHash ?? (algorithm == .sha256 ? SHA256() : SHA512()))
     }
 
-    /// Adds bytes.
-    ///
-    /// The division of the bytes into chunks makes no difference.
-    ///
     /// Another thread hashes the bytes in batches while the caller continues; see ``BackgroundHash``.
     func update(_ data: Data) {
         hash.update(data)
         byteCount += Int64(data.count)
     }
 
-    /// The digest of all bytes so far.
+    /// The digest of all bytes so far, to which more may be added.
     ///
-    /// More bytes may be added afterwards.
-    ///
-    /// - Parameter path: the file, for the message.
-    /// - Throws: when the system's code failed. A new digest may succeed with Convoy's own code.
+    /// If the system's code failed, a new digest may succeed with Convoy's own.
     func finish(of path: String) throws(RequestError) -> FileDigest {
         do throws(HashFailure) { return FileDigest(algorithm, bytes: try hash.finish()) } catch {
             throw RequestError(
@@ -1140,9 +1055,6 @@ final class RunningDigest {
 }
 
 extension FileDigest {
-    /// Reads a file and computes its digest.
-    ///
-    /// - Parameter isWanted: called before each MiB. If it returns false, the result is nil.
     static func ofFile(
         _ path: String, _ algorithm: Algorithm, while isWanted: () -> Bool
     ) throws(RequestError) -> FileDigest? {

@@ -28,19 +28,14 @@ public enum ExistingFile: String, Sendable, CaseIterable {
     case updateIfChanged
 }
 
-/// The target of a download: a value, stored beside the request.
 struct DownloadPlan: Sendable {
     enum Target: Sendable {
         case file(URL)
-        /// A directory.
-        ///
-        /// The name comes from the response or the URL.
         case directory(URL)
     }
 
     var target: Target
     var digest: FileDigest?
-    /// The expected size of the file.
     var byteCount: Int64?
     var existing = ExistingFile.overwrite
     /// The mode of the file, before the process's umask is applied.
@@ -56,15 +51,9 @@ struct DownloadPlan: Sendable {
     /// The path of the directory, and the file's name in it; the name is nil if the response decides it.
     var place: (directory: String, fileName: String?) {
         guard case .file(let file) = target else { return (directory.path, nil) }
-        let path = file.usualPath ?? file.path
-        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), path.utf8.count > 1 else {
-            return (directory.path, file.lastPathComponent)
-        }
-        let directory = slash == path.startIndex ? "/" : String(path[..<slash])
-        return (directory, String(path[path.utf8.index(after: slash)...]))
+        return (directory.path, file.lastPathComponent)
     }
 
-    /// Why this target is invalid; nil when it is valid.
     var defect: String? {
         let url =
             switch target {
@@ -83,8 +72,6 @@ struct DownloadPlan: Sendable {
         }
     }
 
-    /// Fails if the file cannot be made, as far as that is known before anything is sent.
-    ///
     /// - Returns: the mode of the part. The part of a file that is replaced is no more accessible than that file.
     @discardableResult
     func checkWritable(_ fileName: String, in directory: String) throws(RequestError) -> mode_t {
@@ -135,7 +122,6 @@ struct DownloadPlan: Sendable {
         }
     }
 
-    /// The name of the file, once the response is known.
     func fileName(_ head: ResponseHead, of request: PreparedRequest) -> String {
         switch target {
         case .file(let file): file.lastPathComponent
@@ -146,19 +132,7 @@ struct DownloadPlan: Sendable {
 }
 
 extension URL {
-    /// The path of a file URL without escapes; nil for any other URL.
-    ///
-    /// The text is cut from the URL, because `path` would decode and copy it several times.
-    fileprivate var usualPath: String? {
-        let text = absoluteString
-        guard text.hasPrefix("file:///"), !text.hasSuffix("/"), !text.utf8.contains(where: { "%?#".utf8.contains($0) })
-        else { return nil }
-        return String(text.dropFirst("file://".utf8.count))
-    }
-
-    /// Identifies a download of this URL, regardless of method and fields.
-    ///
-    /// The result is the SHA-256 of the URL, because the URL may contain a secret.
+    /// A hash, because the URL may contain a secret.
     var downloadKey: String {
         var components = URLComponents(url: self, resolvingAgainstBaseURL: true)
         components?.user = nil
@@ -169,15 +143,10 @@ extension URL {
 }
 
 extension PreparedRequest {
-    /// Whether the server's content coding, if any, is kept in the file.
-    ///
     /// False if the caller's request decodes the file or sets `Accept-Encoding`.
     var keepsCoding: Bool { !decodesFile && !headerFields.contains("Accept-Encoding") }
 
-    /// Whether the download can be resumed with range requests.
-    ///
-    /// True for a GET without a body that decodes no file and sets no range, condition or coding. The response to any
-    /// other request may not be the complete representation.
+    /// The response to any other request may not be the complete representation.
     var canBeContinued: Bool {
         method == .get && body == nil && !decodesFile
             && ![
@@ -189,53 +158,41 @@ extension PreparedRequest {
 
 /// A file, or a segment of a file.
 ///
-/// The attempts of an operation write to the target one after another.
+/// The attempts of an operation write to it one after another.
 protocol DownloadTarget: AnyObject, Sendable {
-    /// The executor for disk operations, which may block.
     var executor: DiskExecutor { get }
     /// Whether another attempt can resume the received bytes.
     var keepsPart: Bool { get }
 
-    /// Prepares an attempt, and passes the request to send to `completion`.
-    ///
     /// - Parameter asksForWhole: whether to ignore existing bytes.
     func begin(
         _ request: PreparedRequest, asksForWhole: Bool,
         _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void)
 
-    /// Decides what a response means for this target.
     func judge(
         _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
     ) -> DownloadAnswer
 
-    /// Prepares for the bytes of a body.
-    ///
     /// The serial executor calls this method, `write`, `verify` and `commit`.
     func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError)
     func write(_ data: Data) throws(RequestError)
     func write(_ source: FileBytes) throws(RequestError)
-    /// Whether copying a file or computing a digest must end early.
     var isStopped: Bool { get }
-    /// Verifies that the received bytes are the expected ones.
     func verify() throws(RequestError)
-    /// Completes the target: moves a new file to its destination.
+    /// Moves a new file to its destination, and calls `completion` on any thread.
     ///
-    /// A segment, or a file that did not change, is not moved. After a success nothing is left to release. `completion`
-    /// is called on any thread.
+    /// After a success nothing is left to release.
     func commit(
         _ head: ResponseHead, of request: PreparedRequest,
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void)
 
     /// Releases the part until the next attempt, so that other downloads may use it, then calls `completion`.
     func release(_ completion: @escaping @Sendable () -> Void)
-    /// Makes copying a file and computing a digest end early, from now on.
+    /// Makes copying a file and computing a digest end early.
     ///
     /// Received bytes may still be written.
     func stop()
-    /// Releases the target.
-    ///
-    /// Bytes that can be resumed stay stored, and all others are removed. Then `completion` is called on the serial
-    /// executor.
+    /// Removes bytes that cannot be resumed, and calls `completion` on the serial executor.
     func close(_ completion: @escaping @Sendable () -> Void)
 }
 
@@ -244,7 +201,6 @@ extension DownloadTarget {
     func release(_ completion: @escaping @Sendable () -> Void) { completion() }
 }
 
-/// How an attempt of a download starts.
 enum DownloadBeginning: Sendable {
     case send(PreparedRequest, continuing: ResumePoint?)
     /// The file already exists, or the segment is complete, so nothing is sent.

@@ -11,7 +11,6 @@ final class DownloadSink: BodySink, @unchecked Sendable {
 
     private typealias Work = @Sendable (any DownloadTarget) throws(RequestError) -> Void
 
-    /// The maximum size of a body that is written together with its end.
     static let smallBytes: Int64 = 64 << 10
 
     private let download: any DownloadTarget
@@ -21,7 +20,6 @@ final class DownloadSink: BodySink, @unchecked Sendable {
     private let calls: SinkCalls
     private let isSmall: Bool
     private let backlog = Locked(Backlog(highWaterBytes: 2 << 20))
-    /// Whether writing has failed or the body was discarded, after which nothing is written.
     private var hasFailed = false
 
     init(
@@ -48,9 +46,7 @@ final class DownloadSink: BodySink, @unchecked Sendable {
         }
     }
 
-    func write(_ data: Data) {
-        write(data.count) { target throws(RequestError) in try target.write(data) }
-    }
+    func write(_ data: Data) { write(data.count) { target throws(RequestError) in try target.write(data) } }
 
     func write(_ source: FileBytes) {
         write(Int(source.count)) { target throws(RequestError) in try target.write(source) }
@@ -98,14 +94,11 @@ final class DownloadSink: BodySink, @unchecked Sendable {
         }
     }
 
-    /// Runs code on the serial executor, after the code that was added before.
-    ///
     /// - Parameter behindHead: whether the code may wait until more code is added.
     private func perform(behindHead: Bool = false, _ work: @escaping @Sendable () -> Void) {
         if behindHead { download.executor.beforeNext(work) } else { download.executor.async(work) }
     }
 
-    /// Runs work on the serial executor, and reports an error; false if the work or earlier work has failed.
     @discardableResult
     private func run(_ work: Work) -> Bool {
         guard !hasFailed else { return false }
@@ -120,31 +113,22 @@ final class DownloadSink: BodySink, @unchecked Sendable {
 
 /// A serial executor for one download.
 ///
-/// The type does not use a `DispatchQueue`, because each queue wakes a thread. For a small file, that costs more than
-/// all other work. Blocking code delays other downloads by about four milliseconds, see ``ExecutorPool``.
-///
-/// ## Concurrency
-/// Any thread may use an executor. The executor's code may block.
+/// A `DispatchQueue` would wake a thread each time, which for a small file costs more than all other work. Its code may
+/// block, and delays other downloads by about four milliseconds, see ``ExecutorPool``.
 final class DiskExecutor: ExecutorMember {
     /// The pool of threads that all downloads share.
     static let executors = ExecutorPool(extraWorkers: .disk)
 
     private let work = Locked(ExecutorWork())
 
-    /// Runs code after the code that was added before.
-    ///
     /// - Parameter isFirst: whether an idle executor runs the code before the code of other downloads.
     func async(isFirst: Bool = false, _ piece: @escaping @Sendable () -> Void) {
         if work.withLock({ $0.add(piece) }) { Self.executors.submit(self, isFirst: isFirst) }
     }
 
-    /// Adds code without starting the executor.
-    ///
-    /// If the executor is idle, the code waits until `async(_:)` adds more code.
+    /// Adds code that waits until `async(_:)` adds more, if the executor is idle.
     func beforeNext(_ piece: @escaping @Sendable () -> Void) { work.withLock { $0.put(piece) } }
 
-    /// Runs code after the code that was added before, and waits for it.
-    ///
     /// Code that runs on an executor must not call this method, because it could wait for itself.
     func sync(_ piece: @escaping @Sendable () -> Void) {
         let hasRun = DispatchSemaphore(value: 0)

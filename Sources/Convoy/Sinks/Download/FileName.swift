@@ -1,18 +1,13 @@
 // The name of a downloaded file.
 import Foundation
 
-/// Makes file names that are safe in any directory.
+/// Makes file names that are safe in any directory: a single path component, visible and not too long.
 ///
-/// A safe name is a single path component, visible and not too long.
-///
-/// Device names of Windows (`CON`, `NUL`, `COM1`) and its forbidden characters (`:`, `?`) are not changed, because
-/// Convoy does not run on Windows.
+/// Device names of Windows and its forbidden characters are not changed, because Convoy does not run on Windows.
 ///
 /// This type compares Unicode scalars, as file systems do. Swift treats a slash with a combining accent as one
 /// character that differs from a slash.
 package enum FileName {
-    /// The maximum length of a file name.
-    ///
     /// Linux counts bytes; Apple counts UTF-16 units, which are never more.
     private static let limitBytes = 255
     private static let fallback = "download"
@@ -24,15 +19,11 @@ package enum FileName {
         return safe(name.utf8.contains(UInt8(ascii: "%")) ? name.removingPercentEncoding ?? name : name)
     }
 
-    /// Makes a name safe.
-    ///
-    /// The result is the base name without invisible characters and without leading and trailing dots and blanks. A
-    /// long name is shortened. The result is never empty.
+    /// The base name without invisible characters and without leading and trailing dots and blanks; never empty.
     ///
     /// - Parameter limitBytes: the maximum length in UTF-8, clamped to 8 to 255. A name is shortened before its
     ///   extension.
     package static func safe(_ proposed: String, limitBytes: Int = 255) -> String {
-        if isPlain(proposed, limitBytes: limitBytes) { return proposed }
         // A backslash separates components like a slash, because the name may come from Windows, or the file may be
         // copied to Windows.
         let base = proposed.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last.map(Substring.init) ?? ""
@@ -43,19 +34,6 @@ package enum FileName {
         return String(trimmed(shortened(name, limitBytes: limit)))
     }
 
-    /// Whether the name is safe according to its bytes alone, as most names are.
-    private static func isPlain(_ name: String, limitBytes: Int) -> Bool {
-        func isWord(_ byte: UInt8?) -> Bool {
-            byte.map { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ".") } ?? false
-        }
-        let bytes = name.utf8
-        return isWord(bytes.first) && isWord(bytes.last) && bytes.count <= min(limitBytes, Self.limitBytes)
-            && bytes.allSatisfy {
-                (0x20...0x7E).contains($0) && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "\\")
-            }
-    }
-
-    /// Whether ``safe(_:limitBytes:)`` leaves the name unchanged.
     static func isSafe(_ name: String) -> Bool { safe(name).utf8.elementsEqual(name.utf8) }
 
     /// Whether the name is a single path component that stays in its directory.
@@ -68,9 +46,9 @@ package enum FileName {
         String(shortened(name[...], suffix: "-\(number)", limitBytes: limitBytes))
     }
 
-    /// The name without leading and trailing dots and blanks.
+    /// A leading dot hides a file.
     ///
-    /// A leading dot hides a file. Windows removes trailing dots and blanks.
+    /// Windows removes trailing dots and blanks.
     private static func trimmed(_ name: Substring) -> Substring {
         let scalars = name.unicodeScalars
         let isKept = { (scalar: Unicode.Scalar) in scalar != "." && !scalar.properties.isWhitespace }
@@ -80,7 +58,6 @@ package enum FileName {
         return Substring(scalars[first...last])
     }
 
-    /// The stem, the suffix and the extension, with the stem shortened so that all three fit the limit.
     private static func shortened(_ name: Substring, suffix: String = "", limitBytes: Int) -> Substring {
         let (stem, fileExtension) = parts(of: name, limitBytes: limitBytes)
         let room = limitBytes - suffix.utf8.count - fileExtension.utf8.count
@@ -94,10 +71,10 @@ package enum FileName {
         return Substring(kept) + suffix + fileExtension
     }
 
-    /// Splits the name into the stem and the extension with its dot.
+    /// The extension, with its dot, is empty if the name has no stem, or if it would exceed sixteen bytes or half the
+    /// limit.
     ///
-    /// The extension is empty if the name has no stem, or if it would exceed sixteen bytes or half the limit. The
-    /// extension of a compressed or signed file includes that of its content, as in `.tar.gz`.
+    /// The extension of a compressed or signed file includes that of its content, as in `.tar.gz`.
     private static func parts(of name: Substring, limitBytes: Int) -> (stem: Substring, fileExtension: Substring) {
         var (stem, isWrapped) = (name, true)
         while isWrapped, let dot = stem.unicodeScalars.lastIndex(of: "."), dot != name.startIndex,
@@ -119,10 +96,9 @@ package enum FileName {
 }
 
 extension Unicode.Scalar {
-    /// Whether the character could control a terminal or disguise text.
+    /// True for control characters, line separators, and bidirectional and other invisible formatting.
     ///
-    /// True for control characters, line separators, and bidirectional and other invisible formatting. The joiners of
-    /// scripts and emoji are allowed.
+    /// The joiners of scripts and emoji are allowed.
     package var isUnsafeToShow: Bool {
         switch properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator, .surrogate: true
@@ -147,13 +123,8 @@ extension ResponseHead {
 }
 
 extension HeaderFields {
-    /// The file name that the server proposes; nil when there is none.
-    ///
-    /// The name is the server's text, decoded but not checked. The text may be a path, begin with a dot or have control
-    /// characters. Pass it through ``FileName/safe(_:limitBytes:)`` before you name a file with it.
-    var proposedFileName: String? {
-        values(of: "Content-Disposition").lazy.compactMap { ProposedName.read($0) }.first
-    }
+    /// The server's text, decoded but not checked; see ``FileName/safe(_:limitBytes:)``.
+    var proposedFileName: String? { values(of: "Content-Disposition").lazy.compactMap { ProposedName.read($0) }.first }
 }
 
 private enum ProposedName {
@@ -179,7 +150,6 @@ private enum ProposedName {
         return String(String.UnicodeScalarView(value.map { Unicode.Scalar($0) }))
     }
 
-    /// The bytes with percent escapes decoded; nil when an escape is malformed.
     private static func percentDecoded(_ bytes: ArraySlice<UInt8>) -> [UInt8]? {
         var decoded: [UInt8] = []
         var rest = bytes
@@ -198,9 +168,7 @@ private enum ProposedName {
 }
 
 extension String {
-    /// The bytes of the value as the server sent them.
-    ///
-    /// Some transports decode every field as Latin-1. If the bytes are valid UTF-8, this property undoes that decoding.
+    /// Undoes the decoding of transports that read every field as Latin-1, if the bytes are valid UTF-8.
     ///
     /// Text that was sent in Latin-1 and is not ASCII is in practice never valid UTF-8.
     fileprivate var bytesSent: [UInt8] {

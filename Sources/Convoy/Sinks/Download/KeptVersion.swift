@@ -1,35 +1,26 @@
 // The version of a downloaded file, stored beside it.
 import Foundation
 
-/// The validators that a server sent with a file.
+/// The validators that a server sent with a file, so that it sends only a newer version next time.
 ///
-/// The next download sends the validators, so that the server sends only a newer version.
-///
-/// The validators are valid only while the file's size and modification time are the same. If they differ, another
-/// program has changed or replaced the file.
+/// They are valid only while the file's size and modification time are the same.
 struct KeptVersion: SidecarRecord, Hashable {
     static let heading = "convoy-version 1\n"
 
     /// Identifies the download by a hash of its URL; see `URL.downloadKey`.
     var key: String
     var name: String
-    /// The entity tag, strong or weak.
-    ///
-    /// The server decides whether a weak tag still matches.
+    /// The entity tag, strong or weak: the server decides whether a weak tag still matches.
     var entityTag: String?
     /// The source of the file, see ``Validator/source(_:)``; nil when unknown.
     var source: String?
-    /// The modification date, if it is a strong validator.
-    ///
-    /// A date is not a strong validator if the file may have changed twice within its second.
+    /// The modification date, unless the file may have changed twice within its second.
     var lastModified: String?
-    /// The size of the file when it was saved.
     var byteCount: Int64
     var changedSeconds: Int64
     var changedNanoseconds: Int64
 
-    /// - Parameter status: the status of the file.
-    /// - Returns: nil when the response has no valid entity tag and no usable modification date.
+    /// Nil when the response has no valid entity tag and no usable modification date.
     init?(of head: ResponseHead, key: String, name: String, _ status: stat, now: Date) {
         entityTag = head.headerFields.onlyValue(of: "ETag").flatMap { $0.isEntityTag ? $0 : nil }
         lastModified = Validator.strongModificationDate(of: head, now: now)
@@ -48,12 +39,11 @@ struct KeptVersion: SidecarRecord, Hashable {
         (entityTag.map(Validator.entityTag) ?? lastModified.map(Validator.lastModified))?.source(url)
     }
 
-    /// Whether the version applies to the resource at a URL.
     func isOf(_ url: URL) -> Bool { source == nil || source == makeSource(url) }
 
-    /// Whether a 304 refers to this version.
+    /// A 304 may omit the entity tag.
     ///
-    /// A 304 may omit the entity tag. A strong tag must equal the requested one (RFC 9111, section 4.3.4).
+    /// A strong tag must equal the requested one (RFC 9111, section 4.3.4).
     func isMeant(by head: ResponseHead) -> Bool {
         guard let entityTag, let named = head.headerFields.onlyValue(of: "ETag"), named.isStrongEntityTag else {
             return true
@@ -61,7 +51,6 @@ struct KeptVersion: SidecarRecord, Hashable {
         return entityTag.utf8.drop { $0 != UInt8(ascii: "\"") }.elementsEqual(named.utf8)
     }
 
-    /// Whether a file is unchanged since it was saved.
     func describes(_ status: stat) -> Bool {
         Int64(status.st_size) == byteCount && status.lastChange == (changedSeconds, changedNanoseconds)
             && status.st_mode & S_IFMT == S_IFREG
@@ -85,10 +74,7 @@ extension stat {
 }
 
 extension Download {
-    /// The saved version of the existing file, for a conditional request.
-    ///
     /// Nil without `.updateIfChanged`, without a saved version, or if the file was changed since or has another digest.
-    /// The file is then fetched unconditionally.
     func findVersion() throws(RequestError) -> KeptVersion? {
         guard plan.existing == .updateIfChanged, let version = try versionFile.read(), version.key == key,
             plan.mayBeNamed(version.name)
@@ -102,7 +88,6 @@ extension Download {
         return version
     }
 
-    /// The existing file, after the server confirmed that it is current.
     func unchangedFile(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
         if let version, !version.isMeant(by: head) {
             // The version is removed, so that the next download does not send it.
@@ -131,8 +116,6 @@ extension Download {
         return file
     }
 
-    /// Sets the part's modification time, and returns the version to store beside the file; nil if none is stored.
-    ///
     /// The previous version is removed first, because it must not be stored beside another file.
     func prepareVersion(_ head: ResponseHead, named name: String) throws(RequestError) -> KeptVersion? {
         guard plan.existing == .updateIfChanged, let part else { return nil }

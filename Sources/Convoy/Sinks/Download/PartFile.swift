@@ -5,32 +5,21 @@ import Foundation
     import CLibcurl
 #endif
 
-/// A part: an open file with a lock.
+/// An open file with a lock that excludes other downloads, and that the system releases when the process ends.
 ///
-/// The lock excludes other downloads, and the system releases it when the process ends. A process that does not use
-/// the lock may still write to the file; see ``isIntact``.
-///
-/// The owner uses a part on one thread at a time.
+/// A process that does not use the lock may still write to the file; see ``isIntact``. One thread at a time uses a
+/// part.
 package final class PartFile {
     let path: String
-    /// The file's number of bytes.
     var byteCount: Int64
-    /// Whether the file existed before it was opened, and contained bytes.
     let wasThere: Bool
-    /// Whether this instance created the file.
     let isNew: Bool
-    /// The open descriptor; -1 when closed.
     private(set) var descriptor: Int32
-    /// Whether a rename has given the file its final name.
-    ///
-    /// ``close()`` does not unlock such a file, because no download locks a file by its final name.
+    /// ``close()`` does not unlock a renamed file, because no download locks a file by its final name.
     var isRenamed = false
-    /// The file system and the inode of the part, which identify the file while it is open.
     let (device, inode): (dev_t, ino_t)
 
-    /// The final mode of the file, if it differs from the part's mode.
-    ///
-    /// The owner may always read and write a part, so that a later download can open it.
+    /// The final mode of the file, if it differs from the part's: the owner may always read and write a part.
     private let finalPermissions: mode_t?
 
     private init(path: String, descriptor: Int32, _ status: stat, _ permissions: mode_t, isNew: Bool) {
@@ -108,11 +97,8 @@ package final class PartFile {
         return 0
     }
 
-    /// Writes bytes to a file.
-    ///
-    /// - Parameters:
-    ///   - position: the offset of the first byte; afterwards the offset after the written bytes, even after an error.
-    ///   - appends: whether to append to the file instead.
+    /// - Parameter position: the offset of the first byte; afterwards the offset after the written bytes, even after an
+    ///   error.
     /// - Returns: 0, or the error number.
     static func write(
         _ data: Data, to descriptor: Int32, at position: inout Int64, appends: Bool = false
@@ -136,8 +122,6 @@ package final class PartFile {
         }
     }
 
-    /// Writes bytes at a position.
-    ///
     /// After an error the bytes written so far stay, and the position is after them.
     func write(_ data: Data, at position: inout Int64) throws(RequestError) {
         let problem = Self.write(data, to: descriptor, at: &position)
@@ -145,9 +129,6 @@ package final class PartFile {
         guard problem == 0 else { throw .file("could not be written", path, problem) }
     }
 
-    /// Reads existing bytes.
-    ///
-    /// - Returns: at most `limit` bytes; none at the end.
     func read(_ limit: Int, at offset: Int64) throws(RequestError) -> Data {
         var data = Data(count: limit)
         while true {
@@ -157,26 +138,21 @@ package final class PartFile {
         }
     }
 
-    /// Appends bytes.
+    /// Appends instead of writing at a position.
     ///
-    /// After an error the bytes written so far stay.
-    ///
-    /// The method appends instead of writing at a position. If another process truncated the file, a position would
-    /// leave a hole, and the length would be meaningless.
+    /// If another process truncated the file, a position would leave a hole, and the length would be meaningless. After
+    /// an error the bytes written so far stay.
     func append(_ data: Data) throws(RequestError) {
         let problem = Self.write(data, to: descriptor, at: &byteCount, appends: true)
         guard problem == 0 else { throw .file("could not be written", path, problem) }
     }
 
-    /// Whether the length is the one that this instance wrote.
-    ///
     /// False when another process has changed the length.
     var isIntact: Bool {
         var status = stat()
         return fstat(descriptor, &status) == 0 && Int64(status.st_size) == byteCount
     }
 
-    /// Truncates the file to a length, or lengthens it with a hole.
     func truncate(to count: Int64) throws(RequestError) {
         guard byteCount != count else { return }
         while ftruncate(descriptor, off_t(count)) != 0 {
@@ -189,8 +165,6 @@ package final class PartFile {
         guard PartFile.synchronize(descriptor) == 0 else { throw .file("could not be written", path, errno) }
     }
 
-    /// Whether the file system keeps its files in memory only, so that no file can be synchronised.
-    ///
     /// The system is asked for each file, because the number of a device may later belong to a disk.
     var isInMemory: Bool {
         #if canImport(CLibcurl)
@@ -200,18 +174,13 @@ package final class PartFile {
         #endif
     }
 
-    /// Sets the final mode.
-    ///
-    /// - Parameters:
-    ///   - permissions: the mode that the request sets, which limits who may read and write a replaced file.
-    ///   - replaced: the path of the file that the part replaces, if it exists; nil for a new file.
+    /// - Parameter replaced: the path of the file that the part replaces, if it exists; nil for a new file.
     func setFinalPermissions(_ permissions: mode_t, replacing replaced: String? = nil) throws(RequestError) {
         if let replaced, Self.copyPermissions(of: replaced, to: descriptor, within: permissions | 0o111) { return }
         guard let finalPermissions, fchmod(descriptor, finalPermissions) != 0 else { return }
         throw .file("could not get its permissions", path, errno)
     }
 
-    /// Sets the modification time, and returns the file's status.
     func status(changedAt seconds: Int64?) throws(RequestError) -> stat {
         if let seconds, let time = time_t(exactly: seconds) {
             let moment = timespec(tv_sec: time, tv_nsec: 0)
@@ -224,9 +193,9 @@ package final class PartFile {
         return status
     }
 
-    /// Whether the part's name still refers to this file.
+    /// Another process may have removed the part and created a new one.
     ///
-    /// Another process may have removed the part and created a new one. False after ``close()``.
+    /// False after ``close()``.
     var hasItsName: Bool {
         var named = stat()
         return descriptor >= 0 && lstat(path, &named) == 0 && named.st_ino == inode && named.st_dev == device
@@ -240,7 +209,6 @@ package final class PartFile {
 
     func remove() { if hasItsName { unlink(path) } }
 
-    /// Closes the file and releases the lock.
     func close() {
         guard descriptor >= 0 else { return }
         // A forked child that has not called `exec` yet shares the descriptor. Closing the descriptor in this process
@@ -256,7 +224,7 @@ package final class PartFile {
         return fstatvfs(descriptor, &status) == 0 ? Self.freeBytes(status) : nil
     }
 
-    /// The free bytes according to `statvfs`; nil if the file system reports zero blocks, and on overflow.
+    /// Nil if the file system reports zero blocks, and on overflow.
     static func freeBytes(_ status: statvfs) -> Int64? {
         guard status.f_blocks > 0 else { return nil }
         let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
@@ -265,7 +233,6 @@ package final class PartFile {
 }
 
 extension RequestError {
-    /// The error for a failed operation on a file.
     static func file(_ what: String, _ path: String, _ code: Int32) -> RequestError {
         let reason = POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO)
         let isFull = [ENOSPC, EDQUOT].contains(code)
@@ -293,12 +260,11 @@ extension PartFile {
         private static let renameat2: Rename? = dlsym(nil, "renameat2").map { unsafeBitCast($0, to: Rename.self) }
     #endif
 
-    /// Gives an open file the owner, the group and the permissions of the regular file that it replaces.
+    /// Gives an open file the owner, the group and the permissions of the regular file that it replaces, as far as the
+    /// system permits it.
     ///
-    /// The owner and the group are kept only if the system permits it. The bits that run a program as its owner or
-    /// group are not kept, because writing to a file removes them too.
+    /// The bits that run a program as its owner or group are not kept, because writing removes them too.
     ///
-    /// - Parameter limit: the permissions that the new file may have.
     /// - Returns: whether there is a file to replace.
     package static func copyPermissions(
         of path: String, to descriptor: Int32, within limit: mode_t = 0o777
@@ -318,8 +284,6 @@ extension PartFile {
         return true
     }
 
-    /// Renames the part.
-    ///
     /// An existing file of that name is replaced.
     func rename(to target: String) throws(RequestError) {
         try checkName()
@@ -329,10 +293,8 @@ extension PartFile {
         isRenamed = true
     }
 
-    /// Renames the part atomically if the name is free.
-    ///
-    /// - Returns: whether the part was renamed; false when the name exists. Nil when the file system or the kernel does
-    ///   not support such a rename, for example NFS.
+    /// False when the name exists; nil when the file system or the kernel does not support such a rename, for example
+    /// NFS.
     func renameIfFree(to target: String) throws(RequestError) -> Bool? {
         try checkName()
         #if canImport(Darwin)
@@ -351,11 +313,9 @@ extension PartFile {
         }
     }
 
-    /// Renames the part in two steps if the name is free.
+    /// In two steps, between which the file has two names.
     ///
-    /// Between the two steps the file has two names.
-    ///
-    /// - Returns: whether the part was renamed; false when the name exists.
+    /// False when the name exists.
     func linkIfFree(to target: String) throws(RequestError) -> Bool {
         try checkName()
         // A link fails when the name exists. A rename would replace a file that appeared a moment ago.
@@ -371,7 +331,6 @@ extension PartFile {
         return true
     }
 
-    /// - Returns: 0, or -1 with `errno`.
     static func synchronize(_ descriptor: Int32) -> Int32 {
         #if canImport(Darwin)
             // On Apple platforms `fsync` leaves the bytes in the drive's cache.
@@ -381,11 +340,7 @@ extension PartFile {
         return 0
     }
 
-    /// Synchronises the names in a directory.
-    ///
-    /// If the file system cannot synchronise directories, the result is 0.
-    ///
-    /// - Returns: 0, or the error number.
+    /// The error number; 0 also if the file system cannot synchronise directories.
     static func synchronize(directory: String) -> Int32 {
         let descriptor = Foundation.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -401,7 +356,6 @@ extension PartFile {
 }
 
 extension RequestError {
-    /// The error when the file was renamed, but its directory could not be synchronised.
     static func nameNotOnDisk(_ file: String, _ code: Int32) -> RequestError {
         let reason = POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO)
         return RequestError(
@@ -434,7 +388,6 @@ package struct FileBytes: Sendable {
 
     package var count: Int64 { range.upperBound - range.lowerBound }
 
-    /// Reads some of the bytes; nil on failure or after the end.
     func read(at offset: Int64, count: Int) -> Data? {
         var data = Data(count: count)
         while true {
@@ -450,7 +403,6 @@ package struct FileBytes: Sendable {
 extension DownloadTarget {
     func write(_ source: FileBytes) throws(RequestError) { try writePieces(of: source, from: source.range.lowerBound) }
 
-    /// Reads and writes bytes of a file in pieces.
     func writePieces(of source: FileBytes, from start: Int64) throws(RequestError) {
         var offset = start
         while offset < source.range.upperBound, !isStopped {
@@ -465,10 +417,8 @@ extension DownloadTarget {
 }
 
 extension PartFile {
-    /// Appends bytes of a file inside the kernel: all as a clone if the file system supports it, or else some as a
-    /// copy.
+    /// All bytes as a clone if the file system supports it, or else some as a copy.
     ///
-    /// - Parameter offset: the position of the first byte in the source.
     /// - Returns: the number of copied bytes. If it is zero, the bytes must be read and written.
     func append(_ source: FileBytes, from offset: Int64) throws(RequestError) -> Int64 {
         #if canImport(CLibcurl)
@@ -486,19 +436,14 @@ extension PartFile {
 
 /// Synchronises files before they are renamed, and directories afterwards.
 ///
-/// Synchronising even a small file takes a disk milliseconds. So files are synchronised in rounds: files that finish
-/// during a round are synchronised together in the next one.
+/// Synchronising even a small file takes a disk milliseconds. So files that finish during a round are synchronised
+/// together in the next one.
 ///
-/// ## Concurrency
-/// Any thread may use an instance. A round runs on the pool of `DiskExecutor`, after the code that was queued before
-/// the round. The round includes the files that this code commits, and blocks as long as the disk does. Each file
-/// system has at most one round at a time.
+/// Any thread may use an instance. A round runs on the pool of `DiskExecutor` and blocks as long as the disk does. Each
+/// file system has at most one round at a time.
 final class DiskSync: ExecutorMember {
-    /// A complete part, to be synchronised and renamed to its file.
     struct File: Sendable {
-        /// The descriptor of the part, open until the part is renamed.
         let descriptor: Int32
-        /// The directory of the file.
         let directory: String
         /// Renames the part to the file, unless the argument is the error number of a failed synchronisation.
         let place: @Sendable (_ problem: Int32) -> Result<URL, RequestError>
@@ -518,7 +463,6 @@ final class DiskSync: ExecutorMember {
 
     private static let all = Locked([dev_t: DiskSync]())
 
-    /// The instance for a file system.
     static func of(_ device: dev_t) -> DiskSync {
         all.withLock { all in
             let sync = all[device] ?? DiskSync()
@@ -534,7 +478,6 @@ final class DiskSync: ExecutorMember {
         all.withLock { Array($0.values) }.contains { $0.state.withLock { $0.count >= crowdCount } }
     }
 
-    /// Synchronises a file, renames it, then reports the result.
     func commit(_ file: File) {
         let begins = state.withLock { state in
             state.waiting.append(file)
@@ -545,7 +488,6 @@ final class DiskSync: ExecutorMember {
         if begins { DiskExecutor.executors.submit(self) }
     }
 
-    /// Runs one round: synchronises the waiting files, renames them and reports the results.
     func runExecutor() {
         let files = state.withLock { state in
             defer { state.waiting = [] }
@@ -576,7 +518,6 @@ final class DiskSync: ExecutorMember {
         }
     }
 
-    /// - Returns: an error number for each file; 0 for files that are on the disk.
     private func synchronize(_ files: [File]) -> [Int32] {
         #if canImport(CLibcurl)
             // Synchronises the file system once, then reads each file's error. Synchronising each file would flush

@@ -1,12 +1,10 @@
 // The files beside a target during its download.
 import Foundation
 
-/// The names of a file's part (the partial file) and of its sidecar files.
 package struct PartName: Sendable {
     /// The beginning of these names: a dot, which hides the files, and the file's name, shortened if it is too long.
     private let stem: String
 
-    /// - Parameter fileName: the file's name. A name that is too long is shortened and made unique by a hash.
     package init(_ fileName: String) {
         let isLong = fileName.utf8.count > 200
         let digest = isLong ? "~" + SHA256.digest(of: Data(fileName.utf8)).hexadecimal.prefix(16) : ""
@@ -28,18 +26,13 @@ package struct PartName: Sendable {
 }
 
 extension PartName {
-    /// The number of bytes of the part that need not be requested again, and the time of the record.
-    ///
-    /// Nil when no bytes are usable.
-    ///
-    /// The number is an estimate, because the server may have another version when the download resumes.
+    /// The number of bytes of the part that need not be requested again, if the server still has the version, and the
+    /// time of the record; nil when no bytes are usable.
     ///
     /// - Parameters:
     ///   - url: the URL of the download; nil accepts any URL.
-    ///   - inSegments: whether the download can fill gaps. If false, only a range that begins at the first byte is
-    ///     used.
-    ///   - isVerified: whether the download has a digest. Without a digest, a part with bytes of mirrors is not usable.
-    /// - Complexity: O(*n*) for a record of *n* bytes.
+    ///   - inSegments: whether the download can fill gaps.
+    ///   - isVerified: whether the download has a digest. Without one, a part with bytes of mirrors is not usable.
     package func usableBytes(
         in directory: String, of url: URL?, inSegments: Bool, isVerified: Bool
     ) -> (count: Int64, noted: Date)? {
@@ -61,10 +54,10 @@ extension PartName {
         return count > 0 ? (count, Date(timeIntervalSince1970: TimeInterval(seconds))) : nil
     }
 
-    /// Whether the part has more reliable bytes than at the previous call; for the first call, whether it has any.
+    /// Whether the part has more reliable bytes than at the previous call, perhaps of another process; the record
+    /// stores the number.
     ///
-    /// The record stores the number of bytes for the next call, which another process may make. A download that begins
-    /// again must exceed the number too. The result is false while a download has locked the part.
+    /// The result is false while a download has locked the part.
     package func noteGrowth(in directory: String) -> Bool {
         var status = stat()
         let path = directory + "/" + part

@@ -1,26 +1,19 @@
 // The record of a part (a partial file), stored in a sidecar file.
 import Foundation
 
-/// Describes the bytes of a part, and how many of them are reliable.
 struct ResumeRecord: SidecarRecord, Hashable {
-    /// Identifies the download by a hash of its URL; see `URL.downloadKey`.
-    ///
-    /// The URL is not stored, because it may contain a secret.
+    /// A hash of the URL, see `URL.downloadKey`, because the URL may contain a secret.
     var key: String
     var validator: Validator
     /// The source of the validator, see ``Validator/source(_:)``; nil when unknown.
     var source: String?
-    /// The length of the complete file, once known.
     var totalBytes: Int64?
     /// The boot in which the part was written; nil when the system has no name for it.
     var boot: String?
     /// How many bytes of the part have been synchronised.
     var syncedBytes: Int64 = 0
-    /// The digest that the server announced, as ``FileDigest/description``.
     var promised: String?
-    /// The content coding of the file, whose bytes are stored without decoding.
     var coding: String?
-    /// The name of the file, if the target is a directory.
     var name: String?
     /// Whether the part has bytes from servers with an unknown version, which only a digest can verify.
     var needsDigest: Bool?
@@ -42,8 +35,6 @@ struct ResumeRecord: SidecarRecord, Hashable {
         self.boot = boot
     }
 
-    /// Whether a download of this URL may resume the part.
-    ///
     /// The signature in the query may differ if the validator is an entity tag, because links are signed anew.
     func belongs(to url: URL) -> Bool {
         if key == url.downloadKey { return true }
@@ -51,13 +42,11 @@ struct ResumeRecord: SidecarRecord, Hashable {
         return source == validator.source(url)
     }
 
-    /// Whether the validator applies to the resource at a URL.
     func isOf(_ url: URL) -> Bool { source == nil || source == validator.source(url) }
 
     /// The reliable ranges of a part: in order, not empty, without overlaps.
     ///
-    /// Written bytes survive a killed process, but not a system crash. After another boot only synchronised bytes are
-    /// reliable.
+    /// Written bytes survive a killed process, but after another boot only synchronised bytes are reliable.
     func usableRanges(ofPart byteCount: Int64, boot: String?) -> [Range<Int64>] {
         let isSameBoot = boot != nil && boot == self.boot
         guard let ranges else {
@@ -78,11 +67,9 @@ struct ResumeRecord: SidecarRecord, Hashable {
     }
 }
 
-/// The ranges of the file that were received, and the position of each segment.
 struct SegmentTable: Sendable {
     struct Segment: Sendable {
         let range: Range<Int64>
-        /// The offset of the segment's next byte.
         var position: Int64
         /// The position before the current body, and the end that the server announced for the body.
         var body: (start: Int64, end: Int64)?
@@ -115,9 +102,7 @@ struct SegmentTable: Sendable {
 
     /// Divides the missing ranges into about `count` segments.
     ///
-    /// Only the last segment of a missing range may have fewer than `smallest` bytes.
-    ///
-    /// - Complexity: O(*n*) for *n* segments and ranges.
+    /// Only the last one of a range may have fewer than `smallest` bytes.
     mutating func divide(totalBytes: Int64, into count: Int, atLeast smallest: Int64) {
         var gaps: [Range<Int64>] = []
         var end: Int64 = 0

@@ -1,23 +1,16 @@
 // A small file that describes the target beside it.
 import Foundation
 
-/// A value that is stored in a sidecar file.
+/// A line with the format's name, the SHA-256 of the rest in hexadecimal, and JSON.
 ///
-/// The format is a line with the format's name, the SHA-256 of the rest in hexadecimal, and JSON. Any other content
-/// (truncated, damaged, from another program) is ignored.
+/// Any other content (truncated, damaged, from another program) is ignored.
 protocol SidecarRecord: Codable, Sendable {
-    /// The line that names the format, including its line end.
     static var heading: String { get }
-    /// Whether the values are possible.
-    ///
-    /// Values that are used in requests and file names must pass the same checks as data from a server.
-    ///
-    /// Another program on another machine may have written the file, because an unpacked archive may contain hidden
-    /// files.
+    /// Values that are used in requests and file names must pass the same checks as data from a server: an unpacked
+    /// archive may contain hidden files.
     var isSound: Bool { get }
 }
 
-/// The maximum size of a sidecar file.
 private let limitBytes = 1 << 20
 
 extension SidecarRecord {
@@ -35,7 +28,6 @@ extension SidecarRecord {
         self = record
     }
 
-    /// The record in its file format.
     var data: Data {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
@@ -44,15 +36,13 @@ extension SidecarRecord {
     }
 }
 
-/// Reads, replaces and removes a sidecar file.
-///
 /// Only the download that has locked the part may use the sidecar file.
 struct SidecarFile<Record: SidecarRecord> {
     let path: String
 
-    /// The record; nil when there is no valid one.
+    /// Nil when there is no valid record.
     ///
-    /// - Throws: when reading failed, for example without a free descriptor. The part is then not discarded.
+    /// Throws when reading failed, for example without a free descriptor; the part is then not discarded.
     func read() throws(RequestError) -> Record? {
         let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -76,8 +66,6 @@ struct SidecarFile<Record: SidecarRecord> {
     }
 
     /// Replaces the record atomically.
-    ///
-    /// - Parameter synchronized: whether to synchronise the record before returning.
     func write(_ record: Record, synchronized: Bool) throws(RequestError) {
         let new = path + "-new"
         // A killed process may have left this file. The file is removed instead of overwritten, because it may have
@@ -105,9 +93,9 @@ struct SidecarFile<Record: SidecarRecord> {
         unlink(path + "-new")
     }
 
-    /// Removes the sidecar files of an earlier part after a new part was created.
+    /// A temporary file is removed only if a record exists.
     ///
-    /// A temporary file is removed only if a record exists. If none does, the next `write` replaces the temporary file.
+    /// If none does, the next `write` replaces the temporary file.
     func removeLeftover() {
         // Usually no sidecar file exists. Checking is cheaper than removing, which locks the directory.
         var status = stat()
@@ -115,7 +103,6 @@ struct SidecarFile<Record: SidecarRecord> {
     }
 }
 
-/// Identifies the current boot of the system.
 package enum Boot {
     /// A name that differs after every start of the system; nil when the system has none.
     package static let name: String? = {

@@ -3,15 +3,12 @@
     import CLibcurl
     import Foundation
 
-    /// Why a body could not be decoded.
     enum ContentDecodingError: Error, Equatable, CustomStringConvertible {
         /// A coding that Convoy does not know, or whose library is missing.
         case unsupportedCoding(String)
         /// The data has another format, has a wrong checksum or length, or produced no output for 1 MiB of input.
         case corrupt(coding: String, reason: String)
-        /// The body ended before the coded data did.
         case cutShort(coding: String)
-        /// The coded data ended before the body did.
         case trailingBytes(coding: String)
         /// Memory is exhausted, or the body needs more than its coding allows.
         case outOfMemory(coding: String)
@@ -31,34 +28,25 @@
     ///
     /// Call ``decode(_:into:)`` until the body ends and ``hasPendingOutput`` is false, then call ``finish()``. Each
     /// coding uses 64 KiB and the window of its library: 32 KiB (gzip, deflate), at most 8 MiB (zstd) or 16 MiB (br).
-    ///
-    /// ## Concurrency
-    /// Not Sendable: one thread at a time may use the decoder, and `emit` must not call the decoder.
+    /// One thread at a time may use the decoder, and `emit` must not call it.
     final class ContentDecoder {
-        /// The supported codings as the value of an `Accept-Encoding` field; empty if there are none.
+        /// The value of an `Accept-Encoding` field; empty if no coding is supported.
         static let acceptedCodings = ["gzip", "deflate", "br", "zstd"]
             .filter { contentCoding(named: $0).map { convoy_decoder_is_available($0) != 0 } ?? false }
             .joined(separator: ", ")
 
-        /// The stages in the order of decoding: the coding that was applied last is first.
+        /// In the order of decoding: the coding that was applied last is first.
         private let stages: [DecodingStage]
-        /// The stage that failed, and the error.
+        /// The later stages still decode what this stage produced before it failed.
         ///
-        /// The later stages still decode what this stage produced before it failed. Then the error is thrown.
+        /// Then the error is thrown.
         private var failure: (index: Int, error: ContentDecodingError)?
         private var hasReceivedInput = false
-        /// The number of input bytes since the last output.
         private var idleBytes = 0
-        /// The number of input bytes without output after which decoding fails.
-        ///
         /// Without a limit, a server could send empty gzip members endlessly.
         private static let mostIdleBytes = 1 << 20
 
-        /// Makes the decoder of a body, or nil if the body has no coding.
-        ///
-        /// - Parameter codings: the result of ``ContentCodings/toUndo(_:of:)``: at most five lowercase names, in the
-        ///   order of application.
-        /// - Throws: `unsupportedCoding` or `outOfMemory`.
+        /// - Parameter codings: the result of ``ContentCodings/toUndo(_:of:)``.
         static func makeDecoder(codings: [String]) throws(ContentDecodingError) -> ContentDecoder? {
             var stages: [DecodingStage] = []
             for coding in codings.reversed() { stages.append(try DecodingStage(coding)) }
@@ -67,10 +55,7 @@
 
         private init(_ stages: [DecodingStage]) { self.stages = stages }
 
-        /// Whether ``decode(_:into:)`` may emit or throw without input.
-        var hasPendingOutput: Bool {
-            failure != nil || stages.contains { $0.hasOutput || !$0.output.isEmpty }
-        }
+        var hasPendingOutput: Bool { failure != nil || stages.contains { $0.hasOutput || !$0.output.isEmpty } }
 
         /// Decodes the next bytes of the body.
         ///
@@ -112,7 +97,7 @@
             return input.count - rest.count
         }
 
-        /// Checks at the end of the body that the data of every coding was complete.
+        /// Checks that the data of every coding was complete.
         ///
         /// An empty body is valid.
         func finish() throws(ContentDecodingError) {
@@ -129,7 +114,6 @@
         }
     }
 
-    /// One coding of a body: its decoder and its last output.
     private final class DecodingStage {
         let name: String
         /// The output that the next stage has not used yet, in `buffer`.
@@ -153,12 +137,9 @@
             buffer.deallocate()
         }
 
-        /// Whether the decoder may produce more output without input.
         var hasOutput: Bool { convoy_decoder_has_output(decoder) != 0 }
         var isComplete: Bool { convoy_decoder_is_complete(decoder) != 0 }
 
-        /// Decodes until the input is used up or the buffer is full.
-        ///
         /// The previous output must have been used up.
         func run(_ input: inout UnsafeRawBufferPointer) throws(ContentDecodingError) {
             var bytes = input.bindMemory(to: UInt8.self).baseAddress

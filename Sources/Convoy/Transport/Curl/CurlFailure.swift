@@ -3,12 +3,11 @@
     import CLibcurl
     import Foundation
 
-    /// The facts about a transfer that libcurl ended with a code.
+    /// The same event has different codes and texts in different versions of libcurl.
     ///
-    /// The same event has different codes and texts in different versions of libcurl. So this type combines the code
-    /// with Convoy's own observations: how far the transfer was, and whether it had timed out.
+    /// So this type combines the code with Convoy's own observations: how far the transfer was, and whether it had
+    /// timed out.
     struct CurlFailure {
-        /// How far a transfer was.
         enum Stage {
             /// The request has not been sent: libcurl looks up names, connects, or sets up a tunnel or TLS. Next:
             /// waiting.
@@ -23,24 +22,19 @@
         var stage = Stage.connecting
         var isHTTPS = false
         var goesThroughProxy = false
-        /// Whether the attempt timeout had passed.
-        ///
         /// If not, libcurl's timeout code means the connect timeout.
         var isTimeOver = false
-        /// Whether the request's header exceeds libcurl's limit.
         var isRequestTooLarge = false
         /// Whether the connection ended during the TLS handshake, before either side had sent an alert.
         var isHandshakeCut = false
         /// Whether the server has sent a fatal TLS alert (RFC 8446, section 6.2).
         var isRefusedByAlert = false
-        /// Whether a TLS handshake with the server or the proxy had begun.
         var hasBegunHandshake = true
         /// The proxy's status code for the tunnel request; 0 without one.
         var proxyStatusCode = 0
         /// The last `errno` that libcurl recorded for the transfer; 0 without one.
         var systemError: Int32 = 0
 
-        /// The error code and its message.
         var meaning: (code: RequestError.Code, what: String) {
             if code == Self.timedOut, isTimeOver { return (.timedOut, Self.timeIsOver) }
             if isRequestTooLarge {
@@ -58,8 +52,6 @@
         /// Also the code for a header that exceeds one of libcurl's limits.
         fileprivate static let outOfMemory: CURLcode = 27
 
-        /// Whether the error number means that sending or receiving failed.
-        ///
         /// Other numbers may be left over from an address that libcurl tried earlier.
         private var isLost: Bool { [ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED].contains(systemError) }
 
@@ -109,7 +101,6 @@
             }
         }
 
-        /// The error of a failed TLS connection: the connection was lost, or it is not trusted.
         private var securingFailed: (RequestError.Code, String) {
             if code == 35, isLost || isHandshakeCut {
                 return (.connectionLost, "the connection was lost in the TLS handshake")
@@ -149,7 +140,6 @@
     }
 
     extension CurlTransfer {
-        /// Converts a libcurl code to an error.
         func error(of code: CURLcode, _ handle: CurlHandle) -> RequestError {
             let wasSent = timesSent > 0 || (!handle.asksBeforeSending && handle.hasConnected)
             let system = Int32(clamping: handle.long(CurlInfo.osErrno))
@@ -183,7 +173,6 @@
                 isRetryable: kind == .proxyFailed ? failure.proxyStatusCode == 0 && ![94, 97].contains(code) : nil)
         }
 
-        /// Whether libcurl ended the transfer because the attempt timeout had passed.
         func isTimeOver(_ code: CURLcode) -> Bool { code == CurlFailure.timedOut && isTimeOver }
 
         private var isTimeOver: Bool {
@@ -194,71 +183,57 @@
     }
 
     extension PreparedRequest {
-        /// The approximate size of the header.
         fileprivate var headerBytes: Int {
             headerFields.reduce(url.absoluteString.utf8.count) { $0 + $1.name.utf8.count + $1.value.utf8.count }
         }
     }
 
     extension RequestError {
-        /// The connection ended within the header.
-        ///
         /// Some versions of libcurl report success for such an end.
         static let headerCut = RequestError(
             .connectionLost, "the connection was closed in the middle of the header")
 
-        /// The HTTP/2 connection failed within a response without a length; see ``CurlTransfer/mayBeCut``.
         static let streamCut = RequestError(
             .connectionLost, "the connection failed before the end of the response, which has no length")
     }
 
-    /// A log line of libcurl about the connection of a request.
+    /// These log lines show which requests a server has not processed, as no error code of libcurl does.
     ///
-    /// Together, these lines show which requests a server has not processed. No error code of libcurl reports this.
-    ///
-    /// The texts that ``init(_:)`` reads exist since libcurl 7.88. With a version that uses other texts, such a request
-    /// fails instead of being sent again.
+    /// Their texts exist since libcurl 7.88. With a version that uses other texts, such a request fails instead of
+    /// being sent again.
     enum CurlLogLine: Equatable {
-        /// libcurl has opened this stream for the request.
         case stream(Int)
-        /// The server ends the connection, and processes no stream above this one (RFC 9113, section 6.8).
-        ///
-        /// The end is graceful if the GOAWAY has the error code `NO_ERROR`.
+        /// The server processes no stream above this one (RFC 9113, section 6.8); graceful with the error code
+        /// `NO_ERROR`.
         case goAway(lastStream: Int, isGraceful: Bool)
         /// The server has not processed the request (RFC 9113, section 8.7).
         case refused
-        /// The server takes the request only over HTTP/1.1 (RFC 9113, section 7), and has not processed it.
-        ///
-        /// libcurl then repeats the request over HTTP/1.1.
+        /// The server takes the request only over HTTP/1.1 (RFC 9113, section 7), and has not processed it. libcurl
+        /// then repeats it so.
         case downgrade
         /// The connection was dead, and libcurl looks for another.
         case retry
-        /// libcurl closes a connection at the end of the request.
         case closing
         /// libcurl keeps too many connections. The next one that it closes is the oldest, not the request's own.
         case closesOldest
-        /// libcurl takes the proxy for the request from a variable of the environment.
         case environmentProxy
+
+        /// What the beginning of a line says.
+        private static let beginnings: [(text: StaticString, line: CurlLogLine?)] = [
+            ("Uses proxy env variable no_proxy", nil), ("Uses proxy env variable NO_PROXY", nil),
+            ("Uses proxy env variable ", .environmentProxy), ("Downgrades to HTTP/1.1", .downgrade),
+            ("REFUSED_STREAM, retrying", .refused), ("Connection died, retrying", .retry),
+            ("Closing connection", .closing), ("Connection cache is full", .closesOldest),
+        ]
 
         init?(_ text: UnsafeRawBufferPointer) {
             // A fast check comes first, because most of the many log lines match none of these.
             switch text.first {
-            case UInt8(ascii: "U"):
-                if let number = Self.number(in: text, after: "Using Stream ID: ") {
-                    self = .stream(number)
-                } else if Self.hasPrefix(text, "Uses proxy env variable "),
-                    !Self.hasPrefix(text, "Uses proxy env variable no_proxy"),
-                    !Self.hasPrefix(text, "Uses proxy env variable NO_PROXY")
-                {
-                    self = .environmentProxy
-                } else {
-                    return nil
-                }
             case UInt8(ascii: "["):
                 let words = String(decoding: text.prefix(64), as: UTF8.self)
-                guard words.hasPrefix("[HTTP/2] ["), words.contains("] OPENED stream"),
-                    let number = Self.number(in: text, after: "[HTTP/2] [")
-                else { return nil }
+                guard words.contains("] OPENED stream"), let number = Self.number(in: text, after: "[HTTP/2] [") else {
+                    return nil
+                }
                 self = .stream(number)
             case UInt8(ascii: "r"):
                 // Some versions of libcurl misspell "received" as "recveived".
@@ -267,22 +242,11 @@
                     let number = Int(words[range.upperBound...].prefix { $0.isASCII && $0.isNumber })
                 else { return nil }
                 self = .goAway(lastStream: number, isGraceful: words.contains("error=0,"))
-            case UInt8(ascii: "D"):
-                guard Self.hasPrefix(text, "Downgrades to HTTP/1.1") else { return nil }
-                self = .downgrade
-            case UInt8(ascii: "R"):
-                guard Self.hasPrefix(text, "REFUSED_STREAM, retrying") else { return nil }
-                self = .refused
-            case UInt8(ascii: "C"):
-                if Self.hasPrefix(text, "Connection died, retrying") {
-                    self = .retry
-                } else if Self.hasPrefix(text, "Closing connection") {
-                    self = .closing
-                } else if Self.hasPrefix(text, "Connection cache is full") {
-                    self = .closesOldest
-                } else {
-                    return nil
-                }
+            case UInt8(ascii: "C"), UInt8(ascii: "D"), UInt8(ascii: "R"), UInt8(ascii: "U"):
+                let stream = Self.number(in: text, after: "Using Stream ID: ").map { CurlLogLine.stream($0) }
+                let line = Self.beginnings.first { Self.hasPrefix(text, $0.text) }?.line
+                guard let known = stream ?? line else { return nil }
+                self = known
             default: return nil
             }
         }

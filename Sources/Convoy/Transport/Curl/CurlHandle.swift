@@ -3,34 +3,28 @@
     import CLibcurl
     import Foundation
 
-    /// Owns an easy handle, its callbacks and the memory it points to.
+    /// Options that are the same for all requests are set once.
     ///
-    /// Options that are the same for all requests are set once. The other options are set for each request, but most of
-    /// them are skipped between two plain requests.
+    /// The other options are set for each request, but most of them are skipped between two plain requests.
     ///
     /// - Thread: the engine's.
     final class CurlHandle {
         let easy: OpaquePointer
-        /// The transfer that receives the callbacks; nil between two transfers.
         @exclusivity(unchecked) var transfer: CurlTransfer?
         private var headerList: HeaderList?
         /// The list for `CURLOPT_RESOLVE`, retained because libcurl stores a pointer to it.
         var hostOverrides: HeaderList?
         private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: CurlHandle.errorTextSize)
-        /// The default `User-Agent` of requests.
         static let userAgent = "Convoy"
         static let outOfMemory = RequestError(.transportFailed, "nothing was sent: libcurl is out of memory")
-        /// libcurl's CURL_ERROR_SIZE.
         private static let errorTextSize = 256
 
         let options: ConnectionOptions
         let trustFile: String?
-        /// Whether libcurl has a pre-request callback, which is called before a request is sent.
         private(set) var asksBeforeSending = true
-        /// Whether libcurl has repeated a request with this handle, or has tried to.
+        /// Up to 8.16, libcurl counts the repetitions of all requests of a handle and fails the sixth.
         ///
-        /// Up to 8.16, libcurl counts the repetitions of all requests of a handle and fails the sixth. So such a handle
-        /// is not reused.
+        /// So a handle that has repeated a request is not reused.
         var isWorn = false
         private var isVerbose = false
         /// Whether libcurl's options are those of a plain request: a GET over plain HTTP without options of its own.
@@ -43,10 +37,6 @@
         /// Whether libcurl has logged that it uses a proxy of the environment for this transfer.
         var usesEnvironmentProxy = false
 
-        /// Makes a handle.
-        ///
-        /// - Parameter trustFile: the value of `options.trustFile`, which is expensive to compute.
-        /// - Throws: `.transportFailed` if this libcurl does not support an option, or is out of memory.
         init(_ options: ConnectionOptions, trustFile: String?) throws(RequestError) {
             self.options = options
             self.trustFile = trustFile
@@ -65,14 +55,12 @@
             errorText.deallocate()
         }
 
-        /// libcurl's text for the last failure, without credentials; empty if there is no text, or none that can be
-        /// shown.
+        /// libcurl's text for the last failure; empty if it has credentials that cannot be removed.
         func message(of request: PreparedRequest) -> String {
             let text = String(validatingCString: errorText) ?? ""
             return text.isEmpty ? "" : QuotedCredentials(of: request.url, options).removed(from: text) ?? ""
         }
 
-        /// Whether every connection of this transfer goes to a proxy.
         var goesThroughProxy: Bool {
             if case .server = options.proxy { return true }
             // Since 8.7 libcurl reports whether a proxy was used. Before that, only its log lines show it.
@@ -124,7 +112,6 @@
             }
         }
 
-        /// The transfer of the handle that libcurl passes to a callback.
         static func transfer(of context: UnsafeMutableRawPointer?) -> CurlTransfer? {
             context.flatMap { Unmanaged<CurlHandle>.fromOpaque($0).takeUnretainedValue().transfer }
         }
@@ -135,7 +122,6 @@
                 .transportFailed, "this libcurl does not support \(name): \(CurlLibrary.message(of: code))")
         }
 
-        /// Sets the options of this request; false if libcurl rejects an option.
         func prepare(for transfer: CurlTransfer, _ headerLists: inout HeaderListCache) -> Bool {
             let request = transfer.request
             self.transfer = transfer
@@ -162,7 +148,6 @@
             return problem == 0
         }
 
-        /// Sets the options that a plain request does not need, or resets them; returns 0 if libcurl accepts all.
         private func set(_ transfer: CurlTransfer, _ target: String?, hasLargeResponse: Bool) -> CURLcode {
             let method = transfer.request.method
             convoy_set_long(easy, CurlOption.forbidReuse, asksBeforeSending ? 0 : 1)
@@ -200,14 +185,12 @@
             return problem | convoy_set_string(easy, CurlOption.requestTarget, target)
         }
 
-        /// Sets whether libcurl calls the debug callback.
         func setVerbose(_ isVerbose: Bool) {
             guard isVerbose != self.isVerbose else { return }
             self.isVerbose = isVerbose
             convoy_set_long(easy, CurlOption.verbose, isVerbose ? 1 : 0)
         }
 
-        /// Makes libcurl close the connection after this transfer.
         func forbidReuse() {
             isPlain = false
             convoy_set_long(easy, CurlOption.forbidReuse, 1)
@@ -215,18 +198,11 @@
     }
 
     extension Duration {
-        /// The milliseconds, rounded up, from 1 to 1,000,000,000.
-        ///
-        /// libcurl reads zero as no limit.
-        var wholeMilliseconds: Int {
-            Int(clamping: Int64(min(max(1, (self / .milliseconds(1)).rounded(.up)), 1e9)))
-        }
+        /// Rounded up, from 1 to 1,000,000,000; libcurl reads zero as no limit.
+        var wholeMilliseconds: Int { Int(clamping: Int64(min(max(1, (self / .milliseconds(1)).rounded(.up)), 1e9))) }
     }
 
-    /// - Thread: the engine's.
     extension CurlHandle {
-        /// Sets the options that are the same for all requests.
-        ///
         /// Throws an error that names an option that this libcurl does not support.
         func setUp() throws(RequestError) {
             // libcurl must use no signals, because any thread of the process could receive them.
@@ -311,8 +287,6 @@
                 CurlOption.proxyCAPath)
         }
 
-        /// Sets which certificates the handle trusts, for servers or for HTTPS proxies.
-        ///
         /// The parameters are libcurl's numbers of the options for servers, or of those for HTTPS proxies.
         private func setUpTrust(
             _ verifyPeer: Int32, _ verifyHost: Int32, _ file: Int32, _ directory: Int32
@@ -340,8 +314,6 @@
 
         var mayUseEnvironmentProxy: Bool { if case .environment = proxy { Self.environmentHasProxy } else { false } }
 
-        /// Whether all plain HTTP requests go to an HTTP proxy.
-        ///
         /// For a proxy from the environment the value is false if `no_proxy` is set, because only libcurl evaluates it.
         var sendsToProxy: Bool {
             if case .server(let url, _, _) = proxy { return url.scheme?.lowercased().hasPrefix("http") == true }
@@ -355,9 +327,7 @@
     }
 
     extension CurlHandle {
-        /// Makes libcurl call `noteEnd()` repeatedly until the transfer ends.
-        ///
-        /// After the end, the connection cannot be queried any more.
+        /// libcurl then calls `noteEnd()` repeatedly: after the end, the connection cannot be queried any more.
         func watchEnd() {
             endsUnannounced = false
             convoy_set_long(easy, CurlOption.noProgress, 0)
@@ -369,8 +339,6 @@
             convoy_set_long(easy, CurlOption.noProgress, 1)
         }
 
-        /// Records whether the peer has sent `close_notify` so far.
-        ///
         /// The record of the last call counts.
         func noteEnd() {
             // The result is 1 after `close_notify`, 0 without, and another number if it is unknown.
@@ -379,9 +347,8 @@
     }
 
     extension CurlTransfer {
-        /// The error if a body's TLS connection ended without `close_notify`; nil if the options accept that.
-        ///
-        /// The body may be incomplete (RFC 9112, section 9.8).
+        /// The error if a body's TLS connection ended without `close_notify`, so that it may be incomplete (RFC 9112,
+        /// section 9.8).
         ///
         /// libcurl reports such an end as code 56 or as success. After success, the state of the TLS library decides.
         func unannouncedEnd(_ code: CURLcode, _ handle: CurlHandle) -> RequestError? {
@@ -394,7 +361,6 @@
             )
         }
 
-        /// Whether the options accept this end of the connection, without `close_notify`, as the end of the body.
         func isAcceptedEnd(_ code: CURLcode, _ handle: CurlHandle) -> Bool {
             handle.endsUnannounced != nil && engine.options.acceptsMissingCloseNotify && isSilentEnd(code, handle)
         }
@@ -406,10 +372,7 @@
         }
     }
 
-    /// - Thread: the engine's.
     extension CurlHandle {
-        /// How much libcurl has sent, and how much of that the system still buffers.
-        ///
         /// If two marks differ, sending has made progress between them.
         struct SendingMark: Equatable {
             var sentBytes: Int64 = 0
@@ -423,7 +386,6 @@
             return mark
         }
 
-        /// The socket of the last connection used, or -1.
         var activeSocket: Int32 {
             var socket: Int32 = -1
             return convoy_get_socket(easy, CurlInfo.activeSocket, &socket) == 0 ? socket : -1
@@ -434,16 +396,12 @@
             return convoy_get_long(easy, info, &value) == 0 ? value : 0
         }
 
-        /// Whether the connection and its TLS handshake are complete, so that the request may have been sent.
-        ///
-        /// Used with a libcurl without a pre-request callback.
+        /// With a libcurl without a pre-request callback: whether the request may have been sent.
         var hasConnected: Bool {
             var time: Int64 = 0
             return convoy_get_int64(easy, CurlInfo.preTransferTime, &time) == 0 && time > 0
         }
 
-        /// Reads the measurements of the transfer.
-        ///
         /// The set-up times of a reused connection are zero.
         ///
         /// - Parameter session: the TLS session, if this transfer opened the connection.
@@ -474,16 +432,10 @@
         }
     }
 
-    /// A list of strings for libcurl: header lines, or entries of `CURLOPT_RESOLVE`.
-    ///
-    /// Consecutive requests with the same header lines share a list. libcurl stores a pointer to the list, so a handle
-    /// retains the list that it uses.
-    ///
-    /// - Thread: the engine's.
+    /// Header lines, or entries of `CURLOPT_RESOLVE`; libcurl stores a pointer to the list, so a handle retains it.
     final class HeaderList {
         let first: UnsafeMutablePointer<curl_slist>?
 
-        /// Makes a list; nil if memory is exhausted.
         init?(_ lines: [String]) {
             var list: UnsafeMutablePointer<curl_slist>?
             for line in lines {
@@ -499,7 +451,6 @@
         deinit { curl_slist_free_all(first) }
     }
 
-    /// The list of the previous request, which the next request usually needs too.
     struct HeaderListCache {
         private var key: (fields: HeaderFields, omitted: Set<String>, sendsBody: Bool, host: String?)?
         private var list: HeaderList?
@@ -515,23 +466,18 @@
         }
     }
 
-    /// Provides the bytes of a body from its start, without ever blocking the transfer thread.
-    ///
-    /// - Thread: the engine's.
+    /// Provides the bytes of a body from its start, without ever blocking the engine's thread.
     protocol UploadSource: AnyObject {
-        /// Copies the next bytes to a buffer, which is not empty.
         func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep
         /// A source of the same bytes from their start, possibly the same object; nil if they cannot be read again.
         func rewound() -> (any UploadSource)?
     }
 
-    /// The result of ``UploadSource/take(into:)``.
     enum UploadStep {
         /// The number of copied bytes; 0 at the end.
         case bytes(Int)
         /// No bytes are available yet. The source notifies the transfer when it has bytes.
         case wait
-        /// Reading failed, and no bytes follow.
         case failed(RequestError)
     }
 
@@ -541,13 +487,11 @@
     }
 
     extension ConnectionOptions.HostOverride {
-        /// The override as an entry of `CURLOPT_RESOLVE`.
         var entry: String {
             let addresses = addresses.map { $0.contains(":") && !$0.hasPrefix("[") ? "[\($0)]" : $0 }
             return "\(host):\(port):\(addresses.joined(separator: ","))"
         }
 
-        /// Why libcurl would misread the override, or nil.
         var defect: String? {
             // For libcurl, `*` means every host, `-` before the name removes an entry, and `+` makes the entry
             // expire.
@@ -575,13 +519,9 @@
     extension PreparedRequest {
         var isHTTPS: Bool { hostKey.hasPrefix("https:") }
 
-        /// Whether the request has no body and sends `Content-Length: 0`, because its method expects a body (RFC 9110,
-        /// section 8.6).
+        /// Its method expects a body (RFC 9110, section 8.6).
         var announcesNoBody: Bool { body == nil && (method == .post || method == .put || method == .patch) }
 
-        /// The `Host` field that Convoy sets for a request over plain HTTP; nil if libcurl or the caller sets the
-        /// field.
-        ///
         /// On a reused proxy connection, libcurl 8 and earlier puts the brackets of the previous request's IPv6 address
         /// around any name.
         var hostField: String? {
@@ -593,9 +533,7 @@
             return url.port.map { $0 == 80 ? name : "\(name):\($0)" } ?? name
         }
 
-        /// The request target for a proxy if the URL has an empty query; nil for any other URL.
-        ///
-        /// libcurl rebuilds the URL for a proxy, and loses the question mark.
+        /// libcurl rebuilds the URL for a proxy, and loses the question mark of an empty query.
         var targetWithEmptyQuery: String? {
             let text = url.absoluteString.prefix { $0 != "#" }
             guard text.hasSuffix("?"), !text.dropLast().contains("?"), let hostField else { return nil }

@@ -2,16 +2,13 @@
 #if canImport(CLibcurl)
     import Foundation
 
-    /// Makes response heads from header lines, and rejects invalid ones.
+    /// libcurl also passes lines that a strict reader must reject (RFC 9112, sections 5.1 and 6.3): two different
+    /// lengths, an invalid length, a transfer coding other than `chunked`, names with spaces.
     ///
-    /// libcurl passes each line on as received. It also passes lines that a strict reader must reject (RFC 9112,
-    /// sections 5.1 and 6.3): two different lengths, an invalid length, a transfer coding other than `chunked`, names
-    /// with spaces. The article <doc:WhatIsAccepted> lists the deviations that this parser accepts.
+    /// The article <doc:WhatIsAccepted> lists the deviations that this parser accepts.
     struct CurlHeaderParser {
-        /// Why a header is rejected.
         struct Defect: Error {
             let reason: String
-            /// Whether the connection ended in the middle of a line.
             var isCut = false
         }
 
@@ -26,14 +23,11 @@
             var hasFrames: Bool { self != .http11 && self != .http10 }
         }
 
-        /// The lines of one head so far.
         private struct Lines {
-            /// The HTTP version; nil until the status line has arrived.
             var version: Version?
             var code = 0
             var fields = HeaderFields()
-            var length: Int64?
-            var lengthDefect: Defect?
+            var length = DeclaredLength()
             var isCoded = false
             var hasContentCoding = false
             var locationCount = 0
@@ -48,46 +42,31 @@
         private var fieldCount = 0
         /// The number of header bytes so far, including those of interim responses.
         private var byteCount: Int64 = 0
-        /// Whether the head of the final response is complete.
-        ///
         /// Later lines are trailers.
         private(set) var isComplete = false
-        /// The status code of the last complete head.
         private(set) var lastStatusCode: Int?
-        /// The framing of the final response.
         private(set) var framing = BodyFraming.connection
-        /// Whether the final response has a `Content-Encoding`.
         private(set) var hasContentCoding = false
 
-        /// How the end of a body is determined (RFC 9112, section 6.3).
         enum BodyFraming {
             case length
             case chunks
-            /// Frames of HTTP/2 or later.
             case frames
-            /// The body ends with the connection.
             case connection
         }
 
-        /// - Parameters:
-        ///   - options: the limits of the header.
-        ///   - method: the request's method, which determines whether there can be a body.
-        ///   - mayBeHTTP2: whether versions above 1.1 are possible. If false, a response with such a version is
-        ///     invalid. Accepting it would mark the connection as shared, and its next request would be sent without a
-        ///     check.
+        /// - Parameter mayBeHTTP2: whether versions above 1.1 are possible. If false, accepting one would mark the
+        ///   connection as shared, and its next request would be sent without a check.
         init(_ options: ConnectionOptions, _ method: HTTPMethod = .get, mayBeHTTP2: Bool = true) {
             (maxBytes, maxFieldCount) = (options.maxHeaderBytes, options.maxHeaderFieldCount)
             (self.method, self.mayBeHTTP2) = (method, mayBeHTTP2)
         }
 
-        /// Whether only the status line of a head has arrived.
         var isAtFirstField: Bool { lines.version != nil && lines.fields.isEmpty }
 
         /// Reads a line, including its line end.
         ///
-        /// - Parameter known: the field lines of earlier responses.
-        /// - Returns: the interim or final head, if this is the empty line that ends its header; nil for other lines
-        ///   and for trailers.
+        /// - Returns: the interim or final head, if this is the empty line that ends its header.
         mutating func take(
             _ line: UnsafeRawBufferPointer, _ known: FieldLineCache? = nil
         ) throws(Defect) -> ResponseHead? {
@@ -138,8 +117,6 @@
             lines.fields.reserve()
         }
 
-        /// Parses a line and adds its field.
-        ///
         /// If the cache of earlier lines has the line, its field is added without parsing.
         private mutating func addField(_ line: UnsafeRawBufferPointer, _ known: FieldLineCache?) throws(Defect) {
             if fieldCount < maxFieldCount, let field = known?.field(of: line) {
@@ -163,33 +140,12 @@
             lines.fields.append(field)
             // The fields of the first four cases are not cached, because each must also change `lines`.
             switch colon {
-            case 14 where name.equalsIgnoringCase("Content-Length"): readLength(line[(colon + 1)...])
+            case 14 where name.equalsIgnoringCase("Content-Length"):
+                lines.length.read(UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]))
             case 17 where name.equalsIgnoringCase("Transfer-Encoding"): lines.isCoded = true
             case 16 where name.equalsIgnoringCase("Content-Encoding"): lines.hasContentCoding = true
             case 8 where name.equalsIgnoringCase("Location"): lines.locationCount += 1
             default: known?.note(line, field)
-            }
-        }
-
-        /// Reads a `Content-Length`; several equal lengths count as one (RFC 9110, section 8.6).
-        private mutating func readLength(_ value: Slice<UnsafeRawBufferPointer>) {
-            var rest = value
-            while true {
-                let member = rest.prefix { $0 != 0x2c }
-                let digits = member.drop(while: \.isBlank).prefix { (0x30...0x39).contains($0) }
-                let isNumber = !digits.isEmpty && member[digits.endIndex...].allSatisfy(\.isBlank)
-                // `Int64(_:)` returns nil for a number that is too large.
-                let text = String(decoding: UnsafeRawBufferPointer(rebasing: digits), as: UTF8.self)
-                if isNumber, let length = Int64(text) {
-                    if let other = lines.length, other != length, lines.lengthDefect == nil {
-                        lines.lengthDefect = Defect(reason: "the response has two lengths, \(other) and \(length)")
-                    }
-                    lines.length = length
-                } else if lines.lengthDefect == nil {
-                    lines.lengthDefect = Defect(reason: "the Content-Length is invalid")
-                }
-                guard member.endIndex < rest.endIndex else { return }
-                rest = rest[(member.endIndex + 1)...]
             }
         }
 
@@ -232,7 +188,8 @@
             if head.isInformational { return head }
             isComplete = true
             hasContentCoding = lines.hasContentCoding
-            if let defect = lines.lengthDefect { throw defect }
+            if let defect = lines.length.defect { throw Defect(reason: defect) }
+            let length = lines.length.length
             // Equal values count as one. Since 8.17 libcurl rejects different values, whatever the status code.
             if lines.locationCount > 1 {
                 let locations = lines.fields.values(of: "Location").filter { !$0.isEmpty }
@@ -247,21 +204,15 @@
                     throw Defect(reason: "the response has a transfer coding, which only HTTP/1.1 allows")
                 }
             }
-            framing =
-                version.hasFrames ? .frames : lines.isCoded ? .chunks : lines.length != nil ? .length : .connection
+            framing = version.hasFrames ? .frames : lines.isCoded ? .chunks : length != nil ? .length : .connection
             // Transfer-Encoding overrides a length (RFC 9112, section 6.3).
-            if !lines.isCoded { head.expectedBytes = lines.length }
+            if !lines.isCoded { head.expectedBytes = length }
             return head
         }
     }
 
-    /// Caches fields by the bytes of their lines, so that a repeated line is not parsed again.
-    ///
-    /// The cache stores a line of at most 160 bytes when the line arrives for the second time. Lines with secrets,
-    /// lengths, codings or locations are excluded.
-    ///
-    /// - Thread: the engine's.
-    /// - Complexity: O(*n*) for a line of *n* bytes. The cache stores at most 64 lines.
+    /// The cache stores a line of at most 160 bytes when it arrives for the second time, except lines with secrets,
+    /// lengths, codings or locations.
     final class FieldLineCache {
         private struct Slot {
             /// The digest of the last line that was noted here; a second line with this digest is stored.
@@ -285,10 +236,8 @@
             return field
         }
 
-        /// Caches the field of a line if the line was seen before.
-        ///
-        /// A line can be stored in one of two slots. The two are used in turn, so that two lines with the same slots
-        /// cannot replace each other forever.
+        /// The two slots of a line are used in turn, so that two lines with the same slots cannot replace each other
+        /// forever.
         func note(_ line: UnsafeRawBufferPointer, _ field: HeaderFields.Field) {
             guard line.count <= Self.mostBytes else { return }
             let digest = Self.digest(of: line)
@@ -313,8 +262,6 @@
             }
         }
 
-        /// A digest of the length and of the first and last eight bytes, for choosing a slot.
-        ///
         /// A collision only costs time, so a server gains nothing from it.
         private static func digest(of line: UnsafeRawBufferPointer) -> UInt64 {
             let start = UInt64(line.count)

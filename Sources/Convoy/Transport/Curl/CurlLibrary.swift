@@ -3,11 +3,10 @@
     import CLibcurl
     import Foundation
 
-    /// The libcurl of this process.
     enum CurlLibrary {
-        /// Why libcurl cannot be used, or nil.
+        /// The first access initialises the library.
         ///
-        /// The first access initialises the library. Any thread may read the property.
+        /// Any thread may read the property.
         static let defect: RequestError? = {
             let version = curl_version_info(3)?.pointee
             let found = version.flatMap { String(validatingCString: $0.version) } ?? "of an unknown version"
@@ -40,32 +39,27 @@
         // The following constants mark defects of some versions that Convoy works around. The page on versions of
         // libcurl lists these and others.
 
-        /// Whether an easy handle stores a dangling pointer to the last header line of its previous response.
-        ///
-        /// From 7.84.0 on and before 8.1.0, libcurl appends to that freed line if a response begins with a folded line
-        /// (``CurlTransfer/hear(_:_:)``).
+        /// From 7.84.0 on and before 8.1.0, an easy handle appends to the freed last line of its previous response if a
+        /// response begins with a folded line (``CurlTransfer/hear(_:_:)``).
         static let remembersFreedLine = (0x07_54_00..<0x08_01_00).contains(version)
 
         /// Whether libcurl reports a response as complete when its HTTP/2 connection fails, and Convoy can detect that
         /// (``CurlTransfer/mayBeCut``).
         ///
-        /// Versions before 7.88 also have this defect, but do not log a GOAWAY. libcurl closes a connection after a
-        /// GOAWAY as well as after a failure. With these versions Convoy cannot tell the two apart.
+        /// Versions before 7.88 also have this defect, but do not log a GOAWAY, after which libcurl closes a connection
+        /// too.
         static let acceptsCutStreams = (0x07_58_00...0x07_58_01).contains(version)
 
-        /// Whether libcurl may reuse TLS sessions.
-        ///
         /// Before 7.77.0 a stored session could belong to a freed transfer (CVE-2021-22901), or to a proxy instead of
         /// the server (CVE-2021-22890).
         static let keepsSessions = version >= 0x07_4d_00
 
-        /// The maximum length of a host name in bytes, as in RFC 1035.
+        /// As in RFC 1035.
         ///
         /// Before 8.4.0, libcurl writes a longer name past its buffer when it connects to a SOCKS proxy
         /// (CVE-2023-38545).
         static let maxHostBytes = 255
 
-        /// libcurl's text for a code, for messages only.
         static func message(of code: CURLcode) -> String {
             // For code 43 libcurl's text is about the program, not about the cause.
             if code == 43 { return "it does not accept that value" }
@@ -73,7 +67,6 @@
         }
     }
 
-    /// Options of an easy handle, by libcurl's numbers.
     enum CurlOption {
         static let userAgent: Int32 = 10_018
         static let verbose: Int32 = 41
@@ -137,7 +130,6 @@
         static let multiMaxConnects: Int32 = 6
     }
 
-    /// Results of a transfer, by libcurl's numbers.
     enum CurlInfo {
         static let httpConnectCode: Int32 = 0x20_0016
         static let osErrno: Int32 = 0x20_0019
@@ -149,7 +141,6 @@
         static let preTransferTime: Int32 = 0x60_0035
     }
 
-    /// Results of a callback other than a byte count.
     enum CurlCallbackResult {
         static let pause = 0x1000_0001
         static let abort = 0x1000_0000

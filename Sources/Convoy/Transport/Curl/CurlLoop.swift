@@ -3,8 +3,6 @@
     import CLibcurl
     import Foundation
 
-    /// Drives the transfers of one libcurl multi handle, as long as its thread lives.
-    ///
     /// - Thread: the engine's, for every member.
     final class CurlLoop {
         private let multi: OpaquePointer
@@ -18,13 +16,10 @@
         @exclusivity(unchecked) private var flushes: [CurlTransfer] = []
         @exclusivity(unchecked) var kept = KeptConnections()
         @exclusivity(unchecked) private var nextTimeCheck: ContinuousClock.Instant?
-        /// The connections that requests share.
         @exclusivity(unchecked) var sharing = SharedConnections()
-        /// The transfers that continue in the next turn.
         @exclusivity(unchecked) private var continuing: [CurlTransfer] = []
         /// The number of active transfers for which libcurl may buffer bytes; above 0, the loop polls.
         @exclusivity(unchecked) private var polledCount = 0
-        /// How many active transfers may share a connection.
         @exclusivity(unchecked) private var shareableCount = 0
         /// How many polls in a row found no event; selects the next sleep in `looks`.
         @exclusivity(unchecked) private var quietLooks = 0
@@ -34,11 +29,9 @@
         @exclusivity(unchecked) private var lastProgress: (turn: UInt, time: ContinuousClock.Instant) = (0, .now)
         /// Whether the next turn begins without sleeping, and then checks all sockets; perhaps this turn already does.
         @exclusivity(unchecked) var looksAgain = false
-        /// Whether the next turn checks all sockets.
         @exclusivity(unchecked) private var looksAtAll = false
         /// Whether the wait before this turn used epoll, which watches all sockets.
         @exclusivity(unchecked) private var hasWatched = false
-        /// The time of this turn.
         @exclusivity(unchecked) private(set) var now = ContinuousClock.now
         @exclusivity(unchecked) private(set) var turnCount: UInt = 0
 
@@ -54,21 +47,16 @@
         private static let plainLook = Duration.seconds(1)
         @exclusivity(unchecked) private var nextPlainLook = ContinuousClock.now
 
-        /// The maximum number of idle connections that stay open for later requests.
         private static let mostKept = 256
         private let keptLimit: Int
         /// The limit of open connections that was last passed to libcurl.
         private var connectionLimit = -mostKept
 
-        /// The number of ended transfers after which the loop performs the postponed wake-ups of other threads.
         private static let endsPerWakeUp = 16
 
-        /// The maximum number of handles stored for later requests.
         private static let idleHandleLimit = 64
 
-        /// Makes a loop.
-        ///
-        /// - Throws: the system's error if memory or file descriptors are exhausted.
+        /// Throws the system's error if memory or file descriptors are exhausted.
         init(_ options: ConnectionOptions) throws(POSIXError) {
             errno = 0
             guard let multi = curl_multi_init() else {
@@ -96,12 +84,11 @@
 
         var isIdle: Bool { active.isEmpty }
 
-        /// Whether libcurl checks every socket in each turn.
+        /// Up to 8.14 libcurl loses timers of shared connections.
         ///
-        /// Up to 8.14 libcurl loses timers of shared connections. TLS and proxies buffer bytes without a system event.
+        /// TLS and proxies buffer bytes without a system event.
         private var isPolling: Bool { polledCount > 0 || sockets.hasFailed }
 
-        /// Runs one turn: requests of owners, network events, timeouts.
         func turn(_ transfers: [CurlTransfer]) {
             looksAtAll = looksAtAll || looksAgain
             looksAgain = false
@@ -138,7 +125,7 @@
             if looksAtAll, !isPolling { looksAgain = true }
         }
 
-        /// Waits for the network or for a wake-up; true if there was no work for the complete idle time.
+        /// True if there was no work for the complete idle time.
         ///
         /// - Parameter sleeps: false to check without waiting, because there is work.
         func wait(sleeps: Bool) -> Bool {
@@ -186,7 +173,6 @@
 
         func noteProgress() { lastProgress = (turnCount, now) }
 
-        /// Ends the transfers that libcurl has finished.
         private func takeMessages() {
             var remaining: Int32 = 0
             guard var message = curl_multi_info_read(multi, &remaining) else { return }
@@ -232,8 +218,7 @@
             return handle
         }
 
-        /// Adds a transfer's handle to libcurl, or parks the transfer to wait for another transfer's connection; false
-        /// if libcurl rejects the handle.
+        /// False if libcurl rejects the handle.
         func add(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
             transfer.index = active.count
             active.append(transfer)
@@ -244,8 +229,6 @@
             return curl_multi_add_handle(multi, handle.easy) == 0
         }
 
-        /// Removes a transfer and its handle.
-        ///
         /// If the transfer is not complete, libcurl closes its HTTP/1.1 connection.
         func remove(_ transfer: CurlTransfer, _ handle: CurlHandle) {
             curl_multi_remove_handle(multi, handle.easy)
@@ -265,7 +248,6 @@
             last.index = index
         }
 
-        /// Takes a handle back from libcurl and parks its transfer; false if no other transfer opens a connection.
         func takeBack(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
             curl_multi_remove_handle(multi, handle.easy)
             return park(transfer)
@@ -284,27 +266,23 @@
             nextTimeCheck = due
         }
 
-        /// Makes transfers continue in the next turn: to decode, or to try again to get a connection.
         func continueLater(_ transfers: [CurlTransfer]) {
             guard !transfers.isEmpty else { return }
             continuing += transfers
             looksAgain = true
         }
 
-        /// Whether nothing has arrived on the socket of an idle connection, as far as the last wait has shown.
         func isQuiet(_ socket: Int32) -> Bool { hasWatched && sockets.isQuiet(socket) }
 
         func flushLater(_ transfer: CurlTransfer) { flushes.append(transfer) }
     }
 
-    /// The sockets of idle connections, which later requests may reuse.
+    /// libcurl reuses a connection with unread bytes and reads them as the start of the next response (RFC 9112,
+    /// section 6.3).
     ///
-    /// libcurl reuses a connection with unread bytes and reads them as the start of the next response. Extra bytes from
-    /// a server would become the response to the next request (RFC 9112, section 6.3). Some versions of libcurl do not
-    /// notice that the server has closed a connection, and a POST on it would be lost. So Convoy checks each connection
-    /// just before a request is sent on it.
+    /// Some versions do not notice that the server has closed a connection, and a POST on it would be lost. So Convoy
+    /// checks each idle connection just before a request is sent on it.
     struct KeptConnections {
-        /// Identifies a connection by the data that libcurl reports before its use.
         struct Key: Hashable {
             let remoteAddress: String
             let remotePort: Int32
@@ -315,12 +293,9 @@
         }
 
         private(set) var sockets: [Key: Int32] = [:]
-        /// The connection of each socket in ``sockets``.
-        ///
         /// If the system reuses a socket number, ``note(_:socket:)`` finds and removes the old connection here.
         private var connections: [Int32: Key] = [:]
 
-        /// Records the socket of a connection whose transfer has ended.
         mutating func note(_ connection: Key, socket: Int32) {
             guard connection.localPort > 0, socket >= 0 else { return }
             // Removing the old connection limits the entries to the number of descriptors of the process.
@@ -355,7 +330,7 @@
 
     /// Reads a body on its own queue, a little ahead of the transfer that sends it.
     ///
-    /// File data in the system's page cache is not read ahead, but copied straight to libcurl's buffer.
+    /// File data in the system's page cache is copied straight to libcurl's buffer instead.
     final class ReadAhead: UploadSource, @unchecked Sendable {
         // @unchecked: only the engine's thread uses the mutable state outside the lock.
 
@@ -364,11 +339,9 @@
             var chunks: [Data] = []
             var byteCount = 0
             var isReading = false
-            /// How many more chunks the queue reads before it stops.
-            ///
-            /// The engine's thread then checks again whether it can read without waiting (`direct`).
+            /// How many more chunks the queue reads before the engine's thread checks again whether it can read without
+            /// waiting (`direct`).
             var remaining = 0
-            /// Whether the body ends after `chunks`.
             var isAtEnd = false
             var failure: RequestError?
             /// Whether `take` found no data, so that `isReady` must be called when there is some.
@@ -452,12 +425,11 @@
             return body.canRepeat ? ReadAhead(body, isReady: isReady) : nil
         }
 
-        /// Takes the chunks that have been read; if there are none, copies data that is in memory.
+        /// Takes the chunks that have been read; nil afterwards.
         ///
-        /// Returns nil after taking chunks.
+        /// If there are none, copies data that is in memory.
         ///
-        /// - Parameter mayAsk: whether the caller has copied nothing to the buffer yet. If false, only chunks are
-        ///   taken.
+        /// - Parameter mayAsk: whether the caller has copied nothing to the buffer yet.
         private func takeChunks(orCopyInto buffer: UnsafeMutableRawBufferPointer, mayAsk: Bool) -> UploadStep? {
             var direct: (any BlockingReader)?
             let step: UploadStep? = state.withLock { state in
@@ -477,8 +449,6 @@
             return step
         }
 
-        /// Copies data that is in memory.
-        ///
         /// If no data is in memory, the queue reads.
         private func take(from reader: any BlockingReader, into buffer: UnsafeMutableRawBufferPointer) -> UploadStep {
             let result = reader.readWithoutWaiting(into: buffer)
@@ -496,7 +466,6 @@
             }
         }
 
-        /// Reads chunks on the queue, if there is room and more to read.
         private func readOn() {
             let reads = state.withLock { state in
                 guard !state.isReading else { return false }
@@ -512,10 +481,9 @@
             if reads { queue.async { [weak self] in while self?.read() == true {} } }
         }
 
-        /// Reads the next chunk, or starts a waiting reader.
+        /// True if the caller must call again, to read the next chunk of a blocking reader.
         ///
-        /// A blocking reader reads one chunk here. True means that the caller must call again. A waiting reader
-        /// delivers its chunks itself, so the result is false.
+        /// A waiting reader delivers its chunks itself.
         private func read() -> Bool {
             do throws(RequestError) {
                 switch try begun() {
@@ -536,8 +504,6 @@
             return reading
         }
 
-        /// Stores the result of one read: a chunk, the end of the body or a failure.
-        ///
         /// Returns whether to read the next chunk now.
         private func note(_ result: Result<Data?, RequestError>) -> Bool {
             let (readsOn, calls) = state.withLock { state in

@@ -3,11 +3,9 @@
     import CLibcurl
     import Foundation
 
-    /// Wakes the thread that waits for events.
     final class Wakeup: Sendable {
         let descriptor: Int32
 
-        /// - Throws: the system's error if memory or file descriptors are exhausted.
         init() throws(POSIXError) {
             descriptor = convoy_make_wakeup()
             guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EMFILE) }
@@ -15,14 +13,13 @@
 
         deinit { close(descriptor) }
 
-        /// - Thread: any.
         func signal() { convoy_signal(descriptor) }
     }
 
     /// Watches the sockets that libcurl names, with epoll.
     ///
-    /// The cost of a wait depends on the number of events, not of requests. `curl_multi_poll` would check every
-    /// socket, and `curl_multi_perform` would check each of them again.
+    /// The cost of a wait depends on the number of events. `curl_multi_poll` would check every socket, and
+    /// `curl_multi_perform` would check each of them again.
     ///
     /// The socket of an idle connection stays watched, because adding it again for each request would cost two system
     /// calls. So each wait also reports what the server sends without a request. Watching ends in the close callback,
@@ -33,12 +30,10 @@
         private struct Entry {
             /// The events that libcurl waits for; 0 for an idle connection.
             var wanted: Int32 = 0
-            /// The events that epoll watches.
             var watched: Int32 = 0
-            /// Whether libcurl will report the close of the socket.
+            /// Whether libcurl will report the close of the socket, which stays watched until then.
             ///
-            /// Such a socket stays watched until it is closed. Any other descriptor is watched only while libcurl waits
-            /// for its events.
+            /// Any other descriptor is watched only while libcurl waits for its events.
             var isOpened = false
             /// The value of `waits` when libcurl last stopped waiting for events of this socket.
             var keptAtWait = 0
@@ -46,26 +41,17 @@
 
         let wakeup: Wakeup
         private let poller: Int32
-        /// The states of the descriptors, indexed by descriptor.
         @exclusivity(unchecked) private var entries: [Entry] = []
-        /// The maximum number of events of one wait.
         private let mostEvents: Int
         private var events: [convoy_event]
-        /// The events of the last wait.
         @exclusivity(unchecked) private(set) var ready: [convoy_event] = []
         @exclusivity(unchecked) private var waits = 0
-        /// Whether the last wait reported every ready socket.
-        ///
         /// There may be more events than one wait returns.
         @exclusivity(unchecked) private(set) var hasSeenAll = false
-        /// Whether watching a socket or waiting has failed, for example for lack of memory.
-        ///
-        /// The loop then polls.
+        /// Watching or waiting has failed, for example for lack of memory, so the loop polls.
         @exclusivity(unchecked) private(set) var hasFailed = false
 
-        /// Makes libcurl report the sockets of a multi handle, which must not outlive this object.
-        ///
-        /// - Throws: the system's error if memory or file descriptors are exhausted.
+        /// The multi handle must not outlive this object.
         init(for multi: OpaquePointer, mostEvents: Int = Int(CONVOY_MOST_EVENTS)) throws(POSIXError) {
             self.mostEvents = mostEvents
             events = Array(repeating: convoy_event(), count: mostEvents)
@@ -88,13 +74,11 @@
 
         // MARK: Watched sockets
 
-        /// Records an opened socket, whose close libcurl will report.
         func noteOpened(_ socket: Int32) { change(socket) { $0 = Entry(isOpened: true) } }
 
-        /// Closes a socket; returns 0, or -1 and sets `errno`.
+        /// Returns 0, or -1 and sets `errno`.
         ///
-        /// The method stops watching first, because epoll would watch the socket as long as a forked process has it
-        /// open.
+        /// Watching stops first, because epoll would watch the socket as long as a forked process has it open.
         func end(_ socket: Int32) -> Int32 {
             change(socket) { entry in
                 if entry.watched != 0 { _ = convoy_watch(poller, socket, entry.watched, 0) }
@@ -103,7 +87,6 @@
             return close(socket)
         }
 
-        /// Notes the events of a socket for which libcurl waits; 0 for none.
         func want(_ wanted: Int32, of socket: Int32) {
             change(socket) { entry in
                 if wanted == 0, entry.wanted != 0 { entry.keptAtWait = waits }
@@ -137,9 +120,7 @@
 
         // MARK: Waiting
 
-        /// Waits for an event or the wake-up; false if neither arrived in time.
-        ///
-        /// True also if the wait itself fails.
+        /// False if neither an event nor the wake-up arrived in time; true also if the wait itself fails.
         func wait(milliseconds: Int32) -> Bool {
             ready.removeAll(keepingCapacity: true)
             let count = events.withUnsafeMutableBufferPointer {
@@ -165,7 +146,6 @@
             return count > 0
         }
 
-        /// Makes libcurl handle the events of the last wait and libcurl's due timers.
         func act(_ multi: OpaquePointer) {
             var running: Int32 = 0
             for event in ready where entries[Int(event.socket)].wanted & event.events != 0 {
@@ -176,7 +156,6 @@
             curl_multi_socket_action(multi, -1, 0, &running)
         }
 
-        /// Makes libcurl report the close of sockets that an easy handle opened.
         func attach(to handle: CurlHandle) {
             convoy_set_close_callback(
                 handle.easy, { context, socket in CurlSockets.at(context)?.end(socket) ?? 1 },
@@ -188,25 +167,18 @@
         }
     }
 
-    /// The observed progress of a TLS handshake.
-    ///
     /// If a connection ends during the handshake, libcurl returns the same code as for a handshake that a side rejects.
+    ///
     /// This type tells the two apart.
     struct Handshake {
-        /// The opened sockets, in order.
         var sockets: [Int32] = []
         var hasBegun = false
         /// Whether one side has sent an alert.
         var hasAlert = false
-        /// Whether the server has sent a fatal alert.
-        ///
         /// With TLS 1.3 the alert may follow the handshake, because the server checks the client's certificate late.
         var isRefused = false
-        /// Whether the connection has ended.
         var isAtEnd = false
-        /// The session of the last handshake.
-        ///
-        /// The handshake with an HTTPS proxy precedes the handshake with the server.
+        /// The last one: the handshake with an HTTPS proxy precedes that with the server.
         var session: TLSSession?
 
         var isCut: Bool { hasBegun && !hasAlert && isAtEnd }
@@ -218,29 +190,23 @@
             if !isOwn || !isAtEnd { hasAlert = true }
         }
 
-        /// Checks whether a connection has ended.
-        ///
-        /// Called for each alert of this side, and for log lines between the start of the handshake and the sending of
-        /// the request.
+        /// Called for each alert of this side, and for log lines between the start of the handshake and the request.
         mutating func look() {
             var byte: UInt8 = 0
             isAtEnd = isAtEnd || sockets.contains { recv($0, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0 }
         }
     }
 
-    /// The result of a TLS handshake, read from libcurl's log lines.
+    /// Read from libcurl's log lines, because no other source exists in all versions.
     ///
-    /// No other source exists in all versions of libcurl. The result is for display only, and missing if a version uses
-    /// another text.
+    /// It is for display only, and missing if a version uses another text.
     struct TLSSession: Equatable {
-        /// The version, such as `1.3`.
         var version: String
-        /// The TLS library's name of the cipher.
         var cipher: String
 
         /// Parses `SSL connection using TLSv1.3 / TLS_AES_256_GCM_SHA384`.
         ///
-        /// Newer versions of libcurl append more, and GnuTLS writes `TLS1.3`.
+        /// GnuTLS writes `TLS1.3`.
         init?(_ text: UnsafeRawBufferPointer) {
             // A fast check comes first, because most of the many log lines do not match.
             guard text.first == UInt8(ascii: "S") else { return nil }

@@ -5,7 +5,6 @@
     import FoundationNetworking
     import Synchronization
 
-    /// Moves the bytes of one attempt.
     final class CurlTransfer: @unchecked Sendable {
         // @unchecked: `desired` and `isOver` are atomic; `engine` and `request` are constant; only the engine's thread
         // uses the rest.
@@ -36,17 +35,13 @@
         @exclusivity(unchecked) var pauseReasons = PauseReasons()
         /// Whether libcurl has paused receiving or sending.
         @exclusivity(unchecked) var isPaused = false
-        /// The error if Convoy itself ended the transfer.
         @exclusivity(unchecked) var failure: RequestError?
         /// When the transfer began; not changed when the request is sent again.
         private(set) var sendingBegan = CurlTransfer.notBegun
         /// When bytes last moved, the request was last passed to libcurl, or a pause last ended.
         @exclusivity(unchecked) var lastActivity = CurlTransfer.notBegun
-        /// The turn of the loop in which `lastActivity` was last set.
-        ///
-        /// It is set at most once per turn.
+        /// `lastActivity` is set at most once per turn of the loop.
         @exclusivity(unchecked) private var activeTurn: UInt = 0
-        /// A placeholder for times that are set when the transfer begins.
         private static let notBegun = ContinuousClock.now
 
         // Receiving.
@@ -55,13 +50,10 @@
         /// Bytes that were received but not decoded, because of back-pressure or because decoding has used up its share
         /// of a turn.
         @exclusivity(unchecked) var undecoded = Data()
-        /// Bytes that were received and decoded, but not delivered.
         @exclusivity(unchecked) var chunk = BodyChunk()
         /// The maximum size of `chunk`, as the client requested it when the chunk was empty.
         var chunkLimit = Int.max
-        /// Decoded bytes that follow `chunk`.
-        ///
-        /// They wait, because the client applies back-pressure.
+        /// Decoded bytes that follow `chunk`, because the client applies back-pressure.
         @exclusivity(unchecked) var rest = Data()
         @exclusivity(unchecked) var isListedForFlush = false
         @exclusivity(unchecked) var hasHead = false
@@ -76,7 +68,6 @@
         // Sending.
         @exclusivity(unchecked) var source: (any UploadSource)?
         var sentBytes: Int64 = 0
-        /// Whether `source` has reported the end of the body.
         var hasSentAll = false
         @exclusivity(unchecked) var timesSent = 0
         /// How many streams of the request the server has refused.
@@ -85,22 +76,16 @@
         var isOnBadConnection = false
         /// Whether the request was sent on a connection whose socket the loop knows.
         @exclusivity(unchecked) var isOnKeptConnection = false
-        /// Whether other requests may share the transfer's connection.
         let isShareable: Bool
-        /// Whether libcurl or its TLS library may buffer received bytes, as with TLS or a proxy.
-        ///
-        /// The system reports no event for such bytes, so the loop polls.
+        /// The system reports no event for bytes that libcurl or its TLS library buffers, so the loop polls.
         let isPolled: Bool
         @exclusivity(unchecked) var place = ConnectionPlace()
         /// The value that ``isUnprocessed`` had on the previous connection of the request.
         var wasUnprocessed = false
-        /// The sending progress at the last check for idleness.
         var lastSendingMark: CurlHandle.SendingMark?
 
-        /// The index in the loop's list of transfers; nil outside the list.
         @exclusivity(unchecked) var index: Int?
         @exclusivity(unchecked) private(set) var handle: CurlHandle?
-        /// The loop of the thread, once the transfer has begun.
         @exclusivity(unchecked) private(set) var loop: CurlLoop?
 
         init(_ request: PreparedRequest, client: any TransportClient, engine: CurlEngine) {
@@ -118,7 +103,6 @@
 
         // MARK: The owner's requests
 
-        /// Applies the state that the owner wants now.
         func update(in loop: CurlLoop) {
             let desired = changeDesired(adding: [], removing: [.queued, .bodyReady, .resumed])
             if desired.contains(.cancelled) { return finish(RequestError(.cancelled, "the task was cancelled")) }
@@ -140,8 +124,6 @@
             }
         }
 
-        /// Fails a transfer that cannot begin.
-        ///
         /// - Parameter problem: the error number, if known.
         func refuse(_ problem: Int32 = 0) {
             finish(
@@ -149,7 +131,6 @@
                     ?? RequestError(.transportFailed, "nothing was sent: the system has no memory or no threads left"))
         }
 
-        /// Passes the request to libcurl, the first time and after each restart.
         private func send(in loop: CurlLoop) {
             guard let handle = loop.takeHandle() else { return refuse() }
             self.handle = handle
@@ -162,7 +143,6 @@
             }
         }
 
-        /// Passes the request to libcurl again, with another handle.
         func sendAgain() {
             guard let loop, case .running = phase else { return }
             leaveLoop()
@@ -178,7 +158,6 @@
             if !pauseReasons.isAny { continueReceiving() }
         }
 
-        /// Continues receiving after the last reason for a pause has ended.
         private func continueReceiving() {
             noteActivity()
             deliverUndecoded()
@@ -200,8 +179,6 @@
 
         // MARK: Ends and timeouts
 
-        /// Ends the transfer, or sends its request again.
-        ///
         /// Called when libcurl reports the end, or when the response is complete and sending makes no progress.
         func end(_ code: CURLcode) {
             guard let handle, case .running = phase else { return }
@@ -245,7 +222,6 @@
             if error != nil || !pauseReasons.isAny { finish(error) }
         }
 
-        /// Resets the response, because libcurl sends the request again by itself.
         func beginAgain() {
             parser = CurlHeaderParser(engine.options, request.method, mayBeHTTP2: isShareable)
             (hasHead, decoder, undecoded, expectedBytes) = (false, nil, Data(), nil)
@@ -261,7 +237,6 @@
             loop.noteProgress()
         }
 
-        /// Notifies the client of the end, once.
         func finish(_ error: RequestError?) {
             if case .over = phase { return }
             var error = error ?? failure
@@ -287,17 +262,13 @@
         }
     }
 
-    /// - Thread: the engine's; libcurl calls some of the members.
     extension CurlTransfer {
-        /// The value of `Content-Length`; nil if the request has no such field.
-        ///
-        /// A body of unknown length has no such field. A POST, PUT or PATCH without a body has the value 0.
+        /// Nil for a body of unknown length; 0 for a POST, PUT or PATCH without a body.
         var bodyLength: Int64? {
             if let body = request.body { return body.byteCount }
             return request.announcesNoBody ? 0 : nil
         }
 
-        /// Whether libcurl still has to read bytes of the request's body.
         var hasMoreToSend: Bool { bodyLength.map { sentBytes < $0 } ?? (sendsBody && !hasSentAll) }
 
         func makeSource() -> (any UploadSource)? {
@@ -343,11 +314,10 @@
             return true
         }
 
-        /// Returns whether libcurl may send the request on a connection.
+        /// libcurl asks before it sends the request, and again before it repeats it: on a new connection if the reused
+        /// one was dead (RFC 9112, section 9.3.1), or after a 417.
         ///
-        /// libcurl asks before it sends the request, and again before it repeats the request. libcurl repeats a request
-        /// on a new connection if the reused one was dead (RFC 9112, section 9.3.1), or after a 417. The server may
-        /// have received the first copy.
+        /// The server may have received the first copy.
         func mayBeSent(on connection: KeptConnections.Key) -> Bool {
             let socket = loop?.kept.sockets[connection]
             isOnKeptConnection = socket != nil
@@ -373,7 +343,6 @@
             return true
         }
 
-        /// Why the request must not be sent a second time, or nil.
         var repetitionDefect: RequestError? {
             if timesSent >= Self.mostTimesSent || timesRefused >= Self.mostRefusals {
                 return isUnprocessed ? .unprocessed : .lostBeforeAnswer
@@ -383,7 +352,6 @@
             return wasRefused || request.isIdempotent ? nil : .lostBeforeAnswer
         }
 
-        /// The header lines that libcurl does not write itself.
         var headerLines: [String] {
             let fields = request.headerFields
             var lines: [String] = []
@@ -426,19 +394,14 @@
             "the server repeatedly refused the request, or ended the connection before it processed it")
     }
 
-    /// Why nothing is delivered to a client for now.
     struct PauseReasons {
-        /// Whether the task is suspended.
         var byOwner = false
-        /// Whether the client applies back-pressure.
         var byClient = false
-        /// Whether decoding has used up its share of this turn.
         var forATurn = false
 
         var isAny: Bool { byOwner || byClient || forATurn }
     }
 
-    /// - Thread: the engine's; libcurl calls some of the members.
     extension CurlTransfer {
         func receiveHeaderLine(_ line: UnsafeRawBufferPointer) -> Int {
             noteActivity()
@@ -467,8 +430,6 @@
             }
         }
 
-        /// Prepares for the body.
-        ///
         /// Returns an error if the response cannot be accepted.
         private func begin(_ head: inout ResponseHead) -> RequestError? {
             hasHead = true
@@ -504,13 +465,12 @@
             }
         }
 
-        /// The body length up to which the client's ``TransportClient/maxBodyBytes`` is not read.
         static let uncheckedLength: Int64 = 65_536
 
-        /// Makes libcurl close an HTTP/1.1 connection after a body that exceeds the client's limit.
+        /// libcurl could reuse the connection before the client ends the transfer, with the rest of the response still
+        /// on it.
         ///
-        /// Without this, libcurl could reuse the connection before the client ends the transfer. The connection would
-        /// still have the rest of the response on it.
+        /// So libcurl closes an HTTP/1.1 connection after a body that exceeds the client's limit.
         private func checkLength(_ byteCount: Int64) {
             guard let client else { return }
             lengthToCheck = client.maxBodyBytes ?? .max
@@ -519,9 +479,7 @@
             if parser.framing != .frames { handle?.forbidReuse() }
         }
 
-        /// The number of decoded bytes at which a transfer stops decoding until the next turn.
-        ///
-        /// A few coded bytes can expand to gigabytes.
+        /// A few coded bytes can expand to gigabytes, so decoding stops until the next turn.
         private static let decodingShare = 1 << 20
 
         func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
@@ -561,7 +519,6 @@
             }
         }
 
-        /// Decodes and delivers the bytes that were stored during a pause.
         func deliverUndecoded() {
             if !rest.isEmpty {
                 let bytes = rest
@@ -579,8 +536,6 @@
             if let failure { finish(failure) }
         }
 
-        /// Appends bytes to the chunk for the client.
-        ///
         /// The client sets the maximum size of the chunk.
         private func keep(_ bytes: UnsafeRawBufferPointer) {
             keptBytes += Int64(bytes.count)
@@ -602,8 +557,6 @@
             }
         }
 
-        /// Delivers the chunk to the client.
-        ///
         /// If the client refuses more bytes, the transfer pauses.
         func flush() {
             isListedForFlush = false
@@ -620,19 +573,14 @@
         }
     }
 
-    /// The connection of a request, and its state.
     struct ConnectionPlace {
-        /// Why Convoy did not let libcurl open a connection.
         enum Veto {
-            /// Another transfer is opening a connection to the same server.
             case isOpening
-            /// This handle has already sent the request. Another handle repeats it, because up to 8.16, libcurl counts
-            /// the repetitions of each handle and fails the sixth.
+            /// Another handle repeats the request, because up to 8.16, libcurl counts the repetitions of each handle.
             case wasSent
         }
 
         var connection: KeptConnections.Key?
-        /// The request's stream on the connection, once libcurl has reported it.
         var stream: Int?
         /// Whether libcurl's log lines are about `connection`; false once libcurl looks for another connection.
         var isHeard = false
@@ -640,38 +588,29 @@
         var isRefused = false
         /// Whether libcurl repeats the request over HTTP/1.1, because the server requires that.
         var isDowngraded = false
-        /// Whether libcurl has closed the connection at the end of the request.
         var isClosed = false
         /// Whether libcurl is about to close another connection, because it keeps too many.
         var closesOldest = false
         /// How often the current handle has sent the request.
         var timesSent = 0
         var veto: Veto?
-        /// Whether the request waits for another transfer's connection.
-        ///
-        /// While the request waits, its handle is not added to libcurl, so libcurl runs no timer for it.
+        /// While the request waits for another's connection, its handle is not in libcurl, which runs no timer for it.
         var isParked = false
         /// The system's error number if no socket could be made, or 0.
         var socketError: Int32 = 0
         var handshake = Handshake()
-        /// The generation of connections that the request may share; see ``SharedConnections``.
         var generation = 0
     }
 
-    /// - Thread: the engine's; libcurl calls some of the members.
     extension CurlTransfer {
-        /// The maximum number of times that a request is sent, even if the server has processed none of the copies.
         static let mostTimesSent = 64
-        /// The number of streams that a server may refuse before the request fails, as in libcurl.
+        /// The limit is libcurl's.
         ///
-        /// A server that refuses streams is overloaded. After the failure, the caller's retry policy waits. Refusals that
-        /// libcurl does not log do not count.
+        /// A server that refuses streams is overloaded, so the caller's retry policy decides then.
         static let mostRefusals = 6
 
-        /// Whether ``SharedConnections`` decides when the transfer may open a connection.
         var waitsForConnections: Bool { isShareable && handle?.asksBeforeSending == true }
 
-        /// Opens a socket for a new connection; -1 if none may be opened.
         func openSocket(for address: convoy_address) -> Int32 {
             if waitsForConnections, !mayOpenConnection() { return -1 }
             let number = socket(address.family, address.type | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
@@ -697,7 +636,6 @@
             return true
         }
 
-        /// Records the connection on which libcurl is about to send the request.
         func arrive(on connection: KeptConnections.Key) {
             guard let loop else { return }
             leaveConnection()
@@ -708,11 +646,7 @@
             loop.continueLater(loop.sharing.arrive(self, on: connection))
         }
 
-        /// Makes new requests avoid this transfer's connection, unless it still works for another transfer.
-        ///
-        /// It still works if another transfer on it was active more recently and has received the head of its response.
-        ///
-        /// - Complexity: O(*n*) in the active transfers.
+        /// The connection still works if another transfer on it was active more recently and has its head.
         func giveUpConnection() {
             guard let loop, let connection = place.connection else { return }
             let isAlive = loop.active.contains { other in
@@ -721,7 +655,6 @@
             if !isAlive { loop.sharing.giveUp(connectionOf: self) }
         }
 
-        /// Leaves the connection, so that waiting transfers may use it.
         func leaveConnection(hasFailed: Bool = false) {
             guard let loop else { return }
             let connection = place.connection
@@ -778,10 +711,8 @@
             return loop.sharing.isRefused(stream, on: connection)
         }
 
-        /// Sends the request again, or parks it while another transfer opens a connection.
-        ///
-        /// Returns true only in two cases: libcurl was not allowed to open a connection (``ConnectionPlace/Veto``), or
-        /// a shared connection was lost before the head and the request may be repeated.
+        /// True only in two cases: libcurl was not allowed to open a connection (``ConnectionPlace/Veto``), or a shared
+        /// connection was lost before the head and the request may be repeated.
         func goesOn(after code: CURLcode, _ handle: CurlHandle) -> Bool {
             guard let loop, failure == nil else { return false }
             let veto = place.veto
@@ -816,19 +747,13 @@
             return loop?.sharing.isEnding(connection) == false
         }
 
-        /// Whether a code can mean that a connection accepts no more requests.
-        ///
         /// After any other code the caller's retry policy decides, unless the server says that it has not processed the
         /// request.
         private func isLoss(_ code: CURLcode) -> Bool {
             // 28 is CURLE_OPERATION_TIMEDOUT, 42 CURLE_ABORTED_BY_CALLBACK, 16 CURLE_HTTP2, 55 CURLE_SEND_ERROR.
             isUnprocessed ? code != 28 && code != 42 : [16, 55].contains(code)
         }
-    }
 
-    extension CurlTransfer {
-        /// Fails a transfer after its idle timeout.
-        ///
         /// Returns the time of the next check; nil if the transfer has ended.
         func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
             guard case .running = phase, let handle else { return nil }
@@ -857,17 +782,13 @@
             return nil
         }
 
-        /// The maximum time between two checks for idleness.
+        /// No callback reports that the buffers of a request's body drain.
         ///
-        /// No callback reports that the buffers of a request's body drain. So their fill levels are compared several
-        /// times within the idle timeout.
+        /// So their fill levels are compared several times.
         var idleCheckInterval: Duration { sendsBody ? request.idleTimeout / 8 : request.idleTimeout }
 
-        /// The time left for the transfer; nil without a limit.
         var timeLeft: Duration? { request.attemptTimeout.map { $0 - (ContinuousClock.now - sendingBegan) } }
 
-        /// Fails a transfer that has timed out while it was parked or idle.
-        ///
         /// Returns the time of the next check; nil if the transfer has ended.
         func checkTime(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
             guard place.isParked, let timeLeft else { return checkIdle(now) }
@@ -896,8 +817,6 @@
             loop?.checkTimes(after: Self.stillTime)
         }
 
-        /// Ends a transfer with a complete response once sending makes no progress.
-        ///
         /// Returns the time of the next check; nil if the transfer has ended.
         func endAnswered(_ handle: CurlHandle, _ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
             let mark = handle.sendingMark
@@ -908,9 +827,9 @@
         }
     }
 
-    /// The state of a transfer that the owner of its task wants.
+    /// Any thread may change the state.
     ///
-    /// Any thread may change the state. When the engine reads the state, it sees the result of all earlier changes.
+    /// When the engine reads it, it sees the result of all earlier changes.
     struct DesiredTransferState: OptionSet, AtomicRepresentable {
         let rawValue: UInt8
 
@@ -939,9 +858,7 @@
             }
         }
 
-        /// Changes the desired state, and returns the state before.
-        ///
-        /// - Thread: any.
+        /// Returns the state before, on any thread.
         func changeDesired(
             adding new: DesiredTransferState, removing old: DesiredTransferState
         ) -> DesiredTransferState {
@@ -956,9 +873,9 @@
         }
     }
 
-    /// Collects bytes until they are delivered to the client.
+    /// libcurl passes at most 16 KiB per callback.
     ///
-    /// libcurl passes at most 16 KiB per callback. A delivery to the client costs more than copying that many bytes.
+    /// A delivery to the client costs more than copying that many bytes.
     struct BodyChunk: ~Copyable {
         private static let largest = LargeBuffers.byteCount
 
@@ -971,13 +888,7 @@
         var isEmpty: Bool { count == 0 }
         var isFull: Bool { count > 0 && count == capacity }
 
-        /// Appends as many bytes as fit, and returns their number.
-        ///
-        /// The number is at least one, unless `new` is empty or the chunk is full.
-        ///
-        /// - Parameters:
-        ///   - expected: the length of the complete body, if known.
-        ///   - limit: the maximum number of bytes to deliver together.
+        /// Returns the number of appended bytes: at least one, unless `new` is empty or the chunk is full.
         mutating func append(_ new: UnsafeRawBufferPointer, expecting expected: Int64?, atMost limit: Int) -> Int {
             let largest = max(1, min(Self.largest, limit))
             if new.count > capacity - count, capacity < largest {
@@ -1003,7 +914,6 @@
             if capacity == largest { LargeBuffers.giveBack(bytes) } else { bytes.deallocate() }
         }
 
-        /// Returns the bytes and empties the chunk.
         mutating func take() -> Data {
             defer { (bytes, count, capacity) = (nil, 0, 0) }
             guard let bytes else { return Data() }

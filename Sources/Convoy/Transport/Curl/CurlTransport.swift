@@ -50,9 +50,7 @@
             self.init(unchecked: options)
         }
 
-        private init(unchecked options: ConnectionOptions) {
-            engines = CurlEngines.shared(for: options)
-        }
+        private init(unchecked options: ConnectionOptions) { engines = CurlEngines.shared(for: options) }
 
         /// True, because a suspended transfer resumes where it stopped.
         public var pausesInPlace: Bool { true }
@@ -69,7 +67,7 @@
             try makeTransfer(for: request, client: client).makeSessionTask()
         }
 
-        func makeTransfer(
+        package func makeTransfer(
             for request: PreparedRequest, client: any TransportClient
         ) throws(RequestError) -> any TransferTask {
             if let defect = CurlLibrary.defect { throw defect }
@@ -99,7 +97,6 @@
         }
     }
 
-    /// The engines of all transports with the same options.
     final class CurlEngines: Sendable {
         private struct WeakEngines {
             weak var engines: CurlEngines?
@@ -127,14 +124,12 @@
 
         deinit { for engine in engines { engine.close() } }
 
-        /// The number of transfers of an engine at which another engine receives the next plain HTTP request.
         private static let share = 32
 
-        /// Selects the engine for a request.
+        /// Over TLS a connection may carry many requests at once, so one engine serves a host.
         ///
-        /// Over TLS a connection may carry many requests at once, so one engine serves a host. Without TLS a connection
-        /// carries one request at a time. The first engine with fewer than `share` tasks then serves the request, so
-        /// that its last connection is reused.
+        /// Without TLS, the first engine with fewer than `share` tasks serves the request, so that its last connection
+        /// is reused.
         func engine(for request: PreparedRequest) -> CurlEngine {
             guard engines.count > 1 else { return engines[0] }
             if request.isHTTPS { return engines[Int(request.hostKey.hashValue.magnitude % UInt(engines.count))] }
@@ -149,10 +144,8 @@
     }
 
     extension ConnectionOptions {
-        /// The path of the file with the trusted certificates; nil without such a file.
         var trustFile: String? { if case .certificates(let file) = trust { file.path } else { nil } }
 
-        /// Why no transport can be made with these options, or nil.
         var defect: String? {
             if connectTimeout <= .zero { return "connectTimeout is not positive" }
             if idleConnectionTime <= .zero { return "idleConnectionTime is not positive" }
@@ -199,7 +192,6 @@
     }
 
     extension URL {
-        /// Why a file cannot be read, or nil.
         fileprivate var readingDefect: String? {
             guard isFileURL else { return "\(redactedString) is not a file URL" }
             return access(path, R_OK) == 0
@@ -207,15 +199,13 @@
         }
     }
 
-    /// A thread that runs libcurl, and the interface to it for all other threads.
+    /// The thread starts with the first request, and ends after ``ConnectionOptions/idleConnectionTime`` without work,
+    /// or without work when all transports with its options have been released.
     ///
-    /// The thread starts with the first request. After ``ConnectionOptions/idleConnectionTime`` without work the thread
-    /// closes its connections and ends. If all transports with its options have been released, the thread ends as soon
-    /// as it has no work. The thread never runs user code and never waits for a disk.
+    /// It never runs user code and never waits for a disk.
     final class CurlEngine: Sendable {
         private struct Inbox {
             var transfers: [CurlTransfer] = []
-            /// Whether the thread will check the inbox before it sleeps.
             var isAwake = false
             /// Wakes the thread; nil without a thread, or before the thread can be woken.
             var wakeup: Wakeup?
@@ -224,8 +214,6 @@
 
         private let inbox = Locked(Inbox())
         /// The result of `convoy_fork_count()` when the thread was started; -1 without a thread.
-        ///
-        /// ``isOfAnotherProcess`` compares it with the current result.
         private let forkCount = Atomic<Int32>(-1)
         /// The number of transfers of this engine that exist, by which ``CurlEngines`` chooses an engine.
         let tasks = Atomic(0)
@@ -235,7 +223,6 @@
 
         // MARK: From any thread
 
-        /// Changes the desired state of a transfer and makes the thread check it.
         func look(
             at transfer: CurlTransfer, adding new: DesiredTransferState, removing old: DesiredTransferState = []
         ) {
@@ -259,9 +246,7 @@
             return count != -1 && count != convoy_fork_count()
         }
 
-        /// Ends the thread after its last transfer.
-        ///
-        /// Called when all transports of this engine have been released.
+        /// Ends the thread after its last transfer, when all transports of this engine have been released.
         func close() {
             let wakeup = inbox.withLock { inbox in
                 inbox.isClosing = true
@@ -318,7 +303,6 @@
             withExtendedLifetime(loop) {}
         }
 
-        /// Removes and returns the new transfers in the inbox; nil if the thread ends now.
         private func take(for loop: CurlLoop, _ hasSleptIdle: Bool) -> [CurlTransfer]? {
             inbox.withLock { inbox in
                 let ends = inbox.transfers.isEmpty && loop.isIdle && (hasSleptIdle || inbox.isClosing)

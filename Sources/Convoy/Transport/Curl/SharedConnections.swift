@@ -29,17 +29,13 @@
             }
 
             var sharing = Sharing.isUnknown
-            /// The transfer that is opening a connection; nil if none is.
             var opener: ObjectIdentifier?
             var waiting: [CurlTransfer] = []
-            /// The number of connections that were given up.
-            ///
             /// New requests do not share connections of an earlier generation.
             var generation = 0
-            /// The number of active requests on each connection.
+            /// A request over HTTP/1.1 counts until the head of its response arrives.
             ///
-            /// A request over HTTP/1.1 counts until the head of its response arrives. Then libcurl may already send the
-            /// next request.
+            /// Then libcurl may already send the next.
             var requestCounts: [KeptConnections.Key: Int] = [:]
 
             var isForgettable: Bool { opener == nil && waiting.isEmpty && requestCounts.isEmpty }
@@ -89,7 +85,6 @@
 
         // MARK: Opening
 
-        /// Whether a transfer may be added to libcurl, rather than wait for the first connection to a new server.
         mutating func mayBegin(_ transfer: CurlTransfer) -> Bool {
             forgetOrigins()
             var origin = origins[transfer.request.hostKey] ?? Origin()
@@ -116,28 +111,23 @@
             return true
         }
 
-        /// Stores a transfer until it may try again to get a connection.
-        ///
-        /// - Returns: false if no other transfer opens a connection.
+        /// False if no other transfer opens a connection.
         mutating func wait(_ transfer: CurlTransfer) -> Bool {
             guard origins[transfer.request.hostKey]?.opener != nil else { return false }
             origins[transfer.request.hostKey]?.waiting.append(transfer)
             return true
         }
 
-        /// Counts a request that is about to be sent on a connection.
-        ///
-        /// - Returns: the waiting transfers that may try again to get a connection.
+        /// Returns the waiting transfers that may try again to get a connection.
         mutating func arrive(_ transfer: CurlTransfer, on connection: KeptConnections.Key) -> [CurlTransfer] {
             // The origin is changed in place, here and below, because a copy of the counts would cost an allocation per
             // request.
             origins[transfer.request.hostKey, default: Origin()].arrive(ObjectIdentifier(transfer), on: connection)
         }
 
-        /// Removes a transfer that has ended or left its connection.
+        /// Returns the waiting transfers that may try again to get a connection.
         ///
-        /// - Parameter hasFailed: whether the transfer ended with an error. Other transfers then stop waiting for it.
-        /// - Returns: the waiting transfers that may try again to get a connection.
+        /// After a failure, others stop waiting.
         mutating func leave(
             _ transfer: CurlTransfer, _ connection: KeptConnections.Key?, hasFailed: Bool
         ) -> [CurlTransfer] {
@@ -146,7 +136,6 @@
 
         // MARK: Unprocessed streams
 
-        /// The generation of connections that a transfer may share.
         func generation(for transfer: CurlTransfer) -> Int { origins[transfer.request.hostKey]?.generation ?? 0 }
 
         /// Makes new requests avoid a transfer's connection.
@@ -162,7 +151,6 @@
             if stream == 1 { lastStreams[connection] = nil }
         }
 
-        /// Records the last stream that the server processes on a connection, as its GOAWAY announces.
         mutating func giveUp(_ connection: KeptConnections.Key, after stream: Int, isGraceful: Bool) {
             if lastStreams.count > Self.rememberedConnections { lastStreams = [:] }
             lastStreams[connection] = (min(stream, lastStreams[connection]?.stream ?? .max), isGraceful)
@@ -171,7 +159,6 @@
         /// Whether the server has announced the end of a connection, without an error.
         func isEnding(_ connection: KeptConnections.Key) -> Bool { lastStreams[connection]?.isGraceful == true }
 
-        /// Whether the server has said that it does not process a stream.
         func isRefused(_ stream: Int, on connection: KeptConnections.Key) -> Bool {
             lastStreams[connection].map { stream > $0.stream } ?? false
         }

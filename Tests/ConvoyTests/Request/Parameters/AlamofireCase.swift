@@ -39,12 +39,12 @@ extension AlamofireCase {
         var innerValue = Inner()
     }
 
-    static let everything = Everything()
+    private static let everything = Everything()
     private static let date = ["at": Date(timeIntervalSinceReferenceDate: 123.456)]
     private static let reserved = ":#[]@!$&'()*+,;="
     private static let camel = ["oneTwoThree": "oneTwoThree"]
 
-    static let all = values + options + keys + characters + pairs
+    static let all = values + options + keys + characters
 
     /// Every kind of value with the default options.
     private static let values: [Self] = [

@@ -5,30 +5,18 @@ import Foundation
 
 /// A tree of parameters that encodes itself, with literals.
 enum ParameterValue: Sendable, Hashable {
-    /// No value: see ``ParameterEncoding/nilEncoding``.
     case null
-    /// True or false.
     case bool(Bool)
-    /// A whole number.
     case integer(Int)
-    /// A number with a fraction; in JSON, infinity and NaN are errors.
     case double(Double)
-    /// Text.
     case string(String)
-    /// A date, encoded by the rule of the encoding or of the `JSONEncoder`.
     case date(Date)
-    /// Bytes, encoded by the rule of the encoding or of the `JSONEncoder`.
     case data(Data)
-    /// Values in order.
     case array([ParameterValue])
-    /// Values by key; encoded in the order of the keys.
     case dictionary([String: ParameterValue])
 }
 
 extension ParameterValue: Encodable {
-    /// Encodes the tree; an error names the key path.
-    ///
-    /// - Throws: the encoder's error, and an `EncodingError` for more than 128 levels.
     func encode(to encoder: any Encoder) throws {
         // Each case is encoded by a separate function, because this function is on the stack once for each level.
         switch self {
@@ -73,22 +61,15 @@ extension ParameterValue: ExpressibleByDictionaryLiteral, ExpressibleByArrayLite
     ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
     ExpressibleByStringInterpolation
 {
-    /// Values by key; a repeated key traps.
     init(dictionaryLiteral elements: (String, ParameterValue)...) {
         self = .dictionary(
             Dictionary(elements) { _, _ in preconditionFailure("a literal of parameters has a key twice: remove one") })
     }
 
-    /// Values in order.
     init(arrayLiteral elements: ParameterValue...) { self = .array(elements) }
-    /// No value.
     init(nilLiteral: ()) { self = .null }
-    /// True or false.
     init(booleanLiteral value: Bool) { self = .bool(value) }
-    /// A whole number.
     init(integerLiteral value: Int) { self = .integer(value) }
-    /// A number with a fraction.
     init(floatLiteral value: Double) { self = .double(value) }
-    /// Text.
     init(stringLiteral value: String) { self = .string(value) }
 }

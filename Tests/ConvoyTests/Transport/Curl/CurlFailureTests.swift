@@ -1,10 +1,10 @@
 // Tests the meanings of libcurl's error codes in all versions.
+import Foundation
+import Testing
+
+@testable import Convoy
+
 #if canImport(CLibcurl)
-    import Foundation
-    import Testing
-
-    @testable import Convoy
-
     @Suite struct CurlFailureTests {
         struct Row: Sendable, CustomTestStringConvertible {
             let testDescription: String
@@ -99,5 +99,69 @@
                 }
             }
         }
+    }
+
+    /// Tests that ``CurlLogLine`` reads the wording of each version, and nothing else.
+    @Suite struct CurlLogLineTests {
+        @Test(arguments: [
+            // The versions are 7.88 and 8.0, then 8.1 to 8.18, then 8.19 and later.
+            "recveived GOAWAY, error=0, last_stream=19", "received GOAWAY, error=0, last_stream=19",
+            "received GOAWAY, error=2, last_stream=19\n",
+        ])
+        func lastStreamOfAGoAway(_ text: String) {
+            #expect(logLine(text) == .goAway(lastStream: 19, isGraceful: text.contains("error=0")))
+        }
+
+        @Test(arguments: [
+            // The versions are those before 8.2, then 8.2, then 8.3 and later.
+            "Using Stream ID: 5 (easy handle 0x55d0)", "Using Stream ID: 5",
+            "[HTTP/2] [5] OPENED stream for https://example.com/a",
+        ])
+        func numberOfAStream(_ text: String) { #expect(logLine(text) == .stream(5)) }
+
+        @Test func refusalAndRetry() {
+            #expect(logLine("REFUSED_STREAM, retrying a fresh connect") == .refused)
+            #expect(logLine("Connection died, retrying a fresh connect (retry count: 1)") == .retry)
+            #expect(logLine("Closing connection 0") == .closing)
+            #expect(logLine("Connection cache is full, closing the oldest one") == .closesOldest)
+        }
+
+        @Test(arguments: [
+            "", "U", "R", "[", "r", "[HTTP/2] [5] [:method: GET]", "[HTTP/2] [x] OPENED stream for https://a/",
+            "received GOAWAY, error=0", "received GOAWAY, error=0, last_stream=", "rec", "Using Stream ID: ",
+            "Using Stream ID: 99999999999999999999", "[HTTP/2] [", "Connection #0 to host a left intact",
+            "received GOAWAY, error=0, last_stream=99999999999999999999",
+        ])
+        func otherLinesAreIgnored(_ text: String) { #expect(logLine(text) == nil) }
+
+        private func logLine(_ text: String) -> CurlLogLine? { Array(text.utf8).withUnsafeBytes { CurlLogLine($0) } }
+    }
+
+    /// Tests that ``TLSSession`` reads the wording of each version, and nothing else.
+    @Suite struct HandshakeTests {
+        @Test(arguments: [
+            // The first line is that of libcurl up to 7.87 with OpenSSL, with a line end. The second line is that of
+            // libcurl from 8.1 on with OpenSSL, and the third line is that of libcurl with GnuTLS.
+            ("SSL connection using TLSv1.3 / TLS_AES_256_GCM_SHA384\n", "1.3", "TLS_AES_256_GCM_SHA384"),
+            (
+                "SSL connection using TLSv1.2 / ECDHE-RSA-AES128-GCM-SHA256 / X25519 / RSASSA-PSS", "1.2",
+                "ECDHE-RSA-AES128-GCM-SHA256"
+            ),
+            ("SSL connection using TLS1.3 / ECDHE_RSA_AES_256_GCM_SHA384", "1.3", "ECDHE_RSA_AES_256_GCM_SHA384"),
+            ("SSL connection using TLSv1", "1", ""),
+        ])
+        func versionAndCipher(_ text: String, version: String, cipher: String) {
+            #expect(session(text)?.version == version)
+            #expect(session(text)?.cipher == cipher)
+        }
+
+        @Test(arguments: [
+            "", "S", "SSL connection using ", "SSL connection using TLS", "SSL connection using TLSv / A",
+            "SSL connection using TLSvX / A", "SSL connection using (NONE) / (NONE)", "SSL certificate verify ok.",
+            "SSL connection using TLSv1.3 / (NONE)", " SSL connection using TLSv1.3 / A", "Server certificate:",
+        ])
+        func otherTextsAreIgnored(_ text: String) { #expect(session(text) == nil) }
+
+        private func session(_ text: String) -> TLSSession? { Array(text.utf8).withUnsafeBytes { TLSSession($0) } }
     }
 #endif

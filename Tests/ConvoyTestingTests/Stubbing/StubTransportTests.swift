@@ -1,7 +1,148 @@
+import ConvoyTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Convoy
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Records the events of a transport in order.
+private final class RecordingClient: TransportClient {
+    enum Call: Equatable, Sendable {
+        case head(Int)
+        case data(Data)
+        case sent(Int64)
+        case end(RequestError.Code?)
+    }
+
+    let calls = EventLog<Call>()
+    private let onHead: @Sendable () -> Void
+
+    init(onHead: @escaping @Sendable () -> Void = {}) { self.onHead = onHead }
+
+    func didReceive(_ head: ResponseHead) {
+        calls.record(.head(head.statusCode))
+        onHead()
+    }
+    func didReceive(_ data: Data) -> Bool {
+        calls.record(.data(data))
+        return true
+    }
+    func didPause() {}
+    func didSend(totalBytes: Int64) { calls.record(.sent(totalBytes)) }
+    func didFinish(_ error: RequestError?) { calls.record(.end(error?.code)) }
+}
+
+@Suite struct StubTransportTests {
+    private func makeTask(_ transport: StubTransport, _ client: RecordingClient) throws -> URLSessionTask {
+        let request = try PreparedRequest(Request<Data>.get("http://stub/a").core, baseURL: nil)
+        return try transport.makeTask(for: request, client: client)
+    }
+
+    @Test func handlerIsCalledOnceWhenTheTaskIsResumed() throws {
+        let exchanges = EventLog<StubExchange>()
+        let transport = StubTransport { exchanges.record($0) }
+        let task = try makeTask(transport, RecordingClient())
+        #expect(exchanges.count == 0)
+        task.resume()
+        task.suspend()
+        task.resume()
+        task.resume()
+        #expect(exchanges.count == 1)
+        #expect(exchanges.events[0].request.url.absoluteString == "http://stub/a")
+        #expect(task.originalRequest?.url?.absoluteString == "http://stub/a")
+    }
+
+    @Test func answerIsHeadBodyAndEnd() throws {
+        let client = RecordingClient()
+        let transport = StubTransport { $0.answer(201, body: Data("ab".utf8)) }
+        let task = try makeTask(transport, client)
+        task.resume()
+        #expect(client.calls.events == [.head(201), .data(Data("ab".utf8)), .end(nil)])
+        #expect(task.state == .completed)
+        let empty = RecordingClient()
+        try makeTask(StubTransport { $0.answer(204) }, empty).resume()
+        #expect(empty.calls.events == [.head(204), .end(nil)])
+    }
+
+    @Test func nothingIsReportedAfterTheEnd() throws {
+        let client = RecordingClient()
+        let transport = StubTransport { exchange in
+            exchange.sent(totalBytes: 3)
+            exchange.finish(RequestError(.timedOut, "late"))
+            exchange.respond(ResponseHead(statusCode: 200))
+            exchange.send(Data("x".utf8))
+            exchange.finish()
+        }
+        try makeTask(transport, client).resume()
+        #expect(client.calls.events == [.sent(3), .end(.timedOut)])
+    }
+
+    @Test func cancelIsSeenByTheExchangeAndEndsIt() throws {
+        let exchanges = EventLog<StubExchange>()
+        let client = RecordingClient()
+        let task = try makeTask(StubTransport { exchanges.record($0) }, client)
+        task.resume()
+        let exchange = exchanges.events[0]
+        #expect(task.state == .running && !exchange.isCancelled)
+        task.cancel()
+        #expect(task.state == .canceling && exchange.isCancelled)
+        exchange.answer(200)
+        #expect(client.calls.events == [.end(.cancelled)])
+    }
+
+    @Test func suspensionIsSeenByTheExchange() throws {
+        let exchanges = EventLog<StubExchange>()
+        let task = try makeTask(StubTransport { exchanges.record($0) }, RecordingClient())
+        task.resume()
+        let exchange = exchanges.events[0]
+        #expect(!exchange.isSuspended)
+        task.suspend()
+        #expect(exchange.isSuspended && task.state == .suspended)
+        task.resume()
+        #expect(!exchange.isSuspended && task.state == .running)
+        #expect(StubTransport { _ in }.pausesInPlace)
+        #expect(!StubTransport(pausesInPlace: false) { _ in }.pausesInPlace)
+    }
+
+    /// Calls are serial and in order, even if they are made inside another call or by several threads.
+    @Test func callsAreOneAtATime() async throws {
+        final class Reentrant: TransportClient {
+            let exchange = EventLog<StubExchange>()
+            let log = EventLog<String>()
+            func didReceive(_ head: ResponseHead) {
+                log.record("head in")
+                exchange.events[0].send(Data("x".utf8))
+                exchange.events[0].finish()
+                log.record("head out")
+            }
+            func didReceive(_: Data) -> Bool {
+                log.record("data")
+                return true
+            }
+            func didPause() {}
+            func didSend(totalBytes _: Int64) {}
+            func didFinish(_: RequestError?) { log.record("end") }
+        }
+        let client = Reentrant()
+        let request = try PreparedRequest(Request<Data>.get("http://stub/a").core, baseURL: nil)
+        let task = try StubTransport { client.exchange.record($0) }.makeTask(for: request, client: client)
+        task.resume()
+        client.exchange.events[0].respond(ResponseHead(statusCode: 200))
+        #expect(client.log.events == ["head in", "head out", "data", "end"])
+    }
+
+    /// The example in the documentation of `StubTransport`.
+    @Test func stubOfAManagerAnswersItsRequests() async throws {
+        let manager = RequestManager(
+            configuration: .init(
+                transport: .custom(StubTransport { exchange in exchange.answer(200, body: Data("[]".utf8)) })))
+        #expect(try await manager.send(Request<[Int]>.get("http://stub/")).value == [])
+    }
+}
 
 @Suite struct StubRoutesTests {
     private let stub = StubTransport()
@@ -12,6 +153,10 @@ import Testing
 
     private func send(_ request: Request<Data>, _ manager: RequestManager) async -> RequestOperation<Data>.Result {
         do throws(RequestError) { return .success(try await manager.send(request)) } catch { return .failure(error) }
+    }
+
+    private func failure(_ request: Request<Data>) async -> RequestError? {
+        if case .failure(let error) = await send(request) { error } else { nil }
     }
 
     private func status(_ url: String, _ method: HTTPMethod = .get) async -> Int? {
@@ -46,7 +191,7 @@ import Testing
     @Test func aDelayedReplyBlocksNoOtherTimer() async throws {
         let (rang, isTold) = (DispatchSemaphore(value: 0), EventLog<Bool>())
         stub.route("/a", replies: .status(200).after(.milliseconds(1)))
-        let client = WaitingClient {
+        let client = RecordingClient {
             _ = SystemClock.shared.wake(at: .now) { rang.signal() }
             isTold.record(rang.wait(timeout: .now() + .seconds(30)) == .success)
         }
@@ -60,21 +205,9 @@ import Testing
         stub.route("/a", replies: .status(200).after(.milliseconds(1)))
         let request = try PreparedRequest(Request<Data>.get("http://stub/a").core, baseURL: nil)
         for index in 0..<300 {
-            try stub.makeTask(for: request, client: WaitingClient { told.record(index) }).resume()
+            try stub.makeTask(for: request, client: RecordingClient { told.record(index) }).resume()
         }
         #expect(await told.wait(count: 300) == Array(0..<300))
-    }
-
-    private final class WaitingClient: TransportClient {
-        private let onHead: @Sendable () -> Void
-
-        init(onHead: @escaping @Sendable () -> Void) { self.onHead = onHead }
-
-        func didReceive(_: ResponseHead) { onHead() }
-        func didReceive(_: Data) -> Bool { true }
-        func didPause() {}
-        func didSend(totalBytes: Int64) {}
-        func didFinish(_: RequestError?) {}
     }
 
     @Test func theRouteThatWasAddedLastAnswers() async {
@@ -91,7 +224,7 @@ import Testing
             "/a", replies: .status(200), .failure(.connectionLost),
             .json("[]", statusCode: 201, headerFields: ["Link": "</b>"]))
         #expect(await status("http://stub/a") == 200)
-        #expect(await send(.get("http://stub/a")).code == .connectionLost)
+        #expect(await failure(.get("http://stub/a"))?.code == .connectionLost)
         for _ in 1...2 {
             let response = try? await send(.get("http://stub/a")).get()
             #expect(response?.statusCode == 201)
@@ -107,13 +240,13 @@ import Testing
     }
 
     @Test func aRequestWithoutARouteFailsAndNamesTheRoutes() async {
-        let first = await send(.get("http://stub/a")).failure as? RequestError
+        let first = await failure(.get("http://stub/a"))
         #expect(first?.code == .transportFailed)
         #expect(first?.message == "no route of the stub matches GET http://stub/a: it has none")
         #expect(first?.isRetryable == false)
         stub.route(.put, "a/*", replies: .status(200))
         stub.route(host: "h", "/b", replies: .status(200))
-        let second = await send(.get("http://stub/a")).failure as? RequestError
+        let second = await failure(.get("http://stub/a"))
         #expect(second?.message.hasSuffix("GET http://stub/a: PUT /a/*, any method //h/b") == true)
     }
 

@@ -1,4 +1,5 @@
 // A transport for tests, which responds without a network.
+import Convoy
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -45,15 +46,14 @@ public final class StubTransport: DirectTransport {
     public var isReentrant: Bool { true }
 
     private let handler: @Sendable (StubExchange) -> Void
-    /// The routes that supply the responses; nil for a transport with a handler.
-    let routes: StubRoutes?
+    private let routes: StubRoutes?
 
     /// Makes a transport that responds with a function.
     public convenience init(pausesInPlace: Bool = true, handler: @escaping @Sendable (StubExchange) -> Void) {
         self.init(pausesInPlace: pausesInPlace, routes: nil, handler: handler)
     }
 
-    init(pausesInPlace: Bool, routes: StubRoutes?, handler: @escaping @Sendable (StubExchange) -> Void) {
+    private init(pausesInPlace: Bool, routes: StubRoutes?, handler: @escaping @Sendable (StubExchange) -> Void) {
         self.pausesInPlace = pausesInPlace
         self.routes = routes
         self.handler = handler
@@ -66,7 +66,7 @@ public final class StubTransport: DirectTransport {
         try makeTransfer(for: request, client: client).makeSessionTask()
     }
 
-    func makeTransfer(
+    package func makeTransfer(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> any TransferTask {
         StubExchange(request: request, client: client, pausesInPlace: pausesInPlace, handler: handler)
@@ -76,16 +76,12 @@ public final class StubTransport: DirectTransport {
 /// A request to which a stub responds.
 public final class StubExchange: Sendable {
     private struct State {
-        /// The client; nil after the end was reported.
         var client: (any TransportClient)?
-        /// The calls that wait for the client, in order.
-        ///
-        /// The thread that finds `isTelling` false passes on all of them.
+        /// The thread that finds `isTelling` false passes on all of them, in order.
         var pending: [@Sendable (any TransportClient) -> Void] = []
         var isTelling = false
-        /// The function that responds; nil once it was called, and after a cancellation.
-        ///
-        /// A handler that stores its exchanges would otherwise form a retain cycle.
+        /// Nil once it was called, and after a cancellation: a handler that stores its exchanges would form a retain
+        /// cycle.
         var handler: (@Sendable (StubExchange) -> Void)?
         var hasBegun = false
         var hasEnded = false
@@ -98,7 +94,7 @@ public final class StubExchange: Sendable {
     private let pausesInPlace: Bool
     private let state: Locked<State>
 
-    init(
+    fileprivate init(
         request: PreparedRequest, client: any TransportClient, pausesInPlace: Bool,
         handler: @escaping @Sendable (StubExchange) -> Void
     ) {
@@ -143,9 +139,7 @@ public final class StubExchange: Sendable {
     /// Ends the exchange, with an error or as a complete response.
     ///
     /// The exchange drops everything that is sent after its end.
-    public func finish(_ error: RequestError? = nil) {
-        tell(isLast: true) { $0.didFinish(error) }
-    }
+    public func finish(_ error: RequestError? = nil) { tell(isLast: true) { $0.didFinish(error) } }
 
     private func tell(isLast: Bool = false, _ call: @escaping @Sendable (any TransportClient) -> Void) {
         let client = state.withLock { state -> (any TransportClient)? in
@@ -233,7 +227,6 @@ public struct StubReply: Sendable {
     }
 
     private let outcome: Outcome
-    /// The entity tag for which the stub replies with status 304; nil if the reply has none.
     private var tag: String?
     /// The delay of the reply by the transport's clock.
     ///
@@ -312,8 +305,7 @@ public struct StubReply: Sendable {
         return StubReply(outcome: .answer(statusCode, headerFields, body), tag: tag ?? self.tag, delay: delay)
     }
 
-    /// Delivers the reply to an exchange now.
-    func tell(_ exchange: StubExchange) {
+    fileprivate func tell(_ exchange: StubExchange) {
         if let byteCount = exchange.request.body?.byteCount, byteCount > 0 { exchange.sent(totalBytes: byteCount) }
         switch outcome {
         case .answer(_, let headerFields, _) where tag != nil && exchange.request.headerFields["If-None-Match"] == tag:
@@ -326,8 +318,7 @@ public struct StubReply: Sendable {
     }
 }
 
-/// The requests to which a route applies.
-struct StubPattern: Sendable, CustomStringConvertible {
+private struct StubPattern: Sendable, CustomStringConvertible {
     let method: HTTPMethod?
     let host: String?
     let path: String
@@ -341,9 +332,7 @@ struct StubPattern: Sendable, CustomStringConvertible {
         return Self.matches(parts[0].split(separator: "/")[...], path.split(separator: "/")[...])
     }
 
-    /// Compares the components of two paths.
-    ///
-    /// `*` matches one component, and `**` at the end matches any number of components.
+    /// `*` matches one component, and `**` at the end any number of them.
     private static func matches(_ pattern: ArraySlice<Substring>, _ path: ArraySlice<Substring>) -> Bool {
         if pattern.last == "**" {
             return path.count >= pattern.count - 1 && matches(pattern.dropLast(), path.prefix(pattern.count - 1))
@@ -356,8 +345,7 @@ struct StubPattern: Sendable, CustomStringConvertible {
     }
 }
 
-/// The routes of a stub, and the requests it received.
-final class StubRoutes: Sendable {
+private final class StubRoutes: Sendable {
     private struct Route: Sendable {
         let pattern: StubPattern
         let makeReply: @Sendable (PreparedRequest) -> StubReply
