@@ -8,6 +8,7 @@ let package = Package(
         .library(name: "Convoy", targets: ["Convoy"]),
         .library(name: "ConvoyTesting", targets: ["ConvoyTesting"]),
         .library(name: "ConvoyQueue", targets: ["ConvoyQueue"]),
+        .library(name: "ConvoyPostgres", targets: ["ConvoyPostgres"]),
         .library(name: "ConvoyCache", targets: ["ConvoyCache"]),
         .executable(name: "convoy", targets: ["ConvoyCommand"]),
     ],
@@ -23,7 +24,9 @@ let package = Package(
         // Requests that outlive the process: a durable queue on a database. Nothing in Convoy knows it.
         .target(
             name: "ConvoyQueue",
-            dependencies: ["Convoy", "CPostgres", .target(name: "CSQLite", condition: .when(platforms: [.linux]))]),
+            dependencies: ["Convoy", .target(name: "CSQLite", condition: .when(platforms: [.linux]))]),
+        // The queue's store on a PostgreSQL server.
+        .target(name: "ConvoyPostgres", dependencies: ["Convoy", "ConvoyQueue", "CPostgres"]),
         // A cache of responses: RFC 9111. Convoy declares the seam and knows no more.
         .target(
             name: "ConvoyCache",
@@ -38,7 +41,9 @@ let package = Package(
         .target(name: "ConvoyHTTPFile", dependencies: ["Convoy"]),
         .executableTarget(
             name: "ConvoyCommand",
-            dependencies: ["Convoy", "ConvoyCache", "ConvoyHTTPFile", "ConvoyQueue", "ConvoyTesting"]),
+            dependencies: [
+                "Convoy", "ConvoyCache", "ConvoyHTTPFile", "ConvoyPostgres", "ConvoyQueue", "ConvoyTesting",
+            ]),
         // The program of the README, as it stands there.
         .executableTarget(name: "ReadmeProgram", dependencies: ["Convoy"], path: "Tests/ReadmeProgram"),
         .target(name: "TestTurns", path: "Tests/TestTurns"),
@@ -52,10 +57,13 @@ let package = Package(
         .testTarget(name: "ConvoyTestingTests", dependencies: ["Convoy", "ConvoyTesting", "TestTurns"]),
         .testTarget(
             name: "ConvoyQueueTests",
-            dependencies: ["ConvoyQueue", "ConvoyTesting", "TestSupport", "QueueProgram", "QueueWorker"]),
+            dependencies: [
+                "ConvoyPostgres", "ConvoyQueue", "ConvoyTesting", "TestSupport", "QueueProgram", "QueueWorker",
+            ]),
         // What tests of a queue start as processes of their own.
-        .executableTarget(name: "QueueProgram", dependencies: ["Convoy", "ConvoyQueue"], path: "Tests/QueueProgram"),
-        .executableTarget(name: "QueueWorker", dependencies: ["ConvoyQueue"], path: "Tests/QueueWorker"),
+        .executableTarget(
+            name: "QueueProgram", dependencies: ["Convoy", "ConvoyPostgres", "ConvoyQueue"], path: "Tests/QueueProgram"),
+        .executableTarget(name: "QueueWorker", dependencies: ["ConvoyPostgres", "ConvoyQueue"], path: "Tests/QueueWorker"),
         // The client under test of the public suite of caches, by its protocol.
         .executableTarget(name: "CacheProgram", dependencies: ["Convoy", "ConvoyCache"], path: "Tests/CacheProgram"),
         // What tests of a cache kill.

@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import ConvoyPostgres
 @testable import ConvoyQueue
 
 @Suite struct PostgresLibraryTests {

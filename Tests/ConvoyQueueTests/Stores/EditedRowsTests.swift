@@ -3,6 +3,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
+@testable import ConvoyPostgres
 @testable import ConvoyQueue
 
 /// Edits rows by hand, with numbers at the ends of their range.

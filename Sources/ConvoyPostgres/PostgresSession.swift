@@ -1,6 +1,7 @@
 // Transactions on a connection that is reopened when it is lost.
-import CPostgres
 import Convoy
+import ConvoyQueue
+import CPostgres
 import Foundation
 
 /// The time of the database server, in two forms.
@@ -9,6 +10,13 @@ struct PostgresTime: Sendable {
     var now: Int64
     /// The time in seconds since 2001, for comparisons with calendar dates.
     var date: Double
+}
+
+extension PostgresTime {
+    /// Reads the first row of a result of `PostgresConnection.mark` or `time`.
+    init(_ rows: PostgresRows) throws {
+        self.init(now: try rows.int(0, 0) ?? 0, date: try rows.double(0, 1) ?? 0)
+    }
 }
 
 /// A transaction that has begun, and in which statements run.
