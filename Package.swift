@@ -22,14 +22,14 @@ let package = Package(
             linkerSettings: [.linkedLibrary(":libcurl.so.4", .when(platforms: [.linux]))]),
         .target(name: "ConvoyTesting", dependencies: ["Convoy"]),
         // Requests that outlive the process: a durable queue on a database. Nothing in Convoy knows it.
-        .target(
-            name: "ConvoyQueue",
-            dependencies: ["Convoy", .target(name: "CSQLite", condition: .when(platforms: [.linux]))]),
+        .target(name: "ConvoyQueue", dependencies: ["Convoy", "ConvoySQLite"]),
         // The queue's store on a PostgreSQL server.
         .target(name: "ConvoyPostgres", dependencies: ["Convoy", "ConvoyQueue", "CPostgres"]),
         // A cache of responses: RFC 9111. Convoy declares the seam and knows no more.
+        .target(name: "ConvoyCache", dependencies: ["Convoy", "ConvoySQLite"]),
+        // SQLite as queue and cache use it.
         .target(
-            name: "ConvoyCache",
+            name: "ConvoySQLite",
             dependencies: ["Convoy", .target(name: "CSQLite", condition: .when(platforms: [.linux]))]),
         // PostgreSQL's client library is opened at run time: it need not be installed.
         .target(name: "CPostgres"),
@@ -58,7 +58,7 @@ let package = Package(
         .testTarget(
             name: "ConvoyQueueTests",
             dependencies: [
-                "ConvoyPostgres", "ConvoyQueue", "ConvoyTesting", "TestSupport", "QueueProgram", "QueueWorker",
+                "ConvoyPostgres", "ConvoyQueue", "ConvoySQLite", "ConvoyTesting", "TestSupport", "QueueProgram", "QueueWorker",
             ]),
         // What tests of a queue start as processes of their own.
         .executableTarget(
@@ -69,7 +69,8 @@ let package = Package(
         // What tests of a cache kill.
         .executableTarget(name: "CacheWorker", dependencies: ["Convoy", "ConvoyCache"], path: "Tests/CacheWorker"),
         .testTarget(
-            name: "ConvoyCacheTests", dependencies: ["ConvoyCache", "ConvoyTesting", "TestSupport", "CacheWorker"]),
+            name: "ConvoyCacheTests",
+            dependencies: ["ConvoyCache", "ConvoySQLite", "ConvoyTesting", "TestSupport", "CacheWorker"]),
         .testTarget(name: "ConvoyHTTPFileTests", dependencies: ["Convoy", "ConvoyHTTPFile", "TestSupport"]),
         .testTarget(
             name: "ConvoyCommandTests",

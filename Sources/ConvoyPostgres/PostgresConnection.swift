@@ -1,6 +1,6 @@
 // One connection to a PostgreSQL server. Opening, waiting and closing have time limits.
-import ConvoyQueue
 import CPostgres
+import ConvoyQueue
 import Foundation
 
 struct PostgresStatement: Sendable {

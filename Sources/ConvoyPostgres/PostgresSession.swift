@@ -1,7 +1,7 @@
 // Transactions on a connection that is reopened when it is lost.
+import CPostgres
 import Convoy
 import ConvoyQueue
-import CPostgres
 import Foundation
 
 /// The time of the database server, in two forms.

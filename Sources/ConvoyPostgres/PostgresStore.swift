@@ -1,7 +1,7 @@
 // The queue's store on a PostgreSQL server.
+import CPostgres
 import Convoy
 import ConvoyQueue
-import CPostgres
 import Foundation
 
 /// Jobs in a PostgreSQL database, for any number of processes on any number of machines.

@@ -1,8 +1,40 @@
-// Builds the response to a request from a stored response.
+// Makes a stored head from a response, and the response to a request from a stored head.
 import Convoy
 import Foundation
 
 extension StoredHead {
+    /// Makes the metadata of a response before its body is received.
+    init(
+        _ head: ResponseHead, to request: PreparedRequest, _ question: CacheQuestion, key: String, requestTime: Int64,
+        responseTime: Int64
+    ) {
+        var fields = CacheRules.storedFields(head.headerFields, sharing: question.sharing)
+        if !fields.contains("Date") { fields["Date"] = HTTPDateText.text(responseTime) }
+        self.init(
+            url: key, statusCode: head.statusCode, headerFields: fields, requestTime: requestTime,
+            responseTime: responseTime,
+            vary: VaryKey(VaryKey.names(head.headerFields) ?? [], request.headerFields, question.digest),
+            credentials: question.credentials)
+        let isCoded = head.headerFields.listMembers(of: "Content-Encoding").contains {
+            !$0.equalsIgnoringCase("identity")
+        }
+        if isCoded { coding = question.keepsCoding || request.asksForIdentity ? .raw : .decoded }
+        let range = head.statusCode == 206 ? head.headerFields["Content-Range"].flatMap(ContentRange.init) : nil
+        offset = range?.range?.lowerBound ?? 0
+        totalBytes = range == nil ? head.expectedBytes : range?.totalBytes
+        requestedRange = head.statusCode == 206 ? request.headerFields["Range"] : nil
+    }
+
+    /// Whether this response replaces another one under the same key.
+    func replaces(_ other: StoredHead, _ question: CacheQuestion) -> Bool {
+        guard other.matches(question) || other.vary == vary && other.credentials == credentials else {
+            return false
+        }
+        // A part does not replace the complete representation that it belongs to.
+        guard statusCode == 206, other.isComplete, let validator = strongValidator else { return true }
+        return other.strongValidator != validator
+    }
+
     /// The value of `Content-Range` for positions of the representation.
     private func contentRange(_ positions: Range<Int64>) -> String {
         "bytes \(positions.lowerBound)-\(positions.upperBound - 1)/\(totalBytes.map(String.init) ?? "*")"

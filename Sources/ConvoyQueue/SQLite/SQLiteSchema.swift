@@ -1,4 +1,5 @@
 // The tables and their migrations.
+import ConvoySQLite
 import Foundation
 
 /// The schema of the database.
@@ -94,8 +95,8 @@ enum SQLiteSchema {
         """
 
     /// Checks a file and migrates it.
-    static func prepare(_ connection: SQLiteConnection) throws(QueueError) {
-        let path = connection.file.path
+    static func prepare(_ connection: SQLiteConnection) throws {
+        let path = connection.path
         // The file is checked before anything is written, because it may belong to another program.
         if try check(connection) < 2 { makePrivate(path) }
         try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY")
@@ -105,14 +106,14 @@ enum SQLiteSchema {
         // On Apple platforms a plain sync leaves the bytes in the drive's cache. Elsewhere these pragmas have no
         // effect.
         try connection.execute("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1")
-        let mode = try connection.rows("PRAGMA journal_mode") { row throws(QueueError) in row.text(0) }.first ?? nil
+        let mode = try connection.rows("PRAGMA journal_mode") { $0.text(0) }.first ?? nil
         guard mode == "wal" else {
             throw QueueError(
                 .notPermitted,
                 "\(path) cannot have a write-ahead log (its journal mode is \(mode ?? "unknown")): "
                     + "put it on a local disk, not on a network file system")
         }
-        try connection.transaction { () throws(QueueError) in
+        try connection.transaction {
             // Another process may have migrated the file since the first check.
             let found = try check(connection)
             for script in migrations[Int(found)...] { try connection.execute(script) }
@@ -134,8 +135,8 @@ enum SQLiteSchema {
     ///
     /// Throws for the file of another program, and for a file with a newer version.
     @discardableResult
-    private static func check(_ connection: SQLiteConnection) throws(QueueError) -> Int64 {
-        let path = connection.file.path
+    private static func check(_ connection: SQLiteConnection) throws -> Int64 {
+        let path = connection.path
         let application = try connection.number("PRAGMA application_id") ?? 0
         let found = try connection.number("PRAGMA user_version") ?? 0
         let tables = try connection.number("SELECT count(*) FROM sqlite_master") ?? 0

@@ -29,7 +29,9 @@ package final class AdditionGroup: Sendable {
     /// Commits the lists of several callers, and passes the outcome of each list to `done`.
     private let commit: @Sendable (_ lists: [[Job]], _ done: @escaping @Sendable ([Outcome]) -> Void) -> Void
 
-    package init(commit: @escaping @Sendable (_ lists: [[Job]], _ done: @escaping @Sendable ([Outcome]) -> Void) -> Void) {
+    package init(
+        commit: @escaping @Sendable (_ lists: [[Job]], _ done: @escaping @Sendable ([Outcome]) -> Void) -> Void
+    ) {
         self.commit = commit
     }
 

@@ -1,4 +1,5 @@
 import Convoy
+import ConvoySQLite
 import Foundation
 import Testing
 
@@ -73,7 +74,7 @@ struct HotEntriesTests {
     @Test func filterOfManyEntriesIsBuiltOnceMissesCostAsMuch() throws {
         let directory = try TemporaryDirectory()
         try Self.store(Self.makeStore(directory), "a", 1000)
-        let database = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+        let database = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
         try database.run("UPDATE totals SET entries = ?", .integer(4_000))
         let store = Self.makeStore(directory)
         store.queue.sync {}
@@ -175,11 +176,11 @@ struct HotEntriesTests {
         files.mostLockWait = .milliseconds(1)
         let descriptor = open(files.path + "/convoy-cache.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         #expect(flock(descriptor, LOCK_EX) == 0)
-        #expect(throws: DatabaseError.self) { try files.locked { () throws(DatabaseError) in } }
+        #expect(throws: SQLiteError.self) { try files.locked {} }
         #expect(files.digest == nil)
         // Closing releases the lock.
         close(descriptor)
-        #expect(throws: Never.self) { try files.locked { () throws(DatabaseError) in } }
+        #expect(throws: Never.self) { try files.locked {} }
         #expect(files.digest != nil)
     }
 }

@@ -1,4 +1,5 @@
 import Convoy
+import ConvoySQLite
 import Foundation
 import Testing
 
@@ -43,8 +44,8 @@ import Testing
 
     @Test func onSQLiteOnlyAdditionsThatDoNotFitFailOnAFullDisk() throws {
         let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: "b")
-        let pages = try worker.connection().number("PRAGMA page_count") ?? 0
-        try worker.connection().execute("PRAGMA max_page_count = \(pages + 6)")
+        let pages = try worker.connection.number("PRAGMA page_count") ?? 0
+        try worker.connection.execute("PRAGMA max_page_count = \(pages + 6)")
         let body = Data(repeating: 1, count: 60_000)
         let outcomes = try worker.add([
             [.test("a")], [.test("b") { $0.request.body = .data(body) }], [.test("c")],
