@@ -58,12 +58,14 @@ let package = Package(
         .testTarget(
             name: "ConvoyQueueTests",
             dependencies: [
-                "ConvoyPostgres", "ConvoyQueue", "ConvoySQLite", "ConvoyTesting", "TestSupport", "QueueProgram", "QueueWorker",
+                "ConvoyPostgres", "ConvoyQueue", "ConvoySQLite", "ConvoyTesting", "TestSupport", "QueueProgram",
+                "QueueWorker",
             ]),
         // What tests of a queue start as processes of their own.
         .executableTarget(
             name: "QueueProgram", dependencies: ["Convoy", "ConvoyPostgres", "ConvoyQueue"], path: "Tests/QueueProgram"),
-        .executableTarget(name: "QueueWorker", dependencies: ["ConvoyPostgres", "ConvoyQueue"], path: "Tests/QueueWorker"),
+        .executableTarget(
+            name: "QueueWorker", dependencies: ["ConvoyPostgres", "ConvoyQueue"], path: "Tests/QueueWorker"),
         // The client under test of the public suite of caches, by its protocol.
         .executableTarget(name: "CacheProgram", dependencies: ["Convoy", "ConvoyCache"], path: "Tests/CacheProgram"),
         // What tests of a cache kill.

@@ -27,11 +27,8 @@ final class PostgresConnection {
 
     let library: convoy_pg_functions
     let handle: OpaquePointer
-    /// The names of statements that the server has parsed, by their text.
     var prepared: [String: String] = [:]
-    /// The number of statement names used so far, which makes each new name unique.
     var nameCount = 0
-    /// Queued statements, which the next call of `run` sends first.
     var waiting: [PostgresStatement] = []
     /// Why the connection can no longer be used; nil while it is usable.
     var ending: PostgresError?
@@ -100,14 +97,12 @@ final class PostgresConnection {
         }
     }
 
-    /// The message of libpq's last failure, in one line.
     var message: String {
         let text = library.errorMessage(handle).map { String(cString: $0) } ?? ""
         return text.split(whereSeparator: \.isNewline).map { $0.trimmingPrefix(while: \.isWhitespace) }
             .joined(separator: " ")
     }
 
-    /// Waits until the socket is ready, until an instant, or until the descriptor `wakeup` is readable.
     func wait(
         for events: Int16, until end: ContinuousClock.Instant, wakeup: Int32 = -1
     ) throws(PostgresError) -> Wait {
@@ -128,14 +123,12 @@ final class PostgresConnection {
         }
     }
 
-    /// Marks the connection as unusable, and returns the error to throw: the first reason that was given.
     func lost(_ reason: String) -> PostgresError {
         let error = ending ?? PostgresError(.lost, "the connection to the database is lost: \(reason)")
         ending = error
         return error
     }
 
-    /// Calls a body with a list of strings in C's form, which ends with NULL.
     private static func withStrings<Result>(
         _ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> Result
     ) -> Result {
@@ -146,12 +139,6 @@ final class PostgresConnection {
     }
 
     // MARK: Statements and notifications
-
-    /// A notification on a channel that the connection listens to.
-    struct Notification: Sendable, Equatable {
-        let channel: String
-        let payload: String
-    }
 
     /// The default time limit of a statement.
     static let usualBound = Duration.seconds(30)
@@ -170,25 +157,6 @@ final class PostgresConnection {
         return rows
     }
 
-    /// Runs a body between BEGIN and COMMIT.
-    ///
-    /// An error of the body is thrown after a ROLLBACK.
-    ///
-    /// If COMMIT fails with `lost`, the transaction may have taken effect.
-    func transaction<Result>(
-        within bound: Duration = usualBound, _ body: () throws(PostgresError) -> Result
-    ) throws(PostgresError) -> Result {
-        try run("BEGIN", within: bound)
-        do {
-            let result = try body()
-            try run("COMMIT", within: bound)
-            return result
-        } catch {
-            rollBack(within: bound)
-            throw error
-        }
-    }
-
     /// Rolls back a transaction.
     ///
     /// If the rollback fails, the connection is marked as unusable.
@@ -199,30 +167,22 @@ final class PostgresConnection {
         }
     }
 
-    /// Waits for notifications on the channels that the connection listens to.
+    /// Waits for a notification on the channels that the connection listens to, and takes all that have arrived.
     ///
-    /// The array is empty if the time limit ended the wait, or if the descriptor `wakeup` became readable.
-    func notifications(
-        within bound: Duration, wakeup: Int32 = -1
-    ) throws(PostgresError) -> [Notification] {
+    /// Returns false if the time limit ended the wait, or if the descriptor `wakeup` became readable.
+    func isNotified(within bound: Duration, wakeup: Int32 = -1) throws(PostgresError) -> Bool {
         if let ending { throw ending }
         let end = ContinuousClock.now + bound
         while true {
-            let notifications = takeNotifications()
-            guard notifications.isEmpty else { return notifications }
-            guard try wait(for: Int16(POLLIN), until: end, wakeup: wakeup) == .ready else { return [] }
+            var isNotified = false
+            while let next = library.notifies(handle) {
+                isNotified = true
+                library.freemem(next)
+            }
+            if isNotified { return true }
+            guard try wait(for: Int16(POLLIN), until: end, wakeup: wakeup) == .ready else { return false }
             guard library.consumeInput(handle) == 1 else { throw lost(message) }
         }
-    }
-
-    private func takeNotifications() -> [Notification] {
-        var notifications: [Notification] = []
-        while let next = library.notifies(handle) {
-            let (channel, payload) = (String(cString: next.pointee.channel), String(cString: next.pointee.payload))
-            notifications.append(Notification(channel: channel, payload: payload))
-            library.freemem(next)
-        }
-        return notifications
     }
 
     /// Converts a failed result to an error, and marks the connection as unusable if the server has ended it.
@@ -479,7 +439,6 @@ final class PostgresConnection {
         }
     }
 
-    /// Checks the server and the database, and creates or migrates the tables.
     func prepareForQueue() throws {
         let version = library.serverVersion(handle)
         guard version >= 130_000 else {
@@ -508,7 +467,6 @@ final class PostgresRows {
 
     deinit { library.clear(result) }
 
-    /// The number of rows that were inserted, updated, deleted or selected.
     var changedCount: Int { library.cmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0 }
 
     /// Reads the bytes of a column without a copy; `nil` for NULL.
@@ -588,7 +546,6 @@ final class PostgresRows {
 
 /// A parameter of a statement: type and bytes.
 struct PostgresValue: Sendable {
-    /// The OID of the type in PostgreSQL's catalogue, the same in every database.
     let type: UInt32
     /// The value in binary format; nil for NULL.
     let bytes: [UInt8]?
@@ -724,7 +681,6 @@ struct PostgresError: Error, Sendable, CustomStringConvertible {
     }
 }
 
-/// The functions of the system's libpq.
 enum PostgresLibrary {
     #if canImport(Darwin)
         private static let names = [
@@ -741,7 +697,6 @@ enum PostgresLibrary {
     /// After a failure, the process does not try again to load the library.
     static let shared = Result { () throws(PostgresError) in try open(names) }
 
-    /// The first library that exists and has all functions.
     static func open(_ names: [String]) throws(PostgresError) -> convoy_pg_functions {
         var reasons: [String] = []
         for name in names {

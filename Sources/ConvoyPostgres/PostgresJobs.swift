@@ -3,9 +3,7 @@ import Convoy
 import ConvoyQueue
 import Foundation
 
-/// The columns of new jobs, as arrays for `unnest`.
 enum PostgresJobs {
-    /// The columns for the table `convoy_jobs`.
     static func columns(_ jobs: [Job]) -> [PostgresValue] {
         [
             .texts(jobs.map(\.id)), .texts(jobs.map(\.kind)), .ints(jobs.map { Int64($0.priority.rawValue) }),
@@ -16,7 +14,6 @@ enum PostgresJobs {
         ]
     }
 
-    /// The columns for the table `convoy_contents`.
     static func contents(_ jobs: [Job]) throws -> [PostgresValue] {
         [
             .texts(jobs.map(\.request.method.rawValue)), .texts(jobs.map(\.request.url.absoluteString)),
@@ -59,7 +56,6 @@ enum PostgresJobs {
     }
 }
 
-/// A row of a query for jobs, with the columns of ``columns(withBody:)``.
 struct PostgresJobRow {
     static let columnCount = 29
 
@@ -78,7 +74,6 @@ struct PostgresJobRow {
     private static let body =
         "CASE WHEN j.has_body THEN (SELECT b.body FROM convoy_bodies AS b WHERE b.position = j.position) END"
 
-    /// The joins to write after `convoy_jobs AS j`, for the columns that are in other tables.
     static let joins = """
         JOIN convoy_contents AS c ON c.position = j.position
         LEFT JOIN convoy_results AS r ON r.position = j.position

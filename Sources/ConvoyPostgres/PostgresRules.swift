@@ -12,7 +12,6 @@ import Foundation
 /// Against deadlocks, rows and names are each locked in a fixed order, and in most transactions rows before names. If a
 /// deadlock occurs anyway, the server detects it, and the transaction is repeated.
 struct PostgresRules {
-    /// A job that has ended, and may have blocked other jobs.
     struct Ended {
         let id: String
         let position: Int64
@@ -24,13 +23,10 @@ struct PostgresRules {
         let leavesBody: Bool
     }
 
-    /// The columns that `UPDATE convoy_jobs AS j` returns for ``ended(_:)``.
     static let endedColumns = "j.id, j.state, j.is_needed, j.group_name, j.unique_key, j.has_body, j.position"
 
     let transaction: PostgresTransaction
-    /// Whether `notify` sends a notification: a job may have become claimable, or a caller has cancelled a job.
     private(set) var bringsWork = false
-    /// Whether there may be a suspect: a job of which at least two claims in a row have lapsed.
     var hasSuspects = false
 
     init(_ transaction: PostgresTransaction) { self.transaction = transaction }
@@ -67,7 +63,6 @@ struct PostgresRules {
             """, [.texts(names)])
     }
 
-    /// Reads which jobs an update has ended.
     static func ended(_ rows: PostgresRows) throws -> [Ended] {
         try (0..<rows.count).compactMap { row in
             let state = try rows.int(row, 1) ?? 0
@@ -79,7 +74,6 @@ struct PostgresRules {
         }
     }
 
-    /// Deletes unneeded bodies of ended jobs, and unblocks jobs that waited for ended jobs.
     mutating func follow(_ ended: [Ended]) throws {
         try drop(ended.filter(\.leavesBody).map(\.position), from: "convoy_bodies")
         let done = ended.filter { $0.isDone && $0.isNeeded }.map(\.id)
@@ -140,7 +134,6 @@ struct PostgresRules {
         try free(Self.holding("SELECT unnest($1)"), [.ints(positions), .texts(groups), .texts(keys)])
     }
 
-    /// Computes what blocks the jobs that a transaction has added.
     static func holding(_ number: String) -> PostgresStatement {
         PostgresStatement(
             holding("SELECT unnest(positions) FROM convoy_commits WHERE number = $1"),
@@ -382,7 +375,6 @@ struct PostgresRules {
     /// The order in which jobs are sent.
     private static let order = "priority DESC, attempt_count > 0, position"
 
-    /// The table expression `hosts`: the hosts with ready jobs, found by one index lookup for each host.
     private static let hosts = """
         hosts(host) AS (
             (SELECT host FROM convoy_jobs WHERE \(ready) ORDER BY host LIMIT 1)
@@ -475,7 +467,6 @@ struct PostgresRules {
             """, [.int(limit), .text(owner)] + values)
     }
 
-    /// Reads the jobs of a claim, and separately the claimed jobs that cannot be read (`broken`).
     static func claimed(
         _ rows: PostgresRows
     ) throws -> (jobs: [ClaimedJob], hasMore: Bool, broken: [(position: Int64, defect: String)]) {
@@ -506,7 +497,6 @@ struct PostgresRules {
             """, [.text(number), .text(owner)])
     }
 
-    /// Makes an unreadable claimed job a dead letter.
     mutating func bury(_ position: Int64, _ defect: String) throws {
         let rows = try transaction.run(
             """
@@ -663,7 +653,6 @@ struct PostgresRules {
         try follow(Self.ended(rows))
     }
 
-    /// The statement that updates up to 5,000 jobs that no other transaction is changing.
     static func changing(_ changes: String, where condition: String) -> String {
         """
         WITH meant AS MATERIALIZED (
@@ -774,7 +763,6 @@ struct Adding {
 
     var rules: PostgresRules
     var additions: [JobAddition] = []
-    /// The ids of the jobs that this call of `add` has added.
     private var added: Set<String> = []
 
     init(_ rules: PostgresRules) { self.rules = rules }
@@ -909,7 +897,6 @@ struct Adding {
         return positions
     }
 
-    /// Stores the dependencies of jobs, computes what blocks the jobs, and cancels those with a cancelled dependency.
     private mutating func relate(_ jobs: [Job], _ positions: [String: Int64]) throws {
         let related = jobs.filter { !$0.dependencies.isEmpty || $0.group != nil || $0.uniqueness != nil }
         guard !related.isEmpty else { return }

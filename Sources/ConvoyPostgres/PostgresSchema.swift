@@ -17,7 +17,6 @@ enum PostgresSchema {
     /// Published numbers never change.
     static let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .done, .dead, .cancelled]
 
-    /// The tables with parts of a job, whose rows have the position of the job.
     static let partTables = ["convoy_contents", "convoy_bodies", "convoy_results", "convoy_needs"]
 
     /// Creates the tables.
@@ -129,7 +128,6 @@ enum PostgresSchema {
         """,
     ]
 
-    /// Creates the table with the numbers of recent transactions, which show whether a transaction was committed.
     private static let commits = [
         """
         CREATE TABLE convoy_commits (
@@ -205,7 +203,6 @@ enum PostgresSchema {
 }
 
 extension PostgresConnection {
-    /// Creates or migrates the tables, one process at a time, in one transaction.
     func migrate() throws {
         if try schemaVersion() == PostgresSchema.migrations.count { return }
         later(Self.begin)
@@ -245,7 +242,6 @@ extension PostgresConnection {
         return try rows.int(0, 0).map { Int($0) }
     }
 
-    /// Checks that the database can store every text.
     func checkEncoding() throws {
         let rows = try run("SELECT current_setting('server_encoding'), current_database()::text")
         let (encoding, name) = (try rows.text(0, 0) ?? "", try rows.text(0, 1) ?? "")

@@ -13,13 +13,11 @@ struct PostgresTime: Sendable {
 }
 
 extension PostgresTime {
-    /// Reads the first row of a result of `PostgresConnection.mark` or `time`.
     init(_ rows: PostgresRows) throws {
         self.init(now: try rows.int(0, 0) ?? 0, date: try rows.double(0, 1) ?? 0)
     }
 }
 
-/// A transaction that has begun, and in which statements run.
 struct PostgresTransaction {
     let connection: PostgresConnection
     let time: PostgresTime
@@ -31,19 +29,15 @@ struct PostgresTransaction {
         try connection.run(statement, parameters)
     }
 
-    /// Queues a statement, which is sent with the next statement, at the latest with COMMIT.
     func later(_ statement: PostgresStatement) { connection.later(statement) }
 }
 
-/// A writing call of the store, in the forms that a session can run.
 struct PostgresWork<Result: Sendable>: Sendable {
-    /// A transaction whose statements are all known in advance; with libpq 14 or newer, it takes one round trip.
     struct Whole: Sendable {
         /// The statements between the recording of the transaction's number (`mark`) and COMMIT.
         ///
         /// Some statements have the number as a parameter.
         let statements: [PostgresStatement]
-        /// Interprets the rows of the statements.
         let read: @Sendable (_ rows: [PostgresRows], _ time: PostgresTime) throws -> Result
         /// Reads the result of a transaction with this number that was committed without a reply from the server.
         let recover: @Sendable (_ transaction: PostgresTransaction, _ number: String) throws -> Result
@@ -55,7 +49,6 @@ struct PostgresWork<Result: Sendable>: Sendable {
     var whole: (@Sendable (_ number: String, _ given: PostgresTime?) throws -> Whole)?
     /// The work as statements that may depend on rows of earlier statements.
     let steps: @Sendable (PostgresTransaction) throws -> Result
-    /// Called with the number of a failed transaction when it is unknown whether it was committed.
     var unknown: (@Sendable (_ number: String) -> Void)?
 }
 
@@ -84,7 +77,6 @@ final class PostgresSession: Sendable {
     private let library: Swift.Result<convoy_pg_functions, PostgresError>
     private let queue: DispatchQueue
     private let state = State()
-    /// Ends the waits of the session when the session is closed.
     private let closing = Closing()
 
     init(
@@ -272,7 +264,6 @@ final class PostgresSession: Sendable {
     }
 }
 
-/// Tells whether the session is closed, and ends waits when it is closed.
 private final class Closing: @unchecked Sendable {
     // @unchecked: the flag is used under the condition's lock only.
     private let condition = NSCondition()

@@ -41,7 +41,6 @@ public final class PostgresStore: Store {
     let callers: PostgresSession
     let additions: PostgresAdditions
     private let listener: PostgresListener
-    /// The transaction numbers of exchanges that failed, although they may have claimed jobs.
     let unknownExchanges = Locked([String]())
     /// Exchanges run step by step until this instant, a second after an exchange failed to run in one round trip.
     let stepsUntil = Locked(ContinuousClock.now)
@@ -450,7 +449,6 @@ struct WholeExchange: Sendable {
             })
     }
 
-    /// The kind of a verdict, without its values.
     private enum Kind {
         case retry, release, other
 

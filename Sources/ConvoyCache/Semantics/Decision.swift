@@ -2,13 +2,11 @@
 import Convoy
 import Foundation
 
-/// The properties of a request that decide how the cache answers it.
 struct CacheQuestion: Sendable {
     let method: HTTPMethod
     let headerFields: HeaderFields
     var hasBody = false
     var options = CacheOptions()
-    /// Whether the caller wants the body with its content coding.
     var keepsCoding = false
     /// The current time in seconds since 1970.
     var now: Int64
@@ -33,9 +31,7 @@ struct CacheQuestion: Sendable {
     }
 }
 
-/// The action of the cache for a request.
 enum CacheDecision: Sendable, Equatable {
-    /// The form of the response that the cache makes from a stored one.
     enum Form: Sendable, Equatable {
         /// The stored response, unchanged.
         case whole
@@ -66,7 +62,6 @@ enum CacheDecision: Sendable, Equatable {
 }
 
 extension CacheDecision {
-    /// Whether the cache answers without the network.
     var answers: Bool {
         switch self {
         case .serve, .unavailable: true
@@ -113,7 +108,6 @@ extension CacheDecision {
         return .forward(.partial)
     }
 
-    /// How far a stored response satisfies a request.
     private enum Fitness: Equatable { case fresh, staleAllowed, staleRefreshing, stale, unwanted }
 
     private static func use(
@@ -172,7 +166,6 @@ extension CacheDecision {
 }
 
 extension CacheQuestion {
-    /// Whether the cache may use a stored response for the method.
     var looksUp: Bool { method == .get || method == .head }
 
     /// Whether the request may not use the network.
@@ -199,7 +192,6 @@ extension Freshness {
 }
 
 extension StoredHead {
-    /// Whether the response may answer this request, by `Vary`, credentials and content coding.
     func matches(_ question: CacheQuestion) -> Bool {
         if !vary.fields.isEmpty,
             !vary.matches(question.headerFields, contentLanguage: headerFields["Content-Language"], question.digest)
@@ -216,7 +208,6 @@ extension StoredHead {
                 && credentials == question.digest.credentials(of: question.headerFields, isWithoutCookie: true)
     }
 
-    /// Whether the response belongs to the credentials of a request, or is `public`.
     fileprivate func isMeant(for question: CacheQuestion) -> Bool {
         if credentials == question.credentials { return true }
         let control = freshness(question.sharing).control
@@ -284,7 +275,6 @@ extension CacheQuestion {
     var range: ByteRange? { method == .get ? headerFields["Range"].flatMap(ByteRange.init) : nil }
     var hasIfRange: Bool { headerFields.contains("If-Range") }
     static let conditions = ["If-None-Match", "If-Modified-Since", "If-Range", "If-Match", "If-Unmodified-Since"]
-    /// Whether the request has its own condition.
     var hasCondition: Bool { !headerFields.isEmpty && Self.conditions.contains(where: headerFields.contains) }
 
     /// Whether the request has its own condition or range, so that the cache adds no condition.

@@ -2,7 +2,6 @@
 import Convoy
 import Foundation
 
-/// The result of a conditional request.
 enum ValidationOutcome: Sendable, Equatable {
     /// The stored response is still current, and the 304 updates its fields.
     case updated
@@ -19,13 +18,11 @@ enum ValidationOutcome: Sendable, Equatable {
 }
 
 extension StoredHead {
-    /// Adds the validators of this stored response as conditions to the fields of a request.
     func addConditions(to headerFields: inout HeaderFields) {
         if let entityTag { headerFields["If-None-Match"] = entityTag.text }
         if let lastModified { headerFields["If-Modified-Since"] = lastModified }
     }
 
-    /// The result of a conditional request, to which the server sent `head`.
     func outcome(of head: ResponseHead, at now: Int64, _ question: CacheQuestion) -> ValidationOutcome {
         if head.statusCode == 304 { return isUpdated(by: head.headerFields) ? .updated : .mismatch }
         guard [500, 502, 503, 504].contains(head.statusCode) else { return .replaced }

@@ -32,7 +32,6 @@ final class CacheTransfer: TransferTask, TransportClient {
         case ended
     }
 
-    /// How the transfer uses the network response.
     enum Role {
         /// The client receives the response, which may be stored.
         case forward
@@ -236,7 +235,6 @@ final class CacheTransfer: TransferTask, TransportClient {
         client.didReceive(head)
     }
 
-    /// Handles the response to a conditional request.
     private func judge(
         _ head: ResponseHead, _ entry: StoredEntry, _ form: CacheDecision.Form, _ requestTime: Int64, _ now: Int64
     ) {
@@ -384,7 +382,6 @@ final class CacheTransfer: TransferTask, TransportClient {
         client.didFinish(error)
     }
 
-    /// Serves a stored response after the network has finished.
     private func serveInstead() {
         let isRefresh = question.options.isRefresh
         state.withLock { ($0.phase, $0.isPumping) = (.serving, true) }
@@ -673,7 +670,6 @@ final class CacheTransfer: TransferTask, TransportClient {
         }
     }
 
-    /// Updates stored responses from a 304 that answers the client's own condition.
     func updateConfirmed(_ head: ResponseHead, _ now: Int64) {
         let requestTime = state.withLock { $0.requestTime }
         for entry in exchange.entries where entry.head.matches(question) {
@@ -700,7 +696,7 @@ final class CacheTransfer: TransferTask, TransportClient {
 }
 
 extension CachePolicy {
-    /// Adds fields that make caches between client and server validate their responses (Fetch Standard, section 4.5).
+    /// Makes caches between client and server validate their responses (Fetch Standard, section 4.5).
     func addFields(to request: inout PreparedRequest) {
         switch self {
         case .reload, .noStore:
@@ -722,7 +718,6 @@ struct Recording {
 }
 
 extension StoredHead {
-    /// Whether a message has the strong validator of this stored response.
     func isSame(_ headerFields: HeaderFields, _ validator: String) -> Bool {
         if entityTag != nil { return EntityTag(headerFields)?.text == validator }
         return headerFields.values(of: "Last-Modified").first?.trimmingBlanks == validator

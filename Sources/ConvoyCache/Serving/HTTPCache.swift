@@ -45,12 +45,10 @@ public final class HTTPCache: ResponseCache {
     public let configuration: Configuration
     let store: any CacheStore
     let state = Locked(State())
-    /// The requests in progress whose responses other requests may share.
     let fetches = Fetches()
 
     struct State {
         var statistics = CacheStatistics()
-        /// The keys of the responses that are being validated in the background.
         var refreshing: Set<String> = []
     }
 
@@ -230,7 +228,6 @@ extension HTTPCache: CacheEngine {
     }
 }
 
-/// One request's use of the cache.
 final class StoredExchange: CacheExchange {
     let cache: HTTPCache
     let query: CacheQuery
@@ -292,14 +289,12 @@ final class StoredExchange: CacheExchange {
         return try CacheTransfer(self, question, decide(question), request, client, network)
     }
 
-    /// Makes a new question for a request, at the current time.
     private func question(of request: PreparedRequest) -> CacheQuestion {
         var query = query
         query.request = request
         return CacheQuestion(query, sharing: question.sharing, question.digest)
     }
 
-    /// Decides how to answer the request.
     private func decide(_ question: CacheQuestion) -> CacheDecision {
         let isSame =
             question.now == self.question.now && question.method == self.question.method
@@ -338,7 +333,6 @@ public struct CacheStatistics: Sendable, Hashable {
     /// The number of bytes that count towards the capacity.
     public internal(set) var storedBytes: Int64 = 0
 
-    /// Counts a request that the cache has answered without the network.
     mutating func countHit(timeToLive: Int64?, bytes: Int64) {
         savedBytes += bytes
         if timeToLive ?? 0 > 0 { hits += 1 } else { staleHits += 1 }

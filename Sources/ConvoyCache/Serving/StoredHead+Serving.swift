@@ -3,7 +3,6 @@ import Convoy
 import Foundation
 
 extension StoredHead {
-    /// Makes the metadata of a response before its body is received.
     init(
         _ head: ResponseHead, to request: PreparedRequest, _ question: CacheQuestion, key: String, requestTime: Int64,
         responseTime: Int64
@@ -25,7 +24,6 @@ extension StoredHead {
         requestedRange = head.statusCode == 206 ? request.headerFields["Range"] : nil
     }
 
-    /// Whether this response replaces another one under the same key.
     func replaces(_ other: StoredHead, _ question: CacheQuestion) -> Bool {
         guard other.matches(question) || other.vary == vary && other.credentials == credentials else {
             return false
@@ -35,7 +33,6 @@ extension StoredHead {
         return other.strongValidator != validator
     }
 
-    /// The value of `Content-Range` for positions of the representation.
     private func contentRange(_ positions: Range<Int64>) -> String {
         "bytes \(positions.lowerBound)-\(positions.upperBound - 1)/\(totalBytes.map(String.init) ?? "*")"
     }
@@ -49,7 +46,6 @@ extension StoredHead {
         headerFields["Content-Range"] = contentRange(positions)
     }
 
-    /// The head and the cache status for a request that the complete stored response answers.
     func answer(to request: PreparedRequest, at now: Int64, _ sharing: CacheSharing) -> StoredAnswer {
         derived.answer(to: request.url, at: now, sharing) {
             var status = CacheStatus()
@@ -60,7 +56,6 @@ extension StoredHead {
         }.stored
     }
 
-    /// The response to a request, and the range of the stored body that it contains.
     func response(
         _ form: CacheDecision.Form, to request: PreparedRequest, at now: Int64, _ sharing: CacheSharing
     ) -> (head: ResponseHead, bodyRange: Range<Int64>) {

@@ -3,7 +3,6 @@ import Convoy
 import ConvoySQLite
 import Foundation
 
-/// The columns of a job that are needed to settle or end it.
 struct LifeRow {
     static let columns = """
         position, id, state, missing, behind, owner, claims, result, body, grp, key, lapses, \

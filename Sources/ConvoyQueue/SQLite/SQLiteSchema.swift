@@ -6,7 +6,6 @@ import Foundation
 ///
 /// The version of the schema is in `user_version`.
 enum SQLiteSchema {
-    /// The value of `application_id` in the database files of a queue: "CVQ1".
     static let applicationID: Int64 = 0x4356_5131
     /// The SQL scripts of all versions, in order.
     ///
@@ -73,7 +72,6 @@ enum SQLiteSchema {
     /// The tables are unchanged.
     private static let version2 = ""
 
-    /// Adds the column for `JobRequest.followsRedirectsAsGet`.
     private static let version3 = "ALTER TABLE job ADD COLUMN follows_as_get INTEGER NOT NULL DEFAULT 0;"
 
     /// Adds the number of lapsed claims.
@@ -94,7 +92,6 @@ enum SQLiteSchema {
         CREATE INDEX job_host ON job(host, priority DESC, (attempt_count > 0)) WHERE state = 0;
         """
 
-    /// Checks a file and migrates it.
     static func prepare(_ connection: SQLiteConnection) throws {
         let path = connection.path
         // The file is checked before anything is written, because it may belong to another program.

@@ -24,7 +24,6 @@ struct SQLiteTime {
     /// The calendar time in milliseconds since 1970.
     var date: Int64 { Int64(clamping: clock.date) }
 
-    /// The time since boot, as ``clock`` measures it, which may be a virtual clock.
     private var uptime: Int64 {
         Self.reference.milliseconds + Int64(clamping: Self.reference.instant.duration(to: clock.now))
     }

@@ -3,7 +3,6 @@ import Convoy
 import ConvoySQLite
 import Foundation
 
-/// The connection of a store, and the files beside the database.
 final class SQLiteWorker: @unchecked Sendable {
     // @unchecked: made by one thread, and then used on the serial queue of its store only.
     let owners: SQLiteOwners
@@ -15,7 +14,6 @@ final class SQLiteWorker: @unchecked Sendable {
     ///
     /// They are compared before each commit. SQLite itself would continue to use files that were deleted or replaced.
     private var opened: [(path: String, number: UInt64)] = []
-    /// Body files to remove after the commit.
     var removals: [String] = []
     /// Owners that no longer exist and whose leases this transaction has ended.
     ///
@@ -92,7 +90,6 @@ final class SQLiteWorker: @unchecked Sendable {
         }
     }
 
-    /// Runs a body, whose error becomes one of a queue.
     func result<Value>(_ body: (SQLiteWorker) throws -> Value) -> Result<Value, QueueError> {
         do { return .success(try body(self)) } catch { return .failure(QueueError(error, of: path)) }
     }
@@ -179,7 +176,6 @@ final class SQLiteWorker: @unchecked Sendable {
         try transaction { try endLeases("name = ?", .text(owners.name)) }
     }
 
-    /// Releases the jobs of other owners whose lease has ended.
     func releaseEnded() throws {
         let hasEnded = "name <> '\(owners.name)' AND ends <= ?"
         let ended = try connection.number("SELECT 1 FROM owner WHERE \(hasEnded) LIMIT 1", .integer(time.now))
@@ -381,7 +377,6 @@ final class SQLiteWorker: @unchecked Sendable {
         try connection.number("SELECT 1 FROM job WHERE \(column) = ? AND state <= 4 LIMIT 1", .text(value)) != nil
     }
 
-    /// Saves the body, and returns the number of its row or the path of the caller's file.
     private func keepBody(
         of job: Job, at position: Int64, _ file: String?
     ) throws -> (Int64?, String?) {
@@ -421,7 +416,7 @@ final class SQLiteWorker: @unchecked Sendable {
 
     // MARK: Settling
 
-    /// Settles a simple job in one statement: done at the first attempt, without body, group, key or dependents.
+    /// Settles a job that is done at the first attempt, without body, group, key or dependents.
     private static let simplyDone = """
         UPDATE job SET state = 5, owner = NULL, due = NULL, due_clock = 0, attempt_count = attempt_count + 1, attempts = ?,
             finished = ?, lapses = 0
@@ -500,7 +495,6 @@ final class SQLiteWorker: @unchecked Sendable {
     /// The next exchange, which is due at once, handles the remaining jobs.
     private static let portion: Int64 = 1_000
 
-    /// Makes jobs ready whose date or delay has passed.
     func makeDue() throws {
         for (clock, now) in [(Int64(0), time.now), (1, time.date)] {
             let isDue = try connection.number(
@@ -648,7 +642,6 @@ final class SQLiteWorker: @unchecked Sendable {
         return jobs.count == rows.count ? jobs : jobs + (try claim(state, order, kinds, rows.count - jobs.count))
     }
 
-    /// Assigns the readable jobs to this owner, and makes unreadable jobs dead letters.
     private func take(_ rows: [JobRow]) throws -> [ClaimedJob] {
         // Unreadable jobs become dead letters.
         for row in rows where row.defect != nil { try end("position = ?", [.integer(row.position)], row.defect) }
@@ -878,7 +871,6 @@ final class SQLiteWorker: @unchecked Sendable {
         return count
     }
 
-    /// Ends a job as done, dead or cancelled, with the effects on other jobs.
     private func end(_ row: LifeRow, as state: JobState, _ failure: String? = nil) throws {
         try connection.run("DELETE FROM result WHERE number = ?", SQLiteValue(row.result))
         try connection.run(
@@ -916,7 +908,6 @@ final class SQLiteWorker: @unchecked Sendable {
         }
     }
 
-    /// Unblocks the first unfinished job of the row's group, and that of the row's key.
     private func promote(_ row: LifeRow) throws {
         for (column, value, bit) in [("grp", row.group, Int64(1)), ("key", row.key, 2)] {
             guard let value else { continue }
@@ -1041,7 +1032,6 @@ final class SQLiteWorker: @unchecked Sendable {
         return QueueStatus(counts: status.counts.mapValues { $0.filter { $0.value != 0 } })
     }
 
-    /// A selection as an SQL condition, to append to another condition.
     func condition(of selection: JobSelection) throws -> (String, [SQLiteValue]) {
         var (text, values) = ("", [SQLiteValue]())
         if let ids = selection.ids {

@@ -7,7 +7,6 @@ import Convoy
 package final class AdditionGroup: Sendable {
     package typealias Outcome = Result<[JobAddition], QueueError>
 
-    /// A call of `add` that waits for its outcome.
     struct Call {
         let jobs: [Job]
         let byteCount: Int
@@ -15,7 +14,6 @@ package final class AdditionGroup: Sendable {
     }
 
     struct State {
-        /// The calls that wait for the next commit.
         var calls: [Call] = []
         var isCommitting = false
     }
@@ -26,7 +24,6 @@ package final class AdditionGroup: Sendable {
     private static let (maxJobCount, maxByteCount) = (1_000, 8 << 20)
 
     let state = Locked(State())
-    /// Commits the lists of several callers, and passes the outcome of each list to `done`.
     private let commit: @Sendable (_ lists: [[Job]], _ done: @escaping @Sendable ([Outcome]) -> Void) -> Void
 
     package init(

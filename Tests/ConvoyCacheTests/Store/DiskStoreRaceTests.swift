@@ -156,7 +156,7 @@ struct DiskStoreRaceTests {
         for key in ["a", "b"] { Self.store(store, key) }
         let (first, second) = (try #require(store.entries(for: "a").first), try #require(store.entries(for: "b").first))
         let path = directory.file("cache/convoy-cache.sqlite").path
-        let other = try SQLiteConnection(path, busyMilliseconds: 1000)
+        let other = try SQLiteConnection(path)
         let database = try #require(store.writer.withLock { $0 })
         try store.queue.sync { try database.execute("PRAGMA busy_timeout = 0") }
         try other.execute("BEGIN IMMEDIATE")
@@ -221,7 +221,7 @@ struct DiskStoreRaceTests {
         Self.store(store, "b")
         #expect(store.counts.entries == 2)
         // Another process locks the index for longer than a change waits.
-        let other = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+        let other = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
         try other.execute("BEGIN EXCLUSIVE")
         store.removeAll(key: "a")
         #expect(store.counts.entries == 2)

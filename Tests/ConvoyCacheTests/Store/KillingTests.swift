@@ -99,7 +99,7 @@ import Testing
     private func look(at root: URL, processCount: Int) throws -> Int64 {
         let directory = CacheDirectory(path: root.path)
         guard FileManager.default.fileExists(atPath: directory.index) else { return 0 }
-        let database = try SQLiteConnection(directory.index, busyMilliseconds: 5_000)
+        let database = try SQLiteConnection(directory.index)
         let tables = try database.rows("SELECT count(*) FROM sqlite_master") { $0.number(0) }.first ?? 0
         guard tables > 0 else { return 0 }
         let totals = try database.rows("SELECT bytes, entries FROM totals") { ($0.number(0), $0.number(1)) }

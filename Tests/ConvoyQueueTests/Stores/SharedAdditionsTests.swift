@@ -154,3 +154,8 @@ private final class HeldLock: @unchecked Sendable {
 
     func open() throws { try connection.run("SELECT pg_advisory_unlock($1)", [.int(number)]) }
 }
+
+extension AdditionGroup {
+    /// The number of callers that wait for the running commit.
+    var waitingCount: Int { state.withLock { $0.calls.count } }
+}

@@ -3,7 +3,6 @@ import Convoy
 import ConvoySQLite
 import Foundation
 
-/// The files of a cache directory.
 struct CacheDirectory: Sendable {
     let path: String
     /// How long a process waits for the lock between processes.
@@ -67,7 +66,6 @@ struct CacheDirectory: Sendable {
         }
     }
 
-    /// Removes the index and all bodies.
     func empty() {
         for suffix in ["", "-wal", "-shm", "-journal"] { unlink(index + suffix) }
         for folder in [bodies, parts] {
@@ -149,7 +147,6 @@ struct CacheDirectory: Sendable {
         return -1
     }
 
-    /// Moves a part that the index lists to the bodies.
     func settle(_ name: String) { rename(part(name), body(name)) }
 
     /// Opens a body or a part that the index lists; nil if the file is missing or has another length.
@@ -185,7 +182,6 @@ struct CacheDirectory: Sendable {
 }
 
 extension SQLiteError {
-    /// The index has another schema version.
     static let otherSchema: Int32 = -1
     static let busy: Int32 = 5
     static let corrupt: Int32 = 11

@@ -13,13 +13,9 @@ final class DiskStore: CacheStore {
     /// A function that changes rows of the database, and records in `Effects` what else the store must do.
     typealias Change = @Sendable (SQLiteConnection, inout Effects) throws -> Void
 
-    /// What a transaction does besides changing rows: files to move or remove, totals and counts.
     struct Effects {
-        /// The files to move from the parts to the bodies after the commit.
         var named: [String] = []
-        /// The files to remove after the commit.
         var removed: [String] = []
-        /// The totals of the index, which the transaction stores at its end.
         var (bytes, entries, used) = (Int64(0), Int64(0), Int64(0))
         var evictions = 0
         /// The uses that the transaction records, which count as unrecorded again if it fails.
@@ -35,7 +31,6 @@ final class DiskStore: CacheStore {
         let key: String?
         /// A body to remove if the change fails.
         let file: String?
-        /// Whether a failure is harmless.
         let isOptional: Bool
         /// Whether the change is pointless if the index does not exist.
         let needsIndex: Bool
@@ -50,7 +45,6 @@ final class DiskStore: CacheStore {
     }
 
     struct State {
-        /// The idle connections for reading.
         var readers: [SQLiteConnection] = []
         /// The inode number of the index that the idle connections opened.
         var indexNumber: UInt64 = 0
@@ -61,12 +55,9 @@ final class DiskStore: CacheStore {
         var waiters: [Waiter] = []
         /// The inode number of the index that the connection for changes opened.
         var writerNumber: UInt64 = 0
-        /// The number of pending changes of each key.
         var pendingKeys: [String: Int] = [:]
         var pendingForAll = 0
-        /// Whether `drain()` is enqueued or running.
         var isDraining = false
-        /// Whether `drain()` will be enqueued when ``DiskStore/gatherTime`` has passed.
         var isGathering = false
         /// The entries whose use is not recorded in the index yet, each with the number of its last use.
         var used: [Int64: Int] = [:]
@@ -75,7 +66,6 @@ final class DiskStore: CacheStore {
         var firstUse: ContinuousClock.Instant?
         /// When uses may be recorded again after a failure; nil means at once.
         var nextUses: ContinuousClock.Instant?
-        /// Whether a queued change will record the uses.
         var isRecordingUses = false
         /// The number of bytes that wait for the disk.
         var backlogBytes = 0
@@ -85,13 +75,10 @@ final class DiskStore: CacheStore {
         var damaged: UInt64?
         /// The keys whose lookup found nothing, with the time of the lookup.
         var misses: [String: ContinuousClock.Instant] = [:]
-        /// The number of changes enqueued so far.
         var changeCount = 0
         /// The earliest time to build the filter of keys again; nil means at once.
         var nextFilter: ContinuousClock.Instant?
-        /// The number of empty lookups on the disk since a filter was last built, and the number at which one is built.
         var (missCount, missesForFilter) = (0, 0)
-        /// Whether a lookup has enqueued the construction of a filter.
         var awaitsFilter = false
     }
 
@@ -141,12 +128,9 @@ final class DiskStore: CacheStore {
     let queue = DispatchQueue(label: "convoy.cache.disk")
     /// The connection for changes, which only code on `queue` uses.
     let writer = Locked<SQLiteConnection?>(nil)
-    /// Watches the version of the index that the connection for changes opened.
     let watch = Locked<IndexWatch?>(nil)
-    /// Copies of the entries that were read last, and the filter of stored keys.
     let hot = Locked(HotEntries())
 
-    /// The body files whose digests this process has checked.
     let verified = VerifiedFiles()
 
     private let readDigest = Locked((digest: KeyedDigest?.none, waits: true))
@@ -265,7 +249,6 @@ final class DiskStore: CacheStore {
         return entries
     }
 
-    /// A row that a query returned.
     private struct Found {
         var id: Int64
         var stored: (key: String, head: StoredHead, bodyDigest: Int64)?
@@ -809,7 +792,6 @@ final class DiskStore: CacheStore {
         for row in try rows(of: key, in: database) { try delete(row.id, in: database, &effects) }
     }
 
-    /// The entries under a key, and damaged entries with the same hash, oldest entry first.
     private static func rows(
         of key: String, in database: SQLiteConnection
     ) throws -> [(id: Int64, head: StoredHead?)] {
@@ -899,7 +881,6 @@ final class DiskStore: CacheStore {
         }
     }
 
-    /// Runs work for a key on the store's queue, after the blocks that are enqueued so far.
     func beginsLater(_ key: String, _ work: @escaping @Sendable () -> Void) {
         state.withLock { state in
             (state.changeCount, state.misses[key]) = (state.changeCount + 1, nil)
@@ -929,13 +910,11 @@ extension DiskStore.State {
         return readers
     }
 
-    /// Whether changes of a key, or of any key, are pending.
     func isPending(_ key: String?) -> Bool {
         guard let key else { return isDraining || pendingForAll > 0 || !pendingKeys.isEmpty }
         return pendingForAll > 0 || pendingKeys[key] != nil
     }
 
-    /// Records the end of a change of one key, or of all keys.
     mutating func ended(_ key: String?) {
         guard let key else {
             pendingForAll -= 1
@@ -945,14 +924,12 @@ extension DiskStore.State {
         pendingKeys[key] = left > 0 ? left : nil
     }
 
-    /// Removes and returns the waiters whose keys have no pending changes.
     mutating func takeWaiters() -> [DiskStore.Waiter] {
         let all = waiters
         waiters = all.filter { isPending($0.key) }
         return all.filter { !isPending($0.key) }
     }
 
-    /// Whether a filter may be built now, and saves more than it costs.
     func paysFilter(at now: ContinuousClock.Instant) -> Bool {
         nextFilter ?? now <= now && missCount >= missesForFilter
     }

@@ -21,11 +21,9 @@ struct IndexVersion: Sendable, Equatable {
     private var commitCount: UInt32 { UInt32(truncatingIfNeeded: words[1]) }
     fileprivate var isValid: Bool { UInt8(truncatingIfNeeded: words[1] >> 32) != 0 }
 
-    /// Whether this version equals an older version, or follows it by exactly one commit.
     func follows(_ older: IndexVersion) -> Bool { self == older || commitCount == older.commitCount &+ 1 }
 }
 
-/// Watches the version of an index.
 final class IndexWatch: @unchecked Sendable {
     // @unchecked: the properties never change. The watch retains the connection only so that the shared memory stays
     // mapped.
