@@ -226,24 +226,12 @@ struct PostgresRules {
         var isSettled = settlements.map { _ in false }
         let rows = try transaction.run(
             """
-            WITH given AS MATERIALIZED (
-                SELECT * FROM unnest($1, $2, $3, $4, $5, $6)
-                WITH ORDINALITY AS g(id, token, verdict, due, reason, attempt, number)),
-            meant AS MATERIALIZED (
-                SELECT j.position, g.* FROM given AS g JOIN convoy_jobs AS j USING (id)
-                WHERE \(Self.isClaimed) ORDER BY j.position FOR UPDATE OF j)
-            UPDATE convoy_jobs AS j SET \(Self.settling(due: "m.due", now: "$7"))
+            \(Self.meantBySettlements)
+            UPDATE convoy_jobs AS j SET \(Self.settling(due: "$7 + m.delay", now: "$7"))
             FROM meant AS m WHERE j.position = m.position
             RETURNING \(Self.endedColumns), m.number
             """,
-            [
-                .texts(settlements.map(\.claim.id)), .ints(settlements.map(\.claim.token)),
-                .ints(settlements.map { Self.number(of: $0.verdict) }),
-                .ints(settlements.map { Self.delay(of: $0.verdict).map { transaction.time.now + $0 } }),
-                .texts(settlements.map { Self.reason(of: $0.verdict) }),
-                .texts(try settlements.map { try $0.attempt?.json() }),
-                .int(transaction.time.now), .int(JobRecord.maxAttempts),
-            ])
+            try Self.columns(settlements) + [.int(transaction.time.now), .int(JobRecord.maxAttempts)])
         var without: [Int64] = []
         for row in 0..<rows.count {
             let index = Int(try rows.int(row, 7) ?? 0) - 1
@@ -264,11 +252,31 @@ struct PostgresRules {
         return isSettled
     }
 
+    /// The table expressions `given`, settlements as columns, and `meant`, those whose claim is current.
+    static let meantBySettlements = """
+        WITH given AS MATERIALIZED (
+            SELECT * FROM unnest($1, $2, $3, $4, $5, $6)
+            WITH ORDINALITY AS g(id, token, verdict, delay, reason, attempt, number)),
+        meant AS MATERIALIZED (
+            SELECT j.position, j.has_result AS had_result, g.* FROM given AS g JOIN convoy_jobs AS j USING (id)
+            WHERE \(isClaimed) ORDER BY j.position FOR UPDATE OF j)
+        """
+
+    /// The parameters `$1` to `$6` of ``meantBySettlements``.
+    static func columns(_ settlements: [Settlement]) throws -> [PostgresValue] {
+        [
+            .texts(settlements.map(\.claim.id)), .ints(settlements.map(\.claim.token)),
+            .ints(settlements.map { number(of: $0.verdict) }), .ints(settlements.map { delay(of: $0.verdict) }),
+            .texts(settlements.map { reason(of: $0.verdict) }),
+            .texts(try settlements.map { try $0.attempt?.json() }),
+        ]
+    }
+
     /// Whether the claim of a settlement `g` is the current one of a job `j`.
     ///
     /// IS TRUE hides the state from the planner. Otherwise the planner, if it has no statistics, would use the index of
     /// claimed jobs instead of that of ids.
-    static let isClaimed = "(j.state = 2 AND j.claim_count = g.token) IS TRUE"
+    private static let isClaimed = "(j.state = 2 AND j.claim_count = g.token) IS TRUE"
 
     /// The assignments of an SQL UPDATE that applies a settlement `m` to its job `j`.
     ///
@@ -288,7 +296,7 @@ struct PostgresRules {
     }
 
     /// The number of the state after a verdict; -1 means the state before the claim.
-    static func number(of verdict: JobVerdict) -> Int64 {
+    private static func number(of verdict: JobVerdict) -> Int64 {
         switch verdict {
         case .retry: 0
         case .answered: 3
@@ -298,11 +306,11 @@ struct PostgresRules {
         }
     }
 
-    static func reason(of verdict: JobVerdict) -> String? {
+    private static func reason(of verdict: JobVerdict) -> String? {
         if case .dead(let reason) = verdict { PostgresLimits.visible(reason) } else { nil }
     }
 
-    static func delay(of verdict: JobVerdict) -> Int64? {
+    private static func delay(of verdict: JobVerdict) -> Int64? {
         if case .retry(let delay) = verdict { microseconds(delay) } else { nil }
     }
 

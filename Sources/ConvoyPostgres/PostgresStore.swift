@@ -480,12 +480,7 @@ struct WholeExchange: Sendable {
     private func settling(_ number: String, _ given: PostgresTime?) throws -> PostgresStatement {
         PostgresStatement(
             """
-            WITH given AS MATERIALIZED (
-                SELECT * FROM unnest($1, $2, $3, $4, $5, $6)
-                WITH ORDINALITY AS g(id, token, verdict, delay, reason, attempt, number)),
-            meant AS MATERIALIZED (
-                SELECT j.position, j.has_result AS had_result, g.* FROM given AS g JOIN convoy_jobs AS j USING (id)
-                WHERE \(PostgresRules.isClaimed) ORDER BY j.position FOR UPDATE OF j),
+            \(PostgresRules.meantBySettlements),
             done AS (
                 UPDATE convoy_jobs AS j SET \(PostgresRules.settling(due: Self.now(7) + " + m.delay", now: Self.now(7)))
                 FROM meant AS m WHERE j.position = m.position
@@ -499,12 +494,7 @@ struct WholeExchange: Sendable {
             noted AS (UPDATE convoy_commits SET settled = (SELECT array_agg(number) FROM done) WHERE number = $9)
             SELECT number, 1 / CASE WHEN concerns THEN 0 ELSE 1 END FROM done
             """,
-            [
-                .texts(settlements.map(\.claim.id)), .ints(settlements.map(\.claim.token)),
-                .ints(settlements.map { PostgresRules.number(of: $0.verdict) }),
-                .ints(settlements.map { PostgresRules.delay(of: $0.verdict) }),
-                .texts(settlements.map { PostgresRules.reason(of: $0.verdict) }),
-                .texts(try settlements.map { try $0.attempt?.json() }),
+            try PostgresRules.columns(settlements) + [
                 .int(given?.now), .int(JobRecord.maxAttempts), .text(number),
             ])
     }

@@ -177,9 +177,7 @@ final class SQLiteWorker: @unchecked Sendable {
     }
 
     func releaseEnded() throws {
-        let hasEnded = "name <> '\(owners.name)' AND ends <= ?"
-        let ended = try connection.number("SELECT 1 FROM owner WHERE \(hasEnded) LIMIT 1", .integer(time.now))
-        if ended != nil { try endLeases(hasEnded, .integer(time.now)) }
+        try endLeases("name <> '\(owners.name)' AND ends <= ?", .integer(time.now))
     }
 
     /// Releases the jobs of owners that no longer exist.
@@ -497,10 +495,6 @@ final class SQLiteWorker: @unchecked Sendable {
 
     func makeDue() throws {
         for (clock, now) in [(Int64(0), time.now), (1, time.date)] {
-            let isDue = try connection.number(
-                "SELECT 1 FROM job WHERE state = 1 AND due_clock = ? AND due <= ? LIMIT 1", .integer(clock),
-                .integer(now))
-            guard isDue != nil else { continue }
             try connection.run(
                 """
                 UPDATE job SET state = 0, due = NULL, due_clock = 0 WHERE position IN
