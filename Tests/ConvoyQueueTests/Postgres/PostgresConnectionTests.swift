@@ -71,6 +71,14 @@ struct PostgresConnectionTests {
         }
     }
 
+    @Test func muchDataGoesBothWays() async throws {
+        try await connected { connection in
+            let bytes = [UInt8].pattern(byteCount: 20_000_000)
+            let rows = try connection.run("SELECT $1 || $1", [.bytes(bytes)])
+            #expect(try rows.bytes(0, 0) == bytes + bytes)
+        }
+    }
+
     @Test func anAnswerThatDoesNotComeIsBoundedAndEndsTheConnection() async throws {
         try await connected { connection in
             let error = #expect(throws: PostgresError.self) {
