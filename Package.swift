@@ -8,6 +8,7 @@ let package = Package(
         .library(name: "Convoy", targets: ["Convoy"]),
         .library(name: "ConvoyTesting", targets: ["ConvoyTesting"]),
         .library(name: "ConvoyQueue", targets: ["ConvoyQueue"]),
+        .library(name: "ConvoyPostgres", targets: ["ConvoyPostgres"]),
         .library(name: "ConvoyCache", targets: ["ConvoyCache"]),
         .executable(name: "convoy", targets: ["ConvoyCommand"]),
     ],
@@ -21,12 +22,14 @@ let package = Package(
             linkerSettings: [.linkedLibrary(":libcurl.so.4", .when(platforms: [.linux]))]),
         .target(name: "ConvoyTesting", dependencies: ["Convoy"]),
         // Requests that outlive the process: a durable queue on a database. Nothing in Convoy knows it.
-        .target(
-            name: "ConvoyQueue",
-            dependencies: ["Convoy", "CPostgres", .target(name: "CSQLite", condition: .when(platforms: [.linux]))]),
+        .target(name: "ConvoyQueue", dependencies: ["Convoy", "ConvoySQLite"]),
+        // The queue's store on a PostgreSQL server.
+        .target(name: "ConvoyPostgres", dependencies: ["Convoy", "ConvoyQueue", "CPostgres"]),
         // A cache of responses: RFC 9111. Convoy declares the seam and knows no more.
+        .target(name: "ConvoyCache", dependencies: ["Convoy", "ConvoySQLite"]),
+        // SQLite as queue and cache use it.
         .target(
-            name: "ConvoyCache",
+            name: "ConvoySQLite",
             dependencies: ["Convoy", .target(name: "CSQLite", condition: .when(platforms: [.linux]))]),
         // PostgreSQL's client library is opened at run time: it need not be installed.
         .target(name: "CPostgres"),
@@ -38,7 +41,9 @@ let package = Package(
         .target(name: "ConvoyHTTPFile", dependencies: ["Convoy"]),
         .executableTarget(
             name: "ConvoyCommand",
-            dependencies: ["Convoy", "ConvoyCache", "ConvoyHTTPFile", "ConvoyQueue", "ConvoyTesting"]),
+            dependencies: [
+                "Convoy", "ConvoyCache", "ConvoyHTTPFile", "ConvoyPostgres", "ConvoyQueue", "ConvoyTesting",
+            ]),
         // The program of the README, as it stands there.
         .executableTarget(name: "ReadmeProgram", dependencies: ["Convoy"], path: "Tests/ReadmeProgram"),
         .target(name: "TestTurns", path: "Tests/TestTurns"),
@@ -52,17 +57,23 @@ let package = Package(
         .testTarget(name: "ConvoyTestingTests", dependencies: ["Convoy", "ConvoyTesting", "TestSupport"]),
         .testTarget(
             name: "ConvoyQueueTests",
-            dependencies: ["ConvoyQueue", "ConvoyTesting", "TestSupport", "QueueProgram", "QueueWorker"]),
+            dependencies: [
+                "ConvoyPostgres", "ConvoyQueue", "ConvoySQLite", "ConvoyTesting", "TestSupport", "QueueProgram",
+                "QueueWorker",
+            ]),
         // What tests of a queue start as processes of their own.
-        .executableTarget(name: "QueueProgram", dependencies: ["Convoy", "ConvoyQueue"], path: "Tests/QueueProgram"),
-        .executableTarget(name: "QueueWorker", dependencies: ["ConvoyQueue"], path: "Tests/QueueWorker"),
+        .executableTarget(
+            name: "QueueProgram", dependencies: ["Convoy", "ConvoyPostgres", "ConvoyQueue"], path: "Tests/QueueProgram"),
+        .executableTarget(
+            name: "QueueWorker", dependencies: ["ConvoyPostgres", "ConvoyQueue"], path: "Tests/QueueWorker"),
         // The client under test of the public suite of caches, by its protocol.
         .executableTarget(name: "CacheProgram", dependencies: ["Convoy", "ConvoyCache"], path: "Tests/CacheProgram"),
         // What tests of a cache kill.
         .executableTarget(
             name: "CacheWorker", dependencies: ["Convoy", "ConvoyCache", "ConvoyTesting"], path: "Tests/CacheWorker"),
         .testTarget(
-            name: "ConvoyCacheTests", dependencies: ["ConvoyCache", "ConvoyTesting", "TestSupport", "CacheWorker"]),
+            name: "ConvoyCacheTests",
+            dependencies: ["ConvoyCache", "ConvoySQLite", "ConvoyTesting", "TestSupport", "CacheWorker"]),
         .testTarget(name: "ConvoyHTTPFileTests", dependencies: ["Convoy", "ConvoyHTTPFile", "TestSupport"]),
         .testTarget(
             name: "ConvoyCommandTests",

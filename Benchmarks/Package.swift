@@ -25,6 +25,7 @@ let package = Package(
                 "CSQLiteLoop",
                 .product(name: "Convoy", package: "Convoy"),
                 .product(name: "ConvoyCache", package: "Convoy"),
+                .product(name: "ConvoyPostgres", package: "Convoy"),
                 .product(name: "ConvoyQueue", package: "Convoy"),
                 .product(name: "ConvoyTesting", package: "Convoy"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

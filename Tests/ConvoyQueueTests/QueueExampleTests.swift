@@ -1,4 +1,5 @@
 import Convoy
+import ConvoyPostgres
 import ConvoyQueue
 import ConvoyTesting
 import Foundation

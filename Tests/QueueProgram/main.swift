@@ -8,6 +8,7 @@
 //
 // FILE may be the postgres:// address of a database. With an address, leases last one second, except for `serve`.
 import Convoy
+import ConvoyPostgres
 import ConvoyQueue
 import Foundation
 

@@ -7,6 +7,7 @@
 //
 // With `postgres` it prints a line for each claimed job, and a line for each settlement.
 import Convoy
+import ConvoyPostgres
 import ConvoyQueue
 import Foundation
 

@@ -122,7 +122,6 @@ extension CacheExplanation {
         return Rule(section: "RFC 9111, 4.1", text: text)
     }
 
-    /// The rules that follow from the fields of the stored response.
     private static func rules(of head: StoredHead, _ question: CacheQuestion) -> [Rule] {
         let freshness = head.freshness(question.sharing)
         var rules: [Rule] = []

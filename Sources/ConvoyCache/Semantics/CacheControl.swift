@@ -24,7 +24,6 @@ struct CacheControl: Sendable, Equatable {
     /// Whether the directives are those of a targeted field, which also replaces `Expires` (RFC 9213, section 2.1).
     private(set) var isTargeted = false
 
-    /// Parses all lines of one field.
     init(_ headerFields: HeaderFields, field: String = "Cache-Control") {
         for member in headerFields.listMembers(of: field) {
             if let directive = Self.directive(member) { directives.append(directive) }
@@ -49,7 +48,6 @@ struct CacheControl: Sendable, Equatable {
         directives.contains { $0.name == name && ($0.argument ?? "").trimmingBlanks.isEmpty }
     }
 
-    /// The field names that a directive such as `no-cache="a, b"` lists, in lower case.
     func fieldNames(_ name: String) -> Set<String> {
         var names: Set<String> = []
         for directive in directives where directive.name == name {
@@ -89,7 +87,6 @@ struct CacheControl: Sendable, Equatable {
         return (meant, unquoted(argument))
     }
 
-    /// The content of a quoted string; any other argument unchanged.
     static func unquoted(_ argument: Substring.UTF8View) -> String {
         let quote = UInt8(ascii: "\"")
         guard argument.first == quote, argument.count > 1, argument.last == quote else {

@@ -2,13 +2,11 @@
 import Convoy
 import Foundation
 
-/// The properties of a request that decide how the cache answers it.
 struct CacheQuestion: Sendable {
     let method: HTTPMethod
     let headerFields: HeaderFields
     var hasBody = false
     var options = CacheOptions()
-    /// Whether the caller wants the body with its content coding.
     var keepsCoding = false
     /// The current time in seconds since 1970.
     var now: Int64
@@ -33,9 +31,7 @@ struct CacheQuestion: Sendable {
     }
 }
 
-/// The action of the cache for a request.
 enum CacheDecision: Sendable, Equatable {
-    /// The form of the response that the cache makes from a stored one.
     enum Form: Sendable, Equatable {
         /// The stored response, unchanged.
         case whole
@@ -66,7 +62,6 @@ enum CacheDecision: Sendable, Equatable {
 }
 
 extension CacheDecision {
-    /// Whether the cache answers without the network.
     var answers: Bool {
         switch self {
         case .serve, .unavailable: true
@@ -101,7 +96,7 @@ extension CacheDecision {
         guard !matching.isEmpty else { return isOffline ? .unavailable : .forward(.varyMiss) }
         for index in matching {
             guard let form = stored[index].form(for: question) else { continue }
-            let decision = use(stored[index], index, form, question, control)
+            let decision = use(stored[index], index, form, question)
             guard isOffline else { return decision }
             // The cache starts no refresh, because the request may not use the network.
             if case .serve(_, let form, _) = decision { return .serve(index, form, isRefreshing: false) }
@@ -109,17 +104,16 @@ extension CacheDecision {
         }
         if isOffline { return .unavailable }
         let first = matching.first { stored[$0].canBeCompleted(for: question) }
-        if let first, fitness(of: stored[first], question, control) == .fresh { return .complete(first) }
+        if let first, fitness(of: stored[first], question) == .fresh { return .complete(first) }
         return .forward(.partial)
     }
 
-    /// How far a stored response satisfies a request.
     private enum Fitness: Equatable { case fresh, staleAllowed, staleRefreshing, stale, unwanted }
 
     private static func use(
-        _ head: StoredHead, _ index: Int, _ form: Form, _ question: CacheQuestion, _ control: CacheControl
+        _ head: StoredHead, _ index: Int, _ form: Form, _ question: CacheQuestion
     ) -> CacheDecision {
-        switch fitness(of: head, question, control) {
+        switch fitness(of: head, question) {
         case .fresh, .staleAllowed: .serve(index, form, isRefreshing: false)
         case .staleRefreshing: .serve(index, form, isRefreshing: true)
         case .stale: .validate(index, form, .stale)
@@ -127,10 +121,8 @@ extension CacheDecision {
         }
     }
 
-    private static func fitness(
-        of head: StoredHead, _ question: CacheQuestion, _ control: CacheControl
-    ) -> Fitness {
-        let policy = question.options.policy
+    private static func fitness(of head: StoredHead, _ question: CacheQuestion) -> Fitness {
+        let (policy, control) = (question.options.policy, question.control)
         if policy == .preferCache || policy == .onlyCache { return .fresh }
         let freshness = head.freshness(question.sharing)
         // `preferCache` and `onlyCache` ignore `no-cache`. With any other policy, a response with `no-cache` needs
@@ -145,23 +137,18 @@ extension CacheDecision {
         guard let timeToLive = known else { return .stale }
         let age = freshness.lifetime - timeToLive
         let isLimited = control.contains("max-age") || question.options.maxAge != nil
-        switch control.seconds("max-age") {
-        // `max-age` of the request (RFC 9111, section 5.2.1.1). Zero has the same meaning as `no-cache`.
-        case .value(let most): if most == 0 || age > most { return timeToLive > 0 ? .unwanted : .stale }
-        case .invalid: return timeToLive > 0 ? .unwanted : .stale
-        case .absent: break
-        }
-        if let most = question.options.maxAge, age > most.components.seconds || most == .zero {
-            return timeToLive > 0 ? .unwanted : .stale
-        }
-        switch control.seconds("min-fresh") {
-        case .value(let least): if timeToLive < least { return timeToLive > 0 ? .unwanted : .stale }
-        case .invalid: return timeToLive > 0 ? .unwanted : .stale
-        case .absent: break
-        }
+        let isWanted =
+            switch (control.seconds("max-age"), control.seconds("min-fresh")) {
+            case (.invalid, _), (_, .invalid): false
+            // `max-age` of the request (RFC 9111, section 5.2.1.1). Zero has the same meaning as `no-cache`.
+            case (let most, let least):
+                most.value.map { $0 > 0 && age <= $0 } ?? true && timeToLive >= least.value ?? .min
+            }
+        let isYoung = question.options.maxAge.map { $0 != .zero && age <= $0.components.seconds } ?? true
+        guard isWanted, isYoung else { return timeToLive > 0 ? .unwanted : .stale }
         if timeToLive > 0 { return .fresh }
         guard freshness.allowsStale(question.sharing) else { return .stale }
-        if let most = question.mostStaleness(control), -timeToLive <= most { return .staleAllowed }
+        if let most = question.mostStaleness, -timeToLive <= most { return .staleAllowed }
         if !isLimited, !control.contains("min-fresh"),
             case .value(let window) = freshness.control.seconds("stale-while-revalidate"), -timeToLive < window
         {
@@ -172,14 +159,13 @@ extension CacheDecision {
 }
 
 extension CacheQuestion {
-    /// Whether the cache may use a stored response for the method.
     var looksUp: Bool { method == .get || method == .head }
 
     /// Whether the request may not use the network.
     var isOffline: Bool { options.policy == .onlyCache || control.contains("only-if-cached") }
 
     /// The maximum staleness in seconds that the request accepts (RFC 9111, section 5.2.1.2); nil for none.
-    func mostStaleness(_ control: CacheControl) -> Int64? {
+    fileprivate var mostStaleness: Int64? {
         let option = options.maxStaleness.map(\.components.seconds)
         guard control.contains("max-stale") else { return option }
         if control.directives.contains(where: { $0.name == "max-stale" && ($0.argument ?? "").isEmpty }) { return .max }
@@ -199,7 +185,6 @@ extension Freshness {
 }
 
 extension StoredHead {
-    /// Whether the response may answer this request, by `Vary`, credentials and content coding.
     func matches(_ question: CacheQuestion) -> Bool {
         if !vary.fields.isEmpty,
             !vary.matches(question.headerFields, contentLanguage: headerFields["Content-Language"], question.digest)
@@ -216,7 +201,6 @@ extension StoredHead {
                 && credentials == question.digest.credentials(of: question.headerFields, isWithoutCookie: true)
     }
 
-    /// Whether the response belongs to the credentials of a request, or is `public`.
     fileprivate func isMeant(for question: CacheQuestion) -> Bool {
         if credentials == question.credentials { return true }
         let control = freshness(question.sharing).control
@@ -284,7 +268,6 @@ extension CacheQuestion {
     var range: ByteRange? { method == .get ? headerFields["Range"].flatMap(ByteRange.init) : nil }
     var hasIfRange: Bool { headerFields.contains("If-Range") }
     static let conditions = ["If-None-Match", "If-Modified-Since", "If-Range", "If-Match", "If-Unmodified-Since"]
-    /// Whether the request has its own condition.
     var hasCondition: Bool { !headerFields.isEmpty && Self.conditions.contains(where: headerFields.contains) }
 
     /// Whether the request has its own condition or range, so that the cache adds no condition.

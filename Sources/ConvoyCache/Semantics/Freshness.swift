@@ -28,11 +28,9 @@ struct Freshness: Sendable, Equatable {
     var control: CacheControl
     /// The freshness lifetime, in seconds.
     var lifetime: Int64
-    /// Whether the lifetime is a heuristic based on `Last-Modified`.
     var isHeuristic = false
     /// The age when the response was received: `corrected_initial_age` (RFC 9111, section 4.2.3).
     var initialAge: Int64
-    /// When the response was received.
     var responseTime: Int64
 
     /// The number of seconds by which a clock may move back before the age is unknown.
@@ -59,7 +57,6 @@ struct Freshness: Sendable, Equatable {
             control, statusCode: statusCode, headerFields, dateValue: dateValue, now: now, sharing)
     }
 
-    /// The directives that apply: those of the first valid targeted field, or else those of `Cache-Control`.
     static func control(_ headerFields: HeaderFields, _ sharing: CacheSharing) -> CacheControl {
         if case .shared(let targets) = sharing {
             for target in targets {
@@ -69,7 +66,6 @@ struct Freshness: Sendable, Equatable {
         return CacheControl(headerFields)
     }
 
-    /// Whether a response has an explicit lifetime or expiry date.
     static func isExplicit(_ headerFields: HeaderFields, _ control: CacheControl, _ sharing: CacheSharing) -> Bool {
         control.contains("max-age") || sharing.isShared && control.contains("s-maxage")
             || !control.isTargeted && headerFields.contains("Expires")

@@ -16,7 +16,6 @@ struct KeyedDigest: Sendable, Equatable {
 
     let key: Data
 
-    /// Makes a random key.
     init() {
         var generator = SystemRandomNumberGenerator()
         key = Data((0..<Self.keyBytes).map { _ in UInt8.random(in: 0...255, using: &generator) })
@@ -28,7 +27,6 @@ struct KeyedDigest: Sendable, Equatable {
         self.key = key
     }
 
-    /// The digest of a text, in hexadecimal digits.
     func of(_ text: String) -> String {
         let inner = FileDigest.ofBytes(Data(key.map { $0 ^ 0x36 }) + Data(text.utf8))
         return FileDigest.ofBytes(Data(key.map { $0 ^ 0x5c }) + inner.bytes).hexadecimal

@@ -2,7 +2,6 @@
 import Convoy
 import Foundation
 
-/// The metadata of a stored response, from which the cache decides whether the response fits a request.
 struct StoredHead: Sendable, Equatable {
     /// The content coding of the stored bytes.
     enum Coding: Int, Sendable {
@@ -27,11 +26,9 @@ struct StoredHead: Sendable, Equatable {
     var coding = Coding.none
     /// The number of stored body bytes.
     var bodyBytes: Int64 = 0
-    /// The position of the first stored byte in the representation.
     var offset: Int64 = 0
     /// The length of the representation; nil if the server did not declare it.
     var totalBytes: Int64?
-    /// The request's `Range`, for a partial response.
     var requestedRange: String?
     /// Whether the response needs validation before use.
     ///
@@ -48,7 +45,6 @@ struct StoredHead: Sendable, Equatable {
         (self.vary, self.credentials) = (vary, credentials)
     }
 
-    /// Whether the complete representation is stored.
     var isComplete: Bool { offset == 0 && totalBytes == bodyBytes }
 
     /// The stored positions of the representation; empty if they exceed 64 bits.
@@ -141,7 +137,6 @@ struct EntityTag: Sendable, Equatable {
     let text: String
 
     var isWeak: Bool { text.hasPrefix("W/") }
-    /// The tag without `W/`.
     var opaque: Substring { isWeak ? text.dropFirst(2) : text[...] }
 
     /// The entity tag of a message; nil if it has none or several different ones.

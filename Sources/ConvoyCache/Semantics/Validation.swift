@@ -2,7 +2,6 @@
 import Convoy
 import Foundation
 
-/// The result of a conditional request.
 enum ValidationOutcome: Sendable, Equatable {
     /// The stored response is still current, and the 304 updates its fields.
     case updated
@@ -19,13 +18,11 @@ enum ValidationOutcome: Sendable, Equatable {
 }
 
 extension StoredHead {
-    /// Adds the validators of this stored response as conditions to the fields of a request.
     func addConditions(to headerFields: inout HeaderFields) {
         if let entityTag { headerFields["If-None-Match"] = entityTag.text }
         if let lastModified { headerFields["If-Modified-Since"] = lastModified }
     }
 
-    /// The result of a conditional request, to which the server sent `head`.
     func outcome(of head: ResponseHead, at now: Int64, _ question: CacheQuestion) -> ValidationOutcome {
         if head.statusCode == 304 { return isUpdated(by: head.headerFields) ? .updated : .mismatch }
         guard [500, 502, 503, 504].contains(head.statusCode) else { return .replaced }
@@ -101,36 +98,20 @@ extension StoredHead {
 
 /// Formats dates for HTTP fields: RFC 9110, section 5.6.7.
 enum HTTPDateText {
-    private static let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
+    private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
     /// Formats a time in seconds since 1970.
     static func text(_ seconds: Int64) -> String {
-        let (dayNumber, rest) = (seconds.floorDivided(by: 86_400), seconds - seconds.floorDivided(by: 86_400) * 86_400)
-        // Converts days to a date by eras of 400 years, because the calendar repeats after each era. Day 0 is
-        // 0000-03-01, 719,468 days before 1970. A year from March to February has its leap day at the end.
-        let shifted = dayNumber + 719_468
-        let era = shifted.floorDivided(by: 146_097)
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shiftedMonth = (5 * dayOfYear + 2) / 153
-        let day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
-        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
-        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-        let name = days[Int(dayNumber - dayNumber.floorDivided(by: 7) * 7)]
-        func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        let padded = String(repeating: "0", count: max(0, 4 - "\(year)".count)) + "\(year)"
-        return "\(name), \(two(day)) \(months[Int(month - 1)]) \(padded) "
-            + "\(two(rest / 3600)):\(two(rest / 60 % 60)):\(two(rest % 60)) GMT"
-    }
-}
-
-extension Int64 {
-    fileprivate func floorDivided(by divisor: Int64) -> Int64 {
-        let quotient = self / divisor
-        return self < 0 && self % divisor != 0 ? quotient - 1 : quotient
+        var (time, parts) = (time_t(seconds), tm())
+        gmtime_r(&time, &parts)
+        func padded(_ number: Int32, _ count: Int = 2) -> String {
+            String(repeating: "0", count: max(0, count - "\(number)".count)) + "\(number)"
+        }
+        return "\(days[Int(parts.tm_wday)]), \(padded(parts.tm_mday)) \(months[Int(parts.tm_mon)]) "
+            + "\(padded(parts.tm_year + 1_900, 4)) "
+            + "\(padded(parts.tm_hour)):\(padded(parts.tm_min)):\(padded(parts.tm_sec)) GMT"
     }
 }

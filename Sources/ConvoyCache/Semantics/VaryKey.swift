@@ -2,7 +2,6 @@
 import Convoy
 import Foundation
 
-/// The request fields that selected a response, in a normalized form.
 struct VaryKey: Sendable, Hashable, Codable {
     /// The normalized values by lower-case name; nil for a field that the request did not have.
     ///
@@ -19,13 +18,11 @@ struct VaryKey: Sendable, Hashable, Codable {
 
     static func isUnmatchable(_ headerFields: HeaderFields) -> Bool { names(headerFields) == nil }
 
-    /// Selects and normalizes the named fields of a request.
     init(_ names: Set<String>, _ requestFields: HeaderFields, _ digest: KeyedDigest) {
         fields = [:]
         for name in names { fields[name] = .some(Self.normalized(name, requestFields, digest)) }
     }
 
-    /// Restores a key from the store.
     init(stored fields: [String: String?]) { self.fields = fields }
 
     /// Whether another request has the same values in these fields.
@@ -55,7 +52,6 @@ struct VaryKey: Sendable, Hashable, Codable {
         }
     }
 
-    /// Normalizes a member with its weight: no blanks, names in lower case, and no weight of 1.
     private static func weighted(_ member: String) -> String {
         let parts = member.parts(separator: ";")
         let kept = parts.dropFirst().compactMap { part -> String? in

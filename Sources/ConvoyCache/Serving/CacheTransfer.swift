@@ -32,7 +32,6 @@ final class CacheTransfer: TransferTask, TransportClient {
         case ended
     }
 
-    /// How the transfer uses the network response.
     enum Role {
         /// The client receives the response, which may be stored.
         case forward
@@ -199,10 +198,505 @@ final class CacheTransfer: TransferTask, TransportClient {
     }
 
     static var cancelled: RequestError { RequestError(.cancelled, "the task was cancelled") }
+
+    // MARK: The network response
+
+    func didReceive(_ head: ResponseHead) {
+        guard !(100..<200).contains(head.statusCode) else { return client.didReceive(head) }
+        let now = now
+        let (role, requestTime) = state.withLock { ($0.role, $0.requestTime) }
+        switch role {
+        case .bypass:
+            cache.invalidate(request, head, key: exchange.key)
+            client.didReceive(head)
+        case .forward: forward(head, requestTime, now)
+        case .validate(let entry, let form): judge(head, entry, form, requestTime, now)
+        case .complete(let entry): complete(entry, with: head, requestTime, now)
+        // The transport delivered a second head. The first one applies.
+        case .serve, .sendAgain: break
+        }
+    }
+
+    /// Passes a network response to the client and stores it if allowed.
+    private func forward(_ head: ResponseHead, _ requestTime: Int64, _ now: Int64) {
+        cache.invalidate(request, head, key: exchange.key)
+        if question.method == .head { updateByHead(head, now) }
+        if head.statusCode == 304 { updateConfirmed(head, now) }
+        let recording = makeRecording(head, requestTime, now)
+        if recording == nil || head.statusCode == 206 || head.expectedBytes ?? 0 > Fetches.mostBytes {
+            exchange.endSharing(handsOver: false)
+        }
+        let old = state.withLock { state in
+            let old = state.recording
+            (state.recording, state.role) = (recording, .forward)
+            return old
+        }
+        old?.writer.discard()
+        client.didReceive(head)
+    }
+
+    private func judge(
+        _ head: ResponseHead, _ entry: StoredEntry, _ form: CacheDecision.Form, _ requestTime: Int64, _ now: Int64
+    ) {
+        // If the request has its own condition or range, the client receives the network response.
+        guard !question.isSentUnchanged(for: form) else { return forward(head, requestTime, now) }
+        let role: Role
+        switch entry.head.outcome(of: head, at: now, question) {
+        case .updated:
+            var updated = entry
+            updated.head.update(by: head, to: question, requestTime: requestTime, responseTime: now)
+            if updated.head.refusal(question) == nil {
+                store.update(entry.id, of: exchange.key, to: updated.head)
+            } else {
+                state.withLock { $0.isLastUse = true }
+            }
+            cache.count { $0.validations += 1 }
+            role = .serve(updated, form)
+        case .mismatch:
+            // This 304 does not answer the request, so the cache status does not report its code.
+            store.remove([entry.id], of: exchange.key)
+            network.keepCookies(of: head, from: request.url)
+            return state.withLock { $0.role = .sendAgain }
+        case .replaced, .failed: return forward(head, requestTime, now)
+        case .staleOnError: role = .serve(entry, form)
+        }
+        network.keepCookies(of: head, from: request.url)
+        state.withLock { state in
+            state.role = role
+            state.status.forwardStatus = head.statusCode
+            if head.statusCode >= 500 { state.status.detail = "stale-if-error" }
+        }
+    }
+
+    /// Completes a stored response if the network response contains exactly the missing rest.
+    private func complete(_ entry: StoredEntry, with head: ResponseHead, _ requestTime: Int64, _ now: Int64) {
+        let range = head.headerFields["Content-Range"].flatMap(ContentRange.init)
+        guard [206, 416].contains(head.statusCode) else { return forward(head, requestTime, now) }
+        network.keepCookies(of: head, from: request.url)
+        guard head.statusCode == 206, let positions = range?.range, positions.lowerBound == entry.head.bodyBytes,
+            range?.totalBytes == positions.upperBound,
+            entry.head.totalBytes ?? positions.upperBound == positions.upperBound,
+            let validator = entry.head.strongValidator, entry.head.isSame(head.headerFields, validator),
+            let first = exchange.beginning
+        else {
+            // The response is not exactly the rest of the stored representation. The transfer requests the complete
+            // representation instead.
+            store.remove([entry.id], of: exchange.key)
+            return state.withLock { $0.role = .sendAgain }
+        }
+        var whole = entry.head
+        whole.update(by: head, to: question, requestTime: requestTime, responseTime: now)
+        (whole.statusCode, whole.totalBytes, whole.requestedRange) = (200, positions.upperBound, nil)
+        whole.headerFields["Content-Range"] = nil
+        whole.headerFields["Content-Length"] = String(positions.upperBound)
+        let isAllowed = whole.refusal(question) == nil
+        if !isAllowed { store.remove([entry.id], of: exchange.key) }
+        let writer = isAllowed ? store.makeWriter(expectedBytes: positions.upperBound) : nil
+        let isKept = writer?.write(first) == true
+        if !isKept || positions.upperBound > Fetches.mostBytes { exchange.endSharing(handsOver: false) }
+        state.withLock { state in
+            state.role = .forward
+            guard isKept, let writer else { return }
+            state.recording = Recording(writer: writer, head: whole, bytes: Int64(first.count))
+        }
+        var answer = ResponseHead(
+            statusCode: 200, headerFields: whole.headerFields, url: request.url, expectedBytes: positions.upperBound)
+        answer.hasStoredCookies = true
+        client.didReceive(answer)
+        // If the client pauses here, the next `didReceive` of data returns false, so that the transport pauses its
+        // task.
+        if !client.didReceive(first) { state.withLock { $0.isRefused = true } }
+    }
+
+    func didReceive(_ data: Data) -> Bool {
+        let (passes, recording, isRefused) = state.withLock { state -> (Bool, Recording?, Bool) in
+            defer { state.isRefused = false }
+            switch state.role {
+            case .forward, .bypass:
+                state.recording?.bytes += Int64(data.count)
+                return (true, state.recording, state.isRefused)
+            case .validate, .complete, .serve, .sendAgain: return (false, nil, false)
+            }
+        }
+        if let recording, !recording.writer.write(data) {
+            exchange.endSharing(handsOver: false)
+            state.withLock { $0.recording = nil }
+            recording.writer.discard()
+        }
+        return passes ? client.didReceive(data) && !isRefused : true
+    }
+
+    var expectsLargeBody: Bool { client.expectsLargeBody }
+    var maxChunkBytes: Int { client.maxChunkBytes }
+    var maxBodyBytes: Int64? { client.maxBodyBytes }
+    func didPause() { client.didPause() }
+    func didSend(totalBytes: Int64) { client.didSend(totalBytes: totalBytes) }
+    func didCollect(_ metrics: TransferMetrics) { state.withLock { $0.metrics = metrics } }
+
+    func didFinish(_ error: RequestError?) {
+        let (role, recording, isCancelled, isOver) = state.withLock { state in
+            defer { (state.recording, state.network) = (nil, nil) }
+            if case .ended = state.phase { return (state.role, state.recording, state.isCancelled, true) }
+            return (state.role, state.recording, state.isCancelled, false)
+        }
+        // If the transfer was cancelled before it started, `cancel` has already called `client.didFinish`.
+        if isOver { return }
+        if isCancelled {
+            exchange.endSharing(handsOver: true)
+            if let recording { keepPart(recording) }
+            return finish(error ?? Self.cancelled)
+        }
+        switch role {
+        case .serve where error == nil: return serveInstead()
+        case .sendAgain where error == nil: return sendAgain()
+        case .validate(let entry, let form), .serve(let entry, let form):
+            if let error, isUnreachable(error), mayServe(entry) {
+                state.withLock { state in
+                    (state.role, state.status.detail) = (.serve(entry, form), "stale-if-error")
+                }
+                return serveInstead()
+            }
+            if let error, isUnreachable(error), cache.configuration.answersGatewayTimeout {
+                removeAfterLastUse()
+                state.withLock { ($0.role, $0.phase, $0.isPumping) = (.bypass, .serving, true) }
+                return answerUnavailable()
+            }
+        case .forward, .complete, .bypass, .sendAgain: break
+        }
+        if let recording {
+            if error == nil { keep(recording) } else { keepPart(recording) }
+        }
+        exchange.endSharing(handsOver: error != nil)
+        finish(error)
+    }
+
+    private func finish(_ error: RequestError?) {
+        removeAfterLastUse()
+        let metrics = state.withLock { state in
+            state.phase = .ended
+            var metrics = state.metrics ?? TransferMetrics()
+            metrics.cache = state.status
+            return metrics
+        }
+        client.didCollect(metrics)
+        client.didFinish(error)
+    }
+
+    private func serveInstead() {
+        let isRefresh = question.options.isRefresh
+        state.withLock { ($0.phase, $0.isPumping) = (.serving, true) }
+        if isRefresh {
+            // A background refresh has no reader, so it needs no body.
+            client.didReceive(ResponseHead(statusCode: 304, url: request.url))
+            return finish(nil)
+        }
+        readOn { self.beginServing() }
+    }
+
+    /// Sends the original request without the cache's condition, because the stored response is of no use.
+    ///
+    /// - Parameter change: changes the state further, under its lock.
+    private func sendAgain(_ change: (inout State) -> Void = { _ in }) {
+        var sent = request
+        question.options.policy.addFields(to: &sent)
+        do throws(RequestError) {
+            let task = try network.makeTransfer(for: sent, client: self)
+            let requestTime = now
+            let (isCancelled, isSuspended) = state.withLock { state in
+                (state.role, state.network, state.requestTime) = (.forward, task, requestTime)
+                change(&state)
+                return (state.isCancelled, state.isSuspended)
+            }
+            // If the owner has suspended the transfer, the owner's next call of `resume` starts the task.
+            if isCancelled { task.cancel() } else if !isSuspended { task.resume() }
+        } catch {
+            finish(error)
+        }
+    }
+
+    /// Whether the server is unreachable, so that the cache counts as disconnected (RFC 9111, section 4.2.4).
+    private func isUnreachable(_ error: RequestError) -> Bool {
+        [.connectionFailed, .connectionLost, .timedOut, .proxyFailed].contains(error.code)
+    }
+
+    private func mayServe(_ entry: StoredEntry) -> Bool {
+        entry.head.mayBeUsedOnError(
+            at: now, question, unconfigured: cache.configuration.staleWhenUnreachable?.components.seconds)
+    }
+
+    // MARK: Serving a stored response
+
+    /// Runs code that reads the store: on the disk executor if the store may block, otherwise on the calling thread.
+    func readOn(_ work: @escaping @Sendable () -> Void) {
+        if store.mayBlock { network.onDisk(work) } else { work() }
+    }
+
+    /// Delivers a stored response or status 504, or sends the request if the stored body cannot be opened.
+    func beginServing() {
+        let role = state.withLock { $0.role }
+        guard case .serve(let entry, let form) = role else { return answerUnavailable() }
+        let isWithoutBody = form == .notModified || form == .unsatisfiable || question.method == .head
+        if isWithoutBody { return serve(entry, form, .data(Data())) }
+        guard let body = entry.body.map(StoredBody.data) ?? store.openBody(of: entry, key: exchange.key) else {
+            return sendInstead()
+        }
+        serve(entry, form, body)
+    }
+
+    private func serve(_ entry: StoredEntry, _ form: CacheDecision.Form, _ body: StoredBody) {
+        store.use(entry.id)
+        removeAfterLastUse()
+        let served = entry.head.response(form, to: request, at: now, cache.configuration.sharing)
+        let rest = served.bodyRange
+        let length = rest.upperBound - rest.lowerBound
+        let freshness = entry.head.freshness(cache.configuration.sharing)
+        let timeToLive = freshness.timeToLive(at: now)
+        let isHit = state.withLock { state in
+            (state.body, state.rest) = (body, rest)
+            state.status.timeToLive = timeToLive.map { Int(clamping: $0) }
+            return state.status.isHit
+        }
+        cache.count { statistics in
+            if isHit {
+                statistics.countHit(timeToLive: timeToLive, bytes: length)
+            } else {
+                statistics.savedBytes += length
+            }
+        }
+        client.didReceive(served.head)
+        pump()
+    }
+
+    /// Removes the stored response if the fields of its 304 forbid storing it.
+    func removeAfterLastUse() {
+        guard case .serve(let entry, _) = state.withLock({ $0.isLastUse ? $0.role : nil }) else { return }
+        store.remove([entry.id], of: exchange.key)
+    }
+
+    /// Sends the request, because the stored body is missing or damaged.
+    ///
+    /// If the request may not use the network, the client receives status 504. If the attempt has no slot, it fails.
+    private func sendInstead() {
+        if question.isOffline {
+            state.withLock { ($0.status.forward, $0.status.detail) = (.miss, "only-if-cached") }
+            return answerUnavailable()
+        }
+        guard network.hasSlot else {
+            state.withLock { $0.phase = .ended }
+            return client.didFinish(
+                RequestError(.connectionLost, "the stored body no longer exists", underlying: StoredAnswerIsGone()))
+        }
+        cache.count { $0.misses[.miss, default: 0] += 1 }
+        sendAgain { state in (state.phase, state.status.forward, state.isPumping) = (.network, .miss, false) }
+    }
+
+    /// Delivers status 504 to the client.
+    ///
+    /// The request may not use the network (RFC 9111, section 5.2.1.7), or the server is unreachable (RFC 9111, section
+    /// 5.2.2.2).
+    func answerUnavailable() {
+        client.didReceive(
+            ResponseHead(statusCode: 504, headerFields: ["Content-Length": "0"], url: request.url, expectedBytes: 0))
+        pump()
+    }
+
+    /// Delivers the rest of the body while the client accepts data, and then finishes.
+    func pump() {
+        enum Step {
+            case wait
+            case read(StoredBody, Range<Int64>)
+            case finish(RequestError?, TransferMetrics)
+        }
+        let most = max(1, min(Self.chunkBytes, client.maxChunkBytes))
+        let files = client as? any FileClient
+        while true {
+            let step = state.withLock { state -> Step in
+                var metrics = state.metrics ?? TransferMetrics()
+                metrics.cache = state.status
+                if state.isCancelled {
+                    state.phase = .ended
+                    return .finish(Self.cancelled, metrics)
+                }
+                if state.isSuspended || state.isPaused {
+                    state.isPumping = false
+                    return .wait
+                }
+                guard let body = state.body, !state.rest.isEmpty else {
+                    state.phase = .ended
+                    return .finish(nil, metrics)
+                }
+                return .read(body, state.rest)
+            }
+            switch step {
+            case .wait: return
+            case .finish(let error, let metrics):
+                if error == nil { client.didCollect(metrics) }
+                return client.didFinish(error)
+            case .read(.file(let file), let rest):
+                let bytes = FileBytes(file.descriptor, rest, of: file) { self.repair() }
+                if let isTaken = files?.didReceive(bytes) {
+                    state.withLock { $0.rest = rest.upperBound..<rest.upperBound }
+                    if holds(isTaken) { return }
+                } else if !deliver(.file(file), rest, most) {
+                    return
+                }
+            case .read(let body, let rest):
+                if !deliver(body, rest, most) { return }
+            }
+        }
+    }
+
+    /// Delivers the next chunk; false if `pump` must return.
+    private func deliver(_ body: StoredBody, _ rest: Range<Int64>, _ most: Int) -> Bool {
+        let count = Int(min(Int64(most), rest.upperBound - rest.lowerBound))
+        guard let data = body.read(at: rest.lowerBound, count: count), !data.isEmpty else {
+            repair()
+            state.withLock { $0.phase = .ended }
+            client.didFinish(RequestError(.connectionLost, "the stored body could not be read completely"))
+            return false
+        }
+        state.withLock { $0.rest = rest.lowerBound + Int64(data.count)..<rest.upperBound }
+        return !holds(client.didReceive(data))
+    }
+
+    /// Removes the stored response whose body could not be read, so that another attempt uses the network.
+    private func repair() {
+        guard case .serve(let entry, _) = state.withLock({ $0.role }) else { return }
+        store.repair([entry.id], of: exchange.key)
+    }
+
+    /// Stops the delivery if the client has paused, and if the transport can continue a paused task where it stopped.
+    ///
+    /// - Returns: whether `pump` must return.
+    private func holds(_ isTaken: Bool) -> Bool {
+        guard !isTaken, network.pausesInPlace else { return false }
+        state.withLock { ($0.isPaused, $0.isPumping) = (true, false) }
+        client.didPause()
+        return true
+    }
+
+    // MARK: Storing: RFC 9111, section 3
+
+    /// Starts to store a response; nil if it may not be stored.
+    func makeRecording(_ head: ResponseHead, _ requestTime: Int64, _ now: Int64) -> Recording? {
+        guard mayBeStored(head) else { return nil }
+        let sharing = cache.configuration.sharing
+        let refusal = CacheRules.refusal(
+            statusCode: head.statusCode, headerFields: head.headerFields, requestFields: request.headerFields,
+            sharing: sharing)
+        guard refusal == nil else {
+            supersede(head)
+            return nil
+        }
+        guard let writer = store.makeWriter(expectedBytes: head.expectedBytes) else {
+            supersede(head)
+            return nil
+        }
+        let stored = StoredHead(
+            head, to: request, question, key: exchange.key, requestTime: requestTime, responseTime: now)
+        return Recording(writer: writer, head: stored)
+    }
+
+    /// Whether the response to this request may be stored.
+    ///
+    /// The request must be a GET without a body, or a POST. The response to a POST needs status 200, the request's URL
+    /// in `Content-Location` and an explicit lifetime (RFC 9110, section 9.3.3).
+    private func mayBeStored(_ head: ResponseHead) -> Bool {
+        if question.method == .get { return !question.hasBody }
+        guard question.method == .post, head.statusCode == 200,
+            let location = head.headerFields["Content-Location"]?.trimmingBlanks,
+            let url = URL(string: location, relativeTo: request.url)?.absoluteURL,
+            CacheKey.key(url, question.digest) == CacheKey.key(request.url, question.digest)
+        else { return false }
+        let control = Freshness.control(head.headerFields, question.sharing)
+        return Freshness.isExplicit(head.headerFields, control, question.sharing)
+    }
+
+    /// Removes the stored responses that a newer response supersedes, although the newer one is not stored.
+    private func supersede(_ head: ResponseHead) {
+        guard head.statusCode < 500, head.statusCode != 206, !CacheRules.isOfOneRequest(head.statusCode) else { return }
+        store.remove(exchange.entries.filter { $0.head.matches(question) }.map(\.id), of: exchange.key)
+    }
+
+    /// Stores a complete response, if its length matches the declared length.
+    func keep(_ recording: Recording) {
+        var head = recording.head
+        head.bodyBytes = recording.bytes
+        if head.statusCode == 206 {
+            // The server chooses the range. A longer body is discarded; a shorter one is stored as the beginning of the
+            // range.
+            let range = head.headerFields["Content-Range"].flatMap(ContentRange.init)?.range
+            guard let range, recording.bytes > 0, recording.bytes <= range.count else {
+                return recording.writer.discard()
+            }
+            if recording.bytes < range.count, head.coding != .decoded { head.shortenPart() }
+        } else {
+            // If the length differs, the connection may have ended early without an error. The cache must not store the
+            // body as complete (RFC 9111, section 3.3).
+            if let expected = head.totalBytes, head.coding != .decoded, expected != recording.bytes {
+                return recording.writer.discard()
+            }
+            head.totalBytes = recording.bytes
+        }
+        if commit(recording, head) { state.withLock { $0.status.isStored = true } }
+    }
+
+    /// Stores an incomplete response, which a later request may complete (RFC 9111, section 3.3).
+    func keepPart(_ recording: Recording) {
+        var head = recording.head
+        head.bodyBytes = recording.bytes
+        let hasOther = exchange.entries.contains { $0.head.isComplete && $0.head.matches(question) }
+        guard head.statusCode == 200, head.coding == .none, recording.bytes > 0, let total = head.totalBytes,
+            total > recording.bytes, recording.bytes <= StoredHead.mostBeginningBytes, head.strongValidator != nil,
+            !hasOther
+        else { return recording.writer.discard() }
+        commit(recording, head)
+    }
+
+    @discardableResult
+    private func commit(_ recording: Recording, _ head: StoredHead) -> Bool {
+        let question = question
+        let isStored = recording.writer.commit(key: exchange.key, head: head) { head.replaces($0, question) }
+        if isStored { cache.count { $0.stores += 1 } }
+        return isStored
+    }
+
+    /// Stores an updated head, or removes the entry if the new fields forbid storing it.
+    func replaceHead(of entry: StoredEntry, with head: StoredHead) {
+        if head.refusal(question) == nil {
+            store.update(entry.id, of: exchange.key, to: head)
+        } else {
+            store.remove([entry.id], of: exchange.key)
+        }
+    }
+
+    func updateConfirmed(_ head: ResponseHead, _ now: Int64) {
+        let requestTime = state.withLock { $0.requestTime }
+        for entry in exchange.entries where entry.head.matches(question) {
+            // Without a validator, the 304 does not identify a stored response.
+            guard EntityTag(head.headerFields) != nil || head.headerFields.contains("Last-Modified"),
+                entry.head.isUpdated(by: head.headerFields)
+            else { continue }
+            var updated = entry.head
+            updated.update(by: head, to: question, requestTime: requestTime, responseTime: now)
+            replaceHead(of: entry, with: updated)
+        }
+    }
+
+    /// Updates stored responses from a response to HEAD, or marks them invalid (RFC 9111, section 4.3.5).
+    func updateByHead(_ head: ResponseHead, _ now: Int64) {
+        guard head.statusCode == 200 else { return }
+        let requestTime = state.withLock { $0.requestTime }
+        for entry in exchange.entries where entry.head.matches(question) {
+            var updated = entry.head
+            updated.update(byHead: head, to: question, requestTime: requestTime, responseTime: now)
+            replaceHead(of: entry, with: updated)
+        }
+    }
 }
 
 extension CachePolicy {
-    /// Adds fields that make caches between client and server validate their responses (Fetch Standard, section 4.5).
+    /// Makes caches between client and server validate their responses (Fetch Standard, section 4.5).
     func addFields(to request: inout PreparedRequest) {
         switch self {
         case .reload, .noStore:
@@ -212,5 +706,20 @@ extension CachePolicy {
             if !request.headerFields.contains("Cache-Control") { request.headerFields["Cache-Control"] = "max-age=0" }
         case .standard, .preferCache, .onlyCache: break
         }
+    }
+}
+
+/// A response that the cache stores while the client receives it.
+struct Recording {
+    let writer: any StoreWriter
+    var head: StoredHead
+    /// The number of body bytes received.
+    var bytes: Int64 = 0
+}
+
+extension StoredHead {
+    func isSame(_ headerFields: HeaderFields, _ validator: String) -> Bool {
+        if entityTag != nil { return EntityTag(headerFields)?.text == validator }
+        return headerFields.values(of: "Last-Modified").first?.trimmingBlanks == validator
     }
 }

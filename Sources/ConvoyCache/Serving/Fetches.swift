@@ -12,7 +12,6 @@ import Convoy
 /// One lock protects the state. No other lock is acquired under this lock. The callbacks of waiting requests run
 /// outside the lock.
 final class Fetches: Sendable {
-    /// The properties of a request, besides its cache key, that its response depends on.
     struct Selection: Sendable, Equatable {
         let credentials: String?
         let keepsCoding: Bool
@@ -69,7 +68,6 @@ final class Fetches: Sendable {
         }
     }
 
-    /// Whether a request with this key is registered.
     func has(_ key: String) -> Bool { state.withLock { !$0.isEmpty && $0[key] != nil } }
 
     /// Removes a request, whether it is registered or waits.
@@ -98,7 +96,6 @@ final class Fetches: Sendable {
 }
 
 extension CacheQuestion {
-    /// Whether the request may use the response to an equal request.
     var isShareable: Bool {
         method == .get && !hasBody && !hasCondition && !headerFields.contains("Range") && !isOffline
             && (options.policy == .standard || options.policy == .preferCache) && !control.contains("no-cache")

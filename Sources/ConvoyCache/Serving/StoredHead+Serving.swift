@@ -1,9 +1,38 @@
-// Builds the response to a request from a stored response.
+// Makes a stored head from a response, and the response to a request from a stored head.
 import Convoy
 import Foundation
 
 extension StoredHead {
-    /// The value of `Content-Range` for positions of the representation.
+    init(
+        _ head: ResponseHead, to request: PreparedRequest, _ question: CacheQuestion, key: String, requestTime: Int64,
+        responseTime: Int64
+    ) {
+        var fields = CacheRules.storedFields(head.headerFields, sharing: question.sharing)
+        if !fields.contains("Date") { fields["Date"] = HTTPDateText.text(responseTime) }
+        self.init(
+            url: key, statusCode: head.statusCode, headerFields: fields, requestTime: requestTime,
+            responseTime: responseTime,
+            vary: VaryKey(VaryKey.names(head.headerFields) ?? [], request.headerFields, question.digest),
+            credentials: question.credentials)
+        let isCoded = head.headerFields.listMembers(of: "Content-Encoding").contains {
+            !$0.equalsIgnoringCase("identity")
+        }
+        if isCoded { coding = question.keepsCoding || request.asksForIdentity ? .raw : .decoded }
+        let range = head.statusCode == 206 ? head.headerFields["Content-Range"].flatMap(ContentRange.init) : nil
+        offset = range?.range?.lowerBound ?? 0
+        totalBytes = range == nil ? head.expectedBytes : range?.totalBytes
+        requestedRange = head.statusCode == 206 ? request.headerFields["Range"] : nil
+    }
+
+    func replaces(_ other: StoredHead, _ question: CacheQuestion) -> Bool {
+        guard other.matches(question) || other.vary == vary && other.credentials == credentials else {
+            return false
+        }
+        // A part does not replace the complete representation that it belongs to.
+        guard statusCode == 206, other.isComplete, let validator = strongValidator else { return true }
+        return other.strongValidator != validator
+    }
+
     private func contentRange(_ positions: Range<Int64>) -> String {
         "bytes \(positions.lowerBound)-\(positions.upperBound - 1)/\(totalBytes.map(String.init) ?? "*")"
     }
@@ -17,7 +46,6 @@ extension StoredHead {
         headerFields["Content-Range"] = contentRange(positions)
     }
 
-    /// The head and the cache status for a request that the complete stored response answers.
     func answer(to request: PreparedRequest, at now: Int64, _ sharing: CacheSharing) -> StoredAnswer {
         derived.answer(to: request.url, at: now, sharing) {
             var status = CacheStatus()
@@ -28,7 +56,6 @@ extension StoredHead {
         }.stored
     }
 
-    /// The response to a request, and the range of the stored body that it contains.
     func response(
         _ form: CacheDecision.Form, to request: PreparedRequest, at now: Int64, _ sharing: CacheSharing
     ) -> (head: ResponseHead, bodyRange: Range<Int64>) {

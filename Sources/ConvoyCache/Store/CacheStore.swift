@@ -2,17 +2,14 @@
 import Convoy
 import Foundation
 
-/// A stored response that a lookup found.
 struct StoredEntry: Sendable {
     let id: Int64
     var head: StoredHead
     /// The body, if the lookup read it.
     var body: Data?
-    /// The digest of the body in a store on disk; 0 in a store in memory.
     var bodyDigest: Int64 = 0
 }
 
-/// The key and the head of a stored response, for ``CacheEntry``.
 struct StoredSummary: Sendable {
     var key: String
     var head: StoredHead
@@ -22,11 +19,9 @@ struct StoredSummary: Sendable {
 ///
 /// The store throws no disk errors. It skips writes that fail, and reports unreadable entries as missing.
 protocol CacheStore: AnyObject, Sendable {
-    /// The digest that replaces secrets in keys and heads.
     var digest: KeyedDigest { get }
     /// ``digest`` if it is already in memory; nil if its key must still be read from the disk.
     var knownDigest: KeyedDigest? { get }
-    /// The responses under a key, oldest entry first.
     func entries(for key: String) -> [StoredEntry]
     /// The responses under a key, with the bodies that are in memory; nil if the disk must be read.
     ///
@@ -53,33 +48,25 @@ protocol CacheStore: AnyObject, Sendable {
     ///
     /// - Parameter expectedBytes: the length that the server declared, if any.
     func makeWriter(expectedBytes: Int64?) -> (any StoreWriter)?
-    /// Replaces the head of an entry.
     func update(_ id: Int64, of key: String, to head: StoredHead)
-    /// Records a use of an entry.
     func use(_ id: Int64)
-    /// Lets the store record what it still holds in memory; the cache calls this method when it is deallocated.
     func close()
     func remove(_ ids: [Int64], of key: String)
-    /// Removes entries that cannot be read.
     func repair(_ ids: [Int64], of key: String)
     func removeAll(key: String)
     func removeAll()
     /// All stored responses, in no particular order.
     func summaries() -> [StoredSummary]
-    /// The size of the store, and its counts of evictions and repairs.
     var counts: StoreCounts { get }
 }
 
-/// The counts of a store.
 struct StoreCounts: Sendable {
     var entries = 0
     var bytes: Int64 = 0
     var evictions = 0
-    /// The number of damaged entries and databases that the store removed.
     var repairs = 0
 }
 
-/// Receives the body of one response in chunks, and then stores the response.
 protocol StoreWriter: AnyObject, Sendable {
     /// Writes a chunk; false if the response will not be stored.
     func write(_ data: Data) -> Bool
@@ -91,11 +78,9 @@ protocol StoreWriter: AnyObject, Sendable {
     func commit(
         key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
     ) -> Bool
-    /// Discards the body.
     func discard()
 }
 
-/// The body of a stored response, for reading.
 enum StoredBody: Sendable {
     case data(Data)
     case file(StoredFile)
@@ -119,7 +104,6 @@ enum StoredBody: Sendable {
     }
 }
 
-/// An open file, which stays readable after its name is removed.
 final class StoredFile: Sendable {
     let descriptor: Int32
     let byteCount: Int64
@@ -183,7 +167,6 @@ final class StoredFile: Sendable {
 }
 
 extension StoredHead {
-    /// The size of an entry without its body, as counted towards the capacity.
     var headBytes: Int64 {
         let fields = headerFields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
         return Int64(512 + 2 * url.utf8.count + fields)

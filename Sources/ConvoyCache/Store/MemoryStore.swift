@@ -170,7 +170,6 @@ final class MemoryStore: CacheStore {
     }
 }
 
-/// Collects a body in memory.
 private final class MemoryWriter: StoreWriter {
     private let store: MemoryStore
     private let body = Locked<Data?>(Data())

@@ -1,5 +1,6 @@
 // `convoy queue`: requests that survive the process.
 import Convoy
+import ConvoyPostgres
 import ConvoyQueue
 import Foundation
 

@@ -29,7 +29,7 @@ public struct JobAttempt: Sendable, Hashable, Codable {
 
 extension JobAttempt {
     /// The JSON text that stores save for the attempt.
-    func json() throws -> String {
+    package func json() throws -> String {
         // Most attempts have neither failure nor message. Their text is built without an encoder, because encoding
         // would take as long as writing the rest of the row.
         let date = started.timeIntervalSinceReferenceDate

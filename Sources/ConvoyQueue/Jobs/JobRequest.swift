@@ -26,8 +26,8 @@ public struct JobRequest: Sendable, Hashable {
         /// Keep the file until the job is done.
         case file(URL)
 
-        var data: Data? { if case .data(let data) = self { data } else { nil } }
-        var file: URL? { if case .file(let file) = self { file } else { nil } }
+        package var data: Data? { if case .data(let data) = self { data } else { nil } }
+        package var file: URL? { if case .file(let file) = self { file } else { nil } }
     }
 
     /// The request method.

@@ -1,7 +1,18 @@
 // Readable messages for SQLite's result codes.
+import ConvoySQLite
 import Foundation
 
 extension QueueError {
+    /// Makes the error of a queue from any error of its SQLite store.
+    init(_ error: any Error, of path: String, doing action: String = "written or read") {
+        switch error {
+        case let error as QueueError: self = error
+        case let error as SQLiteError:
+            self.init(path: path, code: error.code, system: error.system, doing: action, message: error.message)
+        default: self.init(.failed, "\(path) could not be \(action): \(error)")
+        }
+    }
+
     /// Makes an error from an SQLite result code.
     ///
     /// - Parameters:

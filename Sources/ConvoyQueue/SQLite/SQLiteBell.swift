@@ -18,7 +18,6 @@ final class SQLiteBell: Sendable {
         var isClosed = false
     }
 
-    /// Whether this process can receive the notifications of other processes.
     let isHeard: Bool
     private let path: String
     /// The descriptor that receives notifications: of inotify on Linux, of the file on Apple platforms.
@@ -41,7 +40,6 @@ final class SQLiteBell: Sendable {
 
     deinit { shutDown() }
 
-    /// Notifies other processes and the listeners of this one.
     func ring() {
         // Another program may have removed the file. It is then created again. On Linux the directory is watched, so
         // the creation also notifies other processes.

@@ -1,11 +1,11 @@
 // The tables and their migrations.
+import ConvoySQLite
 import Foundation
 
 /// The schema of the database.
 ///
 /// The version of the schema is in `user_version`.
 enum SQLiteSchema {
-    /// The value of `application_id` in the database files of a queue: "CVQ1".
     static let applicationID: Int64 = 0x4356_5131
     /// The SQL scripts of all versions, in order.
     ///
@@ -72,7 +72,6 @@ enum SQLiteSchema {
     /// The tables are unchanged.
     private static let version2 = ""
 
-    /// Adds the column for `JobRequest.followsRedirectsAsGet`.
     private static let version3 = "ALTER TABLE job ADD COLUMN follows_as_get INTEGER NOT NULL DEFAULT 0;"
 
     /// Adds the number of lapsed claims.
@@ -93,9 +92,8 @@ enum SQLiteSchema {
         CREATE INDEX job_host ON job(host, priority DESC, (attempt_count > 0)) WHERE state = 0;
         """
 
-    /// Checks a file and migrates it.
-    static func prepare(_ connection: SQLiteConnection) throws(QueueError) {
-        let path = connection.file.path
+    static func prepare(_ connection: SQLiteConnection) throws {
+        let path = connection.path
         // The file is checked before anything is written, because it may belong to another program.
         if try check(connection) < 2 { makePrivate(path) }
         try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY")
@@ -105,14 +103,14 @@ enum SQLiteSchema {
         // On Apple platforms a plain sync leaves the bytes in the drive's cache. Elsewhere these pragmas have no
         // effect.
         try connection.execute("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1")
-        let mode = try connection.rows("PRAGMA journal_mode") { row throws(QueueError) in row.text(0) }.first ?? nil
+        let mode = try connection.rows("PRAGMA journal_mode") { $0.text(0) }.first ?? nil
         guard mode == "wal" else {
             throw QueueError(
                 .notPermitted,
                 "\(path) cannot have a write-ahead log (its journal mode is \(mode ?? "unknown")): "
                     + "put it on a local disk, not on a network file system")
         }
-        try connection.transaction { () throws(QueueError) in
+        try connection.transaction {
             // Another process may have migrated the file since the first check.
             let found = try check(connection)
             for script in migrations[Int(found)...] { try connection.execute(script) }
@@ -134,8 +132,8 @@ enum SQLiteSchema {
     ///
     /// Throws for the file of another program, and for a file with a newer version.
     @discardableResult
-    private static func check(_ connection: SQLiteConnection) throws(QueueError) -> Int64 {
-        let path = connection.file.path
+    private static func check(_ connection: SQLiteConnection) throws -> Int64 {
+        let path = connection.path
         let application = try connection.number("PRAGMA application_id") ?? 0
         let found = try connection.number("PRAGMA user_version") ?? 0
         let tables = try connection.number("SELECT count(*) FROM sqlite_master") ?? 0

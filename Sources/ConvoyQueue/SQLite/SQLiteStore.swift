@@ -59,11 +59,11 @@ public final class SQLiteStore: Store {
     deinit { bell.shutDown() }
 
     private func perform<Value: Sendable>(
-        _ body: @escaping @Sendable (SQLiteWorker) throws(QueueError) -> Value
+        _ body: @escaping @Sendable (SQLiteWorker) throws -> Value
     ) async throws(QueueError) -> Value {
         let result: Result<Value, QueueError> = await withCheckedContinuation { continuation in
             queue.async { [worker, bell] in
-                continuation.resume(returning: Result { () throws(QueueError) in try body(worker) })
+                continuation.resume(returning: worker.result(body))
                 if worker.takeRing() { bell.ring() }
             }
         }
@@ -79,64 +79,64 @@ public final class SQLiteStore: Store {
     public func exchange(
         _ settlements: [Settlement], claiming request: ClaimRequest?
     ) async throws(QueueError) -> Exchange {
-        try await perform { worker throws(QueueError) in try worker.exchange(settlements, request) }
+        try await perform { try $0.exchange(settlements, request) }
     }
 
     /// Renews the leases of this instance.
     public func renew(_ claims: [Claim], for lease: Duration) async throws(QueueError) -> [Claim] {
-        try await perform { worker throws(QueueError) in try worker.renew(claims, lease) }
+        try await perform { try $0.renew(claims, lease) }
     }
 
     /// Releases all jobs that this instance has claimed.
     public func release() async throws(QueueError) {
-        try await perform { worker throws(QueueError) in try worker.release() }
+        try await perform { try $0.release() }
     }
 
     /// Cancels unfinished and dead jobs, and the jobs that depend on them.
     public func cancel(_ selection: JobSelection) async throws(QueueError) -> Int {
-        try await perform { worker throws(QueueError) in try worker.cancel(selection) }
+        try await perform { try $0.cancel(selection) }
     }
 
     /// Sends dead letters again.
     public func retry(_ selection: JobSelection) async throws(QueueError) -> Int {
-        try await perform { worker throws(QueueError) in try worker.retry(selection) }
+        try await perform { try $0.retry(selection) }
     }
 
     /// Acknowledges results that wait for a handler.
     public func acknowledge(_ selection: JobSelection) async throws(QueueError) -> Int {
-        try await perform { worker throws(QueueError) in try worker.acknowledge(selection) }
+        try await perform { try $0.acknowledge(selection) }
     }
 
     /// Deletes finished jobs, including dead letters.
     public func delete(_ selection: JobSelection) async throws(QueueError) -> Int {
-        try await perform { worker throws(QueueError) in try worker.delete(selection) }
+        try await perform { try $0.delete(selection) }
     }
 
     /// Deletes up to 5,000 jobs that were done or cancelled at least this long ago, but no dead letters.
     public func purge(olderThan age: Duration) async throws(QueueError) -> Int {
-        try await perform { worker throws(QueueError) in try worker.purge(age) }
+        try await perform { try $0.purge(age) }
     }
 
     /// A job with all stored details.
     public func job(_ id: String) async throws(QueueError) -> JobRecord? {
-        try await perform { worker throws(QueueError) in try worker.job(id) }
+        try await perform { try $0.job(id) }
     }
 
     /// The jobs of a selection in the order of ``JobRecord/position``, without the bytes of their bodies and results.
     public func jobs(
         _ selection: JobSelection, after position: Int64, limit: Int
     ) async throws(QueueError) -> [JobRecord] {
-        try await perform { worker throws(QueueError) in try worker.jobs(selection, position, limit) }
+        try await perform { try $0.jobs(selection, position, limit) }
     }
 
     /// The jobs that block a job, at most a hundred.
     public func blockers(of id: String) async throws(QueueError) -> [JobBlocker] {
-        try await perform { worker throws(QueueError) in try worker.blockers(id) }
+        try await perform { try $0.blockers(id) }
     }
 
     /// The number of jobs by kind and state.
     public func status() async throws(QueueError) -> QueueStatus {
-        try await perform { worker throws(QueueError) in try worker.status() }
+        try await perform { try $0.status() }
     }
 
     /// A stream with an element whenever an instance on this machine may have made a job claimable, or has cancelled a
@@ -146,6 +146,6 @@ public final class SQLiteStore: Store {
     /// Releases all claims and closes the database.
     public func close() async {
         bell.shutDown()
-        _ = try? await perform { worker throws(QueueError) in try worker.close() }
+        _ = try? await perform { try $0.close() }
     }
 }

@@ -1,5 +1,6 @@
 // The two clocks of a store on one machine.
 import Convoy
+import ConvoySQLite
 import Foundation
 
 /// The clock of a store for leases and back-off, in milliseconds.
@@ -23,7 +24,6 @@ struct SQLiteTime {
     /// The calendar time in milliseconds since 1970.
     var date: Int64 { Int64(clamping: clock.date) }
 
-    /// The time since boot, as ``clock`` measures it, which may be a virtual clock.
     private var uptime: Int64 {
         Self.reference.milliseconds + Int64(clamping: Self.reference.instant.duration(to: clock.now))
     }
@@ -31,8 +31,8 @@ struct SQLiteTime {
     /// Reads the difference between the store's time and the time since boot, or sets it after a boot.
     ///
     /// Returns true for the first process after a boot, and for a new database. No earlier owner is then alive.
-    mutating func anchor(in connection: SQLiteConnection, boot: String) throws(QueueError) -> Bool {
-        let known = try connection.row("SELECT boot, shift, last FROM clock LIMIT 1") { row throws(QueueError) in
+    mutating func anchor(in connection: SQLiteConnection, boot: String) throws -> Bool {
+        let known = try connection.row("SELECT boot, shift, last FROM clock LIMIT 1") { row in
             (boot: row.text(0), shift: row.integer(1) ?? 0, last: row.integer(2) ?? 0)
         }
         // Without a boot ID, all boots look the same. The clock then shows a new boot: with the stored shift, it is
@@ -50,7 +50,7 @@ struct SQLiteTime {
     /// Records the current time.
     ///
     /// After the next boot, the clock does not continue before the recorded time.
-    func note(in connection: SQLiteConnection) throws(QueueError) {
+    func note(in connection: SQLiteConnection) throws {
         try connection.run("UPDATE clock SET last = ? WHERE last < ?", .integer(now), .integer(now))
     }
 

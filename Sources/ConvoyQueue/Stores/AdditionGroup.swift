@@ -4,10 +4,9 @@ import Convoy
 /// Commits additions of several callers together: calls that arrive during a commit share the next commit.
 ///
 /// A call that finds no commit in progress is committed at once. Each caller receives the outcome of its own jobs.
-final class AdditionGroup: Sendable {
-    typealias Outcome = Result<[JobAddition], QueueError>
+package final class AdditionGroup: Sendable {
+    package typealias Outcome = Result<[JobAddition], QueueError>
 
-    /// A call of `add` that waits for its outcome.
     struct Call {
         let jobs: [Job]
         let byteCount: Int
@@ -15,7 +14,6 @@ final class AdditionGroup: Sendable {
     }
 
     struct State {
-        /// The calls that wait for the next commit.
         var calls: [Call] = []
         var isCommitting = false
     }
@@ -26,15 +24,16 @@ final class AdditionGroup: Sendable {
     private static let (maxJobCount, maxByteCount) = (1_000, 8 << 20)
 
     let state = Locked(State())
-    /// Commits the lists of several callers, and passes the outcome of each list to `done`.
     private let commit: @Sendable (_ lists: [[Job]], _ done: @escaping @Sendable ([Outcome]) -> Void) -> Void
 
-    init(commit: @escaping @Sendable (_ lists: [[Job]], _ done: @escaping @Sendable ([Outcome]) -> Void) -> Void) {
+    package init(
+        commit: @escaping @Sendable (_ lists: [[Job]], _ done: @escaping @Sendable ([Outcome]) -> Void) -> Void
+    ) {
         self.commit = commit
     }
 
     /// Adds all jobs or none, and returns after the commit.
-    func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] {
+    package func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] {
         let byteCount = jobs.reduce(0) { sum, job in
             if case .data(let data)? = job.request.body { sum + data.count } else { sum }
         }

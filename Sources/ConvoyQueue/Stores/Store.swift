@@ -11,7 +11,7 @@ import Foundation
 /// itself failed, for example because the connection was lost, the changes may be durable.
 ///
 /// Each store uses its own clock for durations (leases, ``JobVerdict/retry(after:)``). The clock of ``SQLiteStore`` is
-/// independent of the calendar; ``PostgresStore`` uses the clock of the server. Dates (``Job/notBefore``,
+/// independent of the calendar; `PostgresStore` uses the clock of the server. Dates (``Job/notBefore``,
 /// ``Job/expires``) are compared with the calendar.
 ///
 /// `StoreConformanceTests` checks these rules and ``JobLife`` for every store.
@@ -94,7 +94,7 @@ public protocol Store: Sendable {
 
     /// Deletes jobs that were done or cancelled at least this long ago, but no dead letters.
     ///
-    /// - Returns: the number of deleted jobs. One call of ``SQLiteStore`` or ``PostgresStore`` deletes at most 5,000
+    /// - Returns: the number of deleted jobs. One call of ``SQLiteStore`` or `PostgresStore` deletes at most 5,000
     ///   jobs. Call the function again until the result is 0.
     func purge(olderThan age: Duration) async throws(QueueError) -> Int
 

@@ -119,7 +119,7 @@ public struct ClaimRequest: Sendable, Hashable {
 
 extension ClaimRequest {
     /// How many jobs of a host the exchange may claim.
-    func room(of host: String) -> Int {
+    package func room(of host: String) -> Int {
         host.isEmpty ? limit : min(limit, max(0, rooms[host] ?? maxPerHost ?? limit))
     }
 

@@ -1,5 +1,6 @@
 // The queue, the main object of the library.
 import Convoy
+import Dispatch
 import Foundation
 
 /// Stores requests and sends them until their outcome has been acknowledged, across crashes, reboots and days without
@@ -185,4 +186,1047 @@ public final class DurableQueue: Sendable {
 
     /// The number of jobs by kind and state.
     public func status() async throws(QueueError) -> QueueStatus { try await store.status() }
+
+    /// A text that says why a job has not finished, or how the job ended.
+    public func why(_ id: String) async throws(QueueError) -> String {
+        guard let record = try await store.job(id) else { return "no job has the id \(id.shownID)" }
+        let lapses = record.life.lapseCount
+        let lapsed = lapses > 0 ? "; " + JobLife.lapses(lapses) : ""
+        let last =
+            record.attempts.last.map { attempt in
+                "; attempt \(record.attemptCount) ended with \(attempt.message ?? attempt.statusCode.map { "\($0)" } ?? "no result")"
+            } ?? lapsed
+        switch record.state {
+        case .waiting:
+            guard let delay = record.delay else {
+                let host = record.job.request.host
+                let (count, isSilent) = state.withLock { ($0.hostCounts[host] ?? 0, $0.silentHosts[host] != nil) }
+                guard !isSilent else {
+                    return
+                        "it waits for the host \(host), which does not answer now; this queue runs \(count) of its jobs"
+                        + last
+                }
+                guard count >= min(maxPerHost, leastPerHost), !host.isEmpty else {
+                    return "it is ready, and waits for its turn" + last
+                }
+                return "it waits for the host \(host), for which this queue runs \(count) jobs" + last
+            }
+            let moment = record.attemptCount == 0 && lapses == 0 ? "its date" : "its next attempt"
+            return "it waits for \(moment), in \(Int64(clamping: delay) / 1_000) s" + last
+        case .blocked:
+            let names = try await store.blockers(of: id).map {
+                "\($0.id) (\($0.reason.rawValue), \($0.state.rawValue))"
+            }
+            return "it waits for " + names.joined(separator: ", ")
+        case .claimed:
+            let operation = state.withLock { $0.inFlight[id]?.sending?.operation }
+            if let operation { return "it is being sent: " + manager.why(operation) }
+            guard record.life.lease?.owner == store.owner else { return "another queue has claimed it" + last }
+            return "its response has arrived, and its handler is running"
+        case .answered: return "its result waits for a handler of the kind \(record.job.kind)"
+        case .done: return "it is done"
+        case .dead: return "it is a dead letter: \(record.failure ?? "it failed")" + last
+        case .cancelled: return "it was cancelled"
+        }
+    }
+
+    // MARK: Working
+
+    /// Starts to claim and send jobs, including those of an earlier run.
+    ///
+    /// The call has no effect if the queue is already running or is stopping.
+    ///
+    /// - Parameters:
+    ///   - handlers: the handlers by kind. Results of kinds without a handler wait in the store, see
+    ///     ``results(_:limit:)``.
+    ///   - otherwise: the handler of all other kinds; nil, the default, for none.
+    public func start(_ handlers: [String: Handler] = [:], otherwise: Handler? = nil) {
+        let isFirst = state.withLock { state in
+            guard case .idle = state.phase else { return false }
+            state.phase = .starting
+            state.handlers = handlers
+            state.otherwise = otherwise
+            state.mayHaveWork = true
+            state.resume()
+            return true
+        }
+        guard isFirst else { return }
+        let (changes, wakeUps) = (store.changes(), wakeUps)
+        let listener = Task { [weak self] in
+            for await _ in changes { await self?.lookForChanges() }
+        }
+        let loop = Task { [weak self] in
+            for await _ in wakeUps {
+                while await self?.turn() ?? false {}
+                guard self?.isWorking ?? false else { return }
+            }
+        }
+        state.withLock { state in
+            state.listener = listener
+            state.loop = loop
+            state.phase = .working
+        }
+        wakeUp.yield()
+    }
+
+    /// Waits until no queue on this store has jobs to send or is sending jobs.
+    ///
+    /// Returns early when the queue is stopped or its manager is shut down.
+    ///
+    /// The function does not wait for dead letters, jobs blocked by dead letters, and results without a handler. It
+    /// returns at once if the queue was not started.
+    public func drain() async {
+        await withCheckedContinuation { continuation in
+            let isWorking = state.withLock { state in
+                guard case .working = state.phase, !state.isManagerShutDown else { return false }
+                state.drainers.append(continuation)
+                state.mayHaveWork = true
+                return true
+            }
+            if isWorking { wakeUp.yield() } else { continuation.resume() }
+        }
+    }
+
+    private var isWorking: Bool { state.withLock { [.starting, .working, .finishing].contains($0.phase) } }
+
+    func lookForWork() {
+        state.withLock { state in
+            state.mayHaveWork = true
+            state.resume()
+        }
+        wakeUp.yield()
+    }
+
+    private func lookForChanges() async {
+        lookForWork()
+        guard let status = try? await store.status() else { return }
+        if state.withLock({ $0.note(cancelledCount: status[.cancelled]) }) { wakeUp.yield() }
+    }
+
+    // MARK: The loop, heartbeats and wake-ups
+
+    /// Runs one exchange and starts the claimed jobs.
+    ///
+    /// Returns false if there was nothing to do or the store failed; otherwise the loop calls `turn` again at once.
+    private func turn() async -> Bool {
+        let limit = max(1, configuration.maxClaimedJobCount)
+        guard let turn = state.withLock({ $0.takeTurn(limit: limit) }) else { return false }
+        do throws(QueueError) {
+            if let claims = turn.renewing {
+                for lost in try await store.renew(claims, for: max(.seconds(1), configuration.lease)) { lose(lost) }
+                setHeartbeat()
+            }
+            var request = turn.room > 0 ? try await claimRequest(for: turn) : nil
+            // The maximum number of waiting results has limited this claim. Jobs of kinds with a handler may still be
+            // claimable.
+            let hasMoreRoom = request.map { $0.limit < turn.room } ?? false
+            let (most, slots) = (maxPerHost, manager.configuration.maxConcurrentOperationCount)
+            if var limited = request {
+                state.withLock { $0.limit(&limited, to: turn.claiming, most: most, slots: slots) }
+                request = limited
+            }
+            guard request != nil || !turn.settlements.isEmpty else { return true }
+            let exchange = try await store.exchange(turn.settlements, claiming: request)
+            for claimed in exchange.jobs { send(claimed) }
+            report(turn.settlements, exchange)
+            guard let request else { return true }
+            let (count, limit) = (exchange.jobs.count, request.limit)
+            let sentCount = exchange.jobs.filter { $0.result == nil }.count
+            let hasMoreGroups = state.withLock { $0.claimed(sentCount, of: limit, for: turn.claiming) }
+            if count < limit {
+                await becomeIdle(next: exchange.next)
+            } else if count > 0, hasMoreRoom, !hasMoreGroups {
+                lookForWork()
+            }
+            return true
+        } catch {
+            state.withLock { $0.putBack(turn) }
+            configuration.onError?(error)
+            // The cause may be a full disk or another process's lock. No outcome is lost, and the exchange is repeated
+            // after five seconds.
+            wake(after: .seconds(5))
+            return false
+        }
+    }
+
+    func report(_ settlements: [Settlement], _ exchange: Exchange) {
+        guard let onOutcome = configuration.onOutcome else { return }
+        let reports = state.withLock { $0.takeReports(of: settlements, exchange.isSettled) }
+        for report in reports { onOutcome(report.job, report.verdict, report.attempt) }
+    }
+
+    private func claimRequest(for turn: DurableQueueState.Turn) async throws(QueueError) -> ClaimRequest {
+        let room = turn.room
+        let (handled, handlesAll) = state.withLock { (Set($0.handlers.keys), $0.otherwise != nil) }
+        if handlesAll { return ClaimRequest(limit: room, lease: configuration.lease, answeredKinds: .all) }
+        // Running jobs are counted too, because each of them may end as a result that waits for a handler.
+        let inFlight = state.withLock { $0.inFlight.count + $0.settlements.count } + turn.settlements.count
+        let waiting = try await store.status()[.answered] + inFlight
+        let isFull = waiting >= configuration.maxWaitingResultCount
+        let limit = isFull ? room : min(room, configuration.maxWaitingResultCount - waiting)
+        return ClaimRequest(
+            limit: limit, lease: configuration.lease, kinds: isFull ? .only(handled) : .all,
+            answeredKinds: .only(handled))
+    }
+
+    /// The maximum number of jobs of one host that the manager sends at once, but at least 1.
+    var leastPerHost: Int { max(1, manager.configuration.maxConcurrentPerHost) }
+
+    /// The maximum number of claimed jobs of one host.
+    ///
+    /// The maximum is four times the number of jobs that the manager sends to a host at once. Sending therefore
+    /// continues during an exchange with the store. If an eighth of all claims is more, the maximum is that eighth. The
+    /// maximum never exceeds three quarters of all claims, but is at least 1.
+    var maxPerHost: Int {
+        let all = configuration.maxClaimedJobCount
+        // Both limits may be `Int.max`, so the products are computed without overflow.
+        let mostOfAll = all / 4 * 3 + all % 4 * 3 / 4
+        return min(max(4 * min(leastPerHost, .max / 4), all / 8), max(1, mostOfAll))
+    }
+
+    /// Searches for hosts that do not answer every second while jobs are running, and releases jobs of these hosts.
+    func setSilenceTimer() {
+        let clock = manager.configuration.clock
+        let timer = clock.wake(at: clock.now + .seconds(1)) { [weak self] in
+            guard let self else { return }
+            findSilent()
+            let isOver = state.withLock { state in
+                if state.inFlight.isEmpty { state.silenceTimer = nil }
+                return state.inFlight.isEmpty
+            }
+            if !isOver { setSilenceTimer() }
+        }
+        state.withLock { $0.silenceTimer = timer }
+    }
+
+    private func findSilent() {
+        let now = manager.configuration.clock.now
+        let flights = state.withLock { state in
+            state.inFlight.values.compactMap { flight in
+                flight.sending.map { (flight.claim, flight.host, $0.operation, flight.unsent) }
+            }
+        }
+        var operations: [Claim: AnyRequestOperation] = [:]
+        var unsent: [Claim] = []
+        let sights = flights.map { claim, host, operation, lastUnsent in
+            operations[claim] = operation
+            let timings = operation.timings
+            // The time in interceptors does not count, up to the second between two searches.
+            let isUnsent = timings.started != nil && timings.firstByte == nil && operation.sentRequests.isEmpty
+            if isUnsent { unsent.append(claim) }
+            let begin = isUnsent ? now : lastUnsent
+            let sent = timings.started.map { max($0, begin ?? $0) }
+            let stage: DurableQueueState.Sight.Stage =
+                timings.firstByte != nil
+                ? .answered
+                : sent.map {
+                    .sent(since: $0, isIdempotent: operation.request?.method.isIdempotent ?? false)
+                } ?? .waiting
+            return DurableQueueState.Sight(claim: claim, host: host, stage: stage)
+        }
+        let cancelled = state.withLock { state in
+            for claim in unsent where state.inFlight[claim.id]?.claim == claim {
+                state.inFlight[claim.id]?.unsent = now
+            }
+            return state.findSilent(sights, at: now)
+        }
+        for claim in cancelled { operations[claim]?.cancel() }
+        wakeUp.yield()
+    }
+
+    /// Schedules the next exchange, and resumes callers of `drain` if no job waits or runs.
+    ///
+    /// Called when no more jobs can be claimed.
+    private func becomeIdle(next: Duration?) async {
+        let waits = [next, store.pollInterval].compactMap { $0 }
+        if let wait = waits.min() { wake(after: wait) }
+        await purge()
+        // These callers of `drain` are removed before the status is read. Later callers may wait for jobs that this
+        // status does not include.
+        let drainers = state.withLock { state in
+            state.inFlight.isEmpty && state.settlements.isEmpty ? state.takeDrainers() : []
+        }
+        guard !drainers.isEmpty else { return }
+        do throws(QueueError) {
+            let status = try await store.status()
+            if status[.waiting] == 0, status[.claimed] == 0 {
+                for drainer in drainers { drainer.resume() }
+                return
+            }
+            // If other queues have claimed jobs, this queue polls, because the store does not notify of the end of a
+            // job.
+            if status[.claimed] > 0 { wake(after: min(.seconds(1), waits.min() ?? .seconds(1))) }
+        } catch {
+            configuration.onError?(error)
+            wake(after: .seconds(5))
+        }
+        let isOver = state.withLock { state in
+            if !state.isManagerShutDown { state.drainers += drainers }
+            return state.isManagerShutDown
+        }
+        if isOver { for drainer in drainers { drainer.resume() } }
+    }
+
+    /// Deletes done and cancelled jobs that are older than `keepsFinished`, usually once in a tenth of that time.
+    private func purge() async {
+        let (now, age) = (manager.configuration.clock.now, configuration.keepsFinished)
+        let isDue = state.withLock { state in
+            if let last = state.lastPurge, last + age / 10 > now { return false }
+            state.lastPurge = now
+            return true
+        }
+        guard isDue, let count = try? await store.purge(olderThan: age), count > 0 else { return }
+        // More jobs may be old, so the next turn of the loop purges again. One call deletes at most 5,000 jobs, so that
+        // outcomes and renewals of leases do not wait for millions of deletions.
+        state.withLock { $0.lastPurge = nil }
+        lookForWork()
+    }
+
+    /// Schedules an exchange after a time.
+    ///
+    /// Replaces an earlier schedule.
+    private func wake(after delay: Duration) {
+        let clock = manager.configuration.clock
+        let timer = clock.wake(at: clock.now + delay) { [weak self] in self?.lookForWork() }
+        let earlier = state.withLock { state in
+            defer { state.workTimer = timer }
+            return state.workTimer
+        }
+        earlier?.cancel()
+    }
+
+    /// The time between two renewals of the leases: a third of their duration, and at least a third of a second.
+    var heartbeatInterval: Duration { max(.seconds(1), configuration.lease) / 3 }
+
+    /// Sets the timer of the next heartbeat.
+    ///
+    /// The heartbeat renews the leases if jobs are running then.
+    func setHeartbeat() {
+        let clock = manager.configuration.clock
+        let timer = clock.wake(at: clock.now + heartbeatInterval) { [weak self] in
+            guard let self else { return }
+            let isNeeded = state.withLock { state in
+                state.needsHeartbeat = !state.inFlight.isEmpty
+                // During a pause, nothing renews the leases. The heartbeat ends the pause, because a lease may end
+                // before the pause does.
+                state.resume()
+                if state.inFlight.isEmpty { state.heartbeat = nil }
+                return state.needsHeartbeat
+            }
+            if isNeeded { wakeUp.yield() }
+        }
+        let earlier = state.withLock { state in
+            defer { state.heartbeat = timer }
+            return state.heartbeat
+        }
+        earlier?.cancel()
+    }
+
+    private func lose(_ claim: Claim) {
+        let sending = state.withLock { state -> DurableQueueState.Sending? in
+            guard state.inFlight[claim.id]?.claim == claim else { return nil }
+            // The lost claim makes room for another job, and `drain` may have nothing left to wait for.
+            state.mayHaveWork = true
+            return state.inFlight.removeValue(forKey: claim.id)?.sending
+        }
+        sending?.operation.cancel()
+        for finisher in state.withLock({ $0.takeFinishers() }) { finisher.resume() }
+    }
+
+    // MARK: Sending
+
+    func send(_ claimed: ClaimedJob) {
+        let (isWorking, isFirst, isUnwatched, earlier) = state.withLock { state in
+            // If another queue ended the lease of this queue, for example while this process was stopped, an earlier
+            // request for the job may still run. It is cancelled below.
+            let earlier = state.inFlight[claimed.job.id]?.sending
+            state.inFlight[claimed.job.id] = DurableQueueState.InFlight(
+                claim: claimed.claim, host: claimed.job.request.host)
+            return (state.phase == .working, state.heartbeat == nil, state.silenceTimer == nil, earlier)
+        }
+        earlier?.operation.cancel()
+        guard isWorking else { return end(claimed, .release, attempt: nil) }
+        if isFirst { setHeartbeat() }
+        if isUnwatched { setSilenceTimer() }
+        if claimed.lapseCount > 0, claimed.result == nil, let file = claimed.job.request.destination,
+            PartName(file.lastPathComponent).noteGrowth(in: file.deletingLastPathComponent().path)
+        {
+            // The lost process has received bytes, so its loss does not count. This verdict resets the number of lapses.
+            // The job is then claimed again.
+            return end(claimed, .retry(after: .zero), attempt: nil, isReported: false)
+        }
+        if claimed.lapseCount >= max(1, configuration.maxLapses) {
+            return end(
+                claimed,
+                .dead(
+                    "\(JobLife.lapses(claimed.lapseCount)): check whether the job or its handler crashes it, and then "
+                        + "retry the job"), attempt: nil)
+        }
+        if let result = claimed.result { return handle(result, of: claimed, attempt: nil) }
+        let job = claimed.job
+        // The queue retries instead of the manager, because the store saves the wait before a retry. A wait in the
+        // manager would not survive a crash.
+        var request = job.request.sendable(body: job.request.body)
+            .header("Idempotency-Key", job.idempotencyKey).retries(.never).priority(job.priority).named("job \(job.id)")
+        if claimed.attemptCount > 0 { request = request.countingAttempts(from: claimed.attemptCount) }
+        if let redirects = redirects(of: job) { request = request.redirects(redirects) }
+        if let destination = job.request.destination {
+            start(manager.internalOperation(request.saved(to: destination)), claimed) { _ in Data() }
+        } else if configuration.ignoresBodies {
+            start(manager.internalOperation(request.ignoringBody()), claimed) { _ in Data() }
+        } else {
+            start(manager.internalOperation(request), claimed) { $0 }
+        }
+    }
+
+    private func start<Output>(
+        _ operation: RequestOperation<Output>, _ claimed: ClaimedJob, _ body: @escaping @Sendable (Output) -> Data
+    ) {
+        let clock = manager.configuration.clock
+        let (date, begin) = (clock.date, clock.now)
+        operation.onFinish(on: .inPlace) { [weak self] result in
+            var attempt = JobAttempt(started: date)
+            attempt.milliseconds = Int64(clamping: begin.duration(to: clock.now))
+            switch result {
+            case .success(let response):
+                attempt.statusCode = response.statusCode
+                self?.state.withLock { $0.noteAnswer(of: claimed.job.request.host, at: clock.now) }
+                let result = JobResult(
+                    statusCode: response.statusCode, headerFields: response.headerFields, body: body(response.value))
+                self?.handle(result, of: claimed, attempt: attempt)
+            case .failure(let error):
+                attempt.statusCode = error.response?.statusCode
+                if error.response != nil {
+                    self?.state.withLock { $0.noteAnswer(of: claimed.job.request.host, at: clock.now) }
+                }
+                attempt.failure = error.code.rawValue
+                attempt.message = error.message
+                self?.handle(error, of: claimed, attempt: attempt)
+            }
+        }
+        let sending = DurableQueueState.Sending(operation: operation) { _ = try? await operation.response() }
+        state.withLock { state in
+            if state.inFlight[claimed.job.id]?.claim == claimed.claim {
+                state.inFlight[claimed.job.id]?.sending = sending
+            }
+        }
+        manager.enqueue(operation)
+    }
+
+    private func handle(_ error: RequestError, of claimed: ClaimedJob, attempt: JobAttempt) {
+        // After the manager's shutdown nothing can be sent, so callers of `drain` no longer wait. A cancelled request
+        // has no result, so its job is released.
+        if error.code == .managerShutDown {
+            let drainers = state.withLock { state in
+                state.isManagerShutDown = true
+                return state.takeDrainers()
+            }
+            for drainer in drainers { drainer.resume() }
+        }
+        if error.code == .cancelled || error.code == .managerShutDown {
+            return end(claimed, .release, attempt: nil)
+        }
+        // Another download is writing the same file, so nothing was sent. The job is retried without limit, until the
+        // file is free or the job expires.
+        if error.code == .destinationInUse {
+            return end(claimed, .retry(after: heartbeatInterval), attempt: attempt, isCounted: false)
+        }
+        let (number, policy) = (claimed.attemptCount + 1, configuration.retries)
+        if isTransient(error) {
+            guard number <= policy.maxRetries else {
+                var result = failure(of: claimed, error)
+                result.failure = "given up after \(number) attempts: \(error.message)"
+                return handle(result, of: claimed, attempt: attempt)
+            }
+            let date = manager.configuration.clock.date
+            let asked = error.response.flatMap { policy.retryAfter(in: $0, now: date) }
+            let wait = asked ?? policy.delay(beforeRetry: number, unit: manager.configuration.jitter())
+            return end(claimed, .retry(after: wait), attempt: attempt)
+        }
+        handle(failure(of: claimed, error), of: claimed, attempt: attempt)
+    }
+
+    private func failure(of claimed: ClaimedJob, _ error: RequestError) -> JobResult {
+        JobResult(
+            statusCode: error.response?.statusCode, headerFields: error.response?.headerFields ?? [:],
+            body: error.body ?? Data(), isBodyCut: error.body?.count ?? 0 >= 65_536,
+            failure: JobRedirects.failure(error, of: claimed.job) ?? error.message)
+    }
+
+    private func isTransient(_ error: RequestError) -> Bool {
+        if error.code == .unacceptableStatus {
+            return error.response.map { configuration.retries.statusCodes.contains($0.statusCode) } ?? false
+        }
+        return error.isRetryable || error.code.facts.contains(.mendable)
+            || configuration.retries.errorCodes.contains(error.code)
+    }
+
+    /// Passes the result to its handler.
+    ///
+    /// Without a handler, a success waits in the store, and a failure becomes a dead letter.
+    private func handle(_ result: JobResult, of claimed: ClaimedJob, attempt: JobAttempt?) {
+        let handler = state.withLock { state in
+            if state.inFlight[claimed.job.id]?.claim == claimed.claim { state.inFlight[claimed.job.id]?.sending = nil }
+            return state.handler(of: claimed.job.kind)
+        }
+        guard let handler else {
+            if let failure = result.failure { return end(claimed, .dead(failure), attempt: attempt) }
+            var kept = result
+            kept.isBodyCut = result.isBodyCut || result.body.count > configuration.maxWaitingResultBytes
+            // The store saves no secrets, such as cookies that a response sets.
+            let fields = result.headerFields.filter { !$0.isSecret }
+            kept.headerFields = HeaderFields(fields.map { ($0.name, $0.value) })
+            kept.body = result.body.prefix(configuration.maxWaitingResultBytes)
+            return end(claimed, .answered(kept), attempt: attempt)
+        }
+        var told = result
+        told.attemptCount = claimed.attemptCount + (attempt == nil ? 0 : 1)
+        told.isGivenUp = told.attemptCount > configuration.retries.maxRetries || told.isExpired
+        Task { [told] in
+            switch await handler(claimed.job, told) {
+            case .done: end(claimed, .done, attempt: attempt)
+            case .retry where told.isGivenUp:
+                let reason =
+                    told.failure ?? "given up after \(told.attemptCount) attempts: its handler asked for another"
+                end(claimed, .dead(reason), attempt: attempt)
+            case .retry(let delay): end(claimed, .retry(after: max(.zero, delay)), attempt: attempt)
+            case .fail(let reason): end(claimed, .dead(reason), attempt: attempt)
+            }
+        }
+    }
+
+    /// Removes a claimed job from the running jobs, and records its verdict for the next exchange.
+    ///
+    /// - Parameters:
+    ///   - isCounted: whether the store records and counts the attempt; otherwise only ``Configuration/onOutcome``
+    ///     receives the attempt.
+    ///   - isReported: whether ``Configuration/onOutcome`` receives the verdict; it never receives a release.
+    private func end(
+        _ claimed: ClaimedJob, _ verdict: JobVerdict, attempt: JobAttempt?, isCounted: Bool = true,
+        isReported: Bool = true
+    ) {
+        let settlement = Settlement(claimed.claim, verdict, attempt: isCounted ? attempt : nil)
+        let limit = configuration.maxClaimedJobCount
+        let isReported = isReported && verdict != .release && configuration.onOutcome != nil
+        let (telling, finishers) = state.withLock { state in
+            let telling = state.end(settlement, limit: limit)
+            if telling != .never, isReported { state.unreported[claimed.claim] = (claimed.job, attempt) }
+            return (telling, state.takeFinishers())
+        }
+        defer { for finisher in finishers { finisher.resume() } }
+        switch telling {
+        case .now: wakeUp.yield()
+        case .soon:
+            // Outcomes of the next 4 ms are written in the same commit. The delay uses the system's clock instead of
+            // the manager's clock, because no rule of the queue depends on the delay.
+            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(4)) { [weak self] in
+                guard let self, state.withLock({ $0.settle(from: claimed.claim) }) else { return }
+                wakeUp.yield()
+            }
+        case .never, .withOthers: break
+        }
+    }
+
+    // MARK: Stopping
+
+    /// Stops the queue at once.
+    ///
+    /// Cancels running requests and releases their jobs. The queue that claims these jobs next sends them again with
+    /// the same `Idempotency-Key`.
+    ///
+    /// The function does not wait for running handlers. The queue can be started again. A second call during the stop
+    /// returns when the first one does.
+    public func stop() async {
+        await withCheckedContinuation { continuation in
+            let isStopping = state.withLock { state in
+                guard case .stopping = state.phase else { return false }
+                state.stopWaiters.append(continuation)
+                return true
+            }
+            if !isStopping { continuation.resume() }
+        }
+        let (isMeant, loop, listener) = state.withLock { state in
+            guard state.phase == .working || state.phase == .finishing else {
+                return (false, Task<Void, Never>?.none, Task<Void, Never>?.none)
+            }
+            state.phase = .stopping
+            state.workTimer?.cancel()
+            state.heartbeat?.cancel()
+            state.heartbeat = nil
+            return (true, state.loop, state.listener)
+        }
+        guard isMeant else { return }
+        listener?.cancel()
+        wakeUp.yield()
+        await loop?.value
+        // The loop has ended, so no new request starts.
+        let sendings = state.withLock { $0.inFlight.values.compactMap(\.sending) }
+        for sending in sendings { sending.operation.cancel() }
+        for sending in sendings { await sending.finish() }
+        let rest = state.withLock { state in
+            defer {
+                state.settlements = []
+                state.inFlight = [:]
+            }
+            return state.settlements
+        }
+        do throws(QueueError) {
+            if !rest.isEmpty { report(rest, try await store.exchange(rest, claiming: nil)) }
+        } catch { configuration.onError?(error) }
+        // The jobs are released even if outcomes could not be written. A job without a written outcome is sent again
+        // with the same `Idempotency-Key`.
+        do throws(QueueError) { try await store.release() } catch { configuration.onError?(error) }
+        let waiters = state.withLock { state in
+            state.phase = .idle
+            state.unreported = [:]
+            defer { state.stopWaiters = [] }
+            return state.takeDrainers() + state.stopWaiters + state.takeFinishers(isOver: true)
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Stops the queue when running jobs have ended, or after a time.
+    ///
+    /// Use this function before a deployment. With ``stop()``, running jobs would be sent a second time.
+    ///
+    /// The queue claims and starts nothing more, and releases jobs that have not started. Running requests and their
+    /// handlers continue, and their leases are renewed. Requests that have not ended in time are cancelled, as with
+    /// ``stop()``.
+    ///
+    /// - Parameter patience: the maximum time, on the manager's clock.
+    public func stop(finishingWithin patience: Duration) async {
+        let sendings = state.withLock { state -> [DurableQueueState.Sending]? in
+            guard state.phase == .working else { return nil }
+            state.phase = .finishing
+            return state.inFlight.values.compactMap(\.sending)
+        }
+        guard let sendings else { return await stop() }
+        for sending in sendings where !sending.operation.isExecuting { sending.operation.cancel() }
+        let clock = manager.configuration.clock
+        let timer = clock.wake(at: clock.now + patience) { [weak self] in
+            for finisher in self?.state.withLock({ $0.takeFinishers(isOver: true) }) ?? [] { finisher.resume() }
+        }
+        await withCheckedContinuation { continuation in
+            let finishers = state.withLock { state in
+                state.finishers.append(continuation)
+                return state.takeFinishers(isOver: state.phase != .finishing)
+            }
+            for finisher in finishers { finisher.resume() }
+        }
+        timer.cancel()
+        await stop()
+    }
+
+    /// Stops the queue, and closes its store.
+    public func close() async {
+        await stop()
+        await store.close()
+    }
+}
+
+extension DurableQueue {
+    /// The settings of a queue.
+    ///
+    /// ## Topics
+    /// - ``retries``
+    /// - ``maxClaimedJobCount``
+    /// - ``lease``
+    public struct Configuration: Sendable {
+        /// The maximum number of claimed jobs, including those whose outcome is being written; 256 by default.
+        ///
+        /// The manager limits how many jobs are sent at once. The queue claims more, so that the manager does not wait
+        /// for the disk.
+        public var maxClaimedJobCount = 256
+        /// How long claims of the queue are valid without renewal; 30 seconds by default.
+        ///
+        /// The queue renews its leases three times in that period. A process that pauses for longer loses its jobs if
+        /// another process works on the queue meanwhile. If a process ends, other processes notice at once (SQLite on Linux) or at their next exchange (SQLite on Apple
+        /// platforms). With PostgreSQL they notice when the lease ends.
+        public var lease = Duration.seconds(30)
+        /// When a job is sent again after a failure that may be temporary.
+        ///
+        /// The default is 1,000 retries, which cover more than four days. Without a `Retry-After` of the server, the
+        /// wait before a retry is at most one second, then two, four and so on up to 15 minutes. The store saves the
+        /// wait.
+        ///
+        /// Attempts are counted since the job was added, or last retried as a dead letter. A handler receives failures
+        /// that a retry cannot fix. A host name without an address is retried like other failures, because a missing
+        /// network looks the same. A manager would retry it only once.
+        public var retries = RetryPolicy(maxRetries: 1_000, baseDelay: .seconds(1), maxDelay: .seconds(900))
+        /// The maximum number of consecutive lapsed claims of a job; 3 by default.
+        ///
+        /// At this number the job becomes a dead letter. A claim lapses when its process ends, or when another process
+        /// finds that the lease has ended. The limit protects against a job or handler that crashes its process at each
+        /// start. From the second lapse on, the job waits 1, 2, 4 and so on up to 64 seconds before it is sent again.
+        ///
+        /// A lapse does not count if the partial file of the job's download has grown, so that a long download may outlive
+        /// any number of processes.
+        public var maxLapses = 3
+        /// The maximum number of results that wait for a handler; 1,000 by default.
+        ///
+        /// When this number is reached, jobs of kinds without a handler are not sent.
+        public var maxWaitingResultCount = 1_000
+        /// The maximum size in bytes of a body in a waiting result; 1 MiB by default.
+        public var maxWaitingResultBytes = 1 << 20
+        /// Whether the bodies of successful responses are discarded; false by default.
+        ///
+        /// If true, handlers of successful jobs receive an empty body. Handlers of failed jobs receive up to 64 KiB of
+        /// the body in both cases.
+        ///
+        /// If false, a response body stays in memory until its handler has finished. Limit its size with `maxBodyBytes`
+        /// of the manager's configuration. The body of a download is written to its file.
+        public var ignoresBodies = false
+        /// How long done and cancelled jobs stay in the store; a day by default.
+        ///
+        /// During that time the store recognises a repeated id.
+        public var keepsFinished = Duration.seconds(86_400)
+        /// Called for each outcome of a claimed job, with its verdict: done, answered, retried or dead letter.
+        ///
+        /// Use this function for logs and statistics.
+        ///
+        /// The queue calls the function when the verdict is on the disk, one call at a time. The function must return
+        /// soon, because the queue claims no jobs and renews no leases during the call. After a crash or a failed
+        /// commit the call may be missing. There is no call for cancelled or released jobs, and for expired jobs
+        /// without a handler.
+        public var onOutcome: (@Sendable (_ job: Job, _ verdict: JobVerdict, _ attempt: JobAttempt?) -> Void)?
+        /// Called for failures of the store while the queue works.
+        ///
+        /// No job is lost. While the queue runs, it tries again after a few seconds.
+        public var onError: (@Sendable (QueueError) -> Void)?
+
+        /// Makes a configuration with the defaults.
+        public init() {}
+    }
+}
+
+/// The state of a running queue, protected by the queue's lock.
+struct DurableQueueState {
+    /// A claimed job whose outcome is not known yet.
+    struct InFlight {
+        var claim: Claim
+        var host = ""
+        /// The running request of the job; nil before it is created, and while the handler runs.
+        var sending: Sending?
+        /// When the request was last seen started but not sent, for example while an interceptor waits for a token.
+        var unsent: ContinuousClock.Instant?
+    }
+
+    struct Sending {
+        var operation: AnyRequestOperation
+        var finish: @Sendable () async -> Void
+    }
+
+    /// What the loop does next: write outcomes, renew leases, claim jobs.
+    struct Turn {
+        var settlements: [Settlement] = []
+        var room = 0
+        var claiming = Claiming.all
+        /// The claims to renew; nil when no heartbeat is due.
+        var renewing: [Claim]?
+        fileprivate var resumeCount = 0
+    }
+
+    /// The hosts whose jobs a turn claims.
+    ///
+    /// While a host is silent, successive turns claim for one group of hosts after another, so that silent hosts cannot
+    /// use up all claims and slots.
+    enum Claiming {
+        /// All hosts, because none is silent.
+        case all
+        /// Hosts that have answered. Next: new.
+        case answering
+        /// Hosts that have not answered yet, one job of each. Next: silent, if all these hosts have been claimed for.
+        case new
+        /// Silent hosts. Next: rest, or all if no host is silent any more.
+        case silent
+        /// Hosts that have answered get the claims that new and silent hosts have left.
+        case rest
+    }
+
+    struct Sight {
+        enum Stage: Equatable {
+            /// The request waits for a slot of the manager.
+            case waiting
+            /// The request is being sent, without an answer so far.
+            case sent(since: ContinuousClock.Instant, isIdempotent: Bool)
+            /// The head of the response has arrived.
+            case answered
+        }
+
+        var claim: Claim
+        var host: String
+        var stage: Stage
+    }
+
+    enum Phase {
+        /// The queue was not started, or has stopped. Next: starting.
+        case idle
+        /// The loop is being created.
+        ///
+        /// Next: working.
+        case starting
+        /// The loop runs. Next: finishing, stopping.
+        case working
+        /// The queue claims and starts no more jobs.
+        ///
+        /// Running jobs continue. Next: stopping.
+        case finishing
+        /// The queue claims no more jobs.
+        ///
+        /// Running jobs are cancelled. Next: idle.
+        case stopping
+    }
+
+    var phase = Phase.idle
+    var handlers: [String: DurableQueue.Handler] = [:]
+    var otherwise: DurableQueue.Handler?
+    var inFlight: [String: InFlight] = [:]
+    var settlements: [Settlement] = []
+    var unreported: [Claim: (job: Job, attempt: JobAttempt?)] = [:]
+    /// Whether a turn must write the settlements now, without waiting for more of them.
+    private(set) var mustSettle = false
+    /// Whether the loop pauses, because the store has failed.
+    ///
+    /// No turn follows until ``resume()`` is called, however many jobs end.
+    private(set) var isPaused = false
+    private var resumeCount = 0
+    /// When the hosts that are not silent answered last.
+    private(set) var answeredHosts: [String: ContinuousClock.Instant] = [:]
+    /// The hosts that do not answer, until they answer again, or have no more jobs that are running or ready.
+    ///
+    /// The value is true if the first requests of a host that has never answered may still be cancelled for others.
+    private(set) var silentHosts: [String: Bool] = [:]
+    /// Whether jobs of other new hosts may wait in the store, because the last claim for new hosts found as many jobs as
+    /// it asked for.
+    var hasMoreHosts = false
+    /// Whose jobs the next turn claims; nil for the first group.
+    private var nextClaiming: Claiming?
+    var mayHaveWork = true
+    var needsHeartbeat = false
+    private var cancelledCount: Int?
+    var workTimer: ClockTimer?
+    var heartbeat: ClockTimer?
+    var silenceTimer: ClockTimer?
+    var loop: Task<Void, Never>?
+    var listener: Task<Void, Never>?
+    var drainers: [CheckedContinuation<Void, Never>] = []
+    /// Callers of `stop` while the queue is already stopping.
+    var stopWaiters: [CheckedContinuation<Void, Never>] = []
+    var finishers: [CheckedContinuation<Void, Never>] = []
+    var lastPurge: ContinuousClock.Instant?
+    /// Whether the manager was shut down, so that nothing can be sent any more.
+    var isManagerShutDown = false
+
+    func handler(of kind: String) -> DurableQueue.Handler? { handlers[kind] ?? otherwise }
+
+    /// Returns the next turn of the loop, and resets the flags that required it; nil during a pause, or without work.
+    ///
+    /// Every turn writes all settlements, including those that were held back for a common commit.
+    mutating func takeTurn(limit: Int) -> Turn? {
+        guard !isPaused else { return nil }
+        let room = phase == .working && !isManagerShutDown ? max(0, limit - inFlight.count) : 0
+        guard mustSettle || needsHeartbeat || (mayHaveWork && room > 0) else { return nil }
+        var turn = Turn(settlements: settlements, resumeCount: resumeCount)
+        // Jobs that depend on settled jobs may be ready.
+        if !settlements.isEmpty { mayHaveWork = true }
+        (settlements, mustSettle) = ([], false)
+        if needsHeartbeat {
+            turn.renewing = inFlight.values.map(\.claim)
+            needsHeartbeat = false
+        }
+        if mayHaveWork, room > 0 {
+            turn.room = room
+            turn.claiming = nextClaiming ?? (silentHosts.isEmpty ? .all : .answering)
+            (mayHaveWork, nextClaiming) = (false, nil)
+        }
+        return turn
+    }
+
+    var hostCounts: [String: Int] { inFlight.values.reduce(into: [:]) { $0[$1.host, default: 0] += 1 } }
+
+    // MARK: Hosts that do not answer
+
+    /// The maximum number of hosts whose answers or silence the queue remembers.
+    private static let maxHostCount = 1_000
+    /// How long a request waits for an answer until its host is silent.
+    ///
+    /// A host that has answered before may be slow, so it gets more time.
+    private static let (patience, patienceAfterAnswer) = (Duration.milliseconds(1_500), Duration.seconds(10))
+
+    /// Limits a claim to what each host may have.
+    ///
+    /// - Parameters:
+    ///   - most: the maximum number of claimed jobs of a host.
+    ///   - slots: how many jobs the manager sends at once.
+    func limit(_ request: inout ClaimRequest, to claiming: Claiming, most: Int, slots: Int) {
+        let counts = hostCounts
+        // There may be fewer claims than slots.
+        let slots = min(slots, inFlight.count + request.limit)
+        // Hosts that do not answer, or not yet, leave a quarter of the slots to the others, and at least one.
+        let others = counts.reduce(0) { answeredHosts[$1.key] == nil ? $0 + $1.value : $0 }
+        let spare = max(1, slots - max(1, slots / 4)) - others
+        request.maxPerHost = claiming == .all ? most : claiming == .new ? 1 : 0
+        switch claiming {
+        case .all: request.rooms = counts.mapValues { max(0, most - $0) }
+        case .answering, .rest:
+            if claiming == .answering { request.limit = max(0, request.limit - max(0, spare)) }
+            request.rooms = answeredHosts.reduce(into: [:]) { $0[$1.key] = max(0, most - (counts[$1.key] ?? 0)) }
+        case .new:
+            // One job more than there are slots shows whether new hosts have jobs.
+            request.limit = min(request.limit, max(hasMoreHosts ? 0 : 1, spare))
+            for hosts in [Array(counts.keys), Array(answeredHosts.keys), Array(silentHosts.keys)] {
+                for host in hosts { request.rooms[host] = 0 }
+            }
+        case .silent:
+            request.limit = min(request.limit, max(0, spare))
+            request.rooms = silentHosts.reduce(into: [:]) { $0[$1.key] = max(0, most - (counts[$1.key] ?? 0)) }
+        }
+    }
+
+    /// Called after a claim that was limited to some hosts, with the number of claimed jobs to send.
+    ///
+    /// Returns whether the next turn claims for the next group of hosts.
+    mutating func claimed(_ count: Int, of limit: Int, for claiming: Claiming) -> Bool {
+        switch claiming {
+        case .all, .rest: return false
+        case .answering: nextClaiming = .new
+        case .new:
+            if limit > 0 { hasMoreHosts = count == limit }
+            guard count < limit else { return false }
+            nextClaiming = .silent
+        case .silent:
+            // A host without a running or ready job is forgotten, so that the claims in groups end.
+            if count < limit {
+                let counts = hostCounts
+                silentHosts = silentHosts.filter { counts[$0.key] != nil }
+            }
+            nextClaiming = silentHosts.isEmpty ? .all : .rest
+        }
+        mayHaveWork = true
+        return true
+    }
+
+    mutating func noteAnswer(of host: String, at now: ContinuousClock.Instant) {
+        silentHosts[host] = nil
+        if answeredHosts[host] == nil, answeredHosts.count >= Self.maxHostCount, let other = answeredHosts.first?.key {
+            answeredHosts[other] = nil
+        }
+        answeredHosts[host] = now
+    }
+
+    /// Updates ``silentHosts``, and returns the claims whose requests must be cancelled, so that their jobs are released.
+    ///
+    /// These are the requests to newly silent hosts that still wait for a slot: other queues may have room for their
+    /// jobs. If jobs of other hosts wait, the first requests to a host that has never answered are cancelled too, but only
+    /// once for each host, and only if they are idempotent.
+    mutating func findSilent(_ sights: [Sight], at now: ContinuousClock.Instant) -> [Claim] {
+        for sight in sights where sight.stage == .answered { noteAnswer(of: sight.host, at: now) }
+        var new: Set<String> = []
+        for sight in sights where silentHosts[sight.host] == nil && !sight.host.isEmpty {
+            guard case .sent(let start, _) = sight.stage else { continue }
+            let last = answeredHosts[sight.host]
+            guard
+                max(start, last ?? start).duration(to: now) >= (last == nil ? Self.patience : Self.patienceAfterAnswer)
+            else { continue }
+            if silentHosts.count >= Self.maxHostCount, let other = silentHosts.first?.key { silentHosts[other] = nil }
+            silentHosts[sight.host] = answeredHosts.removeValue(forKey: sight.host) == nil
+            new.insert(sight.host)
+        }
+        let othersWait = hasMoreHosts || sights.contains { $0.stage == .waiting && silentHosts[$0.host] == nil }
+        var (cancelled, hosts): ([Claim], Set<String>) = ([], [])
+        for sight in sights {
+            switch sight.stage {
+            case .waiting where new.contains(sight.host): cancelled.append(sight.claim)
+            case .sent(_, isIdempotent: true) where othersWait && silentHosts[sight.host] == true:
+                cancelled.append(sight.claim)
+                hosts.insert(sight.host)
+            case .waiting, .sent, .answered: break
+            }
+        }
+        for host in hosts { silentHosts[host] = false }
+        // The jobs of other hosts may be claimed now.
+        if !new.isEmpty { mayHaveWork = true }
+        return cancelled
+    }
+
+    mutating func takeDrainers() -> [CheckedContinuation<Void, Never>] {
+        defer { drainers = [] }
+        return drainers
+    }
+
+    /// Removes and returns ``finishers`` if no job is running or their time is over; otherwise returns none.
+    mutating func takeFinishers(isOver: Bool = false) -> [CheckedContinuation<Void, Never>] {
+        guard isOver || inFlight.isEmpty else { return [] }
+        defer { finishers = [] }
+        return finishers
+    }
+
+    /// Restores a turn that failed, and pauses unless the state was resumed during the turn.
+    mutating func putBack(_ turn: Turn) {
+        // If `resume` was called during the turn, for example by a notification of the store, the next turn may
+        // succeed.
+        isPaused = turn.resumeCount == resumeCount
+        settlements = turn.settlements + settlements
+        mustSettle = !settlements.isEmpty
+        if turn.room > 0 { mayHaveWork = true }
+        if turn.renewing != nil { needsHeartbeat = true }
+    }
+
+    mutating func takeReports(
+        of settlements: [Settlement], _ isSettled: [Bool]
+    ) -> [(job: Job, verdict: JobVerdict, attempt: JobAttempt?)] {
+        zip(settlements, isSettled).compactMap { settlement, isSettled in
+            guard let outcome = unreported.removeValue(forKey: settlement.claim), isSettled else { return nil }
+            return (outcome.job, settlement.verdict, outcome.attempt)
+        }
+    }
+
+    /// Makes the next turn renew the leases if the number of cancelled jobs has changed, because a running job may be
+    /// among them.
+    ///
+    /// Returns whether the number has changed. Other changes cause no renewal, because each renewal costs a commit.
+    mutating func note(cancelledCount count: Int) -> Bool {
+        guard count != cancelledCount else { return false }
+        (cancelledCount, needsHeartbeat) = (count, true)
+        return true
+    }
+
+    mutating func resume() { (isPaused, resumeCount) = (false, resumeCount &+ 1) }
+
+    /// Records the outcome of a job.
+    ///
+    /// Returns when to write the outcome. Outcomes are collected, because one commit of many costs as much as a commit
+    /// of one.
+    mutating func end(_ settlement: Settlement, limit: Int) -> Telling {
+        guard inFlight[settlement.claim.id]?.claim == settlement.claim else { return .never }
+        inFlight[settlement.claim.id] = nil
+        settlements.append(settlement)
+        if isPaused {
+            mustSettle = true
+            return .withOthers
+        }
+        // The outcomes are written at once when their number reaches a quarter of the limit. They are also written at
+        // once when they are as many as the running jobs, because the manager would soon have nothing to send.
+        if settlements.count >= min(limit / 4, inFlight.count) { mustSettle = true }
+        return mustSettle ? .now : settlements.count == 1 ? .soon : .withOthers
+    }
+
+    /// Makes the next turn write the settlements, unless an earlier turn has written the first of them.
+    ///
+    /// Returns whether the settlements must be written.
+    mutating func settle(from first: Claim) -> Bool {
+        if settlements.first?.claim == first { mustSettle = true }
+        return mustSettle
+    }
+
+    enum Telling {
+        /// Never, because the claim of the job was lost before this outcome.
+        case never
+        /// At once, because many outcomes wait, or at least as many as jobs are running.
+        case now
+        /// After a few milliseconds, because no other outcome waits to be written.
+        case soon
+        /// Together with an earlier outcome that waits, or after the pause that follows an error of the store.
+        case withOthers
+    }
 }

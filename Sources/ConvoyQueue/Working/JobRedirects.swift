@@ -52,7 +52,6 @@ struct JobRedirects: Sendable {
 }
 
 extension JobRequest {
-    /// Whether a redirect may change the request's method or body.
     var losesByRedirects: Bool { method != .get && method != .head }
 }
 

@@ -1,4 +1,5 @@
 import Convoy
+import ConvoySQLite
 import Foundation
 import Testing
 
@@ -56,18 +57,18 @@ struct DiskStoreRaceTests {
         let root = try TemporaryDirectory()
         var directory = CacheDirectory(path: root.file("cache").path)
         directory.make()
-        if isThere { _ = try Database.index(in: directory, busyMilliseconds: 100, mayEmpty: true) }
+        if isThere { _ = try SQLiteConnection.index(in: directory, busyMilliseconds: 100, mayEmpty: true) }
         let number = directory.indexNumber
         let other = directory
         directory.mostLockWait = .zero
-        try other.locked { () throws(DatabaseError) in
-            let error = #expect(throws: DatabaseError.self) {
-                try Database.index(in: directory, busyMilliseconds: 100, mayEmpty: true)
+        try other.locked {
+            let error = #expect(throws: SQLiteError.self) {
+                try SQLiteConnection.index(in: directory, busyMilliseconds: 100, mayEmpty: true)
             }
-            #expect(error?.code == DatabaseError.busy)
+            #expect(error?.code == SQLiteError.busy)
             #expect(directory.indexNumber == number)
         }
-        #expect(throws: Never.self) { try Database.index(in: directory, busyMilliseconds: 100, mayEmpty: true) }
+        #expect(throws: Never.self) { try SQLiteConnection.index(in: directory, busyMilliseconds: 100, mayEmpty: true) }
     }
 
     private static func makeStore(_ directory: TemporaryDirectory) -> DiskStore {
@@ -81,8 +82,8 @@ struct DiskStoreRaceTests {
         Self.store(store, "a")
         #expect(store.entries(for: "a").count == 1)
         let database = try #require(store.writer.withLock { $0 })
-        let pages = try #require(try database.rows("PRAGMA page_count") { $0.integer(0) }.first)
-        _ = try database.rows("PRAGMA max_page_count = \(pages)") { $0.integer(0) }
+        let pages = try #require(try database.rows("PRAGMA page_count") { $0.number(0) }.first)
+        _ = try database.rows("PRAGMA max_page_count = \(pages)") { $0.number(0) }
         store.queue.suspend()
         Self.store(store, "b", Data(repeating: 1, count: 30_000))
         store.removeAll(key: "a")
@@ -100,8 +101,8 @@ struct DiskStoreRaceTests {
         store.use(second.id)
         store.use(first.id)
         let database = try #require(store.writer.withLock { $0 })
-        let pages = try #require(try database.rows("PRAGMA page_count") { $0.integer(0) }.first)
-        _ = try database.rows("PRAGMA max_page_count = \(pages)") { $0.integer(0) }
+        let pages = try #require(try database.rows("PRAGMA page_count") { $0.number(0) }.first)
+        _ = try database.rows("PRAGMA max_page_count = \(pages)") { $0.number(0) }
         Self.store(store, "c", Data(repeating: 1, count: 30_000))
         #expect(store.entries(for: "c").isEmpty)
         #expect(store.state.withLock { $0.used.sorted { $0.value < $1.value }.map(\.key) } == [second.id, first.id])
@@ -132,8 +133,8 @@ struct DiskStoreRaceTests {
                 INSERT INTO uses SELECT id, id FROM numbers;
                 UPDATE totals SET used = 5000;
                 """)
-            let pages = try #require(try database.rows("PRAGMA page_count") { $0.integer(0) }.first)
-            _ = try database.rows("PRAGMA max_page_count = \(pages)") { $0.integer(0) }
+            let pages = try #require(try database.rows("PRAGMA page_count") { $0.number(0) }.first)
+            _ = try database.rows("PRAGMA max_page_count = \(pages)") { $0.number(0) }
         }
         for number in 0..<5000 { store.use(Self.spread(number)) }
         store.awaitAllChanges()
@@ -155,7 +156,7 @@ struct DiskStoreRaceTests {
         for key in ["a", "b"] { Self.store(store, key) }
         let (first, second) = (try #require(store.entries(for: "a").first), try #require(store.entries(for: "b").first))
         let path = directory.file("cache/convoy-cache.sqlite").path
-        let other = try Database(path, busyMilliseconds: 1000)
+        let other = try SQLiteConnection(path)
         let database = try #require(store.writer.withLock { $0 })
         try store.queue.sync { try database.execute("PRAGMA busy_timeout = 0") }
         try other.execute("BEGIN IMMEDIATE")
@@ -164,7 +165,7 @@ struct DiskStoreRaceTests {
         store.close()
         store.awaitAllChanges()
         try other.execute("ROLLBACK")
-        let ids = { try other.rows("SELECT id FROM uses ORDER BY used") { $0.integer(0) } }
+        let ids = { try other.rows("SELECT id FROM uses ORDER BY used") { $0.number(0) } }
         #expect(try ids() == [first.id, second.id])
         store.close()
         store.awaitAllChanges()
@@ -204,10 +205,10 @@ struct DiskStoreRaceTests {
         let directory = CacheDirectory(path: root.file("cache").path)
         let size = { try Data(contentsOf: URL(fileURLWithPath: directory.index + "-wal")).count }
         for used in 1...3 {
-            let database = try Database.index(in: directory, busyMilliseconds: 100, mayEmpty: true).0
+            let database = try SQLiteConnection.index(in: directory, busyMilliseconds: 100, mayEmpty: true).0
             try database.execute("UPDATE totals SET used = \(used)")
             #expect(try size() > 0)
-            #expect(try database.rows("SELECT used FROM totals") { $0.integer(0) } == [Int64(used)])
+            #expect(try database.rows("SELECT used FROM totals") { $0.number(0) } == [Int64(used)])
             withExtendedLifetime(database) {}
         }
         #expect(try size() == 0)
@@ -220,7 +221,7 @@ struct DiskStoreRaceTests {
         Self.store(store, "b")
         #expect(store.counts.entries == 2)
         // Another process locks the index for longer than a change waits.
-        let other = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+        let other = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
         try other.execute("BEGIN EXCLUSIVE")
         store.removeAll(key: "a")
         #expect(store.counts.entries == 2)

@@ -1,4 +1,5 @@
 import Convoy
+import ConvoySQLite
 import Foundation
 import Testing
 
@@ -144,7 +145,7 @@ struct DiskStoreTests {
             _ = store.counts
         }
         do {
-            let database = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+            let database = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
             try database.execute("PRAGMA user_version = \(version)")
         }
         let store = Self.makeStore(directory)
@@ -198,7 +199,7 @@ struct DiskStoreTests {
         Self.store(store, "a", Self.body(1, 100))
         _ = store.counts
         // Another process locks the index for longer than a change waits.
-        let other = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+        let other = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
         try other.execute("BEGIN EXCLUSIVE")
         Self.store(store, "b", Self.body(2, 100_000))
         _ = store.counts

@@ -1,3 +1,4 @@
+import ConvoySQLite
 import Foundation
 import Testing
 
@@ -48,7 +49,7 @@ struct ForgedStoreTests {
         Self.store(store, "a", Data(repeating: 7, count: 100))
         #expect(store.counts.entries == 1)
         do {
-            let database = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+            let database = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
             try database.run("UPDATE totals SET used = 0")
         }
         Self.store(store, "b", Data(repeating: 8, count: 100))
@@ -70,7 +71,7 @@ struct ForgedStoreTests {
             #expect(store.counts.entries == 1)
         }
         do {
-            let database = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+            let database = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
             try database.execute(forgery)
         }
         let store = Self.makeStore(directory)
@@ -87,7 +88,7 @@ struct ForgedStoreTests {
         Self.store(store, "a", Data(repeating: 7, count: 100))
         let entry = try #require(store.entries(for: "a").first)
         do {
-            let database = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+            let database = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
             try database.execute("UPDATE entries SET bytes = -9223372036854775807")
         }
         store.update(entry.id, of: "a", to: entry.head)
@@ -104,7 +105,7 @@ struct ForgedStoreTests {
         store.removeAll()
         _ = store.counts
         do {
-            let database = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+            let database = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
             try database.run("UPDATE totals SET used = 0")
         }
         Self.store(store, key, Data(repeating: 8, count: 100_000))
@@ -140,7 +141,7 @@ struct ForgedStoreTests {
         Self.store(store, "a", body)
         #expect(Self.read(store, "a") == body)
         do {
-            let database = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
+            let database = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
             try database.run("UPDATE entries SET file = '../../other'")
         }
         if isRead { #expect(Self.read(store, "a") == nil) }
@@ -230,15 +231,15 @@ struct ForgedStoreTests {
         }
         let path = directory.file("cache/convoy-cache.sqlite").path
         do {
-            let database = try Database(path, busyMilliseconds: 1000)
+            let database = try SQLiteConnection(path)
             try database.execute("PRAGMA user_version = 99")
         }
         let store = Self.makeStore(directory)
         #expect(store.entries(for: "a").isEmpty)
         #expect(store.summaries().isEmpty && store.counts.entries == 0)
         store.queue.sync {}
-        let database = try Database(path, busyMilliseconds: 1000)
-        #expect(try database.rows("SELECT count(*) FROM entries") { $0.integer(0) } == [1])
+        let database = try SQLiteConnection(path)
+        #expect(try database.rows("SELECT count(*) FROM entries") { $0.number(0) } == [1])
     }
 
     @Test func recallReadsNoKeyFile() throws {

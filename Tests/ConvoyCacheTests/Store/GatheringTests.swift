@@ -59,13 +59,6 @@ struct GatheringTests {
         #expect(foreignCount() == 2)
     }
 
-    @Test func lookupOfAnotherKeyDoesNotEndTheWait() throws {
-        try put("a")
-        #expect(store.entries(for: "b").isEmpty)
-        awaitQueue()
-        #expect(foreignCount() == 0)
-    }
-
     @Test func removalIsWrittenAtOnceAndAfterEarlierResponses() throws {
         try put("a")
         store.removeAll(key: "a")
@@ -73,12 +66,6 @@ struct GatheringTests {
         #expect(store.state.withLock { $0.changes.isEmpty })
         #expect(store.entries(for: "a").isEmpty)
         #expect(foreignCount() == 0)
-    }
-
-    @Test func manyResponsesEndTheWait() throws {
-        for number in 0..<DiskStore.mostGathered { try put("\(number)") }
-        awaitQueue()
-        #expect(foreignCount() == DiskStore.mostGathered)
     }
 
     /// The waiting response `c` evicts `b`, because `a` was used after `c` was queued.
@@ -109,12 +96,5 @@ struct GatheringTests {
         try put("a", 200)
         #expect(store.entries(for: "a").map(\.head.bodyBytes) == [200])
         #expect(foreignCount() == 1)
-    }
-
-    @Test func bodiesThatWaitCountAsBacklog() throws {
-        for number in 0..<10 { try put("\(number)", 10_000) }
-        #expect(store.state.withLock { $0.backlogBytes } == 100_000)
-        #expect(store.counts.entries == 10)
-        #expect(store.state.withLock { $0.backlogBytes } == 0)
     }
 }

@@ -1,4 +1,5 @@
 import Convoy
+import ConvoySQLite
 import Foundation
 import Testing
 
@@ -50,39 +51,6 @@ struct HotEntriesTests {
         #expect(store.entriesInMemory(for: "a")?.isEmpty != true)
         try Self.store(store, "missing 1", 1000)
         #expect(store.entriesInMemory(for: "missing 1")?.isEmpty != true)
-    }
-
-    @Test func storeThatOnlyReadsBuildsAFilterAfterAForeignChange() throws {
-        let directory = try TemporaryDirectory()
-        let (reader, writer) = (Self.makeStore(directory), Self.makeStore(directory))
-        reader.queue.sync {}
-        try Self.store(writer, "a", 1000)
-        // Forgets when the last filter was built.
-        let forget = { reader.state.withLock { $0.nextFilter = nil } }
-        for number in 0..<2 {
-            try Self.store(writer, "b \(number)", 1000)
-            #expect(reader.entriesInMemory(for: "missing") == nil)
-            forget()
-            #expect(reader.entries(for: "a").count == 1)
-            // The filter is built on the queue.
-            reader.queue.sync {}
-            #expect(reader.entriesInMemory(for: "missing")?.isEmpty == true)
-        }
-    }
-
-    @Test func filterOfManyEntriesIsBuiltOnceMissesCostAsMuch() throws {
-        let directory = try TemporaryDirectory()
-        try Self.store(Self.makeStore(directory), "a", 1000)
-        let database = try Database(directory.file("cache/convoy-cache.sqlite").path, busyMilliseconds: 1000)
-        try database.run("UPDATE totals SET entries = ?", .integer(4_000))
-        let store = Self.makeStore(directory)
-        store.queue.sync {}
-        for number in 0..<4 {
-            #expect(store.entriesInMemory(for: "missing") == nil)
-            #expect(store.entries(for: "\(number)").isEmpty)
-            store.queue.sync {}
-        }
-        #expect(store.entriesInMemory(for: "missing")?.isEmpty == true)
     }
 
     @Test func filterHasFewFalsePositives() {
@@ -137,18 +105,6 @@ struct HotEntriesTests {
         #expect(hot.find("c", 3, in: third)?.count == 1)
     }
 
-    @Test func entriesThatAreReadOftenStay() throws {
-        var hot = HotEntries()
-        let (version, entry) = (try Self.version(1), Self.entry)
-        for number in 0..<2_000 {
-            hot.keep("\(number)", Int64(number), [entry], in: version, since: hot.version)
-            #expect(hot.find("0", 0, in: version)?.count == 1)
-        }
-        #expect(hot.find("1", 1, in: version) == nil)
-        // Another key with the same hash is not found.
-        #expect(hot.find("other", 0, in: version) == nil)
-    }
-
     @Test func usesOfAStoreWithOnlyHitsAreRecordedWhenItCloses() throws {
         let directory = try TemporaryDirectory()
         let capacity: Int64 = 30_000
@@ -175,11 +131,11 @@ struct HotEntriesTests {
         files.mostLockWait = .milliseconds(1)
         let descriptor = open(files.path + "/convoy-cache.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         #expect(flock(descriptor, LOCK_EX) == 0)
-        #expect(throws: DatabaseError.self) { try files.locked { () throws(DatabaseError) in } }
+        #expect(throws: SQLiteError.self) { try files.locked {} }
         #expect(files.digest == nil)
         // Closing releases the lock.
         close(descriptor)
-        #expect(throws: Never.self) { try files.locked { () throws(DatabaseError) in } }
+        #expect(throws: Never.self) { try files.locked {} }
         #expect(files.digest != nil)
     }
 }

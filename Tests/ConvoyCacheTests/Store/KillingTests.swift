@@ -1,3 +1,4 @@
+import ConvoySQLite
 import Foundation
 import Testing
 
@@ -98,19 +99,19 @@ import Testing
     private func look(at root: URL, processCount: Int) throws -> Int64 {
         let directory = CacheDirectory(path: root.path)
         guard FileManager.default.fileExists(atPath: directory.index) else { return 0 }
-        let database = try Database(directory.index, busyMilliseconds: 5_000)
-        let tables = try database.rows("SELECT count(*) FROM sqlite_master") { $0.integer(0) }.first ?? 0
+        let database = try SQLiteConnection(directory.index)
+        let tables = try database.rows("SELECT count(*) FROM sqlite_master") { $0.number(0) }.first ?? 0
         guard tables > 0 else { return 0 }
-        let totals = try database.rows("SELECT bytes, entries FROM totals") { ($0.integer(0), $0.integer(1)) }
+        let totals = try database.rows("SELECT bytes, entries FROM totals") { ($0.number(0), $0.number(1)) }
         let (bytes, entries) = try #require(totals.first)
         let sums = try database.rows("SELECT coalesce(sum(bytes), 0), count(*) FROM entries") {
-            ($0.integer(0), $0.integer(1))
+            ($0.number(0), $0.number(1))
         }
         let (sum, count) = try #require(sums.first)
         #expect((bytes, entries) == (sum, count))
         #expect(bytes <= Self.capacity)
         let inIndex = try database.rows("SELECT coalesce(sum(bytes), 0) FROM entries WHERE file IS NULL") {
-            $0.integer(0)
+            $0.number(0)
         }
         var files: Int64 = 0
         for folder in [directory.bodies, directory.parts] {

@@ -90,7 +90,7 @@ import Testing
         let words = Set(
             try Self.code().flatMap { $0.line.split { !($0.isLetter || $0.isNumber || $0 == "_") } }.map(String.init))
         var count = 0
-        let files = ["Convoy", "ConvoyCache", "ConvoyTesting", "ConvoyQueue"].flatMap {
+        let files = ["Convoy", "ConvoyCache", "ConvoyTesting", "ConvoyQueue", "ConvoyPostgres"].flatMap {
             Self.files(".swift", below: "Sources/\($0)/")
         }
         for file in files {

@@ -3,6 +3,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
+@testable import ConvoyPostgres
 @testable import ConvoyQueue
 
 /// Tests that no acknowledged commit is lost when the primary dies and its standby is promoted.

@@ -2,6 +2,7 @@ import Convoy
 import Foundation
 import Testing
 
+@testable import ConvoyPostgres
 @testable import ConvoyQueue
 
 /// Tests the locks of two transactions that change the same dependency, key or job.

@@ -2,6 +2,7 @@
 import Convoy
 import Foundation
 
+@testable import ConvoyPostgres
 @testable import ConvoyQueue
 
 extension ConformingStore {

@@ -2,6 +2,7 @@ import Convoy
 import Foundation
 import Testing
 
+@testable import ConvoyPostgres
 @testable import ConvoyQueue
 
 /// Tests how the server runs statements while it has no statistics, as after the first jobs are added.

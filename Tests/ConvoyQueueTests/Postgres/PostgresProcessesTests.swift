@@ -2,6 +2,7 @@ import Convoy
 import Foundation
 import Testing
 
+@testable import ConvoyPostgres
 @testable import ConvoyQueue
 
 /// Tests several processes that share one database.

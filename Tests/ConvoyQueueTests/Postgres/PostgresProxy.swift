@@ -2,6 +2,7 @@
 import Convoy
 import Foundation
 
+@testable import ConvoyPostgres
 @testable import ConvoyQueue
 
 /// A proxy between stores and a server, with its own socket in its own directory.

@@ -2,6 +2,7 @@ import Convoy
 import Foundation
 import Testing
 
+@testable import ConvoyPostgres
 @testable import ConvoyQueue
 
 /// Tests the number of round trips of a call, and calls whose reply is lost.

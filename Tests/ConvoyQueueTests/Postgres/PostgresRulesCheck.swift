@@ -2,6 +2,7 @@
 import Foundation
 import Testing
 
+@testable import ConvoyPostgres
 @testable import ConvoyQueue
 
 /// Checks the invariants of the tables.

@@ -2,6 +2,7 @@
 import Foundation
 import Testing
 
+@testable import ConvoyPostgres
 @testable import ConvoyQueue
 
 /// A server in a temporary directory, reached by a socket in it.

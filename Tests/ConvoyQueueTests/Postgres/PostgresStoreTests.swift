@@ -2,6 +2,7 @@ import Convoy
 import Foundation
 import Testing
 
+@testable import ConvoyPostgres
 @testable import ConvoyQueue
 
 /// Tests cases that only a server has: lost connections, restarts, conflicting transactions.

@@ -1,3 +1,4 @@
+import ConvoySQLite
 import Foundation
 import Testing
 
@@ -65,9 +66,7 @@ import Testing
         try Self.write(Self.withoutIndex(contents), to: place.directory)
         do {
             let store = try SQLiteStore(at: place.file, clock: place.clock, boot: "after the cut")
-            let whole = try SQLiteConnection(at: place.file).rows("PRAGMA integrity_check") {
-                row throws(QueueError) in row.text(0)
-            }
+            let whole = try SQLiteConnection(place.file.path).rows("PRAGMA integrity_check") { $0.text(0) }
             #expect(whole == ["ok"], "\(moment)")
             var unfinished = 0
             let records = try await store.jobs(.all, after: 0, limit: 1_000)

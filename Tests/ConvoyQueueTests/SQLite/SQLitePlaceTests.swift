@@ -1,3 +1,4 @@
+import ConvoySQLite
 import Foundation
 import Testing
 
@@ -111,7 +112,7 @@ import Testing
     }
 
     @Test func aFileOfTheFirstVersionIsBroughtUpToDateAndMadePrivate() async throws {
-        let connection = try SQLiteConnection(at: place.file)
+        let connection = try SQLiteConnection(place.file.path)
         try connection.execute("PRAGMA application_id = \(SQLiteSchema.applicationID); PRAGMA user_version = 1")
         try connection.execute(try #require(SQLiteSchema.migrations.first))
         try connection.execute(
@@ -158,7 +159,7 @@ import Testing
     @Test func aRowThatCannotBeReadIsADeadLetter() async throws {
         let store = try SQLiteStore(at: place.file)
         _ = try await store.add([.test("a") { $0.group = "g" }, .test("b") { $0.group = "g" }, .test("c")])
-        try SQLiteConnection(at: place.file).run("UPDATE job SET url = 'http://[' WHERE id = 'a'")
+        try SQLiteConnection(place.file.path).run("UPDATE job SET url = 'http://[' WHERE id = 'a'")
         #expect(try await store.claim(2).ids == ["c", "b"])
         let record = try #require(try await store.job("a"))
         #expect(record.state == .dead && record.failure == "its URL in the database cannot be read")
@@ -169,7 +170,7 @@ import Testing
     @Test func aClaimWithLimitsOfHostsReplacesUnreadableJobs() async throws {
         let store = try SQLiteStore(at: place.file)
         _ = try await store.add((1...6).map { try .test("\($0)") })
-        try SQLiteConnection(at: place.file).run("UPDATE job SET url = 'http://[' WHERE id IN ('1', '3')")
+        try SQLiteConnection(place.file.path).run("UPDATE job SET url = 'http://[' WHERE id IN ('1', '3')")
         var request = ClaimRequest(limit: 9, lease: .seconds(60))
         request.maxPerHost = 3
         #expect(try await store.exchange([], claiming: request).jobs.ids == ["2", "4", "5"])

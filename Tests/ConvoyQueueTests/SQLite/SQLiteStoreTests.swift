@@ -1,4 +1,5 @@
 import Convoy
+import ConvoySQLite
 import Foundation
 import Testing
 
@@ -17,7 +18,7 @@ import Testing
         } catch { return error as? QueueError }
     }
 
-    private func sql(_ text: String, at file: URL) throws { try SQLiteConnection(at: file).execute(text) }
+    private func sql(_ text: String, at file: URL) throws { try SQLiteConnection(file.path).execute(text) }
 
     // MARK: Rounding, and wrong files
 
@@ -141,8 +142,8 @@ import Testing
         _ = try await store.add((1...50).map { try Job.test("\($0)") })
         await store.close()
         let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: "b")
-        let pages = try worker.connection().number("PRAGMA page_count") ?? 0
-        try worker.connection().execute("PRAGMA max_page_count = \(pages + 5)")
+        let pages = try worker.connection.number("PRAGMA page_count") ?? 0
+        try worker.connection.execute("PRAGMA max_page_count = \(pages + 5)")
         let body = Data(repeating: 1, count: 60_000)
         var added = 50
         let error = await failure {
@@ -154,7 +155,7 @@ import Testing
         #expect(error?.code == .diskFull && error?.message.contains("free some space") == true)
         // The failed addition has added no job. With more space, the next addition succeeds.
         #expect(try worker.status()[.waiting] == added)
-        try worker.connection().execute("PRAGMA max_page_count = 1000000")
+        try worker.connection.execute("PRAGMA max_page_count = 1000000")
         _ = try worker.add([.test("after") { $0.request.body = .data(body) }])
         #expect(try worker.status()[.waiting] == added + 1)
         try worker.close()
@@ -325,8 +326,8 @@ import Testing
 
     @Test func everyCommitIsSynced() async throws {
         let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: "one")
-        #expect(try worker.connection().number("PRAGMA synchronous") == 2)
-        let mode = try worker.connection().rows("PRAGMA journal_mode") { row throws(QueueError) in row.text(0) }
+        #expect(try worker.connection.number("PRAGMA synchronous") == 2)
+        let mode = try worker.connection.rows("PRAGMA journal_mode") { $0.text(0) }
         #expect(mode == ["wal"])
         try worker.close()
     }
@@ -354,7 +355,7 @@ import Testing
             "SELECT position FROM job WHERE (state = 5 OR state = 7) AND finished <= ? LIMIT 5000",
         ]
         for statement in statements {
-            let plan = try worker.connection().rows("EXPLAIN QUERY PLAN \(statement)") { row throws(QueueError) in
+            let plan = try worker.connection.rows("EXPLAIN QUERY PLAN \(statement)") { row in
                 row.text(3) ?? ""
             }.joined(separator: "; ")
             #expect(

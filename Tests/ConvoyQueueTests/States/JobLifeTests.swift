@@ -82,37 +82,6 @@ import Testing
         #expect(life?.state == .waiting && life?.hasResult == false)
     }
 
-    @Test func eachClaimHasATokenOfItsOwn() throws {
-        let first = try #require(after(JobLife(), .claimed(by: "a")))
-        #expect(first.lease == JobLease(owner: "a", token: 1))
-        let second = try #require(after(first, .leaseEnded).flatMap { after($0, .claimed(by: "a")) })
-        #expect(second.lease == JobLease(owner: "a", token: 2))
-        #expect(after(second, .settled(token: 1, .done)) == nil)
-    }
-
-    @Test func theTextOfLapsesHasARightPlural() {
-        #expect(JobLife.lapses(1) == "its process ended or stopped once during the job")
-        #expect(JobLife.lapses(2) == "its process ended or stopped 2 times during the job")
-    }
-
-    @Test func everySequenceOfFiveEventsLeavesALifeWhole() {
-        var lives: Set<JobLife> = [JobLife(), JobLife(holds: Self.held)]
-        for _ in 1...5 {
-            for var life in lives {
-                let own = [JobVerdict.done, .release, .answered(Self.result)].map {
-                    JobLife.Event.settled(token: life.claimCount, $0)
-                }
-                for event in Self.events + own {
-                    let before = life
-                    if life.handle(event) { lives.insert(life) }
-                    expectWhole(life)
-                    life = before
-                }
-            }
-        }
-        #expect(Set(lives.map(\.state)) == Set(JobState.allCases))
-    }
-
     /// Checks the invariants of every state.
     private func expectWhole(_ life: JobLife) {
         #expect((life.lease != nil) == (life.state == .claimed), "\(life)")

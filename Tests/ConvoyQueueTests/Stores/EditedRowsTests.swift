@@ -1,8 +1,10 @@
 import Convoy
+import ConvoySQLite
 import ConvoyTesting
 import Foundation
 import Testing
 
+@testable import ConvoyPostgres
 @testable import ConvoyQueue
 
 /// Edits rows by hand, with numbers at the ends of their range.
@@ -38,7 +40,7 @@ import Testing
     ])
     func onSQLite(column: String) async throws {
         let store = try SQLiteStore(at: place.file, clock: place.clock)
-        let connection = try SQLiteConnection(at: place.file)
+        let connection = try SQLiteConnection(place.file.path)
         for end in Self.ends {
             for state in ["", ", state = 1", ", state = 2"] {
                 _ = try await store.add([.test("edited"), .test("other")])
@@ -55,7 +57,7 @@ import Testing
     func theClockOnSQLite(column: String) async throws {
         for end in Self.ends {
             await (try SQLiteStore(at: place.file, clock: place.clock)).close()
-            let connection = try SQLiteConnection(at: place.file)
+            let connection = try SQLiteConnection(place.file.path)
             try connection.execute("UPDATE clock SET \(column) = \(end), boot = 'another'")
             let store = try SQLiteStore(at: place.file, clock: place.clock)
             try await store.add(.test("other"))

@@ -1,7 +1,9 @@
 import Convoy
+import ConvoySQLite
 import Foundation
 import Testing
 
+@testable import ConvoyPostgres
 @testable import ConvoyQueue
 
 /// Tests several callers in one transaction.
@@ -42,8 +44,8 @@ import Testing
 
     @Test func onSQLiteOnlyAdditionsThatDoNotFitFailOnAFullDisk() throws {
         let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: "b")
-        let pages = try worker.connection().number("PRAGMA page_count") ?? 0
-        try worker.connection().execute("PRAGMA max_page_count = \(pages + 6)")
+        let pages = try worker.connection.number("PRAGMA page_count") ?? 0
+        try worker.connection.execute("PRAGMA max_page_count = \(pages + 6)")
         let body = Data(repeating: 1, count: 60_000)
         let outcomes = try worker.add([
             [.test("a")], [.test("b") { $0.request.body = .data(body) }], [.test("c")],
@@ -151,4 +153,9 @@ private final class HeldLock: @unchecked Sendable {
     }
 
     func open() throws { try connection.run("SELECT pg_advisory_unlock($1)", [.int(number)]) }
+}
+
+extension AdditionGroup {
+    /// The number of callers that wait for the running commit.
+    var waitingCount: Int { state.withLock { $0.calls.count } }
 }

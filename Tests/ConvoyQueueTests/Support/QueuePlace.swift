@@ -82,3 +82,10 @@ final class Told<Value: Sendable>: Sendable {
 
     var all: [Value] { values.withLock { $0 } }
 }
+
+extension ChildProcess {
+    /// Starts `QueueProgram`.
+    static func queue(_ arguments: [String], environment: [String: String] = [:]) throws -> ChildProcess {
+        try ChildProcess(program("QueueProgram"), arguments, environment: environment)
+    }
+}

@@ -3,6 +3,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
+@testable import ConvoyPostgres
 @testable import ConvoyQueue
 
 /// Tests many processes and many hosts, one of which accepts requests and never responds.

@@ -221,4 +221,91 @@ import Testing
         }
         await queue.close()
     }
+
+    @Test(arguments: [false, true])
+    func aJobWaitsForItsFileWithoutUsingUpRetries(expires: Bool) async throws {
+        let (gate, clock) = (Gate(), place.clock)
+        let server = try TestServer()
+        server.respond { request in
+            guard request.path == "/other" else { return .status(200, body: "the job's") }
+            return .status(200, body: "the other's").stalling(afterBodyBytes: 0, until: gate)
+        }
+        let file = place.directory.appending(path: "file")
+        let other = RequestManager()
+        let holder = other.download(.get(server.url("/other")), to: file)
+        try await gate.reached(count: 1, within: .seconds(60))
+        let manager = RequestManager(configuration: .init(clock: clock))
+        let told = Told<String>()
+        let queue = try place.makeQueue(manager) {
+            $0.retries.maxRetries = 0
+            $0.onOutcome = { _, verdict, attempt in
+                told.tell("\(verdict) \(attempt?.failure ?? "no failure")")
+            }
+        }
+        var job = Job("test", JobRequest(url: server.url("/job"), destination: file), id: "a")
+        if expires { job.expires = clock.date + 1_000 }
+        try await queue.add(job)
+        queue.start(otherwise: { _, result in result.failure.map(JobDecision.fail) ?? .done })
+        // The clock stands while the job runs, so that its lease does not end.
+        func advance(by step: Duration, until isTrue: (JobRecord?) -> Bool) async throws {
+            try await look {
+                let record = try await queue.store.job("a")
+                if isTrue(record) { return true }
+                if record?.state == .waiting { clock.advance(by: step) }
+                return false
+            }
+        }
+        let retry = "\(JobVerdict.retry(after: .seconds(10))) destinationInUse"
+        try await advance(by: .seconds(1)) { _ in told.all.count >= 2 }
+        #expect(told.all.prefix(2) == [retry, retry])
+        #expect(try await queue.store.job("a")?.attemptCount == 0)
+        if !expires {
+            gate.open()
+            _ = try await holder.response()
+        }
+        try await advance(by: .seconds(expires ? 100 : 1)) { $0?.state.isFinished == true }
+        #expect(try await queue.store.state("a") == (expires ? .dead : .done))
+        #expect(server.recordedRequests.map(\.path) == (expires ? ["/other"] : ["/other", "/job"]))
+        if !expires { #expect(try Data(contentsOf: file) == Data("the job's".utf8)) }
+        gate.open()
+        await queue.close()
+        other.shutDown()
+    }
+
+    @Test func theBackOffIsStoredAndNothingTurnsInCircles() async throws {
+        let place = try StorePlace()
+        let (clock, sent) = (place.clock, Told<Duration>())
+        let stub = StubTransport(clock: clock)
+        stub.route(.post, "/a") { _ in
+            sent.tell(clock.elapsed)
+            return clock.elapsed < .seconds(10_000) ? .failure(.connectionFailed) : .status(200)
+        }
+        let manager = RequestManager(
+            configuration: .init(transport: .custom(stub), clock: clock, jitter: { 1 }))
+        var queue = try DurableQueue(at: place.file, manager: manager)
+        let url = try #require(URL(string: "http://example.com/a"))
+        let jobs = (1...20).map { Job("test", JobRequest(method: .post, url: url), id: "\($0)") }
+        try await queue.add(contentsOf: jobs)
+        queue.start(otherwise: takesAll)
+        var moves = 0
+        while try await queue.status()[.done] < 20, moves < 50_000 {
+            if moves == 30 {
+                // A second queue continues with the same file, like another process.
+                await queue.close()
+                queue = try DurableQueue(at: place.file, manager: manager)
+                queue.start(otherwise: takesAll)
+            }
+            // No timer is set while the last outcome is being written.
+            do { try await clock.advanceToNextTimer(within: .seconds(1)) } catch { continue }
+            moves += 1
+        }
+        #expect(try await queue.status()[.done] == 20)
+        // The clock also advances while an outcome is being written, so the exact time depends on the machine.
+        #expect(clock.elapsed >= .seconds(10_000))
+        // Delays of 1, 2, 4 … 512 s and then 900 s result in 20 failed attempts and a successful one. Closing cancels
+        // attempts, which are sent again.
+        #expect(sent.all.count <= 20 * 30, "\(sent.all.count) requests")
+        print("10,000 s away: \(sent.all.count) requests of 20 jobs, \(moves) timers")
+        await queue.close()
+    }
 }

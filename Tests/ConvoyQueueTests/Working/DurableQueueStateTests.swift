@@ -13,14 +13,6 @@ import Testing
 
     private func done(_ id: String, token: Int64 = 1) -> Settlement { Settlement(Claim(id: id, token: token), .done) }
 
-    @Test func theStoreReceivesManyEndsTogether() {
-        var state = state(of: ["a", "b", "c", "d", "e"])
-        #expect(state.end(done("a"), limit: 256) == .soon)
-        #expect(state.end(done("b"), limit: 256) == .withOthers)
-        #expect(state.end(done("c"), limit: 256) == .now, "no more than these are under way")
-        #expect(state.settlements.count == 3 && state.inFlight.count == 2)
-    }
-
     /// The number of settlements and the room of the next turn; nil when there is no turn.
     private func next(_ state: inout DurableQueueState) -> (settlements: Int, room: Int)? {
         state.takeTurn(limit: 256).map { ($0.settlements.count, $0.room) }
@@ -37,16 +29,6 @@ import Testing
         #expect(state.end(done("2"), limit: 256) == .soon)
         let late = (state.settle(from: Claim(id: "1", token: 1)), next(&state))
         #expect(!late.0 && late.1 == nil, "it was written before")
-    }
-
-    @Test(arguments: [false, true])
-    func aStepForAnotherReasonWritesThemToo(isHeartbeat: Bool) {
-        var state = state(of: (1...8).map(String.init))
-        state.phase = .working
-        _ = state.end(done("1"), limit: 256)
-        (state.mayHaveWork, state.needsHeartbeat) = (!isHeartbeat, isHeartbeat)
-        let turn = next(&state)
-        #expect(turn?.settlements == 1 && turn?.room == 249)
     }
 
     @Test func whatCouldNotBeWrittenIsWrittenInTheNextStep() {
@@ -95,12 +77,6 @@ import Testing
         _ = state.end(done("1"), limit: 256)
         state.resume()
         #expect(next(&state)?.settlements == 1)
-    }
-
-    @Test func aQuarterOfTheClaimLimitIsSentAtOnce() {
-        var state = state(of: (1...12).map(String.init))
-        let tellings = (1...10).map { state.end(done("\($0)"), limit: 16) }
-        #expect(tellings == [.soon, .withOthers, .withOthers] + Array(repeating: .now, count: 7))
     }
 
     @Test func endsOfLostClaimsAreNotSent() {

@@ -112,4 +112,188 @@ import Testing
         #expect(server.all.requestCount == 0)
         await queue.close()
     }
+
+    @Test func stoppingMayWaitForRunningJobs() async throws {
+        let gate = Gate()
+        let server = try KeyedServer { _ in .status(200).stalling(until: gate) }
+        let queue = try makeQueue()
+        _ = try await queue.add(contentsOf: (1...40).map { try server.job("\($0)") })
+        queue.start(otherwise: takesAll)
+        try await gate.reached(count: 16, within: .seconds(60))
+        async let stopped: Void = queue.stop(finishingWithin: .seconds(100))
+        try await look { try await queue.status()[.waiting] >= 24 }
+        gate.open()
+        await stopped
+        let status = try await queue.status()
+        #expect(status[.done] == 16 && status[.waiting] == 24 && status[.claimed] == 0)
+        #expect(server.all.requestCount == 16)
+        await queue.close()
+    }
+
+    @Test func jobsThatDoNotEndInTimeAreReleased() async throws {
+        let gate = Gate()
+        let server = try KeyedServer { _ in .status(200).stalling(until: gate) }
+        let queue = try makeQueue()
+        try await queue.add(server.job("a"))
+        queue.start(otherwise: takesAll)
+        try await gate.reached(count: 1, within: .seconds(60))
+        await queue.stop(finishingWithin: .milliseconds(10))
+        #expect(try await queue.status()[.waiting] == 1)
+        // A second call has no effect, nor has a call for a queue that does not run.
+        await queue.stop(finishingWithin: .seconds(100))
+        gate.open()
+        await queue.close()
+    }
+
+    @Test(arguments: [true, false])
+    func handlersReceiveTheResultAfterTheLastRetry(isTaken: Bool) async throws {
+        let server = try KeyedServer { _ in .status(503) }
+        let queue = try makeQueue { $0.retries.maxRetries = 2 }
+        try await queue.add(server.job("a"))
+        let told = Told<JobResult>()
+        let states = try await queue.states(otherwise: { _, result in
+            told.tell(result)
+            return isTaken ? .done : .retry(after: .zero)
+        })
+        #expect(states == ["a": isTaken ? .done : .dead])
+        let result = try #require(told.all.first)
+        #expect(told.all.count == 1 && result.isGivenUp && result.attemptCount == 3 && result.statusCode == 503)
+        #expect(result.failure?.hasPrefix("given up after 3 attempts: ") == true)
+        #expect(server.all.requestCount == 3)
+        await queue.close()
+    }
+
+    @Test func theRetriesOfAHandlerAreBounded() async throws {
+        let (server, queue) = (try KeyedServer(), try makeQueue { $0.retries.maxRetries = 2 })
+        try await queue.add(server.job("a"))
+        let told = Told<Int>()
+        let states = try await queue.states(otherwise: { _, result in
+            told.tell(result.attemptCount)
+            return .retry(after: .zero)
+        })
+        #expect(states == ["a": .dead] && told.all == [1, 2, 3] && server.all.requestCount == 3)
+        #expect(try await queue.store.job("a")?.failure == "given up after 3 attempts: its handler asked for another")
+        await queue.close()
+    }
+
+    private struct Numbering: RequestInterceptor {
+        let told: Told<Int>
+
+        func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
+            told.tell(attempt.number)
+            return request
+        }
+    }
+
+    @Test func attemptsAreNumberedAcrossStarts() async throws {
+        let server = try KeyedServer { _ in .status(503) }
+        let told = Told<Int>()
+        let manager = RequestManager(configuration: .init(interceptors: [Numbering(told: told)]))
+        var configuration = DurableQueue.Configuration()
+        configuration.retries = RetryPolicy(maxRetries: 3, baseDelay: .zero)
+        for isFirst in [true, false] {
+            let queue = try DurableQueue(at: place.file, manager: manager, configuration: configuration)
+            if isFirst { try await queue.add(server.job("a")) } else { _ = try await queue.retry(.all) }
+            _ = try await queue.states(otherwise: nil)
+            await queue.close()
+        }
+        // A retried dead letter starts a new count.
+        #expect(told.all == [1, 2, 3, 4, 1, 2, 3, 4])
+    }
+
+    /// The clock never reaches the heartbeat.
+    @Test func aCancellationByAnotherProcessEndsTheRequestAtOnce() async throws {
+        let gate = Gate()
+        let server = try KeyedServer { _ in .status(200, body: "body").stalling(afterBodyBytes: 0, until: gate) }
+        let manager = RequestManager(configuration: .init(clock: place.clock))
+        let told = Told<String>()
+        let queue = try place.makeQueue(manager) { $0.onOutcome = { job, _, _ in told.tell(job.id) } }
+        for id in ["a", "b"] { try await queue.add(server.job(id)) }
+        queue.start(otherwise: takesAll)
+        try await server.server.requestsReceived(count: 2, within: .seconds(60))
+        let other = try SQLiteStore(at: place.file, clock: place.clock)
+        for (count, id) in [(1, "a"), (2, "b")] {
+            #expect(try await other.cancel(JobSelection(ids: [id])) == 1)
+            try await server.server.connectionsClosed(count: count, within: .seconds(60))
+        }
+        gate.open()
+        await queue.drain()
+        #expect(try await other.states() == ["a": .cancelled, "b": .cancelled])
+        #expect(told.all.isEmpty)
+        await other.close()
+        await queue.close()
+    }
+
+    /// The queue learns of the cancellation only when it settles the job, because this store sends no notifications.
+    @Test func aJobThatIsCancelledBeforeItsSettlementIsNotReported() async throws {
+        let server = try KeyedServer()
+        let store = SilentStore(place)
+        let manager = RequestManager(configuration: .init(clock: place.clock))
+        let told = Told<String>()
+        var configuration = DurableQueue.Configuration()
+        configuration.onOutcome = { job, verdict, attempt in
+            told.tell("\(job.id) \(verdict == .done) \(attempt?.statusCode ?? 0)")
+        }
+        let queue = DurableQueue(store: store, manager: manager, configuration: configuration)
+        _ = try await queue.add(contentsOf: [server.job("a"), server.job("b") { $0.priority = .low }])
+        let states = try await queue.states(otherwise: { job, _ in
+            if job.id == "a" { _ = try? await store.cancel(JobSelection(ids: ["a"])) }
+            return .done
+        })
+        #expect(states == ["a": .cancelled, "b": .done])
+        #expect(told.all == ["b true 200"])
+        await queue.close()
+    }
+
+    @Test func anOutcomeIsReportedWhenItIsStored() async throws {
+        let server = try KeyedServer()
+        let store = SilentStore(place)
+        let manager = RequestManager(configuration: .init(clock: place.clock))
+        let states = Told<JobState?>()
+        var configuration = DurableQueue.Configuration()
+        configuration.onOutcome = { [memory = place.memory] job, _, _ in
+            states.tell(memory.state.withLock { $0.entries[job.id]?.record.state })
+        }
+        let queue = DurableQueue(store: store, manager: manager, configuration: configuration)
+        try await queue.add(server.job("a"))
+        #expect(try await queue.states() == ["a": .done])
+        #expect(states.all == [.done])
+        await queue.close()
+    }
+}
+
+/// A store in memory that sends no notifications.
+private final class SilentStore: Store {
+    private let store: MemoryStore
+    var owner: String { store.owner }
+    let pollInterval: Duration? = nil
+
+    init(_ place: StorePlace) { store = MemoryStore(place.memory, clock: place.clock) }
+
+    func changes() -> AsyncStream<Void> { AsyncStream { $0.finish() } }
+
+    func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] { try await store.add(jobs) }
+    func exchange(_ settlements: [Settlement], claiming request: ClaimRequest?) async throws(QueueError) -> Exchange {
+        try await store.exchange(settlements, claiming: request)
+    }
+    func renew(_ claims: [Claim], for lease: Duration) async throws(QueueError) -> [Claim] {
+        try await store.renew(claims, for: lease)
+    }
+    func release() async throws(QueueError) { try await store.release() }
+    func cancel(_ selection: JobSelection) async throws(QueueError) -> Int { try await store.cancel(selection) }
+    func retry(_ selection: JobSelection) async throws(QueueError) -> Int { try await store.retry(selection) }
+    func acknowledge(_ selection: JobSelection) async throws(QueueError) -> Int {
+        try await store.acknowledge(selection)
+    }
+    func delete(_ selection: JobSelection) async throws(QueueError) -> Int { try await store.delete(selection) }
+    func purge(olderThan age: Duration) async throws(QueueError) -> Int { try await store.purge(olderThan: age) }
+    func job(_ id: String) async throws(QueueError) -> JobRecord? { try await store.job(id) }
+    func jobs(
+        _ selection: JobSelection, after position: Int64, limit: Int
+    ) async throws(QueueError) -> [JobRecord] {
+        try await store.jobs(selection, after: position, limit: limit)
+    }
+    func blockers(of id: String) async throws(QueueError) -> [JobBlocker] { try await store.blockers(of: id) }
+    func status() async throws(QueueError) -> QueueStatus { try await store.status() }
+    func close() async { await store.close() }
 }

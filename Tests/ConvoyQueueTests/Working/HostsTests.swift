@@ -172,14 +172,6 @@ import Testing
         #expect(state.findSilent(sent + [waiting], at: begin + .seconds(30)) == [], "once for each host")
     }
 
-    @Test func firstRequestsAreCancelledForClaimedJobsOfOtherHosts() {
-        let begin = ContinuousClock.now
-        let sent = sights("a", 2, since: begin)
-        let waiting = DurableQueueState.Sight(claim: Claim(id: "w", token: 1), host: "b", stage: .waiting)
-        var state = state(of: sent + [waiting])
-        #expect(Set(state.findSilent(sent + [waiting], at: begin + .seconds(2)).map(\.id)) == ["a0", "a1"])
-    }
-
     @Test func silentHostsLeaveAShareToOthers() {
         let begin = ContinuousClock.now
         let silent = sights("silent", 3, since: begin)
@@ -214,25 +206,5 @@ import Testing
         // What new and silent hosts leave is for hosts that answer.
         let rest = limited(state, .rest, limit: claims - 1, slots: 16)
         #expect(rest.limit == claims - 1 && rest.room(of: "good") == claims - 1 && rest.room(of: "silent0") == 0)
-    }
-
-    @Test func theGroupsOfHostsAreClaimedForInTurn() {
-        let begin = ContinuousClock.now
-        let silent = sights("silent", 1, since: begin)
-        var state = state(of: silent)
-        state.phase = .working
-        #expect(state.takeTurn(limit: 32)?.claiming == .all && state.takeTurn(limit: 32) == nil)
-        _ = state.findSilent(silent, at: begin + .seconds(2))
-        #expect(state.takeTurn(limit: 32)?.claiming == .answering)
-        #expect(state.claimed(5, of: 5, for: .answering) && state.takeTurn(limit: 32)?.claiming == .new)
-        #expect(!state.claimed(2, of: 2, for: .new) && state.hasMoreHosts && state.takeTurn(limit: 32) == nil)
-        #expect(state.claimed(1, of: 2, for: .new) && !state.hasMoreHosts)
-        #expect(state.takeTurn(limit: 32)?.claiming == .silent && state.claimed(0, of: 1, for: .silent))
-        #expect(state.takeTurn(limit: 32)?.claiming == .rest && !state.claimed(0, of: 1, for: .rest))
-        #expect(state.silentHosts.count == 1, "one of its jobs is running")
-        state.inFlight = [:]
-        #expect(state.claimed(1, of: 1, for: .silent) && state.silentHosts.count == 1, "more of its jobs may be ready")
-        #expect(state.claimed(0, of: 1, for: .silent) && state.silentHosts == [:])
-        #expect(state.takeTurn(limit: 32)?.claiming == .all)
     }
 }

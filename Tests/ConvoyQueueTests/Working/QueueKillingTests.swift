@@ -2,6 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
+@testable import ConvoyPostgres
 @testable import ConvoyQueue
 
 /// Kills processes that add and send by SIGKILL, at random moments.

@@ -1,5 +1,6 @@
 // The store of a case, which exists while the case runs.
 import Convoy
+import ConvoyPostgres
 import ConvoyQueue
 import Foundation
 

@@ -1,7 +1,8 @@
 // The files of a cache directory, and how they are opened.
+import Convoy
+import ConvoySQLite
 import Foundation
 
-/// The files of a cache directory.
 struct CacheDirectory: Sendable {
     let path: String
     /// How long a process waits for the lock between processes.
@@ -51,7 +52,7 @@ struct CacheDirectory: Sendable {
         guard !isForeign else { return KeyedDigest() }
         if let digest = kept() { return digest }
         make()
-        return try? locked { () throws(DatabaseError) in
+        return try? locked {
             if let digest = kept() { return digest }
             // The file is renamed into place, because other processes read it without the lock.
             let (digest, fresh) = (KeyedDigest(), file + ".new")
@@ -65,7 +66,6 @@ struct CacheDirectory: Sendable {
         }
     }
 
-    /// Removes the index and all bodies.
     func empty() {
         for suffix in ["", "-wal", "-shm", "-journal"] { unlink(index + suffix) }
         for folder in [bodies, parts] {
@@ -77,9 +77,9 @@ struct CacheDirectory: Sendable {
 
     /// Runs work under the lock between processes.
     ///
-    /// - Throws: ``DatabaseError/busy`` if another process holds the lock for ``mostLockWait``. The caller then works
+    /// - Throws: ``SQLiteError/busy`` if another process holds the lock for ``mostLockWait``. The caller then works
     ///   without the cache.
-    func locked<Value>(_ work: () throws(DatabaseError) -> Value) throws(DatabaseError) -> Value {
+    func locked<Value>(_ work: () throws -> Value) throws -> Value {
         let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW
         let descriptor = Foundation.open(path + "/convoy-cache.lock", flags, 0o600)
         defer {
@@ -89,7 +89,7 @@ struct CacheDirectory: Sendable {
                 close(descriptor)
             }
         }
-        if descriptor >= 0, !takeLock(descriptor) { throw DatabaseError(code: DatabaseError.busy) }
+        if descriptor >= 0, !takeLock(descriptor) { throw SQLiteError(code: SQLiteError.busy) }
         return try work()
     }
 
@@ -147,7 +147,6 @@ struct CacheDirectory: Sendable {
         return -1
     }
 
-    /// Moves a part that the index lists to the bodies.
     func settle(_ name: String) { rename(part(name), body(name)) }
 
     /// Opens a body or a part that the index lists; nil if the file is missing or has another length.
@@ -182,7 +181,27 @@ struct CacheDirectory: Sendable {
     }
 }
 
-extension Database.Columns {
+extension SQLiteError {
+    static let otherSchema: Int32 = -1
+    static let busy: Int32 = 5
+    static let corrupt: Int32 = 11
+    static let cannotOpen: Int32 = 14
+
+    /// The write-ahead log is shorter than the connection expects.
+    ///
+    /// Another process truncated the log while it was open.
+    private static let shortRead: Int32 = 10 | 2 << 8
+
+    /// Whether the file is damaged, is not a database, or has another schema and must be removed.
+    ///
+    /// A constraint violation (19) means that the identifier of a new entry already exists, so the totals are damaged.
+    static func isDamage(_ error: any Error) -> Bool {
+        guard let code = (error as? SQLiteError)?.code else { return false }
+        return [otherSchema, shortRead].contains(code) || [corrupt, 19, 26].contains(code & 0xFF)
+    }
+}
+
+extension SQLiteRow {
     /// The name of a body; nil for NULL, and for a name that the store does not make.
     ///
     /// A damaged or forged index could name a file outside the directory.
@@ -191,7 +210,7 @@ extension Database.Columns {
     }
 }
 
-extension Database {
+extension SQLiteConnection {
     /// The schema version.
     ///
     /// An index with another version is removed. Version 3 has entries that earlier builds stored wrongly. Version 4 has
@@ -208,35 +227,34 @@ extension Database {
     /// - Returns: the connection, and whether the directory was emptied first.
     static func index(
         in directory: CacheDirectory, busyMilliseconds: Int32, mayEmpty: Bool
-    ) throws(DatabaseError) -> (Database, wasEmptied: Bool) {
+    ) throws -> (SQLiteConnection, wasEmptied: Bool) {
         directory.make()
-        guard !directory.isForeign else { throw DatabaseError(code: DatabaseError.cannotOpen) }
-        return try directory.locked { () throws(DatabaseError) in
-            do throws(DatabaseError) {
+        guard !directory.isForeign else { throw SQLiteError(code: SQLiteError.cannotOpen) }
+        return try directory.locked {
+            do {
                 return (try opened(directory, busyMilliseconds), false)
             } catch {
-                guard error.isDamage, mayEmpty else { throw error }
+                guard SQLiteError.isDamage(error), mayEmpty else { throw error }
                 directory.empty()
                 return (try opened(directory, busyMilliseconds), true)
             }
         }
     }
 
-    private static func opened(_ directory: CacheDirectory, _ busyMilliseconds: Int32) throws(DatabaseError) -> Database
-    {
-        let database = try Database(directory.index, busyMilliseconds: busyMilliseconds)
+    private static func opened(_ directory: CacheDirectory, _ busyMilliseconds: Int32) throws -> SQLiteConnection {
+        let database = try SQLiteConnection(directory.index, busyMilliseconds: busyMilliseconds)
         // SQLite does not sync. After a system crash, the digests detect damage.
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA journal_size_limit = 4194304")
         database.keepLog()
         // SQLite's cache is small (512 KiB), because the system's page cache has the same pages.
         try database.execute("PRAGMA cache_size = -512")
-        let version = try database.rows("PRAGMA user_version") { $0.integer(0) }.first ?? 0
+        let version = try database.number("PRAGMA user_version") ?? 0
         if version == schemaVersion { return database }
-        let tables = try database.rows("SELECT count(*) FROM sqlite_master") { $0.integer(0) }.first ?? 0
-        guard version == 0, tables == 0 else { throw DatabaseError(code: DatabaseError.otherSchema) }
-        try database.transaction { () throws(DatabaseError) in
+        let tables = try database.number("SELECT count(*) FROM sqlite_master") ?? 0
+        guard version == 0, tables == 0 else { throw SQLiteError(code: SQLiteError.otherSchema) }
+        try database.transaction {
             // Another process may have created the schema first.
-            guard try database.rows("PRAGMA user_version", make: { $0.integer(0) }).first == 0 else { return }
+            guard try database.number("PRAGMA user_version") == 0 else { return }
             try database.execute(
                 """
                 CREATE TABLE entries (

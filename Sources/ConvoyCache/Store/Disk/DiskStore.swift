@@ -1,5 +1,6 @@
 // Stores responses in a directory: an SQLite index with small bodies, and files for larger ones.
 import Convoy
+import ConvoySQLite
 import Foundation
 
 /// A store in a directory, which several processes may use at once.
@@ -9,6 +10,78 @@ import Foundation
 ///
 /// The store never calls `fsync`. Heads and bodies have digests, and a digest mismatch is a cache miss.
 final class DiskStore: CacheStore {
+    /// A function that changes rows of the database, and records in `Effects` what else the store must do.
+    typealias Change = @Sendable (SQLiteConnection, inout Effects) throws -> Void
+
+    struct Effects {
+        var named: [String] = []
+        var removed: [String] = []
+        var (bytes, entries, used) = (Int64(0), Int64(0), Int64(0))
+        var evictions = 0
+        /// The uses that the transaction records, which count as unrecorded again if it fails.
+        var uses: [Int64: Int] = [:]
+        /// The hashes of the keys that the transaction has changed; nil for all keys.
+        var changed: Set<Int64>? = []
+        /// The version of the index before the transaction; nil if it is unknown.
+        var before: IndexVersion?
+    }
+
+    struct QueuedChange: Sendable {
+        /// The key of the change; nil for all keys.
+        let key: String?
+        /// A body to remove if the change fails.
+        let file: String?
+        let isOptional: Bool
+        /// Whether the change is pointless if the index does not exist.
+        let needsIndex: Bool
+        /// The number of body bytes that the change keeps in memory until it is applied.
+        let bytes: Int
+        let change: Change
+    }
+
+    struct Waiter: Sendable {
+        let key: String
+        let isOver = DispatchSemaphore(value: 0)
+    }
+
+    struct State {
+        var readers: [SQLiteConnection] = []
+        /// The inode number of the index that the idle connections opened.
+        var indexNumber: UInt64 = 0
+        var changes: [QueuedChange] = []
+        /// The keys whose entries the store could not remove yet; a nil element means all keys.
+        var invalidKeys: Set<String?> = []
+        /// The threads that wait for changes.
+        var waiters: [Waiter] = []
+        /// The inode number of the index that the connection for changes opened.
+        var writerNumber: UInt64 = 0
+        var pendingKeys: [String: Int] = [:]
+        var pendingForAll = 0
+        var isDraining = false
+        var isGathering = false
+        /// The entries whose use is not recorded in the index yet, each with the number of its last use.
+        var used: [Int64: Int] = [:]
+        var useCount = 0
+        /// The time of the oldest use that is not recorded in the index yet.
+        var firstUse: ContinuousClock.Instant?
+        /// When uses may be recorded again after a failure; nil means at once.
+        var nextUses: ContinuousClock.Instant?
+        var isRecordingUses = false
+        /// The number of bytes that wait for the disk.
+        var backlogBytes = 0
+        var evictions = 0
+        var repairs = 0
+        /// The inode number of an index that was found to be damaged.
+        var damaged: UInt64?
+        /// The keys whose lookup found nothing, with the time of the lookup.
+        var misses: [String: ContinuousClock.Instant] = [:]
+        var changeCount = 0
+        /// The earliest time to build the filter of keys again; nil means at once.
+        var nextFilter: ContinuousClock.Instant?
+        var (missCount, missesForFilter) = (0, 0)
+        var awaitsFilter = false
+    }
+
     /// The maximum size of a body in the index.
     static let smallBytes = 32 << 10
     /// The number of bytes waiting for the disk at which the store accepts no further response.
@@ -54,13 +127,10 @@ final class DiskStore: CacheStore {
     let state = Locked(State())
     let queue = DispatchQueue(label: "convoy.cache.disk")
     /// The connection for changes, which only code on `queue` uses.
-    let writer = Locked<Database?>(nil)
-    /// Watches the version of the index that the connection for changes opened.
+    let writer = Locked<SQLiteConnection?>(nil)
     let watch = Locked<IndexWatch?>(nil)
-    /// Copies of the entries that were read last, and the filter of stored keys.
     let hot = Locked(HotEntries())
 
-    /// The body files whose digests this process has checked.
     let verified = VerifiedFiles()
 
     private let readDigest = Locked((digest: KeyedDigest?.none, waits: true))
@@ -102,15 +172,15 @@ final class DiskStore: CacheStore {
     // MARK: Reading
 
     /// Runs a query with an idle or new connection; nil if it fails.
-    func read<Value>(_ body: (Database) throws(DatabaseError) -> Value) -> Value? {
+    func read<Value>(_ body: (SQLiteConnection) throws -> Value) -> Value? {
         let number = directory.indexNumber
         let (kept, _) = state.withLock { state in
             // The caller of `withLock` releases the outdated connections.
             let outdated = state.takeReaders(unless: number)
             return (state.readers.popLast(), outdated)
         }
-        do throws(DatabaseError) {
-            let database: Database
+        do {
+            let database: SQLiteConnection
             if let kept {
                 database = kept
             } else {
@@ -118,7 +188,7 @@ final class DiskStore: CacheStore {
                 guard number != 0 else { return nil }
                 var directory = directory
                 directory.mostLockWait = Self.mostReadLockWait
-                database = try Database.index(in: directory, busyMilliseconds: 200, mayEmpty: false).0
+                database = try SQLiteConnection.index(in: directory, busyMilliseconds: 200, mayEmpty: false).0
             }
             let value = try body(database)
             state.withLock { state in
@@ -127,7 +197,9 @@ final class DiskStore: CacheStore {
             return value
         } catch {
             // Reads leave an index of another schema as it is. The first change removes it.
-            if error.isDamage, error.code != DatabaseError.otherSchema { reportDamage(of: number) }
+            if SQLiteError.isDamage(error), (error as? SQLiteError)?.code != SQLiteError.otherSchema {
+                reportDamage(of: number)
+            }
             return nil
         }
     }
@@ -141,18 +213,18 @@ final class DiskStore: CacheStore {
         else { return [] }
         let hash = KeyHash.of(key)
         let (known, version) = (hot.withLock { $0.version }, indexVersion)
-        let found = read { database throws(DatabaseError) in
+        let found = read { database in
             // Only the first entry's body is copied. Most keys have a single entry.
             var isFirst = true
             return try database.rows(
-                "SELECT id, head, body FROM entries WHERE hash = ? ORDER BY id", .integer(hash)
+                "SELECT id, head, body FROM entries WHERE hash = ? ORDER BY id", [.integer(hash)]
             ) { columns -> Found? in
                 let stored = HeadCoding.decode(columns.blob(1) ?? Data(), key: nil)
                 // Skips a row of another key with the same hash.
                 if let stored, stored.key != key, KeyHash.of(stored.key) == hash { return nil }
                 defer { isFirst = false }
                 return Found(
-                    id: columns.integer(0), stored: stored?.key == key ? stored : nil,
+                    id: columns.number(0), stored: stored?.key == key ? stored : nil,
                     body: isFirst ? columns.blob(2) : nil)
             }
         }
@@ -177,7 +249,6 @@ final class DiskStore: CacheStore {
         return entries
     }
 
-    /// A row that a query returned.
     private struct Found {
         var id: Int64
         var stored: (key: String, head: StoredHead, bodyDigest: Int64)?
@@ -190,10 +261,10 @@ final class DiskStore: CacheStore {
 
     func openBody(of entry: StoredEntry, key: String) -> StoredBody? {
         let id = entry.id
-        let rows = read { database throws(DatabaseError) in
-            try database.rows("SELECT hash, head, body, file FROM entries WHERE id = ?", .integer(id)) { columns in
+        let rows = read { database in
+            try database.rows("SELECT hash, head, body, file FROM entries WHERE id = ?", [.integer(id)]) { columns in
                 (
-                    hash: columns.integer(0), head: columns.blob(1) ?? Data(), body: columns.blob(2),
+                    hash: columns.number(0), head: columns.blob(1) ?? Data(), body: columns.blob(2),
                     file: columns.fileName(3)
                 )
             }
@@ -228,15 +299,12 @@ final class DiskStore: CacheStore {
     ///
     /// The store removes a row first and its file later. A missing file is damage only if the row exists.
     private func exists(_ id: Int64) -> Bool {
-        let rows = read { database throws(DatabaseError) in
-            try database.rows("SELECT 1 FROM entries WHERE id = ?", .integer(id)) { $0.integer(0) }
-        }
-        return rows?.isEmpty == false
+        read { try $0.number("SELECT 1 FROM entries WHERE id = ?", .integer(id)) } == 1
     }
 
     func summaries() -> [StoredSummary] {
         awaitAllChanges()
-        return read { database throws(DatabaseError) in
+        return read { database in
             try database.rows("SELECT head FROM entries") { columns in
                 HeadCoding.decode(columns.blob(0) ?? Data(), key: nil).map { StoredSummary(key: $0.key, head: $0.head) }
             }
@@ -246,11 +314,782 @@ final class DiskStore: CacheStore {
     var counts: StoreCounts {
         awaitAllChanges()
         var counts = StoreCounts()
-        let totals = read { database throws(DatabaseError) in
-            try database.rows("SELECT bytes, entries FROM totals") { ($0.integer(0), $0.integer(1)) }
+        let totals = read { database in
+            try database.rows("SELECT bytes, entries FROM totals") { ($0.number(0), $0.number(1)) }
         }
         if let (bytes, entries) = totals?.first { (counts.bytes, counts.entries) = (bytes, Int(clamping: entries)) }
         state.withLock { (counts.evictions, counts.repairs) = ($0.evictions, $0.repairs) }
         return counts
+    }
+
+    // MARK: Memory of the index
+
+    /// The version of the index; nil if it is unknown or another process has replaced the index.
+    var indexVersion: IndexVersion? {
+        guard let watch = watch.withLock({ $0 }), directory.indexNumber == watch.number else { return nil }
+        return watch.version
+    }
+
+    func entriesInMemory(for key: String) -> [StoredEntry]? {
+        let isCertain = state.withLock { state in
+            state.invalidKeys.isEmpty && state.pendingForAll == 0 && state.pendingKeys[key] == nil
+        }
+        guard isCertain, let version = indexVersion else { return nil }
+        let hash = KeyHash.of(key)
+        return hot.withLock { $0.find(key, hash, in: version) }
+    }
+
+    /// Builds the filter of stored keys, which recognizes missing keys.
+    ///
+    /// The call has no effect until lookups of missing keys have cost about as much as the filter. A process with few
+    /// such lookups builds none, unless the index has fewer than ``entriesPerMiss`` entries.
+    ///
+    /// The filter is discarded if the index changes during the construction.
+    ///
+    /// - Thread: the store's queue.
+    func buildFilter() {
+        let began = ContinuousClock.now
+        guard state.withLock({ $0.paysFilter(at: began) }), let version = indexVersion,
+            hot.withLock({ $0.needsFilter || $0.version != version }),
+            let database = writer.withLock({ $0 }),
+            let count = try? database.number("SELECT entries FROM totals")
+        else { return }
+        let isDue = state.withLock { state in
+            state.missesForFilter = Int(clamping: count) / Self.entriesPerMiss
+            return state.paysFilter(at: began)
+        }
+        guard isDue else { return }
+        var filter = KeyFilter(capacity: Int(clamping: count))
+        let read: ()? = try? database.forEachRow("SELECT hash FROM entries") { row in
+            filter.insert(row.number(0))
+            return true
+        }
+        // Other processes may change the index often. The pause limits building to about a tenth of the time.
+        let end = ContinuousClock.now
+        state.withLock { ($0.nextFilter, $0.missCount) = (end + began.duration(to: end) * 10, 0) }
+        guard read != nil, indexVersion == version else { return }
+        hot.withLock { [filter] in $0.use(filter, of: version) }
+    }
+
+    /// Builds the filter on the store's queue, if there is none or it is too full.
+    ///
+    /// Each lookup calls this method. A process that only reads never runs `drain()`, which also builds the filter.
+    func buildFilterLater() {
+        guard hot.withLock({ $0.needsFilter }) else { return }
+        let now = ContinuousClock.now
+        let isDue = state.withLock { state in
+            let isDue = !state.awaitsFilter && state.paysFilter(at: now)
+            if isDue { state.awaitsFilter = true }
+            return isDue
+        }
+        guard isDue else { return }
+        queue.async {
+            self.state.withLock { $0.awaitsFilter = false }
+            self.buildFilter()
+        }
+    }
+
+    /// Records that a lookup found nothing under a key.
+    ///
+    /// - Parameter changeCount: the number of enqueued changes before the lookup. If it has grown, the miss is not
+    ///   recorded, because a change may have stored the key.
+    func noteMiss(of key: String, _ changeCount: Int) {
+        let now = ContinuousClock.now
+        state.withLock { state in
+            state.missCount += 1
+            guard state.changeCount == changeCount else { return }
+            if state.misses.count >= Self.mostMisses { state.misses = [:] }
+            state.misses[key] = now
+        }
+    }
+
+    func takeMiss(of key: String) -> Bool {
+        if entriesInMemory(for: key)?.isEmpty == true { return true }
+        guard let found = state.withLock({ $0.misses.removeValue(forKey: key) }) else { return false }
+        return found.duration(to: .now) < Self.missLifetime
+    }
+
+    func use(_ id: Int64) {
+        let now = ContinuousClock.now
+        let isDue = state.withLock { state in
+            state.useCount += 1
+            state.used[id] = state.useCount
+            state.limitUses()
+            let first = state.firstUse ?? now
+            state.firstUse = first
+            let isDue = state.used.count >= Self.mostUses || first.duration(to: now) >= Self.mostUseAge
+            return isDue && state.nextUses ?? now <= now
+        }
+        if isDue { recordUses() }
+    }
+
+    /// Records the uses in the index.
+    ///
+    /// A transaction that stores a response also records uses. This call is needed if all requests are hits.
+    private func recordUses() {
+        // Recording uses must not recreate a directory that was removed.
+        guard directory.indexNumber != 0 else { return }
+        let isNeeded = state.withLock { state in
+            defer { state.isRecordingUses = state.isRecordingUses || !state.used.isEmpty }
+            return !state.isRecordingUses && !state.used.isEmpty
+        }
+        guard isNeeded else { return }
+        change("", isOptional: true, needsIndex: true) { [self] database, effects in
+            try Self.note(takeUses(isDue: true), in: database, &effects)
+        }
+    }
+
+    func close() {
+        recordUses()
+        drainNow()
+    }
+
+    /// Removes and returns the uses that are not recorded yet, with their order.
+    ///
+    /// Code inside a transaction calls this method, so that a transaction that does not begin loses no uses.
+    ///
+    /// - Parameter isDue: whether to take them even soon after a failure.
+    func takeUses(isDue: Bool = false) -> [Int64: Int] {
+        let now = ContinuousClock.now
+        return state.withLock { state in
+            guard isDue || state.nextUses ?? now <= now else { return [:] }
+            if isDue { state.isRecordingUses = false }
+            defer { (state.used, state.firstUse, state.nextUses) = ([:], nil, nil) }
+            return state.used
+        }
+    }
+
+    /// Puts back the uses that a failed transaction took.
+    ///
+    /// On a full disk, each transaction that records uses would also fail. So the uses wait for ``mostUseAge``.
+    func returnUses(_ uses: [Int64: Int]) {
+        let next = ContinuousClock.now + Self.mostUseAge
+        state.withLock { state in
+            guard !uses.isEmpty || state.isRecordingUses else { return }
+            state.isRecordingUses = false
+            state.used.merge(uses) { max($0, $1) }
+            state.limitUses()
+            state.nextUses = next
+        }
+    }
+
+    static func note(_ used: [Int64: Int], in database: SQLiteConnection, _ effects: inout Effects) throws {
+        effects.uses.merge(used) { max($0, $1) }
+        for id in used.sorted(by: { $0.value < $1.value }).map(\.key) {
+            effects.used += 1
+            try database.run("UPDATE uses SET used = ? WHERE id = ?", .integer(effects.used), .integer(id))
+        }
+    }
+
+    // MARK: Changes, many in one transaction
+
+    /// Enqueues a change of one key, or of all keys.
+    ///
+    /// - Parameters:
+    ///   - file: a body to remove if the change fails.
+    ///   - isOptional: whether a failure is harmless. If false, a failure makes the entries under the key unusable.
+    ///   - needsIndex: whether the change is pointless without an index. Such a change alone creates no index.
+    ///   - bytes: the number of body bytes that the change keeps in memory until it is applied.
+    func change(
+        _ key: String?, file: String? = nil, isOptional: Bool = false, needsIndex: Bool = false, bytes: Int = 0,
+        _ change: @escaping Change
+    ) {
+        state.withLock { state in
+            state.changeCount += 1
+            if let key {
+                state.pendingKeys[key, default: 0] += 1
+                if !state.misses.isEmpty { state.misses[key] = nil }
+            } else {
+                state.pendingForAll += 1
+            }
+            state.backlogBytes += bytes
+            state.changes.append(
+                QueuedChange(
+                    key: key, file: file, isOptional: isOptional, needsIndex: needsIndex, bytes: bytes, change: change))
+            drainSoon(&state, isUrgent: !isOptional)
+        }
+    }
+
+    /// Schedules `drain()`: at once if urgent, otherwise after `gatherTime` for this change and later ones.
+    ///
+    /// The caller holds the lock.
+    private func drainSoon(_ state: inout State, isUrgent: Bool) {
+        if isUrgent || !state.waiters.isEmpty || state.changes.count >= Self.mostGathered {
+            return beginDraining(&state)
+        }
+        guard !state.isDraining, !state.isGathering else { return }
+        state.isGathering = true
+        queue.asyncAfter(deadline: .now() + gatherTime) {
+            self.state.withLock { $0.isGathering = false }
+            self.drainNow()
+        }
+    }
+
+    /// Schedules `drain()` if changes are queued, without waiting for more changes.
+    func drainNow() { state.withLock { if !$0.changes.isEmpty { beginDraining(&$0) } } }
+
+    /// Schedules `drain()`, unless it is already scheduled.
+    ///
+    /// The caller holds the lock, so that later work is enqueued after `drain()`.
+    func beginDraining(_ state: inout State) {
+        if !state.isDraining { queue.async { self.drain() } }
+        state.isDraining = true
+    }
+
+    /// Waits for all changes that are queued now, at most ``mostWaitForAll``.
+    ///
+    /// Later changes do not extend the wait.
+    func awaitAllChanges() {
+        guard state.withLock({ $0.isPending(nil) }) else { return }
+        let isOver = DispatchSemaphore(value: 0)
+        // The work that is queued now may enqueue changes. The second block runs after `drain()` has applied them.
+        queue.async { [queue] in
+            self.drainNow()
+            queue.async { isOver.signal() }
+        }
+        _ = isOver.wait(timeout: .now() + Self.mostWaitForAll)
+    }
+
+    /// Waits for the changes of one key; false if ``mostWait`` passes.
+    func awaitChanges(_ key: String) -> Bool {
+        let waiter = Waiter(key: key)
+        let isPending = state.withLock { state in
+            guard state.isPending(key) else { return false }
+            state.waiters.append(waiter)
+            if !state.changes.isEmpty { beginDraining(&state) }
+            return true
+        }
+        guard isPending else { return true }
+        guard waiter.isOver.wait(timeout: .now() + Self.mostWait) != .success else { return true }
+        state.withLock { state in state.waiters.removeAll { $0.isOver === waiter.isOver } }
+        return false
+    }
+
+    /// Applies all queued changes in one transaction.
+    ///
+    /// Changes that are queued meanwhile are applied by the next call, after the other work on the queue.
+    private func drain() {
+        let (changes, invalidKeys, damaged) = state.withLock { state in
+            defer { (state.changes, state.damaged) = ([], nil) }
+            return (state.changes, state.invalidKeys, state.damaged)
+        }
+        if let damaged { startOver(without: damaged) }
+        let lost = changes.isEmpty ? invalidKeys : perform(changes, removing: invalidKeys)
+        let over = state.withLock { state in
+            state.invalidKeys = lost
+            for change in changes {
+                state.ended(change.key)
+                state.backlogBytes -= change.bytes
+            }
+            state.isDraining = false
+            let over = state.takeWaiters()
+            if state.damaged != nil {
+                beginDraining(&state)
+            } else if !state.changes.isEmpty {
+                drainSoon(&state, isUrgent: state.changes.contains { !$0.isOptional })
+            }
+            return over
+        }
+        for waiter in over { waiter.isOver.signal() }
+        if hot.withLock({ $0.needsFilter }) { buildFilter() }
+    }
+
+    // MARK: Transactions
+
+    /// Applies changes, and retries removals that failed before.
+    ///
+    /// - Returns: the keys with possibly outdated entries, because their change failed.
+    func perform(_ changes: [QueuedChange], removing invalidKeys: Set<String?>) -> Set<String?> {
+        if make(changes, removing: invalidKeys) { return [] }
+        // A response that cannot be stored must not prevent other entries from being removed.
+        let optional = changes.filter(\.isOptional)
+        for file in optional.compactMap(\.file) { directory.remove(file) }
+        let needed = changes.filter { !$0.isOptional }
+        if needed.isEmpty, invalidKeys.isEmpty { return [] }
+        if !optional.isEmpty, make(needed, removing: invalidKeys) { return [] }
+        return invalidKeys.union(needed.map(\.key))
+    }
+
+    /// Applies changes in one transaction; false if it failed.
+    private func make(_ changes: [QueuedChange], removing invalidKeys: Set<String?>) -> Bool {
+        if invalidKeys.isEmpty, changes.allSatisfy(\.needsIndex), directory.indexNumber == 0 {
+            state.withLock { $0.isRecordingUses = false }
+            return true
+        }
+        for _ in 0..<2 {
+            var effects = Effects()
+            do {
+                let database = try openWriter()
+                let watch = watch.withLock { $0 }
+                try database.transaction {
+                    // The transaction has the write lock, so no other process commits now.
+                    effects.before = watch?.version
+                    try effects.readTotals(database)
+                    for key in invalidKeys { try Self.deleteAll(key, in: database, &effects) }
+                    for change in changes { try change.change(database, &effects) }
+                    try effects.writeTotals(database)
+                    for file in effects.removed { directory.release(file) }
+                }
+                let after = watch?.version
+                hot.withLock { [effects] in $0.advance(from: effects.before, to: after, changed: effects.changed) }
+                state.withLock { [effects] in $0.evictions += effects.evictions }
+                for file in effects.named { directory.settle(file) }
+                for file in effects.removed { directory.remove(file) }
+                return true
+            } catch {
+                for file in effects.removed { directory.settle(file) }
+                returnUses(effects.uses)
+                // If the index is damaged, it is removed and the transaction is tried once more.
+                guard SQLiteError.isDamage(error) else { return false }
+                startOver(without: state.withLock { $0.writerNumber })
+            }
+        }
+        return false
+    }
+
+    /// Returns the connection for changes, and reopens it if another process has replaced the index.
+    private func openWriter(mayEmpty: Bool = true) throws -> SQLiteConnection {
+        let number = directory.indexNumber
+        let kept = state.withLock { $0.writerNumber == number && number != 0 }
+        if kept, let database = writer.withLock({ $0 }) { return database }
+        let (database, opened, wasEmptied) = try openIndex(mayEmpty: mayEmpty)
+        let old = writer.withLock { kept in
+            defer { kept = database }
+            return kept
+        }
+        let outdated = state.withLock { state in
+            if wasEmptied { state.repairs += 1 }
+            state.writerNumber = opened
+            return state.takeReaders(unless: opened)
+        }
+        let unwatched = replaceWatch(IndexWatch(database, number: opened))
+        _ = (old, outdated, unwatched)
+        buildFilter()
+        return database
+    }
+
+    /// Opens the index and reads its inode number.
+    ///
+    /// The call opens the index again if it was created or replaced during the opening.
+    ///
+    /// - Throws: ``SQLiteError/busy`` after four attempts.
+    private func openIndex(
+        mayEmpty: Bool
+    ) throws -> (SQLiteConnection, number: UInt64, wasEmptied: Bool) {
+        var wasEmptied = false
+        for _ in 0..<4 {
+            let number = directory.indexNumber
+            let opened = try SQLiteConnection.index(in: directory, busyMilliseconds: 5_000, mayEmpty: mayEmpty)
+            wasEmptied = wasEmptied || opened.wasEmptied
+            if number != 0, directory.indexNumber == number { return (opened.0, number, wasEmptied) }
+        }
+        throw SQLiteError(code: SQLiteError.busy)
+    }
+
+    /// Replaces the object that watches the version of the index; nil ends the watching.
+    ///
+    /// - Returns: the earlier object, which the caller releases outside the lock.
+    private func replaceWatch(_ new: IndexWatch?) -> IndexWatch? {
+        watch.withLock { watch in
+            defer { watch = new }
+            return watch
+        }
+    }
+
+    /// Removes a damaged index and all bodies, unless another process has already done so.
+    func startOver(without number: UInt64) {
+        let old = writer.withLock { kept in
+            defer { kept = nil }
+            return kept
+        }
+        let outdated = state.withLock { state in
+            state.writerNumber = 0
+            state.repairs += 1
+            return state.takeReaders(unless: 0)
+        }
+        _ = (old, outdated, replaceWatch(nil))
+        _ = try? directory.locked {
+            if directory.indexNumber == number { directory.empty() }
+        }
+    }
+
+    func reportDamage(of number: UInt64) {
+        state.withLock { state in
+            state.damaged = number
+            beginDraining(&state)
+        }
+    }
+
+    func repair(_ ids: [Int64], of key: String) {
+        state.withLock { $0.repairs += ids.count }
+        remove(ids, of: key)
+    }
+
+    func sweep() {
+        guard let database = try? openWriter(mayEmpty: false) else { return }
+        directory.sweep { name in
+            try? database.number("SELECT 1 FROM entries WHERE file = ?", .text(name)) == 1
+        }
+    }
+
+    // MARK: Writing and removing
+
+    func makeWriter(expectedBytes: Int64?) -> (any StoreWriter)? {
+        if let expectedBytes, expectedBytes > mostEntryBytes { return nil }
+        guard state.withLock({ $0.backlogBytes < Self.mostBacklogBytes }) else { return nil }
+        return DiskWriter(self)
+    }
+
+    func update(_ id: Int64, of key: String, to head: StoredHead) {
+        change(key) { [self] database, effects in
+            let rows = try database.rows("SELECT head, bytes FROM entries WHERE id = ?", [.integer(id)]) {
+                ($0.blob(0), $0.number(1))
+            }
+            guard let (blob, oldBytes) = rows.first, let old = blob.flatMap({ HeadCoding.decode($0, key: key) }) else {
+                return
+            }
+            let coded = HeadCoding.encode(head, key: key, bodyDigest: old.bodyDigest)
+            // The sums wrap, because a forged row may contain any number. The transaction checks the totals at its end.
+            let bytes = head.headBytes &+ head.bodyBytes
+            try database.run(
+                "UPDATE entries SET head = ?, bytes = ? WHERE id = ?", .blob(coded), .integer(bytes), .integer(id))
+            effects.bytes &+= bytes &- oldBytes
+            effects.changed?.insert(KeyHash.of(key))
+            // The new head may be longer than the old head.
+            if effects.bytes > capacity {
+                try Self.note(takeUses(), in: database, &effects)
+                try evict(to: capacity, in: database, &effects)
+            }
+        }
+    }
+
+    func remove(_ ids: [Int64], of key: String) {
+        guard !ids.isEmpty else { return }
+        change(key) { database, effects in
+            for id in ids { try Self.delete(id, in: database, &effects) }
+        }
+    }
+
+    func removeAll(key: String) {
+        change(key) { database, effects in try Self.deleteAll(key, in: database, &effects) }
+    }
+
+    func removeAll() {
+        change(nil) { database, effects in try Self.deleteAll(nil, in: database, &effects) }
+    }
+
+    /// Removes all entries under a key; nil means all keys.
+    static func deleteAll(
+        _ key: String?, in database: SQLiteConnection, _ effects: inout Effects
+    ) throws {
+        guard let key else {
+            effects.removed += try database.rows("SELECT file FROM entries WHERE file IS NOT NULL") { $0.fileName(0) }
+            try database.run("DELETE FROM entries")
+            try database.run("DELETE FROM uses")
+            (effects.bytes, effects.entries, effects.changed) = (0, 0, nil)
+            return
+        }
+        for row in try rows(of: key, in: database) { try delete(row.id, in: database, &effects) }
+    }
+
+    private static func rows(
+        of key: String, in database: SQLiteConnection
+    ) throws -> [(id: Int64, head: StoredHead?)] {
+        let hash = KeyHash.of(key)
+        return try database.rows("SELECT id, head FROM entries WHERE hash = ? ORDER BY id", [.integer(hash)]) {
+            columns in
+            let stored = HeadCoding.decode(columns.blob(1) ?? Data(), key: nil)
+            if let stored, stored.key != key, KeyHash.of(stored.key) == hash { return nil }
+            return (columns.number(0), stored?.key == key ? stored?.head : nil)
+        }
+    }
+
+    /// The entries under a key, without a query if the key is certainly missing.
+    private func rows(
+        of key: String, _ hash: Int64, in database: SQLiteConnection, _ effects: Effects
+    ) throws -> [(id: Int64, head: StoredHead?)] {
+        if let version = effects.before, effects.changed?.contains(hash) == false,
+            hot.withLock({ $0.find(key, hash, in: version) })?.isEmpty == true
+        {
+            return []
+        }
+        return try Self.rows(of: key, in: database)
+    }
+
+    static func delete(_ id: Int64, in database: SQLiteConnection, _ effects: inout Effects) throws {
+        let rows = try database.rows("SELECT file, hash, bytes FROM entries WHERE id = ?", [.integer(id)]) {
+            (file: $0.fileName(0), hash: $0.number(1), bytes: $0.number(2))
+        }
+        try database.run("DELETE FROM uses WHERE id = ?", .integer(id))
+        guard let row = rows.first else { return }
+        if let file = row.file { effects.removed.append(file) }
+        try database.run("DELETE FROM entries WHERE id = ?", .integer(id))
+        effects.bytes &-= row.bytes
+        effects.entries -= 1
+        effects.changed?.insert(row.hash)
+    }
+
+    /// Stores a response after making room for it.
+    ///
+    /// - Parameter digest: the digest of the body; nil if this function must compute it.
+    fileprivate func insert(
+        _ key: String, _ head: StoredHead, _ body: Data?, _ file: String?, of writer: DiskWriter, digest: Int64?,
+        replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
+    ) {
+        change(key, file: file, isOptional: true, bytes: body?.count ?? 0) {
+            [self] database, effects in
+            let hash = KeyHash.of(key)
+            var variants = 0
+            for (id, other) in try rows(of: key, hash, in: database, effects).reversed() {
+                variants += 1
+                guard other.map(isReplaced) ?? true || variants >= MemoryStore.mostVariants else { continue }
+                try Self.delete(id, in: database, &effects)
+            }
+            try Self.note(takeUses(), in: database, &effects)
+            let bytes = head.headBytes + head.bodyBytes
+            guard bytes <= capacity else {
+                if let file { effects.removed.append(file) }
+                return
+            }
+            try evict(to: capacity - bytes, in: database, &effects)
+            // The head is encoded here, because the request does not wait for this queue.
+            let coded = HeadCoding.encode(head, key: key, bodyDigest: digest ?? BodyDigest.of(body ?? Data()))
+            effects.used += 1
+            // The count of uses only grows, so that no entry gets the identifier of an earlier entry.
+            let id = effects.used
+            try database.run(
+                "INSERT INTO entries (id, hash, head, body, file, bytes) VALUES (?, ?, ?, ?, ?, ?)", .integer(id),
+                .integer(hash), .blob(coded), body.map { .blob($0) } ?? .null, file.map { .text($0) } ?? .null,
+                .integer(bytes))
+            try database.run("INSERT INTO uses (id, used) VALUES (?, ?)", .integer(id), .integer(id))
+            effects.bytes += bytes
+            effects.entries += 1
+            effects.changed?.insert(hash)
+            // The writer's open descriptor locks the part until the store moves the file to the bodies.
+            if let file { withExtendedLifetime(writer) { effects.named.append(file) } }
+        }
+    }
+
+    /// Evicts the least recently used responses until at most this many bytes are stored.
+    private func evict(to bytes: Int64, in database: SQLiteConnection, _ effects: inout Effects) throws {
+        while effects.bytes > bytes {
+            guard let id = try database.number("SELECT id FROM uses ORDER BY used LIMIT 1") else {
+                throw SQLiteError(code: SQLiteError.corrupt)
+            }
+            try Self.delete(id, in: database, &effects)
+            effects.evictions += 1
+        }
+    }
+
+    func beginsLater(_ key: String, _ work: @escaping @Sendable () -> Void) {
+        state.withLock { state in
+            (state.changeCount, state.misses[key]) = (state.changeCount + 1, nil)
+            state.pendingKeys[key, default: 0] += 1
+            // The lock is held, so that blocks run in the order in which their keys become pending.
+            queue.async(execute: work)
+        }
+    }
+
+    func endPending(_ key: String) {
+        let over = state.withLock { state in
+            state.ended(key)
+            return state.takeWaiters()
+        }
+        for waiter in over { waiter.isOver.signal() }
+    }
+}
+
+extension DiskStore.State {
+    /// Removes and returns the idle read connections, unless they belong to the index with this inode number.
+    ///
+    /// The number is stored for later connections. The caller releases the connections outside the lock, because
+    /// the release closes them.
+    mutating func takeReaders(unless number: UInt64) -> [SQLiteConnection] {
+        guard indexNumber != number else { return [] }
+        defer { (readers, indexNumber) = ([], number) }
+        return readers
+    }
+
+    func isPending(_ key: String?) -> Bool {
+        guard let key else { return isDraining || pendingForAll > 0 || !pendingKeys.isEmpty }
+        return pendingForAll > 0 || pendingKeys[key] != nil
+    }
+
+    mutating func ended(_ key: String?) {
+        guard let key else {
+            pendingForAll -= 1
+            return
+        }
+        let left = (pendingKeys[key] ?? 1) - 1
+        pendingKeys[key] = left > 0 ? left : nil
+    }
+
+    mutating func takeWaiters() -> [DiskStore.Waiter] {
+        let all = waiters
+        waiters = all.filter { isPending($0.key) }
+        return all.filter { !isPending($0.key) }
+    }
+
+    func paysFilter(at now: ContinuousClock.Instant) -> Bool {
+        nextFilter ?? now <= now && missCount >= missesForFilter
+    }
+
+    /// If there are more than ``DiskStore/mostUses`` uses, keeps only the latest half of that number.
+    mutating func limitUses() {
+        guard used.count > DiskStore.mostUses else { return }
+        let order = used.values.sorted()
+        let least = order[order.count - DiskStore.mostUses / 2]
+        used = used.filter { $0.value >= least }
+    }
+}
+
+extension DiskStore.Effects {
+    fileprivate mutating func readTotals(_ database: SQLiteConnection) throws {
+        let totals = try database.row("SELECT bytes, entries, used FROM totals") {
+            ($0.number(0), $0.number(1), $0.number(2))
+        }
+        guard let totals else { throw SQLiteError(code: SQLiteError.corrupt) }
+        (bytes, entries, used) = totals
+        try checkTotals()
+    }
+
+    /// Throws for impossible totals, so that forged values never overflow a sum.
+    private func checkTotals() throws {
+        let isPossible = [bytes, entries, used].allSatisfy { 0...1 << 48 ~= $0 }
+        guard isPossible else { throw SQLiteError(code: SQLiteError.corrupt) }
+    }
+
+    fileprivate func writeTotals(_ database: SQLiteConnection) throws {
+        try checkTotals()
+        try database.run(
+            "UPDATE totals SET bytes = ?, entries = ?, used = ?", .integer(bytes), .integer(entries), .integer(used))
+    }
+}
+
+/// Receives one body, in memory while it is small and then in a file.
+private final class DiskWriter: StoreWriter {
+    private struct State {
+        var pieces: [Data] = []
+        var bytes: Int64 = 0
+        var digest = BodyDigest()
+        var isOver = false
+        var file: String?
+        var descriptor: Int32 = -1
+        var hasFailed = false
+        /// The queue that writes the body to a file; nil while the body is small.
+        var queue: DispatchQueue?
+
+        mutating func needsQueue() -> DispatchQueue {
+            let queue = queue ?? DispatchQueue(label: "convoy.cache.body")
+            self.queue = queue
+            return queue
+        }
+    }
+
+    private let store: DiskStore
+    private let state = Locked(State())
+    init(_ store: DiskStore) { self.store = store }
+
+    deinit {
+        let (descriptor, file, isOver) = state.withLock { ($0.descriptor, $0.file, $0.isOver) }
+        if descriptor >= 0 { close(descriptor) }
+        if let file, !isOver { unlink(store.directory.part(file)) }
+    }
+
+    func write(_ data: Data) -> Bool {
+        let (isTaken, queue) = state.withLock { state -> (Bool, DispatchQueue?) in
+            guard !state.isOver, !state.hasFailed, state.bytes + Int64(data.count) <= store.mostEntryBytes else {
+                return (false, nil)
+            }
+            state.bytes += Int64(data.count)
+            state.pieces.append(data)
+            return (true, state.bytes > DiskStore.smallBytes ? state.needsQueue() : nil)
+        }
+        guard isTaken else { return false }
+        guard let queue else { return true }
+        let isWithin = store.state.withLock { store in
+            store.backlogBytes += data.count
+            return store.backlogBytes <= DiskStore.mostBacklogBytes
+        }
+        queue.async {
+            self.flush()
+            self.store.state.withLock { $0.backlogBytes -= data.count }
+        }
+        return isWithin
+    }
+
+    /// Writes the received chunks to the file and creates it first if needed.
+    ///
+    /// - Thread: the queue of this writer.
+    private func flush() {
+        let (pieces, made) = state.withLock { state -> ([Data], Int32) in
+            defer { state.pieces = [] }
+            return (state.hasFailed || state.isOver ? [] : state.pieces, state.descriptor)
+        }
+        guard !pieces.isEmpty else { return }
+        var descriptor = made
+        if descriptor < 0 {
+            let name = UUID().uuidString
+            descriptor = store.directory.makePart(name)
+            guard descriptor >= 0 else { return state.withLock { $0.hasFailed = true } }
+            state.withLock { [descriptor] state in (state.descriptor, state.file) = (descriptor, name) }
+        }
+        for piece in pieces {
+            guard Self.write(piece, to: descriptor) else { return state.withLock { $0.hasFailed = true } }
+            state.withLock { $0.digest.update(piece) }
+        }
+    }
+
+    private static func write(_ data: Data, to descriptor: Int32) -> Bool {
+        data.withUnsafeBytes { bytes in
+            var index = 0
+            while index < bytes.count {
+                let count = Foundation.write(descriptor, bytes.baseAddress?.advanced(by: index), bytes.count - index)
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { return false }
+                index += count
+            }
+            return true
+        }
+    }
+
+    func commit(
+        key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
+    ) -> Bool {
+        let small = state.withLock { state -> Data?? in
+            guard !state.isOver, !state.hasFailed else { return .some(nil) }
+            guard state.bytes <= DiskStore.smallBytes else { return nil }
+            state.isOver = true
+            // Most small bodies have one piece, which is not copied.
+            if state.pieces.count == 1, let piece = state.pieces.first { return .some(piece) }
+            return .some(state.pieces.reduce(into: Data(capacity: Int(state.bytes))) { $0.append($1) })
+        }
+        if let small {
+            guard let small else { return false }
+            store.insert(key, head, small, nil, of: self, digest: nil, replacing: isReplaced)
+            return true
+        }
+        let queue = state.withLock { $0.needsQueue() }
+        // From now on, a lookup of the key waits for this change.
+        store.beginsLater(key) {
+            queue.sync { self.flush() }
+            let (file, digest) = self.state.withLock { state -> (String?, Int64) in
+                guard !state.hasFailed else { return (nil, 0) }
+                state.isOver = true
+                return (state.file, state.digest.value)
+            }
+            if let file { self.store.insert(key, head, nil, file, of: self, digest: digest, replacing: isReplaced) }
+            self.store.endPending(key)
+        }
+        return true
+    }
+
+    func discard() {
+        let queue = state.withLock { state in
+            if state.queue == nil { state.hasFailed = true }
+            return state.queue
+        }
+        // The writer fails after its pending writes. The deinitializer then removes the file.
+        queue?.async { self.state.withLock { $0.hasFailed = true } }
     }
 }

@@ -51,7 +51,6 @@ struct HotEntries: Sendable {
         add(Hot(key: key, entries: entries, bytes: bytes), hash)
     }
 
-    /// Sets the filter, and discards entries of other versions of the index.
     mutating func use(_ filter: KeyFilter, of version: IndexVersion) {
         begin(version)
         self.filter = filter
@@ -131,7 +130,6 @@ struct KeyFilter: Sendable {
         return true
     }
 
-    /// The first word of the group of a hash, and the positions of its four bits in the group, nine binary digits each.
     private func place(of hash: Int64) -> (start: Int, bits: UInt64) {
         let hash = UInt64(bitPattern: hash)
         let line = hash.multipliedFullWidth(by: UInt64(words.count / 8)).high

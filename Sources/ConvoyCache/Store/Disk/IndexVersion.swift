@@ -1,12 +1,7 @@
 // Detects changes of an index without a query.
+import ConvoySQLite
 import Foundation
 import Synchronization
-
-#if os(Linux)
-    import CSQLite
-#else
-    import SQLite3
-#endif
 
 /// The version of an index: the header of its write-ahead log in shared memory.
 ///
@@ -26,21 +21,19 @@ struct IndexVersion: Sendable, Equatable {
     private var commitCount: UInt32 { UInt32(truncatingIfNeeded: words[1]) }
     fileprivate var isValid: Bool { UInt8(truncatingIfNeeded: words[1] >> 32) != 0 }
 
-    /// Whether this version equals an older version, or follows it by exactly one commit.
     func follows(_ older: IndexVersion) -> Bool { self == older || commitCount == older.commitCount &+ 1 }
 }
 
-/// Watches the version of an index.
 final class IndexWatch: @unchecked Sendable {
     // @unchecked: the properties never change. The watch retains the connection only so that the shared memory stays
     // mapped.
-    private let database: Database
+    private let database: SQLiteConnection
     private let header: UnsafeRawPointer
     /// The inode number of the index.
     let number: UInt64
 
     /// - Returns: nil if the index is missing or has no shared memory.
-    init?(_ database: Database, number: UInt64) {
+    init?(_ database: SQLiteConnection, number: UInt64) {
         guard number != 0, let header = database.sharedMemory else { return nil }
         (self.database, self.header, self.number) = (database, header, number)
     }
@@ -55,25 +48,5 @@ final class IndexWatch: @unchecked Sendable {
         atomicMemoryFence(ordering: .acquiring)
         let second = IndexVersion(header + 48)
         return first == second && first.isValid ? first : nil
-    }
-}
-
-extension Database {
-    /// The first region of the shared memory of the write-ahead log; nil if there is none.
-    ///
-    /// Only Linux reads the memory, because only Linux was tested. On other platforms each lookup queries the index.
-    fileprivate var sharedMemory: UnsafeRawPointer? {
-        #if os(Linux)
-            var file: UnsafeMutablePointer<sqlite3_file>?
-            // SQLITE_FCNTL_FILE_POINTER
-            guard control("main", 7, &file) == 0, let file, let methods = file.pointee.pMethods,
-                methods.pointee.iVersion >= 2, let map = methods.pointee.xShmMap
-            else { return nil }
-            var memory: UnsafeMutableRawPointer?
-            guard map(file, 0, 32_768, 0, &memory) == 0 else { return nil }
-            return memory.map { UnsafeRawPointer($0) }
-        #else
-            nil
-        #endif
     }
 }

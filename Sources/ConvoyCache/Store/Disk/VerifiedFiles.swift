@@ -22,7 +22,6 @@ final class VerifiedFiles: Sendable {
         return stamps.withLock { $0[name] == stamp }
     }
 
-    /// Remembers a file whose digest was checked after its stamp was read.
     func add(_ name: String, _ stamp: FileStamp?) {
         guard let stamp, Date().timeIntervalSince1970 - stamp.changed > Self.leastAge else { return }
         stamps.withLock { stamps in

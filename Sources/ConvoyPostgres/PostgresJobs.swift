@@ -1,10 +1,9 @@
-// Jobs as rows.
+// Jobs as rows, and the limits of PostgreSQL.
 import Convoy
+import ConvoyQueue
 import Foundation
 
-/// The columns of new jobs, as arrays for `unnest`.
 enum PostgresJobs {
-    /// The columns for the table `convoy_jobs`.
     static func columns(_ jobs: [Job]) -> [PostgresValue] {
         [
             .texts(jobs.map(\.id)), .texts(jobs.map(\.kind)), .ints(jobs.map { Int64($0.priority.rawValue) }),
@@ -15,7 +14,6 @@ enum PostgresJobs {
         ]
     }
 
-    /// The columns for the table `convoy_contents`.
     static func contents(_ jobs: [Job]) throws -> [PostgresValue] {
         [
             .texts(jobs.map(\.request.method.rawValue)), .texts(jobs.map(\.request.url.absoluteString)),
@@ -58,7 +56,6 @@ enum PostgresJobs {
     }
 }
 
-/// A row of a query for jobs, with the columns of ``columns(withBody:)``.
 struct PostgresJobRow {
     static let columnCount = 29
 
@@ -77,7 +74,6 @@ struct PostgresJobRow {
     private static let body =
         "CASE WHEN j.has_body THEN (SELECT b.body FROM convoy_bodies AS b WHERE b.position = j.position) END"
 
-    /// The joins to write after `convoy_jobs AS j`, for the columns that are in other tables.
     static let joins = """
         JOIN convoy_contents AS c ON c.position = j.position
         LEFT JOIN convoy_results AS r ON r.position = j.position
@@ -140,4 +136,80 @@ struct PostgresJobRow {
 
     private func text(_ column: Int) throws -> String { try rows.text(row, column) ?? "" }
     private func int(_ column: Int) throws -> Int { Int(try rows.int(row, column) ?? 0) }
+
+    /// The columns of a `JobRecord` that ``columns(withBody:)`` does not contain.
+    static let recordColumns = """
+        j.due, j.not_before, j.needs, j.is_behind_group, j.is_behind_key, j.owner, j.attempts, j.failure, j.added
+        """
+    private static let first = PostgresJobRow.columnCount
+
+    func record(_ time: PostgresTime) throws -> JobRecord {
+        let (state, result) = (try state, try result)
+        let holds = JobHolds(
+            dependencies: Int(try rows.int(row, Self.first + 2) ?? 0),
+            isBehindGroup: try rows.bool(row, Self.first + 3) ?? false,
+            isBehindKey: try rows.bool(row, Self.first + 4) ?? false)
+        let lease = try rows.text(row, Self.first + 5).map { JobLease(owner: $0, token: try claimCount) }
+        var record = JobRecord(
+            job: try read().job, position: try position,
+            life: JobLife(
+                state: state, holds: state == .blocked ? holds : JobHolds(), lease: lease, claimCount: try claimCount,
+                hasResult: result != nil, lapseCount: try lapseCount),
+            added: Date(timeIntervalSinceReferenceDate: try rows.double(row, Self.first + 8) ?? 0))
+        record.attempts = try (rows.texts(row, Self.first + 6) ?? []).compactMap {
+            try? JSONDecoder().decode(JobAttempt.self, from: Data($0.utf8))
+        }
+        record.attemptCount = try attemptCount
+        record.failure = try rows.text(row, Self.first + 7)
+        record.result = result
+        guard state == .waiting else { return record }
+        if let due = try rows.bounded(row, Self.first), due > time.now {
+            record.delay = .microseconds(due - time.now)
+        } else if let date = try rows.double(row, Self.first + 1), date > time.date {
+            record.delay = .seconds(min(1e12, date - time.date))
+        }
+        return record
+    }
+}
+
+/// Limits of PostgreSQL, checked before anything is sent.
+enum PostgresLimits {
+    /// The maximum size in bytes of a job's body.
+    ///
+    /// The server's own limit for a message is 1 GiB.
+    static let maxBodyBytes = 256 << 20
+
+    /// The maximum total size in bytes of the bodies in one insertion, unless a single body is larger.
+    ///
+    /// A claim ends with the job whose body makes the total reach this size.
+    static let maxStatementBytes = 32 << 20
+
+    /// Why a job cannot be stored; nil if it can.
+    static func defect(of job: Job) -> String? {
+        if let data = job.request.body?.data, data.count > maxBodyBytes {
+            return
+                "its body has \(data.count) bytes, but a database stores at most \(maxBodyBytes): write it to a file "
+                + "that every worker can read, and use body(fromFile:)"
+        }
+        let texts: [(String, String?)] = [
+            ("id", job.id), ("kind", job.kind), ("group", job.group), ("key", job.uniqueness?.key),
+            ("Idempotency-Key", job.idempotencyKey), ("method", job.request.method.rawValue),
+            ("URL", job.request.url.absoluteString), ("destination", job.request.destination?.path),
+            ("body's file", job.request.body?.file?.path),
+        ]
+        let lists: [(String, String?)] = job.tags.map { ("tag", $0) } + job.dependencies.map { ("dependency", $0) }
+        let fields: [(String, String?)] = job.request.headerFields.flatMap {
+            [("header field", $0.name), ($0.name, $0.value)]
+        }
+        guard let name = (texts + lists + fields).first(where: { $0.1?.utf8.contains(0) ?? false })?.0 else {
+            return nil
+        }
+        return "its \(name) contains NUL, which a PostgreSQL text cannot have: remove it"
+    }
+
+    /// Replaces NUL by `␀` in the text of a failure, because PostgreSQL stores no NUL.
+    static func visible(_ text: String?) -> String? {
+        guard let text, text.utf8.contains(0) else { return text }
+        return String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value == 0 ? "\u{2400}" : $0 }))
+    }
 }

@@ -1,5 +1,7 @@
 // The tables in the database, and their migrations.
 import Convoy
+import ConvoyQueue
+import Foundation
 
 /// The tables, made and changed by numbered steps.
 ///
@@ -15,7 +17,6 @@ enum PostgresSchema {
     /// Published numbers never change.
     static let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .done, .dead, .cancelled]
 
-    /// The tables with parts of a job, whose rows have the position of the job.
     static let partTables = ["convoy_contents", "convoy_bodies", "convoy_results", "convoy_needs"]
 
     /// Creates the tables.
@@ -127,7 +128,6 @@ enum PostgresSchema {
         """,
     ]
 
-    /// Creates the table with the numbers of recent transactions, which show whether a transaction was committed.
     private static let commits = [
         """
         CREATE TABLE convoy_commits (
@@ -203,7 +203,6 @@ enum PostgresSchema {
 }
 
 extension PostgresConnection {
-    /// Creates or migrates the tables, one process at a time, in one transaction.
     func migrate() throws {
         if try schemaVersion() == PostgresSchema.migrations.count { return }
         later(Self.begin)
@@ -241,5 +240,37 @@ extension PostgresConnection {
         guard isThere else { return nil }
         let rows = try run("SELECT max(version) FROM convoy_schema")
         return try rows.int(0, 0).map { Int($0) }
+    }
+
+    func checkEncoding() throws {
+        let rows = try run("SELECT current_setting('server_encoding'), current_database()::text")
+        let (encoding, name) = (try rows.text(0, 0) ?? "", try rows.text(0, 1) ?? "")
+        guard encoding != "UTF8" else { return }
+        throw QueueError(
+            .unavailable,
+            "the database \(name) has the encoding \(encoding), but the queue needs UTF8: create one with "
+                + "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0")
+    }
+
+    /// Adds advice to errors about missing privileges, and about tables that are not those of a queue.
+    ///
+    /// Other errors are not changed.
+    func explaining(_ error: any Error) -> any Error {
+        guard let error = error as? PostgresError else { return error }
+        switch error.kind {
+        case .refused(state: "42501"):
+            return QueueError(
+                .notPermitted,
+                "the tables of the queue cannot be created or read: \(error.description); grant the role CREATE on the "
+                    + "schema, or create the tables with another role, and grant this one the tables, their sequence and "
+                    + "USAGE")
+        case .answerInvalid, .refused(state: "42P01"), .refused(state: "42703"), .refused(state: "42P07"),
+            .refused(state: "42809"), .refused(state: "42723"), .refused(state: "42804"):
+            return QueueError(
+                .foreignFile,
+                "the database has tables named convoy_… that are not those of a queue: \(error.description); "
+                    + "use another database, or another schema with ?options=-csearch_path%3Dname in its address")
+        default: return error
+        }
     }
 }

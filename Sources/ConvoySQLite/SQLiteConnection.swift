@@ -1,4 +1,4 @@
-// A connection to a database: statements, transactions, errors.
+// A connection to an SQLite database: statements, transactions, errors.
 import Convoy
 import Foundation
 
@@ -8,60 +8,67 @@ import Foundation
     import SQLite3
 #endif
 
-enum SQLiteValue {
+/// A failure of SQLite.
+package struct SQLiteError: Error {
+    /// The extended result code.
+    package let code: Int32
+    /// `errno` of the call that failed, or 0.
+    package let system: Int32
+    /// SQLite's message.
+    package let message: String
+
+    package init(code: Int32, system: Int32 = 0, message: String = "") {
+        (self.code, self.system, self.message) = (code, system, message)
+    }
+}
+
+package enum SQLiteValue: Sendable {
     case null
     case integer(Int64)
     case text(String)
     case blob(Data)
 
-    init(_ text: String?) { self = text.map(SQLiteValue.text) ?? .null }
-    init(_ number: Int64?) { self = number.map(SQLiteValue.integer) ?? .null }
+    package init(_ text: String?) { self = text.map(SQLiteValue.text) ?? .null }
+    package init(_ number: Int64?) { self = number.map(SQLiteValue.integer) ?? .null }
 }
 
 /// A connection with its prepared statements.
 ///
-/// The connection is not thread-safe. The store uses it on one serial queue.
-final class SQLiteConnection {
+/// The connection is not thread-safe: its user passes it to one thread at a time.
+package final class SQLiteConnection: @unchecked Sendable {
+    // @unchecked: the user passes the connection to one thread at a time, under a lock or on a serial queue.
     private static let tooBig: Int32 = 18
     private static let copies = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
-
     private static let making = Locked(())
 
-    let file: URL
+    package let path: String
     private let handle: OpaquePointer
     private var statements: [String: OpaquePointer] = [:]
-    /// The inode numbers of the database and its log when they were opened.
-    ///
-    /// They are compared before each commit. SQLite itself would continue to use files that were deleted or replaced.
-    private var opened: [(path: String, number: UInt64)] = []
     /// Whether the last transaction may have taken effect although its COMMIT failed.
-    private(set) var isCommitUnknown = false
-    private var lastCode: Int32 = 0
+    package private(set) var isCommitUnknown = false
 
-    /// Opens a file, and creates it if it does not exist.
-    init(at file: URL) throws(QueueError) {
-        self.file = file
-        // The permissions of a device, such as `/dev/null`, must not change.
-        var status = stat()
-        if stat(file.path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
-            throw QueueError(
-                .notPermitted, "\(file.path) is not a regular file: name another file; this one was not changed")
+    /// Opens a file, and creates it if it does not exist, with access only for the current user.
+    package init(_ path: String, busyMilliseconds: Int32 = 10_000) throws {
+        self.path = path
+        // SQLite gives the log the same permissions.
+        //
+        // Calls run one at a time. Otherwise, closing the file could release POSIX locks that another connection of
+        // this process has just set.
+        Self.making.withLock { _ in
+            let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            if made >= 0 { close(made) }
         }
-        Self.makePrivate(file.path)
         var opened: OpaquePointer?
-        // READWRITE, CREATE, NOMUTEX: the store's queue replaces SQLite's mutex.
-        let code = sqlite3_open_v2(file.path, &opened, 0x0000_0002 | 0x0000_0004 | 0x0000_8000, nil)
-        guard let opened else {
-            throw QueueError(.failed, "\(file.path) could not be opened: memory allocation failed")
-        }
+        // READWRITE, CREATE, NOMUTEX.
+        let code = sqlite3_open_v2(path, &opened, 0x0000_0002 | 0x0000_0004 | 0x0000_8000, nil)
+        guard let opened else { throw SQLiteError(code: 7, message: "memory allocation failed") }
         guard code == 0 else {
-            let error = QueueError(path: file.path, code: code, system: sqlite3_system_errno(opened), doing: "opened")
-            sqlite3_close_v2(opened)
-            throw error
+            defer { sqlite3_close_v2(opened) }
+            throw SQLiteError(code: code, system: sqlite3_system_errno(opened))
         }
         handle = opened
         sqlite3_extended_result_codes(handle, 1)
-        sqlite3_busy_timeout(handle, 10_000)
+        sqlite3_busy_timeout(handle, busyMilliseconds)
     }
 
     deinit {
@@ -70,7 +77,7 @@ final class SQLiteConnection {
     }
 
     /// Runs statements without caching them.
-    func execute(_ sql: String) throws(QueueError) {
+    package func execute(_ sql: String) throws {
         errno = 0
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
         if code != 0 { throw error(code) }
@@ -80,12 +87,10 @@ final class SQLiteConnection {
     ///
     /// Returns the number of changed rows.
     @discardableResult
-    func run(_ sql: String, _ values: SQLiteValue...) throws(QueueError) -> Int {
-        try run(sql, values)
-    }
+    package func run(_ sql: String, _ values: SQLiteValue...) throws -> Int { try run(sql, values) }
 
     @discardableResult
-    func run(_ sql: String, _ values: [SQLiteValue]) throws(QueueError) -> Int {
+    package func run(_ sql: String, _ values: [SQLiteValue]) throws -> Int {
         let statement = try prepared(sql, values)
         defer { sqlite3_reset(statement) }
         let code = step(statement)
@@ -94,9 +99,9 @@ final class SQLiteConnection {
     }
 
     /// Calls a function for each row of a query, until the function returns false.
-    func forEachRow(
-        _ sql: String, _ values: [SQLiteValue] = [], _ body: (SQLiteRow) throws(QueueError) -> Bool
-    ) throws(QueueError) {
+    package func forEachRow(
+        _ sql: String, _ values: [SQLiteValue] = [], _ body: (SQLiteRow) throws -> Bool
+    ) throws {
         let statement = try prepared(sql, values)
         defer { sqlite3_reset(statement) }
         while true {
@@ -107,24 +112,24 @@ final class SQLiteConnection {
         }
     }
 
-    /// The rows of a query, each converted to a value.
-    func rows<Value>(
-        _ sql: String, _ values: [SQLiteValue] = [], _ make: (SQLiteRow) throws(QueueError) -> Value
-    ) throws(QueueError) -> [Value] {
+    /// The rows of a query, each converted to a value, except where `make` returns nil.
+    package func rows<Value>(
+        _ sql: String, _ values: [SQLiteValue] = [], _ make: (SQLiteRow) throws -> Value?
+    ) throws -> [Value] {
         var made: [Value] = []
-        try forEachRow(sql, values) { row throws(QueueError) in
-            made.append(try make(row))
+        try forEachRow(sql, values) { row in
+            if let value = try make(row) { made.append(value) }
             return true
         }
         return made
     }
 
-    /// The first row of a query; nil when there is none.
-    func row<Value>(
-        _ sql: String, _ values: SQLiteValue..., make: (SQLiteRow) throws(QueueError) -> Value
-    ) throws(QueueError) -> Value? {
+    /// The first row of a query; nil when there is none, or when `make` returns nil.
+    package func row<Value>(
+        _ sql: String, _ values: SQLiteValue..., make: (SQLiteRow) throws -> Value?
+    ) throws -> Value? {
         var made: Value?
-        try forEachRow(sql, values) { row throws(QueueError) in
+        try forEachRow(sql, values) { row in
             made = try make(row)
             return false
         }
@@ -132,31 +137,26 @@ final class SQLiteConnection {
     }
 
     /// The number in the first column of the first row; nil for no row or for NULL.
-    func number(_ sql: String, _ values: SQLiteValue...) throws(QueueError) -> Int64? {
-        try rows(sql, values) { row throws(QueueError) in row.integer(0) }.first ?? nil
+    package func number(_ sql: String, _ values: SQLiteValue...) throws -> Int64? {
+        try rows(sql, values) { $0.integer(0) }.first
     }
 
-    /// Runs a transaction, which is on the disk when this function returns.
-    func transaction<Result>(_ body: () throws(QueueError) -> Result) throws(QueueError) -> Result {
+    /// Runs a transaction, which a failure rolls back.
+    package func transaction<Result>(_ body: () throws -> Result) throws -> Result {
         isCommitUnknown = false
         try run("BEGIN IMMEDIATE")
-        do throws(QueueError) {
+        do {
             let result = try body()
-            try checkPlace()
-            try commit()
+            do { try run("COMMIT") } catch let error as SQLiteError {
+                // If the write to the disk failed, for example on a full disk, the log may contain the commit
+                // nevertheless.
+                isCommitUnknown = error.code & 0xFF == 10
+                throw error
+            }
             return result
         } catch {
             // After some failures SQLite has already rolled back.
             if sqlite3_get_autocommit(handle) == 0 { _ = try? run("ROLLBACK") }
-            throw error
-        }
-    }
-
-    private func commit() throws(QueueError) {
-        lastCode = 0
-        do throws(QueueError) { try run("COMMIT") } catch {
-            // If the write to the disk failed, for example on a full disk, the log may contain the commit nevertheless.
-            isCommitUnknown = lastCode & 0xFF == 10
             throw error
         }
     }
@@ -166,9 +166,9 @@ final class SQLiteConnection {
     /// After a failure, the changes of the part are rolled back, and the transaction continues.
     ///
     /// - Throws: an error that ends the complete transaction.
-    func part<Value>(_ body: () throws(QueueError) -> Value) throws(QueueError) -> Result<Value, QueueError> {
+    package func part<Value>(_ body: () throws -> Value) throws -> Result<Value, any Error> {
         try run("SAVEPOINT part")
-        do throws(QueueError) {
+        do {
             let value = try body()
             try run("RELEASE part")
             return .success(value)
@@ -180,37 +180,36 @@ final class SQLiteConnection {
         }
     }
 
-    /// Creates the file if it does not exist, with access only for the current user.
+    /// Keeps the file of the write-ahead log when the last connection is closed.
     ///
-    /// SQLite gives the log the same permissions.
+    /// Otherwise SQLite would remove the file by its name. If another process has replaced the database, that name
+    /// belongs to the log of the new one. With a `journal_size_limit`, SQLite empties the kept file through its
+    /// descriptor.
+    package func keepLog() {
+        var isKept: Int32 = 1
+        // SQLITE_FCNTL_PERSIST_WAL
+        sqlite3_file_control(handle, "main", 10, &isKept)
+    }
+
+    /// The first region of the shared memory of the write-ahead log; nil if there is none.
     ///
-    /// Calls run one at a time. Otherwise, closing the file could release POSIX locks that another connection of this
-    /// process has just set.
-    private static func makePrivate(_ path: String) {
-        making.withLock { _ in
-            let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-            if made >= 0 { close(made) }
-        }
+    /// Only Linux reads the memory, because only Linux was tested.
+    package var sharedMemory: UnsafeRawPointer? {
+        #if os(Linux)
+            var file: UnsafeMutablePointer<sqlite3_file>?
+            // SQLITE_FCNTL_FILE_POINTER
+            guard sqlite3_file_control(handle, "main", 7, &file) == 0, let file, let methods = file.pointee.pMethods,
+                methods.pointee.iVersion >= 2, let map = methods.pointee.xShmMap
+            else { return nil }
+            var memory: UnsafeMutableRawPointer?
+            guard map(file, 0, 32_768, 0, &memory) == 0 else { return nil }
+            return memory.map { UnsafeRawPointer($0) }
+        #else
+            nil
+        #endif
     }
 
-    /// Throws if the database or its log was moved, replaced or removed after ``watchPlace()``.
-    func checkPlace() throws(QueueError) {
-        for file in opened where Self.number(of: file.path) != file.number {
-            throw QueueError(moved: file.path, of: self.file.path)
-        }
-    }
-
-    /// Makes later commits fail if the database or its log is moved, replaced or removed.
-    func watchPlace() {
-        opened = [file.path, file.path + "-wal"].compactMap { path in Self.number(of: path).map { (path, $0) } }
-    }
-
-    private static func number(of path: String) -> UInt64? {
-        var status = stat()
-        return stat(path, &status) == 0 ? UInt64(status.st_ino) : nil
-    }
-
-    private func prepared(_ sql: String, _ values: [SQLiteValue]) throws(QueueError) -> OpaquePointer {
+    private func prepared(_ sql: String, _ values: [SQLiteValue]) throws -> OpaquePointer {
         let statement = if let kept = statements[sql] { kept } else { try prepare(sql) }
         for (index, value) in values.enumerated() {
             let code = bind(value, to: statement, at: Int32(index + 1))
@@ -219,7 +218,7 @@ final class SQLiteConnection {
         return statement
     }
 
-    private func prepare(_ sql: String) throws(QueueError) -> OpaquePointer {
+    private func prepare(_ sql: String) throws -> OpaquePointer {
         var made: OpaquePointer?
         let code = sqlite3_prepare_v2(handle, sql, -1, &made, nil)
         guard code == 0, let made else { throw error(code) }
@@ -239,6 +238,8 @@ final class SQLiteConnection {
                 }
             }
         case .blob(let data):
+            // SQLite would bind a nil address as NULL.
+            if data.isEmpty { return sqlite3_bind_blob(statement, index, "", 0, Self.copies) }
             return data.withUnsafeBytes { bytes in
                 guard let count = Int32(exactly: bytes.count) else { return Self.tooBig }
                 return sqlite3_bind_blob(statement, index, bytes.baseAddress, count, Self.copies)
@@ -251,40 +252,41 @@ final class SQLiteConnection {
         return sqlite3_step(statement)
     }
 
-    private func error(_ code: Int32) -> QueueError {
+    private func error(_ code: Int32) -> SQLiteError {
         // SQLite's recorded `errno` may belong to an earlier failure, and a failed commit records none. `errno` itself
         // still belongs to the failed call.
         let last = errno
-        lastCode = code
-        return QueueError(
-            path: file.path, code: code, system: last != 0 ? last : sqlite3_system_errno(handle),
-            doing: "written or read",
+        return SQLiteError(
+            code: code, system: last != 0 ? last : sqlite3_system_errno(handle),
             message: String(cString: sqlite3_errmsg(handle)))
     }
 }
 
 /// The current row of a statement.
-struct SQLiteRow {
+package struct SQLiteRow {
     fileprivate let statement: OpaquePointer
 
     /// The integer in a column; nil for NULL.
     ///
     /// The integer is limited to ±2⁶¹, so that the sum of two does not overflow. A row that was edited by hand may
     /// contain any number.
-    func integer(_ column: Int32) -> Int64? {
+    package func integer(_ column: Int32) -> Int64? {
         guard sqlite3_column_type(statement, column) != 5 else { return nil }
         return max(-1 << 61, min(1 << 61, sqlite3_column_int64(statement, column)))
     }
 
+    /// The integer in a column without a limit; 0 for NULL.
+    package func number(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
+
     /// The text in a column; nil for NULL.
-    func text(_ column: Int32) -> String? {
+    package func text(_ column: Int32) -> String? {
         guard let text = sqlite3_column_text(statement, column) else { return nil }
         let count = Int(sqlite3_column_bytes(statement, column))
         return String(decoding: UnsafeBufferPointer(start: text, count: count), as: UTF8.self)
     }
 
     /// The bytes in a column; nil for NULL.
-    func blob(_ column: Int32) -> Data? {
+    package func blob(_ column: Int32) -> Data? {
         guard sqlite3_column_type(statement, column) != 5 else { return nil }
         let count = Int(sqlite3_column_bytes(statement, column))
         guard count > 0, let bytes = sqlite3_column_blob(statement, column) else { return Data() }

@@ -1,6 +1,7 @@
 // Transactions on a connection that is reopened when it is lost.
 import CPostgres
 import Convoy
+import ConvoyQueue
 import Foundation
 
 /// The time of the database server, in two forms.
@@ -11,7 +12,12 @@ struct PostgresTime: Sendable {
     var date: Double
 }
 
-/// A transaction that has begun, and in which statements run.
+extension PostgresTime {
+    init(_ rows: PostgresRows) throws {
+        self.init(now: try rows.int(0, 0) ?? 0, date: try rows.double(0, 1) ?? 0)
+    }
+}
+
 struct PostgresTransaction {
     let connection: PostgresConnection
     let time: PostgresTime
@@ -23,19 +29,15 @@ struct PostgresTransaction {
         try connection.run(statement, parameters)
     }
 
-    /// Queues a statement, which is sent with the next statement, at the latest with COMMIT.
     func later(_ statement: PostgresStatement) { connection.later(statement) }
 }
 
-/// A writing call of the store, in the forms that a session can run.
 struct PostgresWork<Result: Sendable>: Sendable {
-    /// A transaction whose statements are all known in advance; with libpq 14 or newer, it takes one round trip.
     struct Whole: Sendable {
         /// The statements between the recording of the transaction's number (`mark`) and COMMIT.
         ///
         /// Some statements have the number as a parameter.
         let statements: [PostgresStatement]
-        /// Interprets the rows of the statements.
         let read: @Sendable (_ rows: [PostgresRows], _ time: PostgresTime) throws -> Result
         /// Reads the result of a transaction with this number that was committed without a reply from the server.
         let recover: @Sendable (_ transaction: PostgresTransaction, _ number: String) throws -> Result
@@ -47,7 +49,6 @@ struct PostgresWork<Result: Sendable>: Sendable {
     var whole: (@Sendable (_ number: String, _ given: PostgresTime?) throws -> Whole)?
     /// The work as statements that may depend on rows of earlier statements.
     let steps: @Sendable (PostgresTransaction) throws -> Result
-    /// Called with the number of a failed transaction when it is unknown whether it was committed.
     var unknown: (@Sendable (_ number: String) -> Void)?
 }
 
@@ -76,7 +77,6 @@ final class PostgresSession: Sendable {
     private let library: Swift.Result<convoy_pg_functions, PostgresError>
     private let queue: DispatchQueue
     private let state = State()
-    /// Ends the waits of the session when the session is closed.
     private let closing = Closing()
 
     init(
@@ -264,7 +264,6 @@ final class PostgresSession: Sendable {
     }
 }
 
-/// Tells whether the session is closed, and ends waits when it is closed.
 private final class Closing: @unchecked Sendable {
     // @unchecked: the flag is used under the condition's lock only.
     private let condition = NSCondition()

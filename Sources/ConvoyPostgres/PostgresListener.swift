@@ -18,7 +18,7 @@ final class PostgresListener: Sendable {
     private let address: String
     private let queue = DispatchQueue(label: "convoy.postgres.listen")
     private let state = Locked(State())
-    /// A pipe that ends a wait: `close` closes the writing end, and the reading end then becomes readable.
+    /// `close` closes the writing end, and the reading end then becomes readable, which ends a wait.
     private let wakeup = Pipe()
 
     init(_ address: String) { self.address = address }
@@ -60,7 +60,6 @@ final class PostgresListener: Sendable {
         for stream in state.withLock({ Array($0.streams.values) }) { stream.yield() }
     }
 
-    /// Listens until the listener is closed.
     private func listen() {
         var pause = Duration.milliseconds(20)
         while !isClosed {
@@ -72,7 +71,7 @@ final class PostgresListener: Sendable {
                 tell()
                 while !isClosed {
                     let wakeup = wakeup.fileHandleForReading.fileDescriptor
-                    if try !connection.notifications(within: .seconds(600), wakeup: wakeup).isEmpty { tell() }
+                    if try connection.isNotified(within: .seconds(600), wakeup: wakeup) { tell() }
                 }
             } catch {
                 wait(pause)
@@ -81,7 +80,6 @@ final class PostgresListener: Sendable {
         }
     }
 
-    /// Waits for a time, or until the listener is closed.
     private func wait(_ duration: Duration) {
         var descriptor = pollfd(fd: wakeup.fileHandleForReading.fileDescriptor, events: Int16(POLLIN), revents: 0)
         _ = poll(&descriptor, 1, Int32(duration / .milliseconds(1)))

@@ -1,0 +1,933 @@
+// The rules of a queue as SQL statements.
+import Convoy
+import ConvoyQueue
+import Foundation
+
+/// Applies changes of a transaction, and their effects on other jobs: a job that ends may unblock or cancel others.
+///
+/// Each statement sees what was committed before it started. Two transactions must not miss each other's changes. So
+/// jobs of a group or key are changed under an advisory lock for the name of that group or key. A dependency is locked
+/// while a dependent job is added.
+///
+/// Against deadlocks, rows and names are each locked in a fixed order, and in most transactions rows before names. If a
+/// deadlock occurs anyway, the server detects it, and the transaction is repeated.
+struct PostgresRules {
+    struct Ended {
+        let id: String
+        let position: Int64
+        let isDone: Bool
+        let isNeeded: Bool
+        let group: String?
+        let key: String?
+        /// Whether the job's body is no longer needed.
+        let leavesBody: Bool
+    }
+
+    static let endedColumns = "j.id, j.state, j.is_needed, j.group_name, j.unique_key, j.has_body, j.position"
+
+    let transaction: PostgresTransaction
+    private(set) var bringsWork = false
+    var hasSuspects = false
+
+    init(_ transaction: PostgresTransaction) { self.transaction = transaction }
+
+    mutating func noteWork() { bringsWork = true }
+
+    /// Notifies all listeners when this transaction is committed, if `bringsWork` is true.
+    func notify() {
+        if bringsWork { transaction.later(Self.notification) }
+    }
+
+    /// Notifies all listeners.
+    ///
+    /// The server sends one notification for each transaction, however often the statement runs.
+    static let notification = PostgresStatement("SELECT 1 FROM (SELECT pg_notify('convoy_jobs', '')) AS a")
+
+    /// Locks groups and keys until the transaction ends.
+    ///
+    /// The statement that locks them is sent with the next one.
+    ///
+    /// All names share 256 locks, because the server's lock table is small.
+    func lock(groups: [String?], keys: [String?]) {
+        if let lock = Self.lock(groups: groups, keys: keys) { transaction.later(lock) }
+    }
+
+    static func lock(groups: [String?], keys: [String?]) -> PostgresStatement? {
+        let names = groups.compactMap { $0.map { "g" + $0 } } + keys.compactMap { $0.map { "k" + $0 } }
+        guard !names.isEmpty else { return nil }
+        return PostgresStatement(
+            """
+            SELECT count(pg_advisory_xact_lock(1668181615, number)) FROM (
+                SELECT DISTINCT (hashtextextended(name, 0) & 255)::int4 AS number FROM unnest($1) AS a(name)
+                ORDER BY number) AS numbers
+            """, [.texts(names)])
+    }
+
+    static func ended(_ rows: PostgresRows) throws -> [Ended] {
+        try (0..<rows.count).compactMap { row in
+            let state = try rows.int(row, 1) ?? 0
+            guard state >= 4 else { return nil }
+            return Ended(
+                id: try rows.text(row, 0) ?? "", position: try rows.int(row, 6) ?? 0, isDone: state == 4,
+                isNeeded: try rows.bool(row, 2) ?? false, group: try rows.text(row, 3), key: try rows.text(row, 4),
+                leavesBody: try state != 5 && rows.bool(row, 5) ?? false)
+        }
+    }
+
+    mutating func follow(_ ended: [Ended]) throws {
+        try drop(ended.filter(\.leavesBody).map(\.position), from: "convoy_bodies")
+        let done = ended.filter { $0.isDone && $0.isNeeded }.map(\.id)
+        if !done.isEmpty {
+            try free(
+                """
+                UPDATE convoy_jobs AS j SET needs = j.needs - d.count, state = CASE WHEN j.state > 1 THEN j.state
+                    WHEN j.needs = d.count AND NOT j.is_behind_group AND NOT j.is_behind_key THEN 0 ELSE 1 END
+                FROM (SELECT position, count(DISTINCT needed)::int4 AS count FROM convoy_needs
+                    WHERE needed = ANY($1) GROUP BY position ORDER BY position) AS d
+                WHERE j.position = d.position AND j.state < 4 AND j.needs >= d.count
+                RETURNING j.state
+                """, [.texts(done)])
+        }
+        let (groups, keys) = (Set(ended.compactMap(\.group)), Set(ended.compactMap(\.key)))
+        lock(groups: Array(groups), keys: Array(keys))
+        if !groups.isEmpty { try free(Self.freeingFirst("group_name", "is_behind_group"), [.texts(Array(groups))]) }
+        if !keys.isEmpty { try free(Self.freeingFirst("unique_key", "is_behind_key"), [.texts(Array(keys))]) }
+    }
+
+    func drop(_ positions: [Int64], from table: String) throws {
+        guard !positions.isEmpty else { return }
+        try transaction.run("DELETE FROM \(table) WHERE position = ANY($1)", [.ints(positions)])
+    }
+
+    private mutating func free(_ statement: String, _ parameters: [PostgresValue]) throws {
+        let rows = try transaction.run(statement, parameters)
+        for row in 0..<rows.count where try rows.int(row, 0) == 0 { bringsWork = true }
+    }
+
+    /// The statement after which each group or key no longer blocks its first unfinished job.
+    private static func freeingFirst(_ name: String, _ flag: String) -> String {
+        """
+        UPDATE convoy_jobs AS j SET \(flag) = false, state = CASE WHEN j.state > 1 THEN j.state
+            WHEN needs = 0 AND NOT (is_behind_group AND '\(flag)' <> 'is_behind_group')
+                AND NOT (is_behind_key AND '\(flag)' <> 'is_behind_key') THEN 0 ELSE 1 END
+        FROM unnest($1) AS names(name), LATERAL (
+            SELECT position FROM convoy_jobs WHERE \(name) = names.name AND state < 4 ORDER BY position LIMIT 1) AS f
+        WHERE j.position = f.position AND j.\(flag)
+        RETURNING j.state
+        """
+    }
+
+    /// Computes what blocks added or moved jobs.
+    ///
+    /// For other jobs of the given groups and keys, the method computes only whether the group or the key blocks them.
+    ///
+    /// - Parameters:
+    ///   - positions: the positions of the added or moved jobs. The caller has locked their groups and keys.
+    ///   - groups: groups whose order has changed. The caller has locked them.
+    ///   - keys: keys whose order has changed. The caller has locked them.
+    mutating func hold(_ positions: [Int64], groups: [String], keys: [String]) throws {
+        try transaction.run(
+            """
+            SELECT count(*) FROM (SELECT 1 FROM convoy_jobs WHERE id IN (
+                SELECT needed FROM convoy_needs WHERE position = ANY($1)) ORDER BY position FOR SHARE) AS a
+            """, [.ints(positions)])
+        try free(Self.holding("SELECT unnest($1)"), [.ints(positions), .texts(groups), .texts(keys)])
+    }
+
+    static func holding(_ number: String) -> PostgresStatement {
+        PostgresStatement(
+            holding("SELECT unnest(positions) FROM convoy_commits WHERE number = $1"),
+            [.text(number), .texts([]), .texts([])])
+    }
+
+    /// The statement that computes what blocks jobs.
+    ///
+    /// For added or moved jobs, the statement computes everything that blocks them. For a job found by its group or
+    /// key, it computes only whether that group or key blocks the job.
+    ///
+    /// Another transaction may change the other values of such a job before the update, because they are not locked. So
+    /// the update takes them from the newest version of the row. The update skips a job found by its group or key if
+    /// nothing changes. Otherwise a deadlock is possible: another transaction may have locked the row of that job, and
+    /// wait for the group.
+    private static func holding(_ positions: String) -> String {
+        let needs = "coalesce(h.needs, j.needs)"
+        let (group, key) = ("coalesce(h.by_group, j.is_behind_group)", "coalesce(h.by_key, j.is_behind_key)")
+        return """
+            UPDATE convoy_jobs AS j SET needs = \(needs), is_behind_group = \(group), is_behind_key = \(key),
+                state = CASE WHEN j.state > 1 THEN j.state WHEN \(needs) > 0 OR \(group) OR \(key) THEN 1 ELSE 0 END
+            FROM (
+                SELECT k.position, CASE WHEN m.is_new THEN (SELECT count(DISTINCT n.needed) FROM convoy_needs AS n
+                        JOIN convoy_jobs AS o ON o.id = n.needed WHERE n.position = k.position AND o.state <> 4)
+                    END AS needs,
+                    CASE WHEN m.has_group THEN EXISTS (SELECT 1 FROM convoy_jobs AS o
+                        WHERE o.group_name = k.group_name AND o.state < 4 AND o.position < k.position) END AS by_group,
+                    CASE WHEN m.has_key THEN EXISTS (SELECT 1 FROM convoy_jobs AS o
+                        WHERE o.unique_key = k.unique_key AND o.state < 4 AND o.position < k.position) END AS by_key
+                FROM (
+                    SELECT position, bool_or(is_new) AS is_new, bool_or(has_group) AS has_group,
+                        bool_or(has_key) AS has_key
+                    FROM (
+                        SELECT position, true, true, true FROM (\(positions)) AS new(position)
+                        UNION ALL SELECT position, false, true, false FROM convoy_jobs
+                            WHERE group_name = ANY($2) AND state < 4
+                        UNION ALL SELECT position, false, false, true FROM convoy_jobs
+                            WHERE unique_key = ANY($3) AND state < 4
+                    ) AS all_holds(position, is_new, has_group, has_key) GROUP BY position
+                ) AS m JOIN convoy_jobs AS k ON k.position = m.position WHERE k.state < 4
+            ) AS h
+            WHERE j.position = h.position AND j.state < 4 AND (h.needs IS NOT NULL
+                OR \(group) <> j.is_behind_group OR \(key) <> j.is_behind_key)
+            RETURNING j.state
+            """
+    }
+
+    /// Cancels jobs and all jobs that depend on them.
+    ///
+    /// Returns the number of cancelled jobs.
+    mutating func cancel(_ ids: [String]) throws -> Int {
+        var next = ids
+        var ended: [Ended] = []
+        while !next.isEmpty {
+            let rows = try transaction.run(
+                """
+                WITH meant AS MATERIALIZED (
+                    SELECT position FROM convoy_jobs WHERE id = ANY($1) AND state IN (0, 1, 2, 3, 5)
+                    ORDER BY position FOR UPDATE)
+                UPDATE convoy_jobs AS j SET state = 6, owner = NULL, lapses = 0, has_result = false, failure = NULL, finished = $2,
+                    needs = 0, is_behind_group = false, is_behind_key = false
+                FROM meant WHERE j.position = meant.position
+                RETURNING \(Self.endedColumns)
+                """, [.texts(next), .int(transaction.time.now)])
+            let level = try Self.ended(rows)
+            // The results are deleted by a separate statement. The update may have waited for a lock, and would not see
+            // a result that was written during the wait.
+            try drop(level.map(\.position), from: "convoy_results")
+            ended += level
+            next = try dependents(of: level.filter(\.isNeeded).map(\.id))
+        }
+        try follow(ended)
+        return ended.count
+    }
+
+    private func dependents(of ids: [String]) throws -> [String] {
+        guard !ids.isEmpty else { return [] }
+        let rows = try transaction.run(
+            """
+            SELECT DISTINCT j.id FROM convoy_needs AS n JOIN convoy_jobs AS j USING (position)
+            WHERE n.needed = ANY($1) AND j.state IN (0, 1, 2, 3, 5)
+            """, [.texts(ids)])
+        return try (0..<rows.count).compactMap { try rows.text($0, 0) }
+    }
+
+    // MARK: Settling
+
+    mutating func settle(_ settlements: [Settlement]) throws -> [Bool] {
+        guard !settlements.isEmpty else { return [] }
+        var isSettled = settlements.map { _ in false }
+        let rows = try transaction.run(
+            """
+            \(Self.meantBySettlements)
+            UPDATE convoy_jobs AS j SET \(Self.settling(due: "$7 + m.delay", now: "$7"))
+            FROM meant AS m WHERE j.position = m.position
+            RETURNING \(Self.endedColumns), m.number
+            """,
+            try Self.columns(settlements) + [.int(transaction.time.now), .int(JobRecord.maxAttempts)])
+        var without: [Int64] = []
+        for row in 0..<rows.count {
+            let index = Int(try rows.int(row, 7) ?? 0) - 1
+            guard isSettled.indices.contains(index) else { continue }
+            isSettled[index] = true
+            let position = try rows.int(row, 6) ?? 0
+            switch settlements[index].verdict {
+            case .answered(let result): try keep(result, at: position)
+            case .release: noteWork()
+            case .retry:
+                noteWork()
+                without.append(position)
+            case .done, .dead: without.append(position)
+            }
+        }
+        try drop(without, from: "convoy_results")
+        try follow(Self.ended(rows))
+        return isSettled
+    }
+
+    /// The table expressions `given`, settlements as columns, and `meant`, those whose claim is current.
+    static let meantBySettlements = """
+        WITH given AS MATERIALIZED (
+            SELECT * FROM unnest($1, $2, $3, $4, $5, $6)
+            WITH ORDINALITY AS g(id, token, verdict, delay, reason, attempt, number)),
+        meant AS MATERIALIZED (
+            SELECT j.position, j.has_result AS had_result, g.* FROM given AS g JOIN convoy_jobs AS j USING (id)
+            WHERE \(isClaimed) ORDER BY j.position FOR UPDATE OF j)
+        """
+
+    /// The parameters `$1` to `$6` of ``meantBySettlements``.
+    static func columns(_ settlements: [Settlement]) throws -> [PostgresValue] {
+        [
+            .texts(settlements.map(\.claim.id)), .ints(settlements.map(\.claim.token)),
+            .ints(settlements.map { number(of: $0.verdict) }), .ints(settlements.map { delay(of: $0.verdict) }),
+            .texts(settlements.map { reason(of: $0.verdict) }),
+            .texts(try settlements.map { try $0.attempt?.json() }),
+        ]
+    }
+
+    /// Whether the claim of a settlement `g` is the current one of a job `j`.
+    ///
+    /// IS TRUE hides the state from the planner. Otherwise the planner, if it has no statistics, would use the index of
+    /// claimed jobs instead of that of ids.
+    private static let isClaimed = "(j.state = 2 AND j.claim_count = g.token) IS TRUE"
+
+    /// The assignments of an SQL UPDATE that applies a settlement `m` to its job `j`.
+    ///
+    /// `$8` is the maximum number of stored attempts.
+    static func settling(due: String, now: String) -> String {
+        """
+        owner = NULL, due = \(due), failure = m.reason,
+        lapses = CASE WHEN m.verdict < 0 THEN j.lapses ELSE 0 END,
+        state = CASE WHEN m.verdict > 0 THEN m.verdict WHEN m.verdict < 0 AND j.has_result THEN 3
+            WHEN j.needs > 0 OR j.is_behind_group OR j.is_behind_key THEN 1 ELSE 0 END,
+        has_result = CASE WHEN m.verdict < 0 THEN j.has_result ELSE m.verdict = 3 END,
+        finished = CASE WHEN m.verdict >= 4 THEN \(now) END,
+        attempt_count = j.attempt_count + CASE WHEN m.attempt IS NULL THEN 0 ELSE 1 END,
+        attempts = CASE WHEN m.attempt IS NULL THEN j.attempts
+            ELSE (j.attempts || m.attempt)[greatest(1, cardinality(j.attempts) + 2 - $8)::int4:] END
+        """
+    }
+
+    /// The number of the state after a verdict; -1 means the state before the claim.
+    private static func number(of verdict: JobVerdict) -> Int64 {
+        switch verdict {
+        case .retry: 0
+        case .answered: 3
+        case .done: 4
+        case .dead: 5
+        case .release: -1
+        }
+    }
+
+    private static func reason(of verdict: JobVerdict) -> String? {
+        if case .dead(let reason) = verdict { PostgresLimits.visible(reason) } else { nil }
+    }
+
+    private static func delay(of verdict: JobVerdict) -> Int64? {
+        if case .retry(let delay) = verdict { microseconds(delay) } else { nil }
+    }
+
+    static func microseconds(_ duration: Duration) -> Int64 {
+        // The duration is limited to a thousand years, because the product of a longer one could overflow and stop the
+        // process.
+        let (seconds, rest) = min(max(duration, .zero), .seconds(31_556_952_000)).components
+        return seconds * 1_000_000 + rest / 1_000_000_000_000
+    }
+
+    mutating func keep(_ result: JobResult, at position: Int64) throws {
+        noteWork()
+        try transaction.run(
+            """
+            INSERT INTO convoy_results (position, status_code, header_fields, body, is_body_cut, failure)
+            VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (position) DO UPDATE SET status_code = excluded.status_code,
+                header_fields = excluded.header_fields, body = excluded.body, is_body_cut = excluded.is_body_cut,
+                failure = excluded.failure
+            """,
+            [
+                .int(position), .int(result.statusCode.map { Int64($0) }),
+                .text(try PostgresJobs.text(of: result.headerFields)), .bytes(Array(result.body)),
+                .bool(result.isBodyCut), .text(PostgresLimits.visible(result.failure)),
+            ])
+    }
+
+    // MARK: Claiming
+
+    /// Claims a suspect, then ready jobs, then jobs whose result waits for a handler.
+    ///
+    /// A claim ends with the job whose body makes the total size reach `PostgresLimits.maxStatementBytes`, because the
+    /// bodies are in memory.
+    ///
+    /// - Returns: the jobs, and whether others remain because of large bodies or unreadable jobs.
+    mutating func claim(_ request: ClaimRequest, by owner: String) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
+        guard request.limit > 0 else { return ([], false) }
+        let suspect =
+            """
+            lapses >= 2 AND NOT EXISTS (
+                SELECT 1 FROM convoy_jobs WHERE lapses >= 2 AND state = 2 AND owner = $2)
+            """
+        var (jobs, hasMore): ([ClaimedJob], Bool) = ([], false)
+        for lapses in (hasSuspects ? [suspect] : []) + ["lapses < 2"] {
+            let most = lapses == suspect ? 1 : request.limit
+            if jobs.count < most, !hasMore, let (condition, kinds) = Self.condition(request.kinds) {
+                let ready = try claim(
+                    Self.ready + " AND \(lapses) \(condition)", Self.order, kinds, limit: most - jobs.count, owner,
+                    lapses == suspect ? nil : request)
+                (jobs, hasMore) = (jobs + ready.jobs, ready.hasMore)
+            }
+            if jobs.count < most, !hasMore, let (condition, kinds) = Self.condition(request.answeredKinds) {
+                let answered = try claim(
+                    "state = 3 AND \(lapses) \(condition)", "position", kinds, limit: most - jobs.count, owner)
+                (jobs, hasMore) = (jobs + answered.jobs, answered.hasMore)
+            }
+        }
+        return (jobs, hasMore)
+    }
+
+    /// The SQL condition for some kinds, which are its parameter `$3`; nil if no kind is allowed.
+    static func condition(_ kinds: ClaimRequest.Kinds) -> (condition: String, kinds: [String])? {
+        switch kinds {
+        case .all: ("", [])
+        case .only(let kinds): kinds.isEmpty ? nil : ("AND kind = ANY($3)", kinds.sorted())
+        case .except(let kinds): kinds.isEmpty ? ("", []) : ("AND kind <> ALL($3)", kinds.sorted())
+        }
+    }
+
+    private static let ready = "state = 0 AND due IS NULL AND not_before IS NULL"
+    /// The order in which jobs are sent.
+    private static let order = "priority DESC, attempt_count > 0, position"
+
+    private static let hosts = """
+        hosts(host) AS (
+            (SELECT host FROM convoy_jobs WHERE \(ready) ORDER BY host LIMIT 1)
+            UNION ALL SELECT (SELECT j.host FROM convoy_jobs AS j WHERE \(ready) AND j.host > hosts.host
+                ORDER BY j.host LIMIT 1)
+            FROM hosts WHERE hosts.host IS NOT NULL)
+        """
+
+    /// The table expression `candidates`: the first jobs of each host that has room.
+    ///
+    /// It has up to four times as many jobs as the limit, because other transactions may have locked or claimed some.
+    private static func candidates(_ condition: String) -> String {
+        """
+        \(hosts), rooms AS MATERIALIZED (
+            SELECT h.host, CASE WHEN h.host = '' THEN $1 ELSE coalesce(r.room, $4) END AS room
+            FROM hosts AS h LEFT JOIN unnest($5, $6) AS r(host, room) ON r.host = h.host WHERE h.host IS NOT NULL),
+        candidates AS MATERIALIZED (
+            SELECT c.position FROM rooms, LATERAL (
+                SELECT position, priority, attempt_count FROM convoy_jobs
+                WHERE \(condition) AND host = rooms.host ORDER BY \(order) LIMIT rooms.room) AS c
+            ORDER BY c.priority DESC, c.attempt_count > 0, c.position LIMIT 4 * least($1, 100000)),
+        """
+    }
+
+    private mutating func claim(
+        _ condition: String, _ order: String, _ kinds: [String], limit: Int, _ owner: String,
+        _ request: ClaimRequest? = nil
+    ) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
+        let statement = Self.claim(
+            condition, order, kinds, limit: limit, owner, request, noting: transaction.number)
+        let claimed = try Self.claimed(transaction.run(statement.text, statement.parameters))
+        for job in claimed.broken { try bury(job.position, job.defect) }
+        return (claimed.jobs, claimed.hasMore)
+    }
+
+    /// The statement that claims ready jobs that are not suspects; nil for no kinds, and for a limit of zero.
+    ///
+    /// - Parameter number: the transaction's number, under which the positions of the jobs are recorded.
+    static func claimReady(_ request: ClaimRequest, by owner: String, noting number: String) -> PostgresStatement? {
+        guard request.limit > 0, let (condition, kinds) = condition(request.kinds) else { return nil }
+        return claim(
+            ready + " AND lapses < 2 \(condition)", order, kinds, limit: request.limit, owner, request, noting: number)
+    }
+
+    private static func claim(
+        _ condition: String, _ order: String, _ kinds: [String], limit: Int, _ owner: String, _ request: ClaimRequest?,
+        noting number: String
+    ) -> PostgresStatement {
+        var (before, values) = ("", [PostgresValue.texts(kinds)])
+        var meant = """
+            SELECT position, priority, attempt_count, has_body FROM convoy_jobs
+            WHERE \(condition) ORDER BY \(order) LIMIT $1 FOR UPDATE SKIP LOCKED
+            """
+        if let request, let most = request.maxPerHost {
+            before = candidates(condition)
+            // LATERAL reads the candidates one by one in order, where a join may read all ready jobs for each of them.
+            // IS TRUE hides the condition from the planner. Otherwise the planner, if it has no statistics, would use
+            // the index of ready jobs instead of that of positions.
+            meant = """
+                SELECT j.* FROM candidates AS c, LATERAL (
+                    SELECT position, priority, attempt_count, has_body FROM convoy_jobs
+                    WHERE position = c.position AND (\(condition)) IS TRUE
+                    FOR UPDATE SKIP LOCKED) AS j LIMIT $1
+                """
+            let rooms = request.rooms.keys.sorted()
+            values += [.int(max(0, most)), .texts(rooms), .ints(rooms.map { Int64(request.room(of: $0)) })]
+        }
+        values.append(.text(number))
+        return PostgresStatement(
+            """
+            WITH RECURSIVE \(before) meant AS MATERIALIZED (\(meant)),
+            fitting AS MATERIALIZED (
+                SELECT position FROM (
+                    SELECT position, sum(CASE WHEN has_body THEN (
+                        SELECT octet_length(body) FROM convoy_bodies AS b WHERE b.position = meant.position) END
+                    ) OVER (
+                        ORDER BY priority DESC, attempt_count > 0, position
+                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+                    FROM meant) AS sums
+                WHERE coalesce(before, 0) < \(PostgresLimits.maxStatementBytes)),
+            noted AS (
+                UPDATE convoy_commits SET positions = coalesce(positions, '{}') || ARRAY(SELECT position FROM j)
+                WHERE number = $\(values.count + 2)),
+            j AS (
+                UPDATE convoy_jobs AS j SET state = 2, owner = $2, claim_count = j.claim_count + 1
+                FROM fitting WHERE j.position = fitting.position RETURNING j.*)
+            SELECT \(PostgresJobRow.columns(withBody: true)),
+                (SELECT count(*) FROM meant) > (SELECT count(*) FROM fitting)
+            FROM j \(PostgresJobRow.joins) ORDER BY j.priority DESC, j.attempt_count > 0, j.position
+            """, [.int(limit), .text(owner)] + values)
+    }
+
+    static func claimed(
+        _ rows: PostgresRows
+    ) throws -> (jobs: [ClaimedJob], hasMore: Bool, broken: [(position: Int64, defect: String)]) {
+        let hasMore = rows.count > 0 ? try rows.bool(0, PostgresJobRow.columnCount) ?? false : false
+        var (jobs, broken): ([ClaimedJob], [(position: Int64, defect: String)]) = ([], [])
+        for index in 0..<rows.count {
+            let row = PostgresJobRow(rows: rows, row: index)
+            let (job, defect) = try row.read()
+            if let defect {
+                broken.append((try row.position, defect))
+                continue
+            }
+            jobs.append(
+                ClaimedJob(
+                    claim: Claim(id: job.id, token: try row.claimCount), job: job, attemptCount: try row.attemptCount,
+                    lapseCount: try row.lapseCount, result: try row.result))
+        }
+        return (jobs, hasMore || !broken.isEmpty, broken)
+    }
+
+    /// The query for the jobs that a transaction has claimed and that the owner has not lost since.
+    static func claimed(under number: String, by owner: String) -> PostgresStatement {
+        PostgresStatement(
+            """
+            SELECT \(PostgresJobRow.columns(withBody: true)), false FROM convoy_jobs AS j \(PostgresJobRow.joins)
+            WHERE j.position = ANY((SELECT positions FROM convoy_commits WHERE number = $1)::int8[])
+                AND j.state = 2 AND j.owner = $2 ORDER BY j.priority DESC, j.attempt_count > 0, j.position
+            """, [.text(number), .text(owner)])
+    }
+
+    mutating func bury(_ position: Int64, _ defect: String) throws {
+        let rows = try transaction.run(
+            """
+            UPDATE convoy_jobs AS j SET state = 5, owner = NULL, failure = $2, has_result = false, finished = $3
+            WHERE position = $1 RETURNING \(Self.endedColumns)
+            """, [.int(position), .text(defect), .int(transaction.time.now)])
+        try drop([position], from: "convoy_results")
+        try follow(Self.ended(rows))
+    }
+
+    /// How long a queue waits before it tries again to claim jobs whose rows are locked.
+    ///
+    /// The database does not notify of the unlocking of a row.
+    private static let lockedRowPause = Duration.seconds(1)
+
+    /// The time until a job becomes ready or expires, or the lease of another owner ends; nil if none will.
+    ///
+    /// PostgreSQL sends no notification at that time. If one of these moments has passed or a job is ready, the result
+    /// is at most ``lockedRowPause``.
+    func next(_ request: ClaimRequest, _ owner: String) throws -> Duration? {
+        let looks = Self.looks(request, owner)
+        return try Self.next(try transaction.connection.run(looks), transaction.time)
+    }
+
+    /// The queries for the time of the next possible claim; ``next(_:_:)`` reads the rows.
+    static func looks(_ request: ClaimRequest, _ owner: String) -> [PostgresStatement] {
+        [nextMoments(owner)] + (hasReady(request, owner).map { [$0] } ?? [])
+    }
+
+    static func next(_ looks: [PostgresRows], _ time: PostgresTime) throws -> Duration? {
+        guard let rows = looks.first else { return nil }
+        var moments = try (0...1).compactMap { try rows.bounded(0, $0).map { Duration.microseconds($0 - time.now) } }
+        let waits = try (2...3).compactMap {
+            try rows.double(0, $0).map { max(-1e12, min(1e12, $0 - time.date)) }
+        }
+        moments += waits.map { Duration.seconds($0) }
+        // A ready job was not claimed if, for example, another transaction has locked its row.
+        let isReady = try looks.dropFirst().first?.bool(0, 0) ?? false
+        if isReady || moments.contains(where: { $0 <= .zero }) {
+            return min(lockedRowPause, moments.filter { $0 > .zero }.min() ?? lockedRowPause)
+        }
+        return moments.min()
+    }
+
+    /// The query for whether a claimable job of a host with room exists; nil if no kind is allowed.
+    private static func hasReady(_ request: ClaimRequest, _ owner: String) -> PostgresStatement? {
+        guard let (condition, kinds) = condition(request.kinds) else { return nil }
+        guard let most = request.maxPerHost else {
+            return PostgresStatement(
+                "SELECT EXISTS (SELECT 1 FROM convoy_jobs WHERE \(ready) AND lapses < 2 \(condition))",
+                [.int(0), .int(0), .texts(kinds)])
+        }
+        // The query counts all current claims of this owner. `request.rooms` includes only the claims before this
+        // transaction.
+        return PostgresStatement(
+            """
+            WITH RECURSIVE \(hosts),
+            full_hosts AS MATERIALIZED (
+                SELECT host FROM convoy_jobs WHERE owner = $1 AND state = 2 GROUP BY host HAVING count(*) >= $2
+                UNION SELECT unnest($4))
+            SELECT EXISTS (SELECT 1 FROM hosts WHERE host IS NOT NULL AND host NOT IN (SELECT host FROM full_hosts)
+                AND (SELECT true FROM convoy_jobs
+                    WHERE \(ready) AND lapses < 2 \(condition) AND convoy_jobs.host = hosts.host LIMIT 1))
+            """,
+            [.text(owner), .int(most), .texts(kinds), .texts(request.rooms.filter { $0.value <= 0 }.map(\.key))])
+    }
+
+    private static func nextMoments(_ owner: String) -> PostgresStatement {
+        PostgresStatement(
+            """
+            SELECT (SELECT min(due) FROM convoy_jobs WHERE state = 0 AND due IS NOT NULL),
+                (SELECT min(ends) FROM convoy_owners AS o WHERE owner <> $1
+                    AND EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 2 AND owner = o.owner)),
+                (SELECT min(not_before) FROM convoy_jobs WHERE state = 0 AND not_before IS NOT NULL),
+                (SELECT min(expires) FROM convoy_jobs WHERE state < 2 AND expires IS NOT NULL)
+            """, [.text(owner)])
+    }
+
+    // MARK: Leases, dates, expiries
+
+    /// Deletes up to 5,000 transaction numbers that are older than ten minutes.
+    ///
+    /// A call of the store reads its number to learn whether an earlier attempt was committed. By default, it repeats
+    /// its transaction for 15 seconds. If `exchange` ends without knowing this, the next call of `exchange` reads the
+    /// number.
+    func forgetCommits() throws {
+        try transaction.run(
+            """
+            DELETE FROM convoy_commits WHERE number IN (SELECT number FROM convoy_commits
+                WHERE made < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 600000000
+                ORDER BY made LIMIT 5000 FOR UPDATE SKIP LOCKED)
+            """)
+    }
+
+    func renew(_ owner: String, for lease: Duration) throws {
+        try transaction.run(
+            "INSERT INTO convoy_owners VALUES ($1, $2) ON CONFLICT (owner) DO UPDATE SET ends = excluded.ends",
+            [.text(owner), .int(transaction.time.now + Self.microseconds(lease))])
+    }
+
+    /// Makes jobs ready whose time has come, ends expired jobs, and releases the jobs of other owners whose lease has
+    /// ended.
+    ///
+    /// - Parameter kinds: the kinds whose handlers receive expired jobs; with nil, the call expires no jobs.
+    mutating func passTime(for owner: String, telling kinds: ClaimRequest.Kinds?) throws {
+        let (now, date) = (PostgresValue.int(transaction.time.now), PostgresValue.double(transaction.time.date))
+        let due = try transaction.run(
+            """
+            SELECT EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 0 AND due IS NOT NULL AND due <= $1),
+                EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 0 AND not_before IS NOT NULL AND not_before <= $2),
+                EXISTS (SELECT 1 FROM convoy_jobs WHERE state < 2 AND expires IS NOT NULL AND expires <= $2),
+                EXISTS (SELECT 1 FROM convoy_owners WHERE ends <= $1 AND owner <> $3),
+                EXISTS (SELECT 1 FROM convoy_jobs WHERE lapses >= 2 AND state < 4)
+            """, [now, date, .text(owner)])
+        if try due.bool(0, 0) ?? false {
+            try transaction.run(Self.changing("due = NULL", where: "state = 0 AND due <= $1"), [now])
+        }
+        if try due.bool(0, 1) ?? false {
+            try transaction.run(Self.changing("not_before = NULL", where: "state = 0 AND not_before <= $1"), [date])
+        }
+        if let kinds, try due.bool(0, 2) ?? false { try expire(now, date, telling: kinds) }
+        hasSuspects = try due.bool(0, 4) ?? false
+        if try due.bool(0, 3) ?? false {
+            hasSuspects = true
+            let rows = try transaction.run(
+                """
+                SELECT owner FROM convoy_owners WHERE ends <= $1 AND owner <> $2
+                ORDER BY owner FOR UPDATE SKIP LOCKED
+                """, [now, .text(owner)])
+            try endLeases(of: (0..<rows.count).compactMap { try rows.text($0, 0) }, for: owner)
+        }
+    }
+
+    private mutating func expire(
+        _ now: PostgresValue, _ date: PostgresValue, telling kinds: ClaimRequest.Kinds
+    ) throws {
+        let (isTold, names): (String, [String]) =
+            switch kinds {
+            case .all: ("true", [])
+            case .only(let kinds): ("j.kind = ANY($4)", Array(kinds))
+            case .except(let kinds): ("j.kind <> ALL($4)", Array(kinds))
+            }
+        let rows = try transaction.run(
+            Self.changing(
+                """
+                state = CASE WHEN \(isTold) THEN 3 ELSE 5 END, has_result = \(isTold),
+                failure = CASE WHEN \(isTold) THEN NULL ELSE $2 END, finished = CASE WHEN \(isTold) THEN NULL ELSE $3 END
+                """, where: "state < 2 AND expires <= $1")
+                + " RETURNING \(Self.endedColumns)",
+            [date, .text(JobRecord.expired), now, .texts(names)])
+        for row in 0..<rows.count where try rows.int(row, 1) == 3 {
+            try keep(JobResult(failure: JobRecord.expired), at: rows.int(row, 6) ?? 0)
+        }
+        try follow(Self.ended(rows))
+    }
+
+    static func changing(_ changes: String, where condition: String) -> String {
+        """
+        WITH meant AS MATERIALIZED (
+            SELECT position FROM convoy_jobs WHERE \(condition) LIMIT 5000 FOR UPDATE SKIP LOCKED)
+        UPDATE convoy_jobs AS j SET \(changes) FROM meant WHERE j.position = meant.position
+        """
+    }
+
+    /// Ends the leases of some owners, and releases the jobs that they have claimed.
+    ///
+    /// Claims of other owners count as lapsed. The claims of `owner` are released without a lapse.
+    mutating func endLeases(of owners: [String], for owner: String) throws {
+        guard !owners.isEmpty else { return }
+        // The rule of ``JobLife/lapseDelay``: from the second lapse on, a job without a result waits 1, 2, 4 and so on
+        // up to 64 seconds.
+        let rows = try transaction.run(
+            """
+            WITH meant AS MATERIALIZED (
+                SELECT position FROM convoy_jobs WHERE owner = ANY($1) AND state = 2 ORDER BY position FOR UPDATE)
+            UPDATE convoy_jobs AS j SET owner = NULL, state = CASE WHEN j.has_result THEN 3 ELSE 0 END,
+                lapses = j.lapses + CASE WHEN j.owner <> $2 THEN 1 ELSE 0 END,
+                due = CASE WHEN j.owner <> $2 AND NOT j.has_result AND j.lapses > 0
+                    THEN $3 + (1000000::int8 << least(6, j.lapses - 1)) END
+            FROM meant WHERE j.position = meant.position
+            """, [.texts(owners), .text(owner), .int(transaction.time.now)])
+        if rows.changedCount > 0 { noteWork() }
+        try transaction.run("DELETE FROM convoy_owners WHERE owner = ANY($1)", [.texts(owners)])
+    }
+
+    // MARK: Retrying and deleting
+
+    /// The jobs of a selection that are in given states, in the order of their positions.
+    ///
+    /// The jobs are locked until the transaction ends.
+    func select(
+        _ selection: JobSelection, in states: Set<JobState>
+    ) throws -> (ids: [String], positions: [Int64]) {
+        var selection = selection
+        selection.states = selection.states?.intersection(states) ?? states
+        let (condition, parameters) = PostgresSelection.condition(selection, parametersBefore: 0)
+        let rows = try transaction.run(
+            "SELECT j.id, j.position FROM convoy_jobs AS j WHERE \(condition) ORDER BY j.position FOR UPDATE OF j",
+            parameters)
+        return (
+            try (0..<rows.count).compactMap { try rows.text($0, 0) },
+            try (0..<rows.count).compactMap { try rows.int($0, 1) }
+        )
+    }
+
+    /// Deletes finished jobs with all their rows, and the rows of `convoy_needs` that name these jobs as dependencies.
+    ///
+    /// A new job may get the id of a deleted one, and must not count as a dependency of older jobs.
+    func drop(_ positions: [Int64]) throws {
+        guard !positions.isEmpty else { return }
+        try transaction.run(
+            """
+            DELETE FROM convoy_needs AS n USING convoy_jobs AS j WHERE j.position = ANY($1) AND n.needed = j.id
+            """, [.ints(positions)])
+        for table in ["convoy_jobs"] + PostgresSchema.partTables { try drop(positions, from: table) }
+    }
+
+    /// Makes dead letters wait again, and moves them and their blocked dependents to the end of the queue in order.
+    mutating func retry(_ ids: [String]) throws -> Int {
+        guard !ids.isEmpty else { return 0 }
+        let meant = try transaction.run(
+            """
+            WITH RECURSIVE meant(id) AS (
+                SELECT unnest($1) COLLATE "C" UNION SELECT j.id FROM meant AS m JOIN convoy_needs AS n ON n.needed = m.id
+                JOIN convoy_jobs AS j ON j.position = n.position WHERE j.state = 1)
+            SELECT position, group_name, unique_key FROM convoy_jobs WHERE id IN (SELECT id FROM meant)
+            ORDER BY position FOR UPDATE
+            """, [.texts(ids)])
+        let positions = try (0..<meant.count).compactMap { try meant.int($0, 0) }
+        let groups = Set(try (0..<meant.count).compactMap { try meant.text($0, 1) })
+        let keys = Set(try (0..<meant.count).compactMap { try meant.text($0, 2) })
+        lock(groups: Array(groups), keys: Array(keys))
+        try transaction.run(
+            """
+            UPDATE convoy_jobs SET state = 0, failure = NULL, attempt_count = 0, lapses = 0, due = NULL, finished = NULL,
+                expires = CASE WHEN expires > $2 THEN expires END
+            WHERE id = ANY($1) AND state = 5
+            """, [.texts(ids), .double(transaction.time.date)])
+        let moved = try move(positions)
+        try hold(moved, groups: Array(groups), keys: Array(keys))
+        noteWork()
+        return ids.count
+    }
+
+    /// Moves jobs to the end of the queue in the same order, and returns their new positions.
+    private func move(_ positions: [Int64]) throws -> [Int64] {
+        let rows = try transaction.run(
+            "SELECT nextval('convoy_positions') FROM generate_series(1, $1)", [.int(positions.count)])
+        let new = try (0..<rows.count).compactMap { try rows.int($0, 0) }.sorted()
+        for table in ["convoy_jobs"] + PostgresSchema.partTables {
+            try transaction.run(
+                """
+                UPDATE \(table) AS t SET position = m.new FROM unnest($1, $2) AS m(old, new) WHERE t.position = m.old
+                """, [.ints(positions), .ints(new)])
+        }
+        return new
+    }
+}
+
+/// Adds the jobs of one call of `add` with statements that depend on rows of earlier statements.
+struct Adding {
+    /// The maximum number of jobs that one statement inserts.
+    private static let maxRunCount = 2_000
+
+    var rules: PostgresRules
+    var additions: [JobAddition] = []
+    private var added: Set<String> = []
+
+    init(_ rules: PostgresRules) { self.rules = rules }
+
+    /// Divides the jobs into runs, each of which one statement can insert.
+    ///
+    /// A job with the policy `keep` or `replace` is a separate run, because its outcome depends on the jobs before it.
+    static func runs(_ jobs: [Job]) -> [[Job]] {
+        var runs: [[Job]] = []
+        var isOpen = false
+        var byteCount = 0
+        for job in jobs {
+            let bytes = job.request.body?.data?.count ?? 0
+            let isAlone = job.uniqueness.map { $0.policy != .append } ?? false
+            if isOpen, !isAlone, let last = runs.indices.last, runs[last].count < maxRunCount,
+                byteCount + bytes <= PostgresLimits.maxStatementBytes
+            {
+                runs[last].append(job)
+                byteCount += bytes
+            } else {
+                runs.append([job])
+                byteCount = bytes
+            }
+            isOpen = !isAlone
+        }
+        return runs
+    }
+
+    mutating func add(_ run: [Job]) throws {
+        let new = try withoutThose(thatAreThere: run)
+        try checkDependencies(of: new)
+        if let only = new.first, new.count == 1, let uniqueness = only.uniqueness, uniqueness.policy != .append {
+            if let kept = try settle(uniqueness) {
+                additions.append(JobAddition(id: kept, outcome: .kept))
+                return
+            }
+        }
+        rules.lock(groups: new.map(\.group), keys: new.map { $0.uniqueness?.key })
+        let inserted = try insert(new)
+        try relate(new.filter { inserted[$0.id] != nil }, inserted)
+        for job in run {
+            let isAdded = inserted[job.id] != nil && added.insert(job.id).inserted
+            additions.append(JobAddition(id: job.id, outcome: isAdded ? .added : .alreadyThere))
+        }
+    }
+
+    /// Removes jobs whose ids exist in the store.
+    ///
+    /// A second job with the same id in the run counts as existing. Without dependencies and keys, the insertion itself
+    /// skips existing ids.
+    private func withoutThose(thatAreThere run: [Job]) throws -> [Job] {
+        var ids: Set<String> = []
+        let run = run.filter { ids.insert($0.id).inserted }
+        guard run.contains(where: { !$0.dependencies.isEmpty || $0.uniqueness != nil }) else { return run }
+        let rows = try rules.transaction.run(
+            "SELECT id FROM convoy_jobs WHERE id = ANY($1)", [.texts(run.map(\.id))])
+        let there = Set(try (0..<rows.count).compactMap { try rows.text($0, 0) })
+        return run.filter { !there.contains($0.id) }
+    }
+
+    /// Checks that every dependency exists or is earlier in the call.
+    ///
+    /// Each dependency is locked, so that it cannot end unnoticed during this transaction.
+    ///
+    /// The lock is not `FOR SHARE`, because two transactions with the same dependency would then deadlock when they
+    /// mark it as needed.
+    private func checkDependencies(of jobs: [Job]) throws {
+        var known = added
+        var needed: [(job: String, dependency: String)] = []
+        for job in jobs {
+            needed += job.dependencies.filter { !known.contains($0) }.map { (job.id, $0) }
+            known.insert(job.id)
+        }
+        guard !needed.isEmpty else { return }
+        let rows = try rules.transaction.run(
+            "SELECT id FROM convoy_jobs WHERE id = ANY($1) ORDER BY position FOR NO KEY UPDATE",
+            [.texts(Array(Set(needed.map(\.dependency))))])
+        let there = Set(try (0..<rows.count).compactMap { try rows.text($0, 0) })
+        for (job, dependency) in needed where !there.contains(dependency) {
+            throw QueueError(.unknownJob, "\(job.shownID) depends on \(dependency.shownID), which does not exist")
+        }
+    }
+
+    /// Cancels the unfinished jobs that a new job replaces, or finds the existing job to keep instead.
+    ///
+    /// Returns the id of the job to keep; nil if the new job must be added.
+    private mutating func settle(_ uniqueness: Job.Uniqueness) throws -> String? {
+        rules.lock(groups: [], keys: [uniqueness.key])
+        let rows = try rules.transaction.run(
+            "SELECT id FROM convoy_jobs WHERE unique_key = $1 AND state < 4 ORDER BY position", [.text(uniqueness.key)])
+        let others = try (0..<rows.count).compactMap { try rows.text($0, 0) }
+        if uniqueness.policy == .keep { return others.first }
+        _ = try rules.cancel(others)
+        return nil
+    }
+
+    /// Inserts jobs.
+    ///
+    /// Returns the positions of the inserted jobs by id.
+    private mutating func insert(_ jobs: [Job]) throws -> [String: Int64] {
+        guard !jobs.isEmpty else { return [:] }
+        let transaction = rules.transaction
+        let rows = try transaction.run(
+            """
+            INSERT INTO convoy_jobs (id, kind, priority, not_before, expires, group_name, unique_key, has_body, host, state,
+                added)
+            SELECT id, kind, priority, CASE WHEN not_before > $10 THEN not_before END, expires, group_name, unique_key,
+                has_body, host, 0, $10
+            FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9) WITH ORDINALITY
+                AS g(id, kind, priority, not_before, expires, group_name, unique_key, has_body, host, number)
+            ORDER BY number ON CONFLICT (id) DO NOTHING RETURNING id, position
+            """, PostgresJobs.columns(jobs) + [.double(transaction.time.date)])
+        var positions: [String: Int64] = [:]
+        for row in 0..<rows.count { positions[try rows.text(row, 0) ?? ""] = try rows.int(row, 1) }
+        let new = jobs.filter { positions[$0.id] != nil }
+        guard !new.isEmpty else { return [:] }
+        rules.noteWork()
+        try transaction.run(
+            """
+            INSERT INTO convoy_contents (position, method, url, header_fields, body_file, destination, not_before, policy,
+                tags, idempotency_key, follows_as_get)
+            SELECT position, method, url, header_fields, body_file, destination, not_before, policy,
+                coalesce(string_to_array(tags, E'\\n'), '{}'), idempotency_key, follows_as_get
+            FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS g(position, method, url, header_fields, body_file,
+                destination, not_before, policy, tags, idempotency_key, follows_as_get)
+            """, [.ints(new.map { positions[$0.id] })] + (try PostgresJobs.contents(new)))
+        let bodies = new.filter { $0.request.body?.data != nil }
+        guard !bodies.isEmpty else { return positions }
+        try transaction.run(
+            "INSERT INTO convoy_bodies (position, body) SELECT * FROM unnest($1, $2)",
+            [.ints(bodies.map { positions[$0.id] }), .blobs(bodies.map(\.request.body?.data))])
+        return positions
+    }
+
+    private mutating func relate(_ jobs: [Job], _ positions: [String: Int64]) throws {
+        let related = jobs.filter { !$0.dependencies.isEmpty || $0.group != nil || $0.uniqueness != nil }
+        guard !related.isEmpty else { return }
+        let needs = related.flatMap { job in
+            job.dependencies.enumerated().map { (position: positions[job.id], number: $0.offset, needed: $0.element) }
+        }
+        let transaction = rules.transaction
+        if !needs.isEmpty {
+            try transaction.run(
+                "INSERT INTO convoy_needs (position, number, needed) SELECT * FROM unnest($1, $2, $3)",
+                [.ints(needs.map(\.position)), .ints(needs.map { Int64($0.number) }), .texts(needs.map(\.needed))])
+            try transaction.run(
+                "UPDATE convoy_jobs SET is_needed = true WHERE id = ANY($1) AND NOT is_needed",
+                [.texts(Array(Set(needs.map(\.needed))))])
+        }
+        let new = related.compactMap { positions[$0.id] }
+        try rules.hold(new, groups: [], keys: [])
+        guard !needs.isEmpty else { return }
+        let rows = try transaction.run(
+            """
+            SELECT DISTINCT j.id FROM convoy_needs AS n JOIN convoy_jobs AS o ON o.id = n.needed
+            JOIN convoy_jobs AS j ON j.position = n.position WHERE n.position = ANY($1) AND o.state = 6
+            """, [.ints(new)])
+        _ = try rules.cancel((0..<rows.count).compactMap { try rows.text($0, 0) })
+    }
+}

@@ -1,0 +1,681 @@
+// The queue's store on a PostgreSQL server.
+import CPostgres
+import Convoy
+import ConvoyQueue
+import Foundation
+
+/// Jobs in a PostgreSQL database, for any number of processes on any number of machines.
+///
+/// ```swift
+/// let store = try await PostgresStore("postgres://queue@db.example/orders")
+/// ```
+///
+/// The system's libpq is loaded when the first store is made, so building a program does not require it. The first
+/// process creates the tables, whose names begin with `convoy_`, in the first schema of the role's search path. The
+/// server must be PostgreSQL 13 or newer. The store uses the server's time, so the clocks of the machines do not
+/// matter. Each call tries for 15 seconds to reopen a lost connection.
+///
+/// The database must have the encoding UTF8. A body larger than 256 MiB, or a NUL in a text of a job, throws
+/// `.invalidJob`. In the reason of a dead letter a NUL is stored as `␀`.
+///
+/// ## Concurrency
+/// With libpq 14 or newer, an addition, an exchange or a read usually takes one round trip. Other calls take several.
+/// There is one connection for claims and heartbeats and one for all other calls, each with its own blocking queue.
+/// Another connection listens from the first call of ``changes()`` until the store is closed.
+///
+/// ## Topics
+/// - ``init(_:)``
+/// - ``owner``
+/// - ``pollInterval``
+public final class PostgresStore: Store {
+    /// The name of this instance as an owner of leases.
+    public let owner = UUID().uuidString
+
+    /// How often a queue polls: every minute, because notifications are missed while the connection is reopened.
+    public let pollInterval: Duration? = .seconds(60)
+
+    /// The session for claims, settlements and heartbeats.
+    ///
+    /// They must not wait for a long list of additions, which runs on the session `callers`.
+    let workers: PostgresSession
+    let callers: PostgresSession
+    let additions: PostgresAdditions
+    private let listener: PostgresListener
+    let unknownExchanges = Locked([String]())
+    /// Exchanges run step by step until this instant, a second after an exchange failed to run in one round trip.
+    let stepsUntil = Locked(ContinuousClock.now)
+
+    /// Connects, and creates the tables if there are none.
+    ///
+    /// - Parameter address: `postgres://user@host:port/database`, or libpq's `key=value …`. Put a password into
+    ///   `~/.pgpass` or `PGPASSWORD` instead of the address. A pooler must use session mode.
+    /// - Throws: `.unavailable` without a server or libpq, for a server older than PostgreSQL 13, for a database that is
+    ///   not UTF8, without a schema for the tables, and behind a pooler in transaction mode; `.newerSchema`; `.foreignFile` for tables of another program; `.notPermitted` for a role
+    ///   that may not create or read the tables; `.failed` for an invalid address.
+    public convenience init(_ address: String) async throws(QueueError) { try await self.init(address, time: nil) }
+
+    /// - Parameters:
+    ///   - time: returns the time to use instead of the server's; nil uses the server's time.
+    ///   - patience: how long a call tries to connect.
+    ///   - library: the functions of libpq, or why they could not be loaded.
+    init(
+        _ address: String, time: (@Sendable () -> PostgresTime)?, patience: Duration = PostgresSession.usualPatience,
+        library: Result<convoy_pg_functions, PostgresError> = PostgresLibrary.shared
+    ) async throws(QueueError) {
+        workers = PostgresSession(address, name: "work", patience: patience, time: time, library: library)
+        callers = PostgresSession(address, name: "calls", patience: patience, time: time, library: library)
+        listener = PostgresListener(address)
+        additions = PostgresAdditions(on: callers)
+        async let other = callers.connect()
+        let results = (await workers.connect(), await other)
+        try results.0.get()
+        try results.1.get()
+    }
+
+    deinit { listener.close() }
+
+    /// A stream with an element whenever an instance may have made a job claimable, or has cancelled a job.
+    public func changes() -> AsyncStream<Void> { listener.changes() }
+
+    /// Releases all claims and closes the connections.
+    ///
+    /// A second call has no effect.
+    public func close() async {
+        try? await release()
+        listener.close()
+        await workers.close()
+        await callers.close()
+    }
+
+    /// Adds all jobs or none, in order.
+    ///
+    /// Lists of concurrent callers share one transaction if none of their jobs has dependencies, or the policy `keep`
+    /// or `replace`.
+    public func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] {
+        for job in jobs {
+            if let defect = PostgresLimits.defect(of: job) { throw QueueError(.invalidJob, "\(job.id): \(defect)") }
+        }
+        guard !jobs.isEmpty else { return [] }
+        return try await additions.add(jobs)
+    }
+
+    // MARK: Claimed jobs
+
+    /// Settles claimed jobs, then claims others.
+    public func exchange(
+        _ settlements: [Settlement], claiming request: ClaimRequest?
+    ) async throws(QueueError) -> Exchange {
+        try await giveBackUnknown()
+        var work = PostgresWork { [owner] transaction in
+            var rules = PostgresRules(transaction)
+            let isSettled = try rules.settle(settlements)
+            guard let request else {
+                rules.notify()
+                return Exchange(isSettled: isSettled, jobs: [], next: nil)
+            }
+            try rules.passTime(for: owner, telling: request.answeredKinds)
+            try rules.renew(owner, for: request.lease)
+            let (jobs, hasMore) = try rules.claim(request, by: owner)
+            let next = jobs.count >= request.limit ? nil : hasMore ? .zero : try rules.next(request, owner)
+            rules.notify()
+            return Exchange(isSettled: isSettled, jobs: jobs, next: next)
+        }
+        work.unknown = { [unknownExchanges] number in unknownExchanges.withLock { $0.append(number) } }
+        let whole = WholeExchange(settlements, request, owner)
+        guard whole.isPossible, stepsUntil.withLock({ $0 < .now }) else { return try await workers.perform(work) }
+        let (wasWhole, broken) = (Locked(false), Locked([(position: Int64, defect: String)]()))
+        work.whole = { number, given in
+            try whole.work(number, given) { found in
+                wasWhole.withLock { $0 = true }
+                broken.withLock { $0 = found }
+            }
+        }
+        let exchange = try await workers.perform(work)
+        // If one round trip was not possible, the cause may last, for example a suspect, a waiting result or a job with
+        // dependents. So exchanges run step by step for a second.
+        if !wasWhole.withLock({ $0 }) { stepsUntil.withLock { $0 = .now + .seconds(1) } }
+        let rest = broken.withLock { $0 }
+        guard !rest.isEmpty else { return exchange }
+        try await workers.transaction { transaction in
+            var rules = PostgresRules(transaction)
+            for job in rest { try rules.bury(job.position, job.defect) }
+            rules.notify()
+        }
+        return exchange
+    }
+
+    /// Releases jobs claimed by exchanges whose COMMIT got no reply.
+    ///
+    /// The queue does not know these jobs. Without the release, the heartbeat would renew their leases forever.
+    private func giveBackUnknown() async throws(QueueError) {
+        let numbers = unknownExchanges.withLock { numbers in
+            defer { numbers = [] }
+            return numbers
+        }
+        guard !numbers.isEmpty else { return }
+        do throws(QueueError) {
+            try await workers.transaction { [owner] transaction in
+                var rules = PostgresRules(transaction)
+                // `mark` waits until a transaction with the same number has ended, so that the update sees its claims.
+                for number in numbers { transaction.later(PostgresConnection.mark(number)) }
+                let rows = try transaction.run(
+                    """
+                    UPDATE convoy_jobs SET owner = NULL, state = CASE WHEN has_result THEN 3 ELSE 0 END
+                    WHERE owner = $1 AND state = 2 AND position IN (
+                        SELECT unnest(positions) FROM convoy_commits WHERE number = ANY($2))
+                    """, [.text(owner), .texts(numbers)])
+                if rows.changedCount > 0 { rules.noteWork() }
+                rules.notify()
+            }
+        } catch {
+            unknownExchanges.withLock { $0 += numbers }
+            throw error
+        }
+    }
+
+    /// Renews the leases of this instance: the heartbeat.
+    public func renew(_ claims: [Claim], for lease: Duration) async throws(QueueError) -> [Claim] {
+        try await workers.transaction { [owner] transaction in
+            var rules = PostgresRules(transaction)
+            try rules.passTime(for: owner, telling: nil)
+            try rules.renew(owner, for: lease)
+            rules.notify()
+            try rules.forgetCommits()
+            let rows = try transaction.run(
+                "SELECT id, claim_count FROM convoy_jobs WHERE owner = $1 AND state = 2", [.text(owner)])
+            let held = Set(
+                try (0..<rows.count).map { row in
+                    Claim(id: try rows.text(row, 0) ?? "", token: try rows.int(row, 1) ?? 0)
+                })
+            return claims.filter { !held.contains($0) }
+        }
+    }
+
+    /// Releases all jobs that this instance has claimed.
+    public func release() async throws(QueueError) {
+        // A standby accepts only this search, so a store that has only read is closed there at once.
+        let search = PostgresStatement("SELECT 1 FROM convoy_owners WHERE owner = $1", [.text(owner)])
+        guard try await workers.read(search, { rows, _ in rows.count > 0 }) else { return }
+        try await workers.transaction { [owner] transaction in
+            var rules = PostgresRules(transaction)
+            try rules.endLeases(of: [owner], for: owner)
+            rules.notify()
+        }
+    }
+
+    // MARK: Changes that a caller requests
+
+    /// Cancels unfinished and dead jobs, and the jobs that depend on them.
+    public func cancel(_ selection: JobSelection) async throws(QueueError) -> Int {
+        try await callers.transaction { transaction in
+            var rules = PostgresRules(transaction)
+            let count = try rules.cancel(
+                rules.select(selection, in: [.waiting, .blocked, .claimed, .answered, .dead]).ids)
+            // A notification also wakes callers of `drain`.
+            if count > 0 { rules.noteWork() }
+            rules.notify()
+            return count
+        }
+    }
+
+    /// Sends dead letters again.
+    public func retry(_ selection: JobSelection) async throws(QueueError) -> Int {
+        try await callers.transaction { transaction in
+            var rules = PostgresRules(transaction)
+            let count = try rules.retry(rules.select(selection, in: [.dead]).ids)
+            rules.notify()
+            return count
+        }
+    }
+
+    /// Acknowledges results that wait for a handler.
+    public func acknowledge(_ selection: JobSelection) async throws(QueueError) -> Int {
+        try await callers.transaction { transaction in
+            var rules = PostgresRules(transaction)
+            let positions = try rules.select(selection, in: [.answered]).positions
+            let rows = try transaction.run(
+                """
+                UPDATE convoy_jobs AS j SET state = 4, has_result = false, finished = $2
+                WHERE position = ANY($1) AND state = 3 RETURNING \(PostgresRules.endedColumns)
+                """, [.ints(positions), .int(transaction.time.now)])
+            try rules.drop(positions, from: "convoy_results")
+            try rules.follow(PostgresRules.ended(rows))
+            // Other queues may have stopped claiming because too many results waited.
+            if rows.count > 0 { rules.noteWork() }
+            rules.notify()
+            return rows.count
+        }
+    }
+
+    /// Deletes finished jobs, including dead letters.
+    public func delete(_ selection: JobSelection) async throws(QueueError) -> Int {
+        try await callers.transaction { transaction in
+            var rules = PostgresRules(transaction)
+            let meant = try rules.select(selection, in: [.done, .dead, .cancelled])
+            let dead = try transaction.run(
+                "SELECT id FROM convoy_jobs WHERE position = ANY($1) AND state = 5", [.ints(meant.positions)])
+            _ = try rules.cancel((0..<dead.count).compactMap { try dead.text($0, 0) })
+            try rules.drop(meant.positions)
+            rules.notify()
+            return meant.positions.count
+        }
+    }
+
+    /// Deletes up to 5,000 jobs that were done or cancelled at least this long ago, but no dead letters.
+    public func purge(olderThan age: Duration) async throws(QueueError) -> Int {
+        try await callers.transaction { transaction in
+            let rows = try transaction.run(
+                """
+                SELECT position FROM convoy_jobs WHERE state IN (4, 6) AND finished <= $1
+                ORDER BY finished LIMIT 5000 FOR UPDATE SKIP LOCKED
+                """, [.int(transaction.time.now - PostgresRules.microseconds(age))])
+            let positions = try (0..<rows.count).compactMap { try rows.int($0, 0) }
+            try PostgresRules(transaction).drop(positions)
+            return positions.count
+        }
+    }
+
+    // MARK: Reading
+
+    /// A job with all stored details.
+    public func job(_ id: String) async throws(QueueError) -> JobRecord? {
+        try await records("j.id = $1", [.text(id)], limit: 1, withBody: true).first
+    }
+
+    /// The jobs of a selection in the order of `JobRecord.position`, without the bytes of their bodies and results.
+    public func jobs(
+        _ selection: JobSelection, after position: Int64, limit: Int
+    ) async throws(QueueError) -> [JobRecord] {
+        let (condition, parameters) = PostgresSelection.condition(selection, parametersBefore: 1)
+        return try await records(
+            "j.position > $1 AND \(condition)", [.int(position)] + parameters, limit: limit, withBody: false)
+    }
+
+    private func records(
+        _ condition: String, _ parameters: [PostgresValue], limit: Int, withBody: Bool
+    ) async throws(QueueError) -> [JobRecord] {
+        let statement = PostgresStatement(
+            """
+            SELECT \(PostgresJobRow.columns(withBody: withBody)), \(PostgresJobRow.recordColumns)
+            FROM convoy_jobs AS j \(PostgresJobRow.joins)
+            WHERE \(condition) ORDER BY j.position LIMIT $\(parameters.count + 1)
+            """, parameters + [.int(max(0, limit))])
+        return try await callers.read(statement) { rows, time in
+            try (0..<rows.count).map { try PostgresJobRow(rows: rows, row: $0).record(time) }
+        }
+    }
+
+    /// The jobs that block a job, at most a hundred.
+    public func blockers(of id: String) async throws(QueueError) -> [JobBlocker] {
+        let statement = PostgresStatement(
+            """
+            WITH j AS MATERIALIZED (
+                SELECT position, group_name, unique_key FROM convoy_jobs WHERE id = $1 AND state = 1)
+            (SELECT DISTINCT o.id, o.state, 'dependency', 0 FROM j JOIN convoy_needs AS n USING (position)
+                JOIN convoy_jobs AS o ON o.id = n.needed WHERE o.state <> 4 ORDER BY o.id LIMIT 98)
+            UNION ALL (SELECT o.id, o.state, 'group', 1 FROM j, LATERAL (
+                SELECT id, state, position FROM convoy_jobs WHERE group_name = j.group_name AND state < 4
+                ORDER BY position LIMIT 1) AS o WHERE o.position < j.position)
+            UNION ALL (SELECT o.id, o.state, 'key', 2 FROM j, LATERAL (
+                SELECT id, state, position FROM convoy_jobs WHERE unique_key = j.unique_key AND state < 4
+                ORDER BY position LIMIT 1) AS o WHERE o.position < j.position)
+            ORDER BY 4, 1
+            """, [.text(id)])
+        return try await callers.read(statement) { rows, _ in
+            try (0..<rows.count).compactMap { row in
+                let state = Int(try rows.int(row, 1) ?? -1)
+                guard PostgresSchema.states.indices.contains(state), let id = try rows.text(row, 0),
+                    let reason = try rows.text(row, 2).flatMap({ JobBlocker.Reason(rawValue: $0) })
+                else { return nil }
+                return JobBlocker(id: id, state: PostgresSchema.states[state], reason: reason)
+            }
+        }
+    }
+
+    /// The number of jobs by kind and state.
+    public func status() async throws(QueueError) -> QueueStatus {
+        let statement = PostgresStatement(
+            """
+            SELECT kind, state, sum(count)::int8 FROM convoy_counts GROUP BY kind, state HAVING sum(count) <> 0
+            """)
+        return try await callers.read(statement) { rows, _ in
+            var status = QueueStatus()
+            for row in 0..<rows.count {
+                let state = Int(try rows.int(row, 1) ?? -1)
+                guard PostgresSchema.states.indices.contains(state), let kind = try rows.text(row, 0) else { continue }
+                status.counts[kind, default: [:]][PostgresSchema.states[state]] = Int(try rows.bounded(row, 2) ?? 0)
+            }
+            return status
+        }
+    }
+}
+
+/// A selection as an SQL condition.
+///
+/// The condition contains only the criteria that are set, so that the server can use an index.
+enum PostgresSelection {
+    static func condition(
+        _ selection: JobSelection, parametersBefore: Int
+    ) -> (condition: String, parameters: [PostgresValue]) {
+        var conditions: [String] = []
+        var parameters: [PostgresValue] = []
+        func add(_ condition: (String) -> String, _ value: PostgresValue) {
+            parameters.append(value)
+            conditions.append(condition("$\(parametersBefore + parameters.count)"))
+        }
+        if let ids = selection.ids { add({ "j.id = ANY(\($0))" }, .texts(ids.sorted())) }
+        if let states = selection.states {
+            let numbers = PostgresSchema.states.indices.filter { states.contains(PostgresSchema.states[$0]) }
+            add({ "j.state = ANY(\($0))" }, .ints(numbers.map { Int64($0) }))
+        }
+        if let kind = selection.kind { add({ "j.kind = \($0)" }, .text(kind)) }
+        if let group = selection.group { add({ "j.group_name = \($0)" }, .text(group)) }
+        if let tag = selection.tag {
+            let tagged = "EXISTS (SELECT 1 FROM convoy_contents AS t WHERE t.position = j.position AND "
+            add({ "\(tagged)\($0) = ANY(t.tags))" }, .text(tag))
+        }
+        return (conditions.isEmpty ? "true" : conditions.joined(separator: " AND "), parameters)
+    }
+}
+
+/// An exchange whose statements do not depend on each other's rows.
+///
+/// One round trip is possible only if no job that ends has dependents, a group or a key. There must also be no result
+/// to store or to handle, no expired job, no ended lease and no suspect.
+///
+/// If there is a result to store, ``isPossible`` is false and one round trip is not tried. If another condition is not
+/// met, the transaction fails, and the exchange then runs step by step.
+struct WholeExchange: Sendable {
+    private let settlements: [Settlement]
+    private let request: ClaimRequest?
+    private let owner: String
+
+    init(_ settlements: [Settlement], _ request: ClaimRequest?, _ owner: String) {
+        (self.settlements, self.request, self.owner) = (settlements, request, owner)
+    }
+
+    /// Whether no settlement has a result to store.
+    ///
+    /// To store a result, a statement needs the job's position from an earlier statement.
+    var isPossible: Bool {
+        !settlements.contains { if case .answered = $0.verdict { true } else { false } }
+    }
+
+    /// The exchange as statements that are all known in advance.
+    ///
+    /// - Parameter found: receives claimed jobs that cannot be read.
+    func work(
+        _ number: String, _ given: PostgresTime?,
+        found: @escaping @Sendable ([(position: Int64, defect: String)]) -> Void
+    ) throws -> PostgresWork<Exchange>.Whole {
+        var statements: [PostgresStatement] = []
+        if !settlements.isEmpty { statements.append(try settling(number, given)) }
+        let bringsWork = settlements.contains { [.release, .retry].contains(Kind($0.verdict)) }
+        var (claim, looks) = (Int?.none, 0..<0)
+        if let request {
+            statements += [check(request, given), dueJobs(given), renewal(request, given)]
+            if let claiming = PostgresRules.claimReady(request, by: owner, noting: number) {
+                claim = statements.count
+                statements.append(claiming)
+            }
+            let all = PostgresRules.looks(request, owner)
+            looks = statements.count..<statements.count + all.count
+            statements += all
+        }
+        if bringsWork { statements.append(PostgresRules.notification) }
+        let (settlements, request, owner) = (settlements, request, owner)
+        return PostgresWork.Whole(
+            statements: statements,
+            read: { [claim, looks] rows, time in
+                let isSettled = settlements.isEmpty ? [] : try Self.settled(settlements, rows[0])
+                let claimed = try claim.map { try PostgresRules.claimed(rows[$0]) }
+                found(claimed?.broken ?? [])
+                let (jobs, hasMore) = (claimed?.jobs ?? [], claimed?.hasMore ?? false)
+                guard let request, jobs.count < request.limit else {
+                    return Exchange(isSettled: isSettled, jobs: jobs, next: nil)
+                }
+                let next = hasMore ? .zero : try PostgresRules.next(Array(rows[looks]), time)
+                return Exchange(isSettled: isSettled, jobs: jobs, next: next)
+            },
+            recover: { transaction, number in
+                let settled = try transaction.run(
+                    "SELECT unnest(settled) FROM convoy_commits WHERE number = $1", [.text(number)])
+                let claiming = PostgresRules.claimed(under: number, by: owner)
+                let claimed = try PostgresRules.claimed(transaction.run(claiming.text, claiming.parameters))
+                found(claimed.broken)
+                let next = request.map { claimed.jobs.count < $0.limit } ?? false ? Duration.zero : nil
+                return Exchange(
+                    isSettled: try Self.settled(settlements, settled), jobs: claimed.jobs, next: next)
+            })
+    }
+
+    private enum Kind {
+        case retry, release, other
+
+        init(_ verdict: JobVerdict) {
+            switch verdict {
+            case .retry: self = .retry
+            case .release: self = .release
+            case .done, .dead, .answered: self = .other
+            }
+        }
+    }
+
+    /// - Parameter rows: the numbers of the accepted settlements, counted from 1.
+    private static func settled(_ settlements: [Settlement], _ rows: PostgresRows) throws -> [Bool] {
+        let numbers = Set(try (0..<rows.count).compactMap { try rows.int(0 + $0, 0) })
+        return settlements.indices.map { numbers.contains(Int64($0 + 1)) }
+    }
+
+    // MARK: Statements
+
+    private static func now(_ parameter: Int) -> String {
+        "coalesce($\(parameter), (extract(epoch FROM now()) * 1000000)::int8)"
+    }
+
+    private static func date(_ parameter: Int) -> String {
+        "coalesce($\(parameter), (extract(epoch FROM now()) - 978307200)::float8)"
+    }
+
+    private func settling(_ number: String, _ given: PostgresTime?) throws -> PostgresStatement {
+        PostgresStatement(
+            """
+            \(PostgresRules.meantBySettlements),
+            done AS (
+                UPDATE convoy_jobs AS j SET \(PostgresRules.settling(due: Self.now(7) + " + m.delay", now: Self.now(7)))
+                FROM meant AS m WHERE j.position = m.position
+                RETURNING j.position, j.state, m.had_result AND NOT j.has_result AS leaves_result, j.has_body, m.number,
+                    j.state >= 4 AND (j.is_needed OR j.group_name IS NOT NULL OR j.unique_key IS NOT NULL) AS concerns),
+            results AS (
+                DELETE FROM convoy_results AS r USING done WHERE r.position = done.position AND leaves_result),
+            bodies AS (
+                DELETE FROM convoy_bodies AS b USING done
+                WHERE b.position = done.position AND done.has_body AND done.state = 4),
+            noted AS (UPDATE convoy_commits SET settled = (SELECT array_agg(number) FROM done) WHERE number = $9)
+            SELECT number, 1 / CASE WHEN concerns THEN 0 ELSE 1 END FROM done
+            """,
+            try PostgresRules.columns(settlements) + [
+                .int(given?.now), .int(JobRecord.maxAttempts), .text(number),
+            ])
+    }
+
+    /// The statement that checks the conditions for one round trip.
+    ///
+    /// If a condition is not met, the statement divides by zero, and so the transaction fails.
+    private func check(_ request: ClaimRequest, _ given: PostgresTime?) -> PostgresStatement {
+        let answered = PostgresRules.condition(request.answeredKinds)
+        let waits = "OR EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 3 \(answered?.condition ?? ""))"
+        return PostgresStatement(
+            """
+            SELECT 1 / CASE WHEN
+                EXISTS (SELECT 1 FROM convoy_jobs WHERE state < 2 AND expires IS NOT NULL AND expires <= \(Self.date(2)))
+                OR EXISTS (SELECT 1 FROM convoy_owners WHERE ends <= \(Self.now(1)) AND owner <> $4)
+                OR EXISTS (SELECT 1 FROM convoy_jobs WHERE lapses >= 2 AND state < 4)
+                \(answered == nil ? "" : waits)
+            THEN 0 ELSE 1 END
+            """, [.int(given?.now), .double(given?.date), .texts(answered?.kinds ?? []), .text(owner)])
+    }
+
+    /// The statement that makes jobs ready whose date or delay has passed.
+    ///
+    /// It is a single update, because each update runs a trigger that counts jobs.
+    private func dueJobs(_ given: PostgresTime?) -> PostgresStatement {
+        let (now, date) = (Self.now(1), Self.date(2))
+        let some = "LIMIT 5000 FOR UPDATE SKIP LOCKED"
+        return PostgresStatement(
+            """
+            WITH due AS MATERIALIZED (SELECT position FROM convoy_jobs WHERE state = 0 AND due <= \(now) \(some)),
+            dated AS MATERIALIZED (SELECT position FROM convoy_jobs WHERE state = 0 AND not_before <= \(date) \(some))
+            UPDATE convoy_jobs AS j SET due = CASE WHEN j.due > \(now) THEN j.due END,
+                not_before = CASE WHEN j.not_before > \(date) THEN j.not_before END
+            FROM (SELECT position FROM due UNION SELECT position FROM dated) AS meant WHERE j.position = meant.position
+            """, [.int(given?.now), .double(given?.date)])
+    }
+
+    private func renewal(_ request: ClaimRequest, _ given: PostgresTime?) -> PostgresStatement {
+        PostgresStatement(
+            """
+            INSERT INTO convoy_owners VALUES ($1, \(Self.now(2)) + $3)
+            ON CONFLICT (owner) DO UPDATE SET ends = excluded.ends
+            """, [.text(owner), .int(given?.now), .int(PostgresRules.microseconds(request.lease))])
+    }
+}
+
+/// Adds jobs on one session, and commits the lists of concurrent callers together if possible.
+///
+/// A job without dependencies is written without reading the tables first, unless its policy is `keep` or `replace`.
+/// Consecutive lists that have only such jobs are committed together. A list with any other job is added separately,
+/// step by step. If the server rejects lists that were combined, each list is added separately, because one list may
+/// have caused the error.
+final class PostgresAdditions: Sendable {
+    let group: AdditionGroup
+
+    init(on session: PostgresSession) {
+        group = AdditionGroup { lists, done in
+            Task { done(await Self.commit(lists, on: session)) }
+        }
+    }
+
+    func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] { try await group.add(jobs) }
+
+    private static func commit(_ lists: [[Job]], on session: PostgresSession) async -> [AdditionGroup.Outcome] {
+        var outcomes: [AdditionGroup.Outcome] = []
+        var rest = lists[...]
+        while let first = rest.first {
+            let together = rest.prefix { $0.allSatisfy(isPlain) }
+            guard together.count > 1 else {
+                outcomes.append(await add(first, on: session))
+                rest = rest.dropFirst()
+                continue
+            }
+            rest = rest.dropFirst(together.count)
+            switch await add(Array(together.joined()), on: session) {
+            case .success(let additions):
+                var others = additions[...]
+                for list in together {
+                    outcomes.append(.success(Array(others.prefix(list.count))))
+                    others = others.dropFirst(list.count)
+                }
+            case .failure(let error) where error.code == .unavailable || error.code == .closed:
+                outcomes += together.map { _ in .failure(error) }
+            case .failure:
+                for list in together { outcomes.append(await add(list, on: session)) }
+            }
+        }
+        return outcomes
+    }
+
+    private static func add(_ jobs: [Job], on session: PostgresSession) async -> AdditionGroup.Outcome {
+        var work = PostgresWork { transaction in
+            var adding = Adding(PostgresRules(transaction))
+            for run in Adding.runs(jobs) { try adding.add(run) }
+            adding.rules.notify()
+            return adding.additions
+        }
+        if jobs.allSatisfy(isPlain), Adding.runs(jobs).count == 1 {
+            work.whole = { number, given in try WholeAddition(jobs, number, given).work }
+        }
+        do { return .success(try await session.perform(work)) } catch { return .failure(error) }
+    }
+
+    private static func isPlain(_ job: Job) -> Bool {
+        job.dependencies.isEmpty && job.uniqueness.map { $0.policy == .append } ?? true
+    }
+}
+
+/// Adds jobs with statements that are all known in advance, because no row must be read first.
+private struct WholeAddition {
+    private let jobs: [Job]
+    private let number: String
+    private let given: PostgresTime?
+
+    init(_ jobs: [Job], _ number: String, _ given: PostgresTime?) {
+        (self.jobs, self.number, self.given) = (jobs, number, given)
+    }
+
+    var work: PostgresWork<[JobAddition]>.Whole {
+        get throws {
+            let names = PostgresRules.lock(groups: jobs.map(\.group), keys: jobs.map { $0.uniqueness?.key })
+            let before = names.map { [$0] } ?? []
+            let holds = names == nil ? [] : [PostgresRules.holding(number)]
+            let (jobs, index) = (jobs, before.count)
+            return PostgresWork.Whole(
+                statements: before + [try insertion] + holds + [PostgresRules.notification],
+                read: { rows, _ in try Self.additions(of: jobs, rows[index]) },
+                recover: { transaction, number in
+                    let rows = try transaction.run(
+                        """
+                        SELECT id FROM convoy_jobs WHERE position = ANY(
+                            (SELECT positions FROM convoy_commits WHERE number = $1)::int8[])
+                        """, [.text(number)])
+                    return try Self.additions(of: jobs, rows)
+                })
+        }
+    }
+
+    /// - Parameter rows: the ids of the jobs that the server has added.
+    private static func additions(of jobs: [Job], _ rows: PostgresRows) throws -> [JobAddition] {
+        var added = Set(try (0..<rows.count).compactMap { try rows.text($0, 0) })
+        return jobs.map { JobAddition(id: $0.id, outcome: added.remove($0.id) == nil ? .alreadyThere : .added) }
+    }
+
+    private var insertion: PostgresStatement {
+        get throws {
+            var ids: Set<String> = []
+            let jobs = jobs.filter { ids.insert($0.id).inserted }
+            // The condition is a subquery instead of a join, because the planner would run the join once for each row.
+            let isNew = "(position IN (SELECT position FROM new)) IS TRUE"
+            return PostgresStatement(
+                """
+                WITH given AS MATERIALIZED (
+                    SELECT nextval('convoy_positions') AS position, g.* FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
+                        $12, $13, $14, $15, $16, $17, $18, $19, $20) AS g(id, kind, priority, not_before, expires, group_name,
+                        unique_key, has_body, host, method, url, header_fields, body_file, destination, date, policy, tags,
+                        idempotency_key, follows_as_get, body)),
+                clock AS MATERIALIZED (
+                    SELECT coalesce($21, (extract(epoch FROM now()) - 978307200)::float8) AS date),
+                new AS (
+                    INSERT INTO convoy_jobs (position, id, kind, priority, not_before, expires, group_name, unique_key,
+                        has_body, host, state, added)
+                    SELECT position, id, kind, priority, CASE WHEN not_before > clock.date THEN not_before END, expires,
+                        group_name, unique_key, has_body, host, 0, clock.date
+                    FROM given, clock ORDER BY position ON CONFLICT (id) DO NOTHING RETURNING id, position),
+                contents AS (
+                    INSERT INTO convoy_contents (position, method, url, header_fields, body_file, destination, not_before,
+                        policy, tags, idempotency_key, follows_as_get)
+                    SELECT position, method, url, header_fields, body_file, destination, date, policy,
+                        coalesce(string_to_array(tags, E'\\n'), '{}'), idempotency_key, follows_as_get
+                    FROM given WHERE \(isNew)),
+                bodies AS (
+                    INSERT INTO convoy_bodies (position, body)
+                    SELECT position, body FROM given WHERE body IS NOT NULL AND \(isNew)),
+                noted AS (
+                    UPDATE convoy_commits SET positions = (SELECT array_agg(position) FROM new) WHERE number = $22)
+                SELECT id FROM new
+                """,
+                PostgresJobs.columns(jobs) + (try PostgresJobs.contents(jobs)) + [
+                    .blobs(jobs.map(\.request.body?.data)), .double(given?.date), .text(number),
+                ])
+        }
+    }
+}
