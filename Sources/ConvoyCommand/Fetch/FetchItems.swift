@@ -28,6 +28,9 @@ struct FetchItem: Sendable, Equatable {
     var headerFields = HeaderFields()
     /// Further URLs of the same file, from the list.
     var mirrors: [URL] = []
+
+    /// The name of the written file, which the server or a number may have changed.
+    func name(of file: URL) -> String { FilePath(fileName).prefix + file.lastPathComponent }
 }
 
 /// Returns items from the command line and then from the list.
@@ -222,4 +225,77 @@ enum FileNaming: Sendable {
     /// No files are written.
     case none
     case byURL, byServer
+}
+
+/// Gives each file of a run a unique name.
+///
+/// The register stores a hash of each name instead of the name, so a million names take about 25 MB. If two names have
+/// the same hash, one of them gets an unnecessary number.
+struct FileNameRegister {
+    /// For the hash of each used name, the number to try next when the name is repeated.
+    private var nextNumbers: [Int: Int32] = [:]
+
+    /// Returns the unchanged name the first time; later the name with the next free number.
+    mutating func claim(_ name: String) -> String {
+        let key = Self.key(name)
+        guard var number = nextNumbers[key] else {
+            nextNumbers[key] = 1
+            return name
+        }
+        var candidate: String
+        repeat {
+            candidate = FileName.numberedPath(name, Int(number))
+            number += 1
+        } while nextNumbers[Self.key(candidate)] != nil
+        nextNumbers[key] = number
+        nextNumbers[Self.key(candidate)] = 1
+        return candidate
+    }
+
+    private static func key(_ name: String) -> Int {
+        #if canImport(Darwin)
+            // On macOS, most file systems treat names that differ only by case as one file.
+            return name.lowercased().hashValue
+        #else
+            return name.hashValue
+        #endif
+    }
+}
+
+extension FileName {
+    /// The name with its directories if each part is safe.
+    ///
+    /// Otherwise a safe name without directories.
+    static func safePath(_ name: String) -> String {
+        var parts = name.unicodeScalars.split(separator: "/", omittingEmptySubsequences: false).map { String($0) }
+        // find(1) prints `./` before names, so it is removed.
+        while parts.count > 1, parts.first == "." { parts.removeFirst() }
+        let isSafe = parts.allSatisfy { $0.utf8.elementsEqual(safe($0).utf8) }
+        return isSafe ? parts.joined(separator: "/") : safe(name)
+    }
+
+    /// The name with a number before its extension, in the same directory.
+    static func numberedPath(_ name: String, _ number: Int) -> String {
+        let path = FilePath(name)
+        return path.prefix + numbered(path.last, number)
+    }
+}
+
+/// A name split at its last slash.
+struct FilePath {
+    /// The directories including the final slash; empty without directories.
+    let prefix: String
+    let last: String
+
+    init(_ name: String) {
+        let slash = name.utf8.lastIndex(of: UInt8(ascii: "/"))
+        prefix = slash.map { String(name[...$0]) } ?? ""
+        last = slash.map { String(name[name.utf8.index(after: $0)...]) } ?? name
+    }
+
+    /// The directory of the file; `directory` is the base of a relative name.
+    func directory(in directory: String) -> String {
+        guard !prefix.isEmpty else { return directory }
+        return prefix.hasPrefix("/") ? prefix : directory + "/" + prefix.dropLast()
+    }
 }

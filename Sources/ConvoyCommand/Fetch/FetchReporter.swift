@@ -153,3 +153,167 @@ extension FetchItem {
     /// The limit for each host also distinguishes schemes; this text does not.
     fileprivate var host: String { "\(url.host() ?? "") \(url.port ?? 0)" }
 }
+
+/// Reports the steps of each request in order: its start and further attempts.
+///
+/// A manager reports the end of a request on another queue than the earlier events, so these events may arrive after
+/// the end. Therefore ``close(_:_:_:)`` derives missing steps from the attempt records.
+///
+/// ## Concurrency
+/// Safe to use from any thread, except from a report. One queue makes all reports in order, without a lock. Starts and
+/// retries are queued asynchronously. `close` and `inTurn` return after the report, so a slow reader of the output
+/// slows the run. The number of open requests therefore limits the length of the queue.
+final class OpenRequests: EventMonitor {
+    private let onStep: (@Sendable (FetchStep, FetchItem) -> Void)?
+    private let queue = DispatchQueue(label: "convoy.report")
+    /// The requests whose end was not reported, by their index.
+    private let open = Locked<[Int: OpenRequest]>([:])
+
+    /// - Parameter onStep: reports a step; nil if steps are not reported.
+    init(onStep: (@Sendable (FetchStep, FetchItem) -> Void)?) { self.onStep = onStep }
+
+    /// Records a request before it is sent.
+    ///
+    /// - Parameter secrets: secrets that no step may show, besides those of the request.
+    func begin(_ item: FetchItem, hiding secrets: Set<String>) {
+        open.withLock { $0[item.index] = OpenRequest(item: item, hiding: secrets) }
+    }
+
+    func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
+        guard let index = operation.itemIndex else { return }
+        switch event {
+        case .started(let attempt):
+            answered(index, nil)
+            queue.async { self.report(index) { $0.begin(attempt) } }
+        case .response(let head): answered(index, head.statusCode)
+        case .attemptEnded(let record): queue.async { self.report(index) { $0.end(record) } }
+        default: break
+        }
+    }
+
+    /// Reports the steps whose events have not arrived, and then the end of the request.
+    ///
+    /// - Parameter end: reports the end; called with nil if the request was not recorded, or was closed before.
+    func close<Value>(
+        _ index: Int, _ attempts: @autoclosure () -> [AttemptRecord], _ end: (OpenRequest?) -> Value
+    ) -> Value {
+        queue.sync {
+            if onStep != nil {
+                let attempts = attempts()
+                if let first = attempts.first { report(index) { $0.begin(first.number) } }
+                for record in attempts where record.next != .outcome { report(index) { $0.end(record) } }
+            }
+            return end(open.withLock { $0.removeValue(forKey: index) })
+        }
+    }
+
+    /// The items of the open requests.
+    var items: [FetchItem] { open.withLock { $0.values.map(\.item) } }
+
+    /// Makes a report that is not about a step, after the reports that were queued before.
+    func inTurn<Value>(_ report: () -> Value) -> Value { queue.sync(execute: report) }
+
+    /// The progress of the started requests in the order of `operations`, and the items of the other requests.
+    func transfers(of operations: [AnyRequestOperation]) -> (started: [RunningTransfer], others: [FetchItem]) {
+        let indices = operations.map { $0.itemIndex ?? -1 }
+        let requests = open.withLock { open in indices.map { open[$0] } }
+        let started = zip(operations, requests).compactMap { $1?.transfer($0.progress) }
+        return (started, requests.compactMap { $0 }.filter { !$0.hasBegun }.map(\.item))
+    }
+
+    /// Records the status of the response to the running attempt of a request.
+    private func answered(_ index: Int, _ statusCode: Int?) { open.withLock { $0[index]?.statusCode = statusCode } }
+
+    /// Reports a step if it is new and the request is open.
+    private func report(_ index: Int, _ note: (inout OpenRequest) -> FetchStep?) {
+        let (step, item) = open.withLock { open -> (FetchStep?, FetchItem?) in
+            guard var request = open[index] else { return (nil, nil) }
+            defer { open[index] = request }
+            return (note(&request), request.item)
+        }
+        if let step, let item { onStep?(step, item) }
+    }
+}
+
+extension AnyRequestOperation {
+    /// The index of the item, which is the first tag.
+    var itemIndex: Int? { tags.first.flatMap { Int($0) } }
+}
+
+/// The reported state of a request.
+struct OpenRequest {
+    let item: FetchItem
+    /// When the request was queued.
+    let opened = ContinuousClock.now
+    /// The numbers of the last attempt that started and of the last that ended, including redirects.
+    private var (begun, ended) = (0, 0)
+    /// The number of attempts that were followed by a retry.
+    private var failedCount = 0
+    /// The secrets of the run, and those that the ended attempts have sent.
+    private var secrets: Set<String>
+    /// The bytes of an earlier run, according to the attempts that have ended.
+    private(set) var resumed = ResumedBytes()
+    /// The progress of the file at the end of the last attempt with a successful response.
+    private(set) var heldBytes = ByteProgress()
+    /// The status of the response to the running attempt; nil before the head of the response arrives.
+    var statusCode: Int?
+    private var retry: RunningTransfer.Wait?
+
+    /// - Parameter secrets: secrets that no step may show, besides those of the attempts.
+    init(item: FetchItem, hiding secrets: Set<String>) {
+        self.item = item
+        self.secrets = secrets
+    }
+
+    var hasBegun: Bool { begun > 0 }
+    /// Whether an attempt is running, according to the events that have arrived.
+    private var isUnderWay: Bool { begun > ended }
+
+    /// The progress of the file; nil before the first attempt.
+    ///
+    /// - Parameter progress: the progress of the operation. It is used only during a successful response, because the
+    ///   operation also counts the body of a failure.
+    func transfer(_ progress: TransferProgress) -> RunningTransfer? {
+        guard hasBegun else { return nil }
+        guard isUnderWay, let statusCode, (200..<300).contains(statusCode) else {
+            return RunningTransfer(
+                item: item, receivedBytes: heldBytes.completedBytes, resumedBytes: resumed.count,
+                expectedBytes: heldBytes.totalBytes, wait: isUnderWay ? .answer : retry ?? .answer)
+        }
+        var resumed = resumed
+        resumed.note(progress)
+        return RunningTransfer(
+            item: item, receivedBytes: progress.download.completedBytes, resumedBytes: resumed.count,
+            expectedBytes: progress.download.totalBytes)
+    }
+
+    /// Notes the start of an attempt; a late or repeated start has no effect.
+    ///
+    /// - Returns: `.started` for the first start; nil for any other.
+    mutating func begin(_ attempt: Int) -> FetchStep? {
+        if attempt > ended { retry = nil }
+        defer { begun = max(begun, attempt) }
+        return begun == 0 ? .started : nil
+    }
+
+    /// Notes the end of an attempt; a late or repeated end has no effect.
+    mutating func end(_ record: AttemptRecord) -> FetchStep? {
+        guard record.number > ended else { return nil }
+        ended = record.number
+        resumed.note(record.transfer, statusCode: record.statusCode)
+        if let statusCode = record.statusCode, (200..<300).contains(statusCode) { heldBytes = record.transfer.download }
+        secrets.formUnion(record.request.repeatedSecrets)
+        switch record.next {
+        case .redirect(let target):
+            return .redirected(statusCode: record.statusCode, to: SentSecrets(secrets).shown(target))
+        case .retry(let delay):
+            failedCount += 1
+            let cause = SentSecrets(secrets).hidden(in: Words.cause(record))
+            retry = .retry(attempt: failedCount, cause: cause, due: record.ended + delay)
+            return .retrying(
+                attempt: failedCount, failure: record.failure, statusCode: record.statusCode, cause: cause,
+                delay: delay)
+        case .outcome, .intercepted, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: return nil
+        }
+    }
+}

@@ -37,3 +37,72 @@ enum HelpTopic: String, CaseIterable, Sendable {
         throw UsageError("no help for \(operands.joined(separator: " ").debugDescription)\(near)")
     }
 }
+
+extension Subcommand {
+    /// The kinds of operands that may follow the options.
+    enum Operands: Equatable, Sendable {
+        case none, urls
+        /// A `.http` file, then the names of requests in the file.
+        case files
+        /// One file of any kind.
+        case document
+        case manyFiles
+        case choice([String])
+
+        /// Whether shells complete file names.
+        var areFiles: Bool { [.files, .document, .manyFiles].contains(self) }
+    }
+
+    var operands: Operands {
+        switch self {
+        case .fetch: .urls
+        case .run: .files
+        case .report: .manyFiles
+        case .import: .document
+        case .queue: .choice(QueueVerb.allCases.map(\.rawValue))
+        case .cache: .choice(CacheVerb.allCases.map(\.rawValue))
+        case .demo: .none
+        case .completions: .choice(Shell.allCases.map(\.rawValue))
+        case .help: .choice(HelpTopic.allCases.map(\.rawValue))
+        }
+    }
+
+    var help: String { HelpTopic(rawValue: rawValue)?.text ?? HelpText.help }
+}
+
+/// Lays out the text of the help in columns.
+enum TextLayout {
+    static let width = 79
+    /// The column of an option's description.
+    static let column = 25
+
+    /// A term, with its description in a separate column.
+    static func entry(_ term: String, _ text: String, column: Int = TextLayout.column) -> String {
+        let fits = term.count < column - 1
+        let blanks = String(repeating: " ", count: fits ? column - term.count : column)
+        return (term + (fits ? "" : "\n") + blanks + text).wrapped(toColumns: width, indentation: column)
+    }
+
+    /// Terms with their descriptions, one below the other.
+    static func terms(_ terms: [(String, String)], column: Int = 11) -> String {
+        terms.map { entry("  " + $0, $1, column: column) }.joined(separator: "\n")
+    }
+}
+
+extension Option {
+    /// The option's lines in the help.
+    var helpEntry: String {
+        let names = (short.map { "-\($0), " } ?? "    ") + "--\(name)" + valueUsage
+        return TextLayout.entry("  " + names, detail)
+    }
+}
+
+extension [Option] {
+    /// The options under the headings of their groups.
+    var helpByGroup: String {
+        Option.Group.allCases.compactMap { group in
+            let members = filter { $0.group == group }
+            return members.isEmpty ? nil : ([group.rawValue + ":"] + members.map(\.helpEntry)).joined(separator: "\n")
+        }.joined(separator: "\n\n")
+    }
+}

@@ -203,4 +203,156 @@ final class RunReport: Sendable {
         if !hasFailed, case .success(let response) = outcome { lines.append(line(turn, response)) }
         for line in lines { if printer == nil { display.say(line) } else { run.console.printError(line) } }
     }
+
+    /// Why a request has failed; nil after a success.
+    func failure(_ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, _ filled: Set<String>) -> Failure? {
+        switch outcome {
+        case .success(let response):
+            return run.plan.requests[turn.place].request.checks.timeDefect(response).map {
+                Failure(code: "checkFailed", message: $0, line: $0)
+            }
+        case .failure(let error):
+            let isCancelled =
+                [.cancelled, .dependencyFailed].contains(error.code) && run.interruption.reason != nil
+            let code = isCancelled ? RequestError.Code.cancelled : error.code
+            let hidden = SentSecrets(of: error.attempts.map(\.request), and: secrets.union(filled))
+            // A response may repeat secrets that convoy does not know. So the message for events and files does not
+            // quote the response, and only the line for people does.
+            return Failure(
+                code: error.underlying is CheckFailure ? "checkFailed" : code.rawValue,
+                message: hidden.hidden(in: error.message), line: message(of: error, without: hidden),
+                isCancelled: isCancelled)
+        }
+    }
+
+    /// The end of a request as an event.
+    func event(
+        _ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, _ failure: Failure?, _ filled: Set<String>
+    ) -> EventLine {
+        let request = run.plan.requests[turn.place]
+        let attempts = outcome.attempts()
+        var ending = FetchOutcome(
+            item: run.item(of: turn),
+            result: outcome.map {
+                FetchOutcome.Success(
+                    head: $0.head, bytes: $0.transfer.download.completedBytes,
+                    time: $0.timings.executed ?? .zero)
+            }, attempts: attempts,
+            span: EventSpan(queued: turn.queued, (try? outcome.get())?.timings, attempts))
+        ending.otherSecrets = secrets.union(filled)
+        var event = EventLine(ending, directory: nil)
+        (event.name, event.method, event.url) = (request.givenName, request.method, request.shownTarget)
+        if case .success(let response) = outcome, case .file(let file) = response.value.body { event.file = file.path }
+        if let failure {
+            (event.event, event.code, event.message) = ("failed", failure.code, failure.message.visible())
+        }
+        let after = (request.needs + request.follows).map { run.index(of: turn) - turn.place + $0 }
+        if !after.isEmpty { event.after = after }
+        if let list = run.rows.name { (event.list, event.line) = (list, turn.row.line) }
+        return event
+    }
+
+    /// The name of a request in lines, with its row.
+    func label(_ turn: RunGraph.Turn) -> String {
+        run.plan.requests[turn.place].label + (run.rows.name.map { " (\($0):\(turn.row.line))" } ?? "")
+    }
+
+    /// The line of a successful request.
+    func line(_ turn: RunGraph.Turn, _ response: Response<RunAnswer>) -> String {
+        let request = run.plan.requests[turn.place]
+        var what = "\(request.method) \(request.shownTarget)"
+        if let name = request.givenName { what += "  (\(name))" }
+        if let rowsName = run.rows.name { what += "  \(rowsName):\(turn.row.line)" }
+        let figures =
+            "\(Figures.bytes(response.transfer.download.completedBytes)) in "
+            + Figures.time(response.timings.executed ?? .zero) + (response.attempts.cacheOutcome?.words ?? "")
+            + tries(response.attempts)
+        var line = "\(response.statusCode)  \(what)  \(figures)"
+        if case .file(let file) = response.value.body { line += "  saved \(name(of: file))" }
+        return line
+    }
+
+    /// The file by its path in the output directory.
+    private func name(of file: URL) -> String {
+        let place = run.outputDirectory.path(percentEncoded: false)
+        let directory = place.hasSuffix("/") ? place : place + "/"
+        let path = file.path(percentEncoded: false)
+        return path.hasPrefix(directory) ? String(path.dropFirst(directory.count)) : path
+    }
+
+    /// The number of attempts as text; empty if the request was not repeated.
+    func tries(_ attempts: [AttemptRecord]) -> String {
+        attempts.triedCount > 1 ? " (\(attempts.triedCount) attempts)" : ""
+    }
+
+    /// The message of an error, with the start of the response body, without the secrets that the request sent.
+    private func message(of error: RequestError, without secrets: SentSecrets) -> String {
+        let own = secrets.hidden(in: error.message)
+        guard error.code == .unacceptableStatus, let start = error.body?.prefix(4_096) else { return own }
+        let body = String(decoding: start, as: UTF8.self)
+        // The start of an HTML page does not explain the error.
+        guard body.first(where: { !$0.isWhitespace }) != "<" else { return own }
+        let words = secrets.hidden(in: body).split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        return words.isEmpty ? own : "\(own): \(words.clipped(toColumns: 160))"
+    }
+}
+
+/// The results of a run as JUnit XML, with a test case for each request.
+struct JUnitReport {
+    /// Why a request did not succeed; its name is that of the XML element.
+    enum Outcome: String {
+        case failure
+        /// The request was not sent, or was cancelled.
+        case skipped
+    }
+
+    /// The name of the file with the requests.
+    let suite: String
+    private var cases: [(name: String, outcome: Outcome?, message: String, seconds: Double)] = []
+
+    init(suite: String) { self.suite = suite }
+
+    /// Adds a request; without an outcome, the request has succeeded.
+    mutating func add(_ name: String, _ outcome: Outcome? = nil, _ message: String = "", seconds: Double = 0) {
+        cases.append((name, outcome, message, seconds))
+    }
+
+    /// The results as XML.
+    ///
+    /// - Parameter time: the duration of the complete run.
+    func text(after time: Duration) -> String {
+        let failures = cases.count { $0.outcome == .failure }
+        let skipped = cases.count { $0.outcome == .skipped }
+        let name = suite.xmlAttribute
+        let head =
+            "<testsuite name=\"\(name)\" tests=\"\(cases.count)\" failures=\"\(failures)\" errors=\"0\" "
+            + "skipped=\"\(skipped)\" time=\"\(Self.text(time.inSeconds))\">"
+        var lines = ["<?xml version=\"1.0\" encoding=\"UTF-8\"?>", "<testsuites>", head]
+        for item in cases {
+            let start =
+                "<testcase classname=\"\(name)\" name=\"\(item.name.xmlAttribute)\" time=\"\(Self.text(item.seconds))\""
+            let end = item.outcome.map { "><\($0.rawValue) message=\"\(item.message.xmlAttribute)\"/></testcase>" }
+            lines.append(start + (end ?? "/>"))
+        }
+        return (lines + ["</testsuite>", "</testsuites>", ""]).joined(separator: "\n")
+    }
+
+    /// Seconds with three decimals.
+    private static func text(_ seconds: Double) -> String { String(format: "%.3f", max(0, min(seconds, 1e9))) }
+}
+
+extension String {
+    /// The text escaped for an attribute.
+    ///
+    /// Characters that XML does not allow become question marks.
+    fileprivate var xmlAttribute: String {
+        let scalars = unicodeScalars.map { scalar -> Unicode.Scalar in
+            switch scalar.value {
+            case 0x09, 0x0A, 0x0D: " "
+            case ..<0x20, 0xFFFE...0xFFFF: "?"
+            default: scalar
+            }
+        }
+        return String(String.UnicodeScalarView(scalars)).xmlEscaped(isInTag: true)
+    }
 }
