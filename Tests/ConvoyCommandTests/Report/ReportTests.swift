@@ -145,7 +145,7 @@ import Testing
 
     /// Through these properties and functions, text could become HTML, code or a URL.
     @Test func theScriptNeverMakesHTMLOfText() {
-        let script = PageScript.model + PageScript.overview + PageScript.rows + PageScript.events
+        let script = ReportPage.script
         let words = [
             "innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", ".href", ".src",
         ]
@@ -155,14 +155,13 @@ import Testing
     @Test func nothingIsLoaded() {
         let page = page(hostileLine)
         #expect(page.contains("default-src 'none'"))
-        let own =
-            PageScript.model + PageScript.overview + PageScript.rows + PageScript.events + PageStyle.text
+        let own = ReportPage.script + ReportPage.style
         for word in ["http:", "https:", "url(", "@import", "fetch("] { #expect(!own.contains(word), "\(word)") }
     }
 
     @Test func fieldsAndValuesOfARowAreAsMany() throws {
         func count(_ name: String) throws -> Int {
-            let script = PageScript.model
+            let script = ReportPage.script
             let start = try #require(script.range(of: "const \(name) = [")).upperBound
             let end = try #require(script[start...].range(of: "]")).lowerBound
             return script[start..<end].split(separator: ",").count
