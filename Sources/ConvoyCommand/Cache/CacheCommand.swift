@@ -4,7 +4,6 @@ import ConvoyCache
 import ConvoyHTTPFile
 import Foundation
 
-/// Runs `convoy cache`.
 struct CacheCommand {
     let lookup: CacheLookup
     private let console = Console(allowsLive: false)
@@ -18,9 +17,7 @@ struct CacheCommand {
         cache = HTTPCache(directory: directory, capacity: 1 << 60)
     }
 
-    /// Runs the command if the directory contains a cache that no other process has locked.
-    ///
-    /// The command creates no directory, because the name may be misspelt.
+    // The command creates no directory, because the name may be misspelt.
     static func run(_ lookup: CacheLookup) throws(UsageError) -> ExitStatus {
         let directory = URL(filePath: lookup.directory, directoryHint: .isDirectory).absoluteURL
         var defect: String?
@@ -101,7 +98,6 @@ struct CacheCommand {
         console.printLine(lookup.fetch.isJSON ? explanation.json(for: url).json : explanation.text)
     }
 
-    /// Removes the selected responses, and reports how many were removed and how many could not be.
     private func remove() -> ExitStatus {
         let before = entries
         guard !before.isEmpty || lookup.verb == .clear else { return failUnmatched() }
@@ -127,7 +123,6 @@ struct CacheCommand {
 }
 
 extension CacheEntry {
-    /// The URL without user name, password, secret parameters and the digest of credentials.
     private var shownURL: String { HARRecorder.redacted(String(key.prefix { $0 != "#" })) }
 
     /// The host of the request's `Host` field; nil if the field is missing or names the host of the URL.
@@ -140,13 +135,11 @@ extension CacheEntry {
 
     private var size: String { Figures.bytes(bodyBytes) + (isComplete ? "" : " of it") }
 
-    /// The line that `convoy cache list` prints for the entry.
     var line: String {
         let vary = varyingFields.isEmpty ? "" : "  varies by \(varyingFields.joined(separator: ", "))"
         return "\(statusCode)  \(size)  \(freshness)  \(shownURL)\(host.map { "  host \($0)" } ?? "")\(vary)"
     }
 
-    /// The text of `convoy cache show`: all details of the entry except the body.
     var text: String {
         var lines = [
             shownURL, "  status       \(statusCode)", "  body         \(size)",
@@ -158,9 +151,6 @@ extension CacheEntry {
         return (lines + headerFields.map { "  " + $0.shown }).joined(separator: "\n")
     }
 
-    /// The entry as JSON.
-    ///
-    /// - Parameter isWhole: whether to include the header fields.
     func json(isWhole: Bool) -> JSONValue {
         var json: JSONValue = [
             "url": .string(shownURL), "status": JSONValue(statusCode), "bytes": .integer(bodyBytes),
@@ -184,7 +174,6 @@ extension CacheExplanation {
         }
     }
 
-    /// The cache's decision, then each rule with its section of the RFC, then the header fields to add to the request.
     var text: String {
         let width = (rules.map(\.section.count).max() ?? 0) + 2
         let lines = rules.map { "  \($0.section.padding(toLength: width, withPad: " ", startingAt: 0))\($0.text)" }
@@ -204,7 +193,6 @@ extension CacheExplanation {
 }
 
 extension StoredURLPattern {
-    /// Makes a predicate for the entries of a cache.
     func matcher(in cache: HTTPCache) -> @Sendable (CacheEntry) -> Bool {
         switch self {
         case .urls(let urls):

@@ -3,11 +3,8 @@ import Convoy
 import ConvoyTesting
 import Foundation
 
-/// Runs the subcommand `demo`.
 enum DemoCommand {
-    /// The maximum time of the demo, which normally takes about five seconds.
-    ///
-    /// After this time the process exits, because a scene has probably hung.
+    // After this time the process exits, because a scene has probably hung.
     private static let patience = DispatchTimeInterval.seconds(30)
 
     static func run(_ interruption: Interruption) async -> ExitStatus {
@@ -37,19 +34,16 @@ enum DemoCommand {
     }
 }
 
-/// The result of a scene, with its measurements.
 struct DemoVerdict: Sendable {
     var isGood: Bool
     var text: String
 
-    /// Makes a good verdict with the text, or a bad verdict that lists the problems.
     init(_ text: String, problems: [String]) {
         isGood = problems.isEmpty
         self.text = problems.isEmpty ? text : problems.joined(separator: "; ")
     }
 }
 
-/// One scene of the demo.
 protocol DemoScene: Sendable {
     var name: String { get }
     var summary: String { get }
@@ -57,7 +51,6 @@ protocol DemoScene: Sendable {
     func play(_ stage: DemoStage, _ server: TestServer, _ manager: RequestManager) async throws -> DemoVerdict
 }
 
-/// Runs each scene with its own server and manager.
 struct DemoStage: Sendable {
     static let perHost = 6
     static let interval = DispatchTimeInterval.milliseconds(100)
@@ -65,7 +58,6 @@ struct DemoStage: Sendable {
     let console: Console
     let interruption: Interruption
 
-    /// Runs a scene; an interruption cancels its requests.
     func perform(_ scene: any DemoScene) async -> DemoVerdict {
         do {
             let server = try TestServer()

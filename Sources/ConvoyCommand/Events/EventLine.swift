@@ -2,9 +2,7 @@
 import Convoy
 import Foundation
 
-/// One event of a run.
-///
-/// The JSON has no key for a property that is nil.
+// The JSON has no key for a property that is nil.
 struct EventLine: Encodable, Equatable, Sendable {
     var event: String
     var index: Int?
@@ -30,13 +28,11 @@ struct EventLine: Encodable, Equatable, Sendable {
     var message: String?
     /// The header fields of a failed response, each as `Name: value`.
     var head: [String]?
-    /// The text in the body of a failed response.
     var body: String?
     /// When the request was queued, in seconds since 1970.
     var queuedAt: Double?
     /// The time from queueing the request to its end.
     var lifeSeconds: Double?
-    /// The indices of the requests that this request waited for.
     var after: [Int]?
     var timeline: [AttemptLine]?
     var succeeded: Int?
@@ -61,7 +57,6 @@ struct EventLine: Encodable, Equatable, Sendable {
         case exitStatus = "exit_status"
     }
 
-    /// The event as one line of JSON with sorted keys.
     var jsonLine: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -71,8 +66,6 @@ struct EventLine: Encodable, Equatable, Sendable {
     /// Records the header fields of a failed response, and the first 64 KiB of its text, without secrets.
     ///
     /// A response with an acceptable status is not recorded, because such responses often contain secrets.
-    ///
-    /// - Parameter secrets: the secrets to hide, which the server may repeat.
     mutating func setAnswer(of error: RequestError, without secrets: SentSecrets) {
         guard error.code == .unacceptableStatus, let answer = error.response else { return }
         let fields = answer.headerFields.map { secrets.hidden(in: $0.shown) }
@@ -83,9 +76,6 @@ struct EventLine: Encodable, Equatable, Sendable {
         body = secrets.hidden(in: text)
     }
 
-    /// Sets the times of the request and of its attempts.
-    ///
-    /// - Parameter secrets: the secrets to hide in the targets of redirects.
     mutating func setTimes(_ span: EventSpan, _ attempts: [AttemptRecord], without secrets: SentSecrets) {
         queuedAt = span.queuedAt
         lifeSeconds = (span.ended - span.queued).roundedSeconds
@@ -100,7 +90,6 @@ struct EventLine: Encodable, Equatable, Sendable {
 }
 
 extension Console {
-    /// Prints a warning on standard error; with `--json`, prints it as an event on standard output.
     func warn(_ message: String, list: String? = nil) {
         guard isJSON else { return printError("convoy: \(message)") }
         printLine(EventLine(event: "warning", list: list, message: message.visible()).jsonLine)
@@ -111,7 +100,6 @@ extension Console {
 ///
 /// A phase that does not apply is nil. The phases are consecutive, so their sum is the duration of the attempt.
 struct AttemptLine: Encodable, Equatable, Sendable {
-    /// The step that followed an attempt; the last attempt has none.
     enum Next: String, Encodable, Sendable {
         case redirect, retry
         /// Another attempt for another reason, for example after a 401.
@@ -123,28 +111,20 @@ struct AttemptLine: Encodable, Equatable, Sendable {
     var lookup: Double?
     var connect: Double?
     var tls: Double?
-    /// The time from the end of the connection phases to the first byte of the response.
-    ///
-    /// It includes the time to send the request, because no transport measures that time separately.
+    // It includes the time to send the request, because no transport measures that time separately.
     var wait: Double
     var receive: Double
     var status: Int?
-    /// The error code of a failed attempt.
     var code: String?
     var next: Next?
-    /// The delay before the next attempt.
     var delay: Double?
-    /// The URL to which the response redirects; nil without a redirect.
     var location: String?
 
-    /// The duration of the attempt.
     var seconds: Double { (lookup ?? 0) + (connect ?? 0) + (tls ?? 0) + wait + receive }
 }
 
 extension String {
-    /// JSON in which unprintable characters are escaped.
-    ///
-    /// A JSON parser reads the same value, and no text can control a terminal.
+    // A JSON parser reads the same value, and no text can control a terminal.
     var unsafeEscaped: String {
         guard unicodeScalars.contains(where: \.isUnsafeToShow) else { return self }
         var result = ""
@@ -163,9 +143,7 @@ extension String {
 }
 
 extension HeaderFields.Field {
-    /// The field as text without secrets.
-    ///
-    /// A secret value is replaced. In a field whose value is a URL, only the secrets of the URL are replaced.
+    // A secret value is replaced. In a field whose value is a URL, only the secrets of the URL are replaced.
     var shown: String {
         if SecretWords.standard.isSecret(name) { return "\(name): <redacted>" }
         guard ["location", "content-location", "referer"].contains(name.lowercased()) else { return description }
@@ -173,7 +151,6 @@ extension HeaderFields.Field {
     }
 }
 
-/// The times at which a request was queued and ended.
 struct EventSpan: Sendable, Equatable {
     var queued = ContinuousClock.now
     var ended = ContinuousClock.now
@@ -183,7 +160,6 @@ struct EventSpan: Sendable, Equatable {
     /// The readings of both clocks at the same moment, which convert instants to dates.
     private static let reference = (instant: ContinuousClock.now, seconds: Date().timeIntervalSince1970)
 
-    /// When the request was queued, in seconds since 1970.
     fileprivate var queuedAt: Double {
         let reference = Self.reference
         return ((reference.seconds + (queued - reference.instant).inSeconds) * 1e6).rounded() / 1e6
@@ -191,11 +167,7 @@ struct EventSpan: Sendable, Equatable {
 }
 
 extension EventSpan {
-    /// Makes the span of a request.
-    ///
-    /// Without timings, the last attempt determines the end.
-    ///
-    /// - Parameter queued: when the request was queued.
+    // Without timings, the last attempt determines the end.
     init(queued: ContinuousClock.Instant, _ timings: Timings?, _ attempts: [AttemptRecord]) {
         self.queued = queued
         ended = max(queued, timings?.finished ?? attempts.last?.ended ?? .now)
@@ -234,12 +206,10 @@ extension Duration {
 }
 
 extension Int64 {
-    /// The number, or nil if it is not positive.
     var positive: Int64? { self > 0 ? self : nil }
 }
 
 extension EventLine {
-    /// Parses a line; nil if the line is not an event.
     init?(_ line: [UInt8]) {
         guard let json = try? JSONReader.read(line), case .object(let members) = json else { return nil }
         self.init(event: "")
@@ -307,7 +277,6 @@ extension AttemptLine {
     }
 }
 
-/// The value of a member has the wrong type.
 private struct WrongType: Error {}
 
 extension JSONValue {
@@ -335,7 +304,6 @@ extension JSONValue {
     }
 }
 
-/// How the cache handled a request: the word for it in `%{cache}`, events and reports.
 enum CacheOutcome: String, Sendable {
     case hit, stale, revalidated, miss, bypass
 
@@ -360,6 +328,5 @@ extension CacheStatus {
 }
 
 extension [AttemptRecord] {
-    /// How the cache handled the last attempt; nil if no cache took part.
     var cacheOutcome: CacheOutcome? { last?.metrics?.cache?.outcome }
 }

@@ -2,20 +2,14 @@
 import Convoy
 import Foundation
 
-/// Passes the results and the progress of a run to its report.
-///
-/// It also computes the summary of the run. ``OpenRequests`` reports the steps, and makes one call of the report at a
-/// time.
 final class FetchReporter: Sendable {
     let requests: OpenRequests
     private let report: any FetchReport
     private let options: FetchOptions
     private let setup: FetchSetup?
-    /// Finds the part files of failed downloads; nil if no files are written.
     private let parts: PartFinder?
     private let summary: Locked<FetchSummary>
 
-    /// - Parameter setup: its `--report` page and its ``FetchRecords`` also receive the results.
     init(report: any FetchReport, _ options: FetchOptions = FetchOptions(), _ setup: FetchSetup? = nil) {
         requests = OpenRequests(onStep: report.wantsSteps ? report.happened : nil)
         (self.report, self.options, self.setup) = (report, options, setup)
@@ -23,10 +17,8 @@ final class FetchReporter: Sendable {
         summary = Locked(FetchSummary(options))
     }
 
-    /// Secrets that no event may show, besides those of the requests.
     private var secrets: Set<String> { setup?.secrets ?? [] }
 
-    /// Records the item of a request, before the request is sent.
     func opened(_ item: FetchItem) { requests.begin(item, hiding: secrets) }
 
     /// Reports the end of a request, once.
@@ -61,9 +53,6 @@ final class FetchReporter: Sendable {
         }
     }
 
-    /// Reports an entry of a list that did not become a request.
-    ///
-    /// The entry counts as a failure.
     func isDefective(_ defect: FetchItems.Defect) {
         requests.inTurn {
             summary.withLock { $0.countFailure(defect.code, "\(defect.place): \(defect.reason)") }
@@ -84,11 +73,6 @@ final class FetchReporter: Sendable {
         }
     }
 
-    /// Reports the final statistics.
-    ///
-    /// This is the last call.
-    ///
-    /// - Parameter reason: why the run was stopped; nil if it was not stopped.
     func ended(after time: Duration, reason: ExitStatus?) -> ExitStatus {
         // The batch reports no result for items that it read and never sent, so they are still open.
         for item in requests.items { setup?.records.isLost(item) }
@@ -105,9 +89,7 @@ final class FetchReporter: Sendable {
         }
     }
 
-    /// The bytes of a failed download that the next run can resume.
-    ///
-    /// Nil if another process uses the part file. Also nil if the file exists, because the next run would fail again.
+    // Nil if another process uses the part file. Also nil if the file exists, because the next run would fail again.
     private func keptBytes(of outcome: FetchOutcome) -> Int64? {
         guard let error = outcome.error, ![.destinationInUse, .destinationExists].contains(error.code) else {
             return nil
@@ -115,9 +97,7 @@ final class FetchReporter: Sendable {
         return parts?.keptBytes(of: outcome.item)
     }
 
-    /// The started requests in the order of `operations`, including requests that wait for a retry.
-    ///
-    /// Requests that wait only for the limit of their host follow, as many as there are free jobs.
+    // Requests that wait only for the limit of their host follow, as many as there are free jobs.
     private func transfers(of operations: [AnyRequestOperation]) -> [RunningTransfer] {
         let (running, others) = requests.transfers(of: operations)
         guard running.count < options.jobs else { return running }
@@ -139,7 +119,6 @@ extension Result {
         }
     }
 
-    /// The time from the start of the first attempt to the end of the last; zero when nothing was sent.
     func executed<Value>() -> Duration where Success == Response<Value>, Failure == RequestError {
         if case .success(let response) = self { return response.timings.executed ?? .zero }
         let attempts = attempts()
@@ -148,9 +127,7 @@ extension Result {
 }
 
 extension FetchItem {
-    /// The host and the explicit port of the URL.
-    ///
-    /// The limit for each host also distinguishes schemes; this text does not.
+    // The limit for each host also distinguishes schemes; this text does not.
     fileprivate var host: String { "\(url.host() ?? "") \(url.port ?? 0)" }
 }
 
@@ -166,15 +143,10 @@ extension FetchItem {
 final class OpenRequests: EventMonitor {
     private let onStep: (@Sendable (FetchStep, FetchItem) -> Void)?
     private let queue = DispatchQueue(label: "convoy.report")
-    /// The requests whose end was not reported, by their index.
     private let open = Locked<[Int: OpenRequest]>([:])
 
-    /// - Parameter onStep: reports a step; nil if steps are not reported.
     init(onStep: (@Sendable (FetchStep, FetchItem) -> Void)?) { self.onStep = onStep }
 
-    /// Records a request before it is sent.
-    ///
-    /// - Parameter secrets: secrets that no step may show, besides those of the request.
     func begin(_ item: FetchItem, hiding secrets: Set<String>) {
         open.withLock { $0[item.index] = OpenRequest(item: item, hiding: secrets) }
     }
@@ -207,13 +179,11 @@ final class OpenRequests: EventMonitor {
         }
     }
 
-    /// The items of the open requests.
     var items: [FetchItem] { open.withLock { $0.values.map(\.item) } }
 
     /// Makes a report that is not about a step, after the reports that were queued before.
     func inTurn<Value>(_ report: () -> Value) -> Value { queue.sync(execute: report) }
 
-    /// The progress of the started requests in the order of `operations`, and the items of the other requests.
     func transfers(of operations: [AnyRequestOperation]) -> (started: [RunningTransfer], others: [FetchItem]) {
         let indices = operations.map { $0.itemIndex ?? -1 }
         let requests = open.withLock { open in indices.map { open[$0] } }
@@ -221,10 +191,8 @@ final class OpenRequests: EventMonitor {
         return (started, requests.compactMap { $0 }.filter { !$0.hasBegun }.map(\.item))
     }
 
-    /// Records the status of the response to the running attempt of a request.
     private func answered(_ index: Int, _ statusCode: Int?) { open.withLock { $0[index]?.statusCode = statusCode } }
 
-    /// Reports a step if it is new and the request is open.
     private func report(_ index: Int, _ note: (inout OpenRequest) -> FetchStep?) {
         let (step, item) = open.withLock { open -> (FetchStep?, FetchItem?) in
             guard var request = open[index] else { return (nil, nil) }
@@ -236,22 +204,17 @@ final class OpenRequests: EventMonitor {
 }
 
 extension AnyRequestOperation {
-    /// The index of the item, which is the first tag.
     var itemIndex: Int? { tags.first.flatMap { Int($0) } }
 }
 
-/// The reported state of a request.
 struct OpenRequest {
     let item: FetchItem
-    /// When the request was queued.
     let opened = ContinuousClock.now
     /// The numbers of the last attempt that started and of the last that ended, including redirects.
     private var (begun, ended) = (0, 0)
-    /// The number of attempts that were followed by a retry.
     private var failedCount = 0
     /// The secrets of the run, and those that the ended attempts have sent.
     private var secrets: Set<String>
-    /// The bytes of an earlier run, according to the attempts that have ended.
     private(set) var resumed = ResumedBytes()
     /// The progress of the file at the end of the last attempt with a successful response.
     private(set) var heldBytes = ByteProgress()
@@ -259,14 +222,12 @@ struct OpenRequest {
     var statusCode: Int?
     private var retry: RunningTransfer.Wait?
 
-    /// - Parameter secrets: secrets that no step may show, besides those of the attempts.
     init(item: FetchItem, hiding secrets: Set<String>) {
         self.item = item
         self.secrets = secrets
     }
 
     var hasBegun: Bool { begun > 0 }
-    /// Whether an attempt is running, according to the events that have arrived.
     private var isUnderWay: Bool { begun > ended }
 
     /// The progress of the file; nil before the first attempt.
@@ -288,8 +249,6 @@ struct OpenRequest {
     }
 
     /// Notes the start of an attempt; a late or repeated start has no effect.
-    ///
-    /// - Returns: `.started` for the first start; nil for any other.
     mutating func begin(_ attempt: Int) -> FetchStep? {
         if attempt > ended { retry = nil }
         defer { begun = max(begun, attempt) }

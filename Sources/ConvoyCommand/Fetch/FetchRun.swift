@@ -2,9 +2,7 @@
 import Convoy
 import Foundation
 
-/// Runs the requests of a fetch.
-///
-/// The batch reads items on demand and stores no results, so memory never contains all items.
+// The batch reads items on demand and stores no results, so memory never contains all items.
 struct FetchRun {
     let options: FetchOptions
     let setup: FetchSetup
@@ -31,7 +29,6 @@ struct FetchRun {
         manager = Self.makeManager(options, setup, monitors: report.wantsSteps ? [reporter.requests] : [])
     }
 
-    /// Runs all items, and writes the bodies to the destination of the options.
     func run() async -> ExitStatus {
         let start = ContinuousClock.now
         switch options.destination {
@@ -48,9 +45,6 @@ struct FetchRun {
         return reporter.ended(after: .now - start, reason: interruption.reason)
     }
 
-    /// Sends the requests of all items as one batch.
-    ///
-    /// - Parameter complete: sets the destination of the response body.
     private func send<Output: Sendable>(
         _ complete: @escaping @Sendable (Request<Data>, FetchItem) -> Request<Output>
     ) async {
@@ -115,7 +109,6 @@ struct FetchRun {
         return RequestManager(configuration: configuration)
     }
 
-    /// The running downloads, by the index of their item.
     private final class Downloads: Sendable {
         private struct State {
             var running: [Int: (item: FetchItem, download: SegmentedDownload)] = [:]
@@ -141,7 +134,6 @@ struct FetchRun {
             }
         }
 
-        /// Records the total number of items, after the last item was read.
         func tookAll(_ count: Int) { state.withLock { $0.counts.totalCount = count } }
 
         func stop() {
@@ -152,7 +144,6 @@ struct FetchRun {
             for download in running { download.cancel() }
         }
 
-        /// The progress of the run and of each running file.
         var progress: (RunProgress, [RunningTransfer]) {
             let (counts, running) = state.withLock { ($0.counts, $0.running) }
             let transfers = running.sorted { $0.key < $1.key }.map { _, value in
@@ -166,7 +157,6 @@ struct FetchRun {
         }
     }
 
-    /// Fetches all items, each as a ``SegmentedDownload``.
     func sendInSegments() async {
         let downloads = Downloads()
         let (reporter, items, knownCount) = (reporter, items, knownCount)
@@ -199,10 +189,8 @@ struct FetchRun {
         }
     }
 
-    /// Downloads the file of an item.
-    ///
-    /// If the server of the item fails, the mirrors are tried one after another. If all fail, the first failure is the
-    /// result.
+    // If the server of the item fails, the mirrors are tried one after another. If all fail, the first failure is the
+    // result.
     private func fetch(_ item: FetchItem, _ downloads: Downloads) async -> Result<Response<URL>, RequestError> {
         options.makeDirectory(of: item)
         var request = setup.request(for: item, options)
@@ -233,9 +221,7 @@ struct FetchRun {
 }
 
 extension RequestManager {
-    /// Waits for the monitors, and at most five seconds for the cache's background validations.
-    ///
-    /// Without the limit, a server that does not answer would delay the exit by its timeout and all retries.
+    // Without the limit, a server that does not answer would delay the exit by its timeout and all retries.
     func drainBriefly() async {
         let limit = Task {
             try await Task.sleep(for: .seconds(5))
@@ -259,11 +245,8 @@ final class FetchPlaces: Sendable {
 
     init(count: Int) { for _ in 0..<count { give() } }
 
-    /// Claims a slot, and waits if none is free.
-    ///
-    /// Returns at once after the task was cancelled.
+    // Returns at once after the task was cancelled.
     func take() async { for await _ in slots { return } }
 
-    /// Releases a slot.
     func give() { free.yield() }
 }

@@ -2,31 +2,20 @@
 import Convoy
 import Foundation
 
-/// The statistics of a complete run.
 struct FetchSummary: Sendable, Equatable {
     var succeededCount = 0
-    /// The number of files that were not received, because they exist or have not changed.
-    ///
-    /// Skipped files do not count as succeeded.
     var skippedCount = 0
-    /// The number of failed requests and invalid lines, by error code.
     var failures: [String: Int] = [:]
-    /// The first failures as lines.
     private(set) var firstFailures: [String] = []
     private static let firstFailureCount = 5
     /// The number of requests that ended only because the run was stopped.
     var cancelledCount = 0
-    /// The bytes that this run received for successful files.
     var bytes: Int64 = 0
-    /// The bytes of earlier runs in the same files.
     var resumedBytes: Int64 = 0
-    /// The number and the bytes of part files that the next run can resume.
     var kept = KeptParts()
     var time = Duration.zero
-    /// Why the run was stopped; nil if it was not stopped.
     var reason: ExitStatus?
     var discards = false
-    /// The directory of the files; nil without files.
     var directory: String?
     /// Whether another run would fetch complete files again, which `--existing skip` prevents.
     var replacesFiles = false
@@ -55,7 +44,6 @@ struct FetchSummary: Sendable, Equatable {
         if let line, firstFailures.count < Self.firstFailureCount { firstFailures.append(line) }
     }
 
-    /// The progress of a run, from its counts of requests and the bytes of its files.
     func progress(_ counts: RunProgress, _ running: [RunningTransfer]) -> RunProgress {
         var progress = counts
         (progress.skippedCount, progress.savedCount) = (skippedCount, succeededCount)
@@ -80,7 +68,6 @@ struct FetchSummary: Sendable, Equatable {
         return lines + (advice.map { [$0] } ?? [])
     }
 
-    /// The statistics as one line.
     var text: String {
         var text = (reason?.reason).map { "\($0): " } ?? ""
         text += "\(Figures.count(succeededCount, discards ? "response" : "file")), \(Figures.bytes(bytes))"
@@ -93,7 +80,6 @@ struct FetchSummary: Sendable, Equatable {
         return status == .success ? text : "\(text); exit status \(status.code)"
     }
 
-    /// The number of failures with each error code, the most frequent code first.
     private var failuresByCode: String {
         failures.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) \(Words.code($0.key))" }
             .joined(separator: ", ")
@@ -125,7 +111,6 @@ extension FetchSummary {
     }
 }
 
-/// The number of part files and the sum of their bytes.
 struct KeptParts: Sendable, Equatable {
     var count = 0
     var bytes: Int64 = 0
@@ -135,7 +120,6 @@ struct KeptParts: Sendable, Equatable {
         bytes += part
     }
 
-    /// A text about the parts; nil if there are none.
     var text: String? {
         guard count > 0 else { return nil }
         let (verb, object) = count == 1 ? ("is", "it") : ("are", "them")
@@ -149,16 +133,12 @@ struct KeptParts: Sendable, Equatable {
 /// Bytes that the same command would request again do not count.
 struct PartFinder: Sendable {
     let directory: String
-    /// Whether file names are known in advance.
-    ///
-    /// If false, parts are identified by the time of their records.
+    // If false, parts are identified by the time of their records.
     let knowsNames: Bool
     let usesSegments: Bool
     let started: Date
-    /// Whether the next free number is added to a name that exists.
     var numbersNames = false
 
-    /// The bytes in the part file of an item; nil if there are none, or if the file name is unknown.
     func keptBytes(of item: FetchItem) -> Int64? {
         if knowsNames { return part(item.fileName, of: item)?.count }
         guard numbersNames else { return nil }
@@ -182,16 +162,11 @@ struct PartFinder: Sendable {
             in: path.directory(in: directory), of: item.url, inSegments: usesSegments, isVerified: item.digest != nil)
     }
 
-    /// Whether this run wrote the record with this modification time.
-    ///
-    /// Some file systems round times down to a multiple of two seconds.
+    // Some file systems round times down to a multiple of two seconds.
     private func isOfThisRun(_ noted: Date) -> Bool { noted > started.addingTimeInterval(-2) }
 
-    /// All parts that this run wrote.
-    ///
-    /// It is used if the server names the files, because their names are then unknown here.
-    ///
-    /// Parts of another concurrent run in the same directory are included.
+    // It is used if the server names the files, because their names are then unknown here.
+    // Parts of another concurrent run in the same directory are included.
     func allOfThisRun() -> KeptParts {
         var parts = KeptParts()
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
@@ -205,7 +180,6 @@ struct PartFinder: Sendable {
 }
 
 extension PartFinder {
-    /// Finds the parts of a run that starts now.
     init(_ options: FetchOptions) {
         let isRenamed = options.existing == .rename
         self.init(

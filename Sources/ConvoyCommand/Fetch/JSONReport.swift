@@ -2,18 +2,12 @@
 import Convoy
 import Foundation
 
-/// Prints one JSON object on each line of standard output.
-///
-/// The help of the command lists all objects.
 final class JSONReport: FetchReport {
     private let console: Console
     private let directory: String?
-    /// The received bytes of each running file at the last tick.
-    ///
-    /// Only a file whose number has changed is reported.
+    // Only a file whose number has changed is reported.
     private let receivedBytes = Locked<[Int: Int64]>([:])
 
-    /// - Parameter directory: the output directory, which precedes file names; nil if no files are written.
     init(console: Console, directory: String?) { (self.console, self.directory) = (console, directory) }
 
     var tickInterval: DispatchTimeInterval? { .milliseconds(500) }
@@ -54,7 +48,6 @@ final class JSONReport: FetchReport {
 }
 
 extension EventLine {
-    /// Makes the event line of a step of a request.
     init(_ step: FetchStep, index: Int, name: String? = nil, url: String) {
         self.init(event: "started", index: index, name: name, url: url)
         switch step {
@@ -72,9 +65,6 @@ extension EventLine {
         }
     }
 
-    /// Makes the event line of a download's end.
-    ///
-    /// - Parameter directory: the output directory, which precedes the file name; nil if no files are written.
     init(_ outcome: FetchOutcome, directory: String?) {
         self.init(event: "finished", index: outcome.item.index, url: outcome.item.url.redactedString)
         method = outcome.attempts.first?.method.rawValue
@@ -108,7 +98,6 @@ extension EventLine {
         if event != "skipped" || method != nil { setTimes(outcome.span, outcome.attempts, without: outcome.secrets) }
     }
 
-    /// Makes the event line of a list entry that did not become a request.
     init(_ defect: FetchItems.Defect) {
         self.init(
             event: "failed", list: defect.list, line: defect.line, code: defect.code, message: defect.reason.visible())

@@ -1,7 +1,6 @@
 // `convoy completions`: completion scripts, generated from the parser's tables.
 
 extension Shell {
-    /// The completion script of the shell.
     var completions: String {
         switch self {
         case .bash: BashCompletions.script
@@ -12,15 +11,12 @@ extension Shell {
 }
 
 extension String {
-    /// The text quoted as one word of a shell.
     var shellQuoted: String { "'" + replacing("'", with: #"'\''"#) + "'" }
 }
 
-/// A supported shell.
 enum Shell: String, CaseIterable, Sendable {
     case bash, zsh, fish
 
-    /// Parses the only operand as the name of a shell.
     init(parsing operands: [String]) throws(UsageError) {
         let names = Shell.allCases.map(\.rawValue).joined(separator: ", ")
         guard operands.count == 1 else {
@@ -67,13 +63,11 @@ enum BashCompletions {
         Subcommand.allCases.map(\.rawValue) + Subcommand.toolOptions.map { "--\($0.name)" }
     }
 
-    /// The options that may be the first word instead of a command: those of fetch, and of convoy itself.
     private static var impliedOptions: [String] {
         Subcommand.fetch.options.map { "--\($0.name)" }
             + Subcommand.toolOptions.filter { $0 != .help }.map { "--\($0.name)" }
     }
 
-    /// The `case` branch of a command, which completes the values of options, the options and the operands.
     private static func branch(_ command: Subcommand) -> String {
         var lines = ["        \(command.rawValue))"]
         let valued = command.options.filter(\.takesValue)
@@ -110,7 +104,6 @@ enum BashCompletions {
     private static func words(_ words: [String]) -> String { "$'" + words.joined(separator: #"\n"#) + "'" }
 }
 
-/// Makes a `complete` statement for every option of every command.
 enum FishCompletions {
     static var script: String {
         var lines = [
@@ -155,9 +148,7 @@ enum FishCompletions {
     }
 }
 
-/// Makes a completion function that calls `_arguments` of zsh.
-///
-/// `_arguments` handles abbreviations, `--name=value` and exclusions.
+// `_arguments` handles abbreviations, `--name=value` and exclusions.
 enum ZshCompletions {
     static var script: String {
         """
@@ -193,7 +184,6 @@ enum ZshCompletions {
         """
     }
 
-    /// The options of convoy itself, such as `--version`, which may be the first word instead of a command.
     private static var impliedOptions: [String] {
         Subcommand.toolOptions.filter { $0 != .help }.flatMap(specifications)
     }
@@ -213,10 +203,8 @@ enum ZshCompletions {
         return (lines + ["                    ;;"]).joined(separator: "\n")
     }
 
-    /// The specifications of an option for `_arguments`, one for each spelling.
-    ///
-    /// After a spelling, `+` allows a value that directly follows the option. `=` allows an equals sign before the
-    /// value, and `=-` requires it.
+    // After a spelling, `+` allows a value that directly follows the option. `=` allows an equals sign before the
+    // value, and `=-` requires it.
     private static func specifications(_ option: Option) -> [String] {
         let exclusion = option.isRepeatable ? "*" : "(\(option.spellings.joined(separator: " ")))"
         return option.spellings.map { spelling in

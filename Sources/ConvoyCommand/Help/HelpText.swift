@@ -1,7 +1,6 @@
 // The help of the command and its subcommands. `HelpTopic` lists all topics.
 import Convoy
 
-/// The texts of `--help`.
 enum HelpText {
     static let tool = """
         convoy \(Version.current): downloads, many at a time
@@ -78,7 +77,6 @@ enum HelpText {
         See also: convoy help lists, names, retries, json, signals
         """
 
-    /// Environment variables and their meaning.
     static let variables = [
         ("http_proxy", "the proxy for http URLs, in the form of --proxy"),
         ("https_proxy, all_proxy", "the same for https URLs, and for both; also in capitals"),
@@ -179,7 +177,6 @@ enum HelpText {
         \(exitStatuses)
         """
 
-    /// The supported syntax of `.http` files.
     static let requestFiles = """
           ###, ### title          another request
           # @name login           the name that other requests use for it

@@ -1,6 +1,5 @@
 // The topics of `convoy help`.
 
-/// A command or a topic with a help text.
 enum HelpTopic: String, CaseIterable, Sendable {
     case fetch, run, report, `import`, queue, cache, demo, completions, lists, names, retries, json, signals, man
 
@@ -26,7 +25,6 @@ enum HelpTopic: String, CaseIterable, Sendable {
         }
     }
 
-    /// The help for the operands of `convoy help`; without operands, the help of the tool.
     static func text(for operands: [String]) throws(UsageError) -> String {
         guard let word = operands.first else { return HelpText.tool }
         if operands.count == 1, let topic = HelpTopic(rawValue: word) { return topic.text }
@@ -39,17 +37,14 @@ enum HelpTopic: String, CaseIterable, Sendable {
 }
 
 extension Subcommand {
-    /// The kinds of operands that may follow the options.
     enum Operands: Equatable, Sendable {
         case none, urls
         /// A `.http` file, then the names of requests in the file.
         case files
-        /// One file of any kind.
         case document
         case manyFiles
         case choice([String])
 
-        /// Whether shells complete file names.
         var areFiles: Bool { [.files, .document, .manyFiles].contains(self) }
     }
 
@@ -70,27 +65,22 @@ extension Subcommand {
     var help: String { HelpTopic(rawValue: rawValue)?.text ?? HelpText.help }
 }
 
-/// Lays out the text of the help in columns.
 enum TextLayout {
     static let width = 79
-    /// The column of an option's description.
     static let column = 25
 
-    /// A term, with its description in a separate column.
     static func entry(_ term: String, _ text: String, column: Int = TextLayout.column) -> String {
         let fits = term.count < column - 1
         let blanks = String(repeating: " ", count: fits ? column - term.count : column)
         return (term + (fits ? "" : "\n") + blanks + text).wrapped(toColumns: width, indentation: column)
     }
 
-    /// Terms with their descriptions, one below the other.
     static func terms(_ terms: [(String, String)], column: Int = 11) -> String {
         terms.map { entry("  " + $0, $1, column: column) }.joined(separator: "\n")
     }
 }
 
 extension Option {
-    /// The option's lines in the help.
     var helpEntry: String {
         let names = (short.map { "-\($0), " } ?? "    ") + "--\(name)" + valueUsage
         return TextLayout.entry("  " + names, detail)
@@ -98,7 +88,6 @@ extension Option {
 }
 
 extension [Option] {
-    /// The options under the headings of their groups.
     var helpByGroup: String {
         Option.Group.allCases.compactMap { group in
             let members = filter { $0.group == group }

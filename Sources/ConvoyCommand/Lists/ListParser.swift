@@ -2,26 +2,19 @@
 import Convoy
 import Foundation
 
-/// Parses a list line by line.
-///
-/// The first line that is neither blank nor a comment decides the format.
-///
-/// The parser stores incomplete input: an entry that aria2's options may follow, or the text of a Metalink.
+// The first line that is neither blank nor a comment decides the format.
+// The parser stores incomplete input: an entry that aria2's options may follow, or the text of a Metalink.
 struct ListParser {
     enum Format: Equatable, Sendable {
         case urls, jsonLines, digests, metalink
     }
 
-    /// An entry of the list, or an error.
     enum Outcome: Equatable, Sendable {
         case entry(ListEntry)
-        /// An invalid line, an invalid list, or an invalid file of a Metalink.
-        ///
-        /// `line` is nil if the error concerns no single line. `text` has the lines of the entry, if they are text.
+        // `line` is nil if the error concerns no single line. `text` has the lines of the entry, if they are text.
         case broken(line: Int?, reason: String, text: String? = nil)
     }
 
-    /// An entry that may continue in the next line.
     private struct Open {
         var entry: ListEntry
         var defect: (line: Int, reason: String)?
@@ -33,7 +26,6 @@ struct ListParser {
         }
     }
 
-    /// The maximum size of a Metalink, whose complete text is parsed at once.
     private static let limitBytes = LineSplitter.limitBytesOfXML
 
     /// The place in a clear-signed OpenPGP message (RFC 9580, section 7), whose signature is not verified.
@@ -50,7 +42,6 @@ struct ListParser {
 
     private let base: URL?
     private var armor = Armor.outside
-    /// Whether a digest of the list can be verified.
     private var hasDigests = false
     private(set) var format: Format?
     /// The entry of the last line, which options may follow; nil after an invalid or a blank line.
@@ -61,17 +52,12 @@ struct ListParser {
 
     init(base: URL? = nil) { self.base = base }
 
-    /// Whether an entry may continue in the next line.
     var isOpen: Bool { open != nil }
 
     /// The number of the first line without an outcome yet.
-    ///
-    /// - Parameter next: the number of the next line to parse.
     func firstUnfinishedLine(before next: Int) -> Int { format == .metalink ? 1 : open?.line ?? next }
 
-    /// Parses a line.
-    ///
-    /// Returns the outcomes that this line completes, for example the previous entry.
+    // Returns the outcomes that this line completes, for example the previous entry.
     mutating func parse(_ line: NumberedLine) -> [Outcome] {
         guard !hasEnded else { return [] }
         switch line.content {
@@ -90,7 +76,6 @@ struct ListParser {
         return open.map { [$0.outcome] } ?? []
     }
 
-    /// Returns the remaining outcomes at the end of the list.
     mutating func finish() -> [Outcome] {
         guard format == .metalink, !hasEnded else { return close() }
         hasEnded = true
@@ -121,7 +106,6 @@ struct ListParser {
         }
     }
 
-    /// The text of a line; nil if the line belongs to the armor of a clear-signed message.
     private mutating func takeOutOfArmor(_ line: String) -> String? {
         guard format != .metalink, armor != .outside || line.hasPrefix("-----") else { return line }
         let visible = line.trimmed
@@ -146,7 +130,6 @@ struct ListParser {
         return base != nil && (DigestLine.isLikely(line) || DigestLine.isHeading(line)) ? .digests : .urls
     }
 
-    /// Refuses a complete list of digests.
     private mutating func refuse(_ reason: String) -> [Outcome] {
         hasEnded = true
         return [.broken(line: nil, reason: "it is a list of digests that cannot be checked: \(reason)")]
@@ -168,7 +151,6 @@ struct ListParser {
         return [.entry(ListEntry(url: base.appending(path: path), name: path, digest: line.digest))]
     }
 
-    /// Whether a line with a leading blank is a URL and not an option with a URL as its value.
     private static func isURL(_ text: String) -> Bool {
         guard let mark = text.range(of: "://") else { return false }
         return !text[..<mark.lowerBound].contains("=")
@@ -214,10 +196,8 @@ struct ListParser {
 struct DigestLine: Equatable {
     let name: String
     let digest: FileDigest?
-    /// Why the file cannot be verified; nil if there is a digest.
     let defect: String?
 
-    /// Parses a line; nil if it does not look like a digest and a name.
     init?(_ line: String) {
         let isEscaped = line.hasPrefix("\\")
         let text = isEscaped ? line.dropFirst() : line[...]
@@ -299,7 +279,6 @@ struct DigestLine: Equatable {
         return (kind, word)
     }
 
-    /// The name of an algorithm, in the same form for all spellings of SHA-256 and SHA-512.
     private static func algorithm(_ tag: Substring) -> String {
         switch tag.lowercased() {
         case "sha256", "sha-256", "sha2-256": "SHA-256"
@@ -309,7 +288,6 @@ struct DigestLine: Equatable {
     }
 }
 
-/// An entry of a list as a JSON object on one line.
 enum JSONLine {
     private static let form = #"it is not an object like {"url": "https://example.com/a", "name": "a.bin"}"#
 
@@ -364,8 +342,6 @@ extension HeaderFields {
 }
 
 extension ListEntry {
-    /// Applies a line `name=value` of aria2's input files.
-    ///
     /// Options that are not listed here are ignored; most of them only affect the speed.
     ///
     /// - Returns: why the entry cannot be fetched as the list says; nil if the option was applied or ignored.

@@ -2,19 +2,15 @@
 import Convoy
 import Foundation
 
-/// The checked options of a fetch.
 struct FetchOptions: Sendable {
-    /// The output of a URL according to `-o` or `-O`.
     enum Output: Equatable, Sendable {
         case file(String)
         /// `-O`: the file has the name from the URL.
         case named
     }
 
-    /// The destination of bodies.
     enum Destination: Equatable, Sendable {
         case files, nowhere, standardOutput
-        /// A named device or pipe.
         case device(String)
         /// No body is saved; the header fields are written to standard output.
         case head
@@ -22,29 +18,23 @@ struct FetchOptions: Sendable {
 
     static let defaultJobs = 8
     static let defaultPerHost = 6
-    /// The possible numbers of concurrent requests.
-    ///
-    /// Each request needs a socket and a file. More requests could reach the usual limit of 1,024 descriptors.
+    // Each request needs a socket and a file. More requests could reach the usual limit of 1,024 descriptors.
     static let jobsRange = 1...256
     static let defaultRetries = 3
     static let retriesRange = 0...1_000
     static let segmentsRange = 1...16
 
-    /// The command line for the page of `--report`, without secrets; nil if unknown.
     var commandLine: String?
     var urls: [URL] = []
-    /// The digest of the only URL's file.
     var digest: FileDigest?
     /// The values of `--mirror`: further URLs of the only file.
     var mirrors: [URL] = []
     /// The file of the list, or `-` for standard input.
     var input: String?
-    /// The part of the list to fetch; nil for the complete list.
     var shard: Shard?
     /// The base URL for lines of a list that begin with a file name.
     var base: URL?
     var destination = Destination.files
-    /// The values of `-o` and `-O` in order.
     var outputs: [Output] = []
     /// The file names from `-o`, one for each URL; empty if `-o` names no files.
     ///
@@ -53,82 +43,58 @@ struct FetchOptions: Sendable {
     private(set) var directory = "."
     /// Whether the user gave a directory, with `-P` or as a part of `-o`.
     private(set) var hasDirectory = false
-    /// Whether to create the directories of `-o` and `-P`.
     var makesDirectories = false
     /// Whether to remove directories from names in lists.
     var isFlat = false
     /// Whether an option was given that, as in curl, prints the response if no file is named.
     var printsAnswers = false
-    /// Whether bodies are written to a terminal unchanged.
     var isRawOutput = false
     /// Whether the body of a failed response is saved like the body of a success.
     var keepsRefusals = false
-    /// Whether to print header fields before bodies.
     var includesHeads = false
-    /// The file for the header fields of all responses.
     var headFile: String?
-    /// Whether each file gets the modification time that the server sent (`--remote-time`).
     var takesServerTime = false
-    /// Whether `{}` and `[]` in a URL are patterns.
     var expandsURLs = true
-    /// The maximum number of redirects; nil for the library's default.
     var maxRedirects: Int?
-    /// The wait before each retry; nil for the library's default.
     var retryDelay: Duration?
-    /// Whether only https URLs are accepted.
     var needsHTTPS = false
     /// The value of `--noproxy`; see ``applyNoProxy()``.
     var noProxy: String?
-    /// The absolute URL of the directory.
-    ///
-    /// The URL is stored, because making a URL from a relative path reads the working directory.
+    // The URL is stored, because making a URL from a relative path reads the working directory.
     private(set) var directoryURL = URL(filePath: ".", directoryHint: .isDirectory).absoluteURL
     /// Whether the server names the files that the list does not name.
     var takesProposedNames = false
-    /// The value of `--existing`; see ``existing(for:)``.
     var existing: ExistingFile?
     var jobs = defaultJobs
     var perHost = defaultPerHost
     var segments = 1
-    /// The maximum number of requests in flight, for any number of jobs and segments.
     var mostRequests = jobsRange.upperBound
     var retries = defaultRetries
-    /// The deadline of each request; nil for none.
     var deadline: Duration?
-    /// The maximum time of each attempt.
     var maxTime: Duration?
-    /// The directory of the cache; nil without a cache.
     var cacheDirectory: String?
     var cachePolicy: CachePolicy?
-    /// The capacity of the cache, in bytes.
     var cacheBytes: Int64 = 1 << 30
-    /// The maximum size of each body, in bytes.
     var maxBytes: Int64?
     /// The maximum bytes per second of all transfers together.
     var maxRate: Int64?
     /// The minimum bytes per second of each transfer.
     var minimumSpeed: Int64?
-    /// The time over which the minimum speed is measured.
     var minimumSpeedWindow = Duration.seconds(30)
     var sending = SendingOptions()
     var credentials = CredentialOptions()
     var connection = ConnectionOptions()
     /// The certificates that the environment names, which URLSession does not use; nil if no variable names any.
     var environmentTrust: ConnectionOptions.Trust?
-    /// Whether requests accept content codings, which are decoded.
-    ///
-    /// If false, files are stored as the server sent them.
+    // If false, files are stored as the server sent them.
     var isCompressed = false
     var transport = TransportChoice.automatic
     var isQuiet = false
     var isJSON = false
     var isVerbose = false
     var writeOut: WriteOut?
-    /// The file for a HAR archive of all requests.
     var archive: String?
-    /// The file for the page of `--report`.
     var report: String?
-    /// The file for a list of failed requests.
     var failedList: String?
 
     /// Whether bodies are not saved as files: they are discarded, or written to an output or a device.
@@ -139,10 +105,8 @@ struct FetchOptions: Sendable {
     }
     /// Whether bodies are written one after another to the same destination.
     var isOneStream: Bool { if case .device = destination { true } else { destination == .standardOutput } }
-    /// The values of `-o` in order.
     var paths: [String] { outputs.compactMap { if case .file(let path) = $0 { path } else { nil } } }
     var headerFields: HeaderFields { sending.headerFields }
-    /// Whether files are downloaded in several ranges or from several servers.
     var usesSegments: Bool { segments > 1 || !mirrors.isEmpty }
 
     mutating func setDirectory(_ path: String) {
@@ -151,18 +115,13 @@ struct FetchOptions: Sendable {
         directoryURL = URL(filePath: path, directoryHint: .isDirectory).absoluteURL
     }
 
-    /// The default directory of the cache, as text for the help.
     static let cacheDefault = "convoy/http in $XDG_CACHE_HOME or ~/.cache"
 
-    /// The choices of `--cache-policy`, in the order of the help.
     static let policies: KeyValuePairs<String, CachePolicy> = [
         "standard": .standard, "reload": .reload, "revalidate": .revalidate, "prefer-cache": .preferCache,
         "only-cache": .onlyCache, "no-store": .noStore,
     ]
 
-    /// The directory of the cache.
-    ///
-    /// - Parameter value: a directory; empty for the default.
     static func cacheDirectory(_ value: String, _ environment: [String: String]) throws(UsageError) -> String {
         let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
         // A shell does not expand a tilde after an equals sign, so it is expanded here.
@@ -185,9 +144,6 @@ struct FetchOptions: Sendable {
         #endif
     }
 
-    /// Sets the destination, and the file names or the directory of `-o`.
-    ///
-    /// - Parameter matches: for each operand its URLs, with the values of their patterns.
     mutating func place(_ matches: [[URLGlob.Match]]) throws(UsageError) {
         let paths = paths
         guard let path = paths.last else {
@@ -209,7 +165,6 @@ struct FetchOptions: Sendable {
         try placeOne(path, isOnlyURL: isOnlyURL)
     }
 
-    /// Whether the response is printed without `-o -`, as in curl.
     private var printsByHabit: Bool {
         let namesFiles =
             !outputs.isEmpty || hasDirectory || takesProposedNames || input != nil || existing != nil || usesSegments
@@ -242,9 +197,7 @@ struct FetchOptions: Sendable {
         return true
     }
 
-    /// Applies a single `-o`.
-    ///
-    /// For one URL it names the file, or an existing directory. For several URLs it names their directory.
+    // For one URL it names the file, or an existing directory. For several URLs it names their directory.
     private mutating func placeOne(_ output: String, isOnlyURL: Bool) throws(UsageError) {
         let path = output.hasPrefix("/") || directory == "." ? output : directory + "/" + output
         guard isOnlyURL else { return try setDirectory(ofSeveral: path) }
@@ -257,7 +210,6 @@ struct FetchOptions: Sendable {
         if let slash { setDirectory(slash == target.startIndex ? "/" : String(target[..<slash])) }
     }
 
-    /// Sets the directory of several files, which a single `-o` names.
     private mutating func setDirectory(ofSeveral path: String) throws(UsageError) {
         guard makesDirectories || path.hasSuffix("/") || FileType.of(path) != nil else {
             let advice = input == nil ? "write -o once for each URL, or " : ""
@@ -268,10 +220,8 @@ struct FetchOptions: Sendable {
         setDirectory(path)
     }
 
-    /// Sets a file for each URL.
-    ///
-    /// The first `-o` or `-O` is for the first operand, and so on. A single `-o` for several operands, or
-    /// one that names a directory, sets the directory instead.
+    // The first `-o` or `-O` is for the first operand, and so on. A single `-o` for several operands, or
+    // one that names a directory, sets the directory instead.
     private mutating func placeEach(_ matches: [[URLGlob.Match]]) throws(UsageError) {
         guard input == nil else {
             throw UsageError(
@@ -300,10 +250,8 @@ struct FetchOptions: Sendable {
         }
     }
 
-    /// The files of the URLs of a command line, as far as their names are known; nil if no files are written.
-    ///
-    /// A file that is named by its URL and does not replace an existing file counts as an input: no other output may
-    /// replace it.
+    // A file that is named by its URL and does not replace an existing file counts as an input: no other output may
+    // replace it.
     var outputFiles: [NamedFile]? {
         guard destination == .files else { return nil }
         let replaces = ![.fail, .rename, .skip].contains(existing)
@@ -326,7 +274,6 @@ struct FetchOptions: Sendable {
 
     static func isDirectory(_ path: String) -> Bool { FileType.of(path) == S_IFDIR }
 
-    /// Whether the path is a device or a pipe.
     private static func isDevice(_ path: String) -> Bool {
         // These paths name open descriptors of the process, so they count as devices.
         if path == "/dev/stderr" || path.hasPrefix("/dev/fd/") { return true }
@@ -335,9 +282,6 @@ struct FetchOptions: Sendable {
 }
 
 extension FetchOptions {
-    /// Parses a command line; nil for `--help`.
-    ///
-    /// - Parameter environment: the variables that may name a configuration file and certificates.
     init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
         guard let parsed = try ParsedOptions(.fetch, arguments, environment: environment) else { return nil }
         self = parsed.fetch
@@ -358,9 +302,6 @@ extension FetchOptions {
         try checkTogether()
     }
 
-    /// Adds the URLs of an operand.
-    ///
-    /// - Returns: the URLs of the operand, each with the values of its patterns.
     private mutating func add(_ operand: String) throws(UsageError) -> [URLGlob.Match] {
         if !operand.contains("://"), operand != "-", access(operand, F_OK) == 0 {
             let advice =
@@ -398,7 +339,6 @@ extension FetchOptions {
         return ""
     }
 
-    /// Checks the URLs, the list and its options.
     func checkSources() throws(UsageError) {
         if urls.isEmpty, input == nil { throw UsageError("a URL is missing: write one, or -i FILE for a list") }
         if base != nil, input == nil {
@@ -409,7 +349,6 @@ extension FetchOptions {
         }
     }
 
-    /// Checks for options that exclude or require each other.
     private func checkTogether() throws(UsageError) {
         if isQuiet, isJSON { throw .exclusion("--quiet", "--json") }
         if isJSON, ownsOutput {

@@ -3,9 +3,7 @@ import Convoy
 import ConvoyQueue
 import Foundation
 
-/// The checked options of a queue.
 struct QueueOptions: Sendable {
-    /// The settings of every added job.
     struct JobWishes: Sendable {
         var id: String?
         var kind = "request"
@@ -26,20 +24,14 @@ struct QueueOptions: Sendable {
     var database = ""
     var wishes = JobWishes()
     var selection = JobSelection()
-    /// Whether `--all` selects every job.
     var meansAll = false
-    /// The maximum number of listed jobs.
     var limit = Int.max
-    /// Whether `run` continues when no job waits.
     var watches = false
-    /// The options shared with `convoy fetch`: requests, connections, limits, output.
     var fetch = FetchOptions()
-    /// Whether `--retries` was given.
     var hasRetries = false
 }
 
 extension QueueOptions {
-    /// Parses the arguments of `convoy queue`; nil for `--help`.
     init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
         let words = "convoy queue " + QueueVerb.allCases.map(\.rawValue).joined(separator: "|") + " --db FILE"
         guard let verb = try QueueVerb(beginning: arguments, usage: words),
@@ -113,11 +105,8 @@ extension QueueOptions {
     }
 }
 
-/// The value of `--db`: a file, or the address of a PostgreSQL database.
 enum DatabaseAddress {
-    /// Whether a text without `://` may contain a password.
-    ///
-    /// The command does not use such a text as a file name.
+    // The command does not use such a text as a file name.
     static func mayHoldPassword(_ text: String) -> Bool {
         let lower = text.lowercased()
         let user = lower.prefix { $0 != "/" }.split(separator: "@", omittingEmptySubsequences: false)
@@ -126,11 +115,6 @@ enum DatabaseAddress {
     }
 
     /// Overwrites database addresses in the arguments of the process, which other users can read (`ps`).
-    ///
-    /// - Parameters:
-    ///   - arguments: the original C arguments, not copies.
-    ///   - count: the number of arguments.
-    /// - Thread: the main thread, before other threads exist.
     static func hide(in arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, _ count: Int32) {
         for index in 1..<max(1, Int(count)) {
             guard let argument = arguments[index] else { continue }

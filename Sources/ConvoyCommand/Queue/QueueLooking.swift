@@ -3,11 +3,7 @@ import Convoy
 import ConvoyQueue
 import Foundation
 
-/// Reads jobs or changes their states.
-///
-/// It sends no request.
 struct QueueLooking: QueueWork {
-    /// The maximum number of jobs that are read at once.
     private static let page = 500
 
     let options: QueueOptions
@@ -93,7 +89,6 @@ struct QueueLooking: QueueWork {
 }
 
 enum JobLine {
-    /// The job as one line: `ID  STATE  KIND  METHOD URL  result`.
     static func text(_ record: JobRecord) -> String {
         var parts = [record.job.id, record.state.rawValue, record.job.kind, record.job.request.description]
         if let failure = record.failure {
@@ -115,7 +110,6 @@ enum JobLine {
         return parts.joined(separator: "  ").joinedLines
     }
 
-    /// When the next attempt of a waiting job is due; nil if it is ready.
     private static func due(_ record: JobRecord) -> Date? {
         record.delay.map { delay in
             // The date of a job is exact, where its delay was measured a moment ago.
@@ -182,12 +176,10 @@ enum JobLine {
 }
 
 extension String {
-    /// The text in one line, even if a server's text in it has line ends.
     var joinedLines: String { split(whereSeparator: \.isNewline).joined(separator: " ") }
 }
 
 extension JobAttempt {
-    /// A short text for the result of the attempt.
     var text: String { message ?? statusCode.map { "status \($0)" } ?? failure ?? "no result" }
 
     var json: JSONValue {
@@ -199,7 +191,6 @@ extension JobAttempt {
 }
 
 extension Duration {
-    /// The duration in milliseconds, without fractions.
     fileprivate var milliseconds: Int64 {
         let seconds = min(components.seconds, 1_000_000_000_000)
         return seconds * 1_000 + components.attoseconds / 1_000_000_000_000_000

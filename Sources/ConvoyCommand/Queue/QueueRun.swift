@@ -3,9 +3,6 @@ import Convoy
 import ConvoyQueue
 import Foundation
 
-/// Sends the jobs of a queue until no job waits, or with `--watch` until the command is stopped.
-///
-/// Prints the result of each job.
 struct QueueRun: QueueWork {
     /// The time after a SIGTERM in which running requests may finish, so that the command ends within ten seconds.
     private static let finishing = Duration.seconds(8)
@@ -132,9 +129,6 @@ final class QueueReport: Sendable {
         var done = 0
         var failed = 0
         var retried = 0
-        /// The message of the last failure of the store.
-        ///
-        /// A failure with the same message is not printed again.
         var problem: String?
     }
 
@@ -145,10 +139,8 @@ final class QueueReport: Sendable {
 
     init(_ options: FetchOptions, console: Console) { (self.options, self.console) = (options, console) }
 
-    /// Whether a job became a dead letter.
     var hasFailed: Bool { counts.withLock { $0.failed > 0 } }
 
-    /// Prints the result of a job.
     func tell(_ job: Job, _ verdict: JobVerdict, _ attempt: JobAttempt?) {
         switch verdict {
         case .done:
@@ -164,7 +156,6 @@ final class QueueReport: Sendable {
         }
     }
 
-    /// Prints a failure of the store, unless the failure before had the same message.
     func tell(_ error: QueueError) {
         let isNew = counts.withLock { counts in
             defer { counts.problem = error.message }
@@ -193,7 +184,6 @@ final class QueueReport: Sendable {
         }
     }
 
-    /// The live line with counts.
     func line(_ status: QueueStatus) -> String {
         let (done, failed) = counts.withLock { ($0.done, $0.failed) }
         let seconds = (ContinuousClock.now - start).inSeconds
@@ -202,7 +192,6 @@ final class QueueReport: Sendable {
         return "\(done) done, \(failed) failed\(rate); \(rest)"
     }
 
-    /// Prints the totals, and the number of remaining jobs in each state.
     func end(_ left: QueueStatus) {
         let counts = counts.withLock { $0 }
         let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .dead]

@@ -1,13 +1,10 @@
 // The data of a page: the requests of one or several runs, and their totals.
 
-/// Collects and counts the events of runs, one run after another.
-///
-/// The totals count every request. At most ``rowLimit`` rows are stored for successful and skipped requests, and as
-/// many for all other requests, so that the rows do not fill the memory.
+// The totals count every request. At most ``rowLimit`` rows are stored for successful and skipped requests, and as
+// many for all other requests, so that the rows do not fill the memory.
 struct Report: Sendable {
     struct Run: Equatable, Sendable {
         let name: String
-        /// Whether the summary of the run was read.
         var hasEnded = false
     }
 
@@ -17,30 +14,23 @@ struct Report: Sendable {
     private(set) var runs: [Run] = []
     private(set) var sums = ReportSums()
     private(set) var records: [RequestRecord] = []
-    /// Remarks about the runs, for example about skipped lines.
     private(set) var remarks: [String] = []
     private let rowLimit: Int
     private var plainCount = 0
-    /// The bytes in heads and bodies of failed responses so far.
-    ///
-    /// Beyond a limit, further heads and bodies are omitted.
+    // Beyond a limit, further heads and bodies are omitted.
     private var bodyBytes = 0
     private static let bodyLimitBytes = 4 << 20
     /// Whether `started` events are read, which show the unfinished requests of a killed run.
     private let readsStarts: Bool
-    /// The requests of the last run that have started and not ended, by their index.
     private var begun: [Int: RequestRecord] = [:]
     private var ended: Set<Int> = []
-    /// Requests of earlier runs that started and did not end.
     private var unfinished: [RequestRecord] = []
-    /// The number of the run in which a request last ended, by the identity of the request.
     private var endings: [Int: Int] = [:]
 
     init(title: String, readsStarts: Bool = false, rowLimit: Int = Report.rowLimit) {
         (self.title, self.readsStarts, self.rowLimit) = (title, readsStarts, rowLimit)
     }
 
-    /// Starts another run, to which the next events belong.
     mutating func begin(_ name: String) {
         endRun()
         runs.append(Run(name: name))
@@ -73,7 +63,6 @@ struct Report: Sendable {
         keep(record)
     }
 
-    /// Begins another run if an event belongs to a run that appended to the same file.
     private mutating func splitRun(if isAnother: Bool) {
         guard isAnother || runs.last?.hasEnded == true, let name = runs.last?.name else { return }
         begin(name)
@@ -99,10 +88,8 @@ struct Report: Sendable {
         records.append(record)
     }
 
-    /// The report after the last event was added.
-    ///
-    /// A request that started and did not end is unfinished, unless a request with the same identity ended in another
-    /// run.
+    // A request that started and did not end is unfinished, unless a request with the same identity ended in another
+    // run.
     func closed() -> Report {
         var report = self
         report.endRun()
@@ -114,7 +101,6 @@ struct Report: Sendable {
     }
 }
 
-/// The totals of a report's requests.
 struct ReportSums: Equatable, Sendable {
     private(set) var counts: [RequestRecord.Outcome: Int] = [:]
     private(set) var failures: [String: Int] = [:]
@@ -127,16 +113,13 @@ struct ReportSums: Equatable, Sendable {
     /// When the first request was queued, in microseconds since 1970.
     private(set) var first: Int64?
     private(set) var last: Int64?
-    /// The number of requests that have no row, because the report has a row limit.
     var rowlessCount = 0
 
     var requests: Int { counts.values.reduce(0, +) }
     subscript(outcome: RequestRecord.Outcome) -> Int { counts[outcome] ?? 0 }
     var microseconds: Int64 { first.flatMap { first in last.map { $0 - first } } ?? 0 }
 
-    /// Adds the totals of another report.
-    ///
-    /// The time range covers both reports, so the duration is too long if the reports are from different times.
+    // The time range covers both reports, so the duration is too long if the reports are from different times.
     mutating func add(_ other: ReportSums) {
         counts.merge(other.counts, uniquingKeysWith: +)
         failures.merge(other.failures, uniquingKeysWith: +)
@@ -166,7 +149,6 @@ struct ReportSums: Equatable, Sendable {
 }
 
 extension FixedWidthInteger {
-    /// The sum of two positive numbers, or the maximum on overflow.
     fileprivate func addingSaturated(_ other: Self) -> Self {
         let (sum, overflows) = addingReportingOverflow(other)
         return overflows ? .max : sum

@@ -1,12 +1,9 @@
 // `convoy report`: combines the events of several runs.
 import Foundation
 
-/// Runs the subcommand `report`.
 struct ReportCommand {
     let options: ReportOptions
 
-    /// Writes the page and prints the statistics.
-    ///
     /// A report without events fails, and its page is not written.
     ///
     /// - Throws: if a file cannot be read. The page was not written then.
@@ -51,7 +48,6 @@ struct ReportCommand {
 }
 
 extension ReportSums {
-    /// The statistics as one line.
     func text(runs: Int) -> String {
         let outcomes = RequestRecord.Outcome.allCases.filter { self[$0] > 0 }.map { "\(self[$0]) \($0.word)" }
         let parts =
@@ -62,13 +58,9 @@ extension ReportSums {
     }
 }
 
-/// Reads the events of a file, which may be truncated if a run was killed.
 enum EventFile {
-    /// The events that a report does not use.
     private static let uninteresting: Set = ["progress", "redirect", "retry"]
 
-    /// Adds the events of a file to a report.
-    ///
     /// Unreadable lines are mentioned in the report's remarks and skipped.
     ///
     /// - Returns: whether the file contains events.

@@ -3,9 +3,7 @@ import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// Sends the requests of a plan for each row, concurrently within the limits, and reports each result.
-///
-/// A row is read only when a slot is free, so memory does not grow with the number of rows.
+// A row is read only when a slot is free, so memory does not grow with the number of rows.
 struct GraphRun: Sendable {
     let options: RunOptions
     let plan: RunPlan
@@ -20,7 +18,6 @@ struct GraphRun: Sendable {
 
     typealias Outcome = RequestOperation<RunAnswer>.Result
 
-    /// A manager, and the batch to which its requests are added.
     private struct Line: Sendable {
         let manager: RequestManager
         let batch: Batch<RunAnswer>
@@ -32,9 +29,6 @@ struct GraphRun: Sendable {
             batch = manager.batch(pulling: requests, keepsResults: false)
         }
 
-        /// Ends the batch, and waits for its last callback.
-        ///
-        /// - Parameter drains: whether to wait also for the monitors and the cache's background validations.
         func finished(drains: Bool) async {
             source.finish()
             await batch.finished()
@@ -115,25 +109,19 @@ struct GraphRun: Sendable {
         }
     }
 
-    /// The index that identifies a request in events.
     func index(of turn: RunGraph.Turn) -> Int { turn.rowNumber * plan.requests.count + turn.place }
 
-    /// The request as an item of the display.
     func item(of turn: RunGraph.Turn) -> FetchItem {
         let url = URL(filePath: "/", directoryHint: .isDirectory)
         return FetchItem(index: index(of: turn), url: url, fileName: plan.requests[turn.place].label.visible())
     }
 
-    /// Whether a request uses the cookie jar.
-    ///
-    /// Several rows never share a cookie jar, because one row could use the login of another row.
+    // Several rows never share a cookie jar, because one row could use the login of another row.
     private func uses(_ place: Int) -> Bool {
         options.each == nil && options.repeats == nil && plan.requests[place].request.usesCookieJar
     }
 
-    /// Returns a manager with a cookie jar, then a manager without one, each only if requests need it.
-    ///
-    /// Each manager applies the limits separately.
+    // Each manager applies the limits separately.
     private func makeLines(_ monitors: [any EventMonitor]) -> [Line] {
         var configuration = setup.configuration(monitors)
         let places = plan.requests.indices
@@ -143,9 +131,6 @@ struct GraphRun: Sendable {
         return [Line(RequestManager(configuration: configuration)), without].compactMap(\.self)
     }
 
-    /// Makes a request, after the responses that it refers to have arrived.
-    ///
-    /// - Returns: the request, and the secrets that it takes from responses and rows.
     func request(for turn: RunGraph.Turn) throws(RequestError) -> (Request<RunAnswer>, secrets: Set<String>) {
         let needs = plan.requests[turn.place].needs
         try checkTimes(of: needs, turn.answers)
@@ -202,10 +187,8 @@ struct GraphRun: Sendable {
         RequestError(.invalidRequest, "nothing was sent: \(reason)")
     }
 
-    /// Throws if a response that this request refers to took too long.
-    ///
-    /// Other checks run while a response is decoded. A check of the time must run later, because the total time is not
-    /// known while decoding.
+    // Other checks run while a response is decoded. A check of the time must run later, because the total time is not
+    // known while decoding.
     private func checkTimes(of needs: [Int], _ answers: [Response<RunAnswer>]) throws(RequestError) {
         for (needed, answer) in zip(needs, answers) {
             guard let defect = plan.requests[needed].request.checks.timeDefect(answer) else { continue }
@@ -237,7 +220,6 @@ struct GraphRun: Sendable {
 
     // MARK: Responses and output files
 
-    /// Sets the destination of the response body, and adds the request's checks and handlers.
     private func finishing(
         _ request: Request<Data>, _ built: BuiltRequest, _ turn: RunGraph.Turn, _ exchange: (String) -> Exchange?
     ) throws(RequestError) -> Request<RunAnswer> {
@@ -285,9 +267,7 @@ struct GraphRun: Sendable {
         }
     }
 
-    /// The file of an output; creates the directories of the file.
-    ///
-    /// Throws if a symbolic link in the path leads out of the output directory.
+    // Throws if a symbolic link in the path leads out of the output directory.
     private func place(_ path: String) throws(RequestError) -> URL {
         let file = outputDirectory.appending(path: path, directoryHint: .notDirectory)
         let directory = file.deletingLastPathComponent()
@@ -307,7 +287,6 @@ struct GraphRun: Sendable {
 }
 
 extension [Check] {
-    /// Why a response failed a check of its time; nil if the response passed.
     func timeDefect(_ response: Response<RunAnswer>) -> String? {
         let checks = filter { $0.subject == .time }
         guard !checks.isEmpty else { return nil }
@@ -317,13 +296,11 @@ extension [Check] {
 }
 
 extension URL {
-    /// Whether the file is in or equal to a directory, after resolving symbolic links.
     fileprivate func isInside(_ directory: URL) -> Bool {
         guard let inner = FileType.resolved(path), let outer = FileType.resolved(directory.path) else { return false }
         return inner == outer || inner.hasPrefix(outer == "/" ? "/" : outer + "/")
     }
 
-    /// The same URL, or `name-1.ext` and so on if a file exists.
     fileprivate var withFreeName: URL {
         var (url, number) = (self, 0)
         while access(url.path, F_OK) == 0, number < 100_000 {
@@ -335,23 +312,18 @@ extension URL {
     }
 }
 
-/// The sent request, and the location of the response body.
 struct RunAnswer: Sendable {
     enum Body: Sendable {
         case memory(Data)
         case file(URL)
-        /// Dropped, because no reference, check, handler or option needs the body.
         case dropped
     }
 
     var request: BuiltRequest
     var body: Body
-    /// The variables that response handlers have set with `client.global.set`.
     var globals: [String: JSONValue] = [:]
-    /// The texts that response handlers have logged.
     var logs: [String] = []
 
-    /// The request and the response, for references in later requests.
     func exchange(_ head: ResponseHead) -> Exchange {
         var exchange = Exchange(request: request, responseFields: head.headerFields.map { ($0.name, $0.value) }) {
             () throws(Unreadable) in
@@ -377,15 +349,12 @@ extension CheckedAnswer {
     }
 }
 
-/// A response that failed a check of its request.
 struct CheckFailure: Error, CustomStringConvertible {
     let description: String
-    /// The texts that response handlers logged before the failure.
     var logs: [String] = []
 }
 
 extension [Check] {
-    /// The defects of a response, joined; nil if it passes all checks.
     func defect(_ head: ResponseHead, _ body: Data, milliseconds: Double? = nil) -> String? {
         guard !isEmpty else { return nil }
         let answer = CheckedAnswer(head, body, milliseconds: milliseconds)

@@ -3,11 +3,9 @@ import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// Runs the subcommand `run`.
 struct RunCommand {
     let options: RunOptions
 
-    /// - Throws: the reason, if the run cannot start. No request was sent then.
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         let input = try RunInput(options)
         let console = Console(allowsLive: options.allowsLive, isJSON: options.fetch.isJSON)
@@ -62,9 +60,7 @@ struct RunCommand {
     }
 }
 
-/// A plan as text.
 enum PlanText {
-    /// A line for each request in a valid order: number, method, URL, name, and dependencies.
     static func lines(_ plan: RunPlan) -> [String] {
         plan.requests.enumerated().map { place, request in
             var line = "\(place + 1)  \(request.method) \(request.shownTarget)"
@@ -81,11 +77,9 @@ enum PlanText {
     }
 }
 
-/// The `.http` file, and the values from environment files near it.
 struct RunInput {
     let file: HTTPFile
     let surroundings: Surroundings
-    /// The base of relative paths in the `.http` file.
     let directory: URL
 
     private static let limitBytes = 64 << 20
@@ -132,7 +126,6 @@ struct RunInput {
         return surroundings
     }
 
-    /// The bytes of a file of at most 64 MiB; throws the reason `unreadable` or `tooLarge`.
     static func bytes(of file: URL, unreadable: String, tooLarge: String) throws(Unreadable) -> [UInt8] {
         guard let data = try? Data(contentsOf: file, options: .mappedIfSafe) else {
             throw Unreadable(reason: unreadable)
@@ -141,10 +134,8 @@ struct RunInput {
         return Array(data)
     }
 
-    /// The files with the given names in the nearest directory that has one, from `directory` upwards.
-    ///
-    /// Only directories of the same Git repository are searched, because files above may belong to other users. Without
-    /// a repository, only `directory` is searched.
+    // Only directories of the same Git repository are searched, because files above may belong to other users. Without
+    // a repository, only `directory` is searched.
     private static func nearest(_ names: [String], from directory: URL) -> [(name: String, file: URL)] {
         var directories = [directory.standardizedFileURL]
         while let last = directories.last, access(last.appending(path: ".git").path, F_OK) != 0 {
@@ -163,7 +154,6 @@ struct RunInput {
         return []
     }
 
-    /// The file that a path in the `.http` file means.
     static func url(of path: String, in directory: URL) -> URL {
         let home = ProcessInfo.processInfo.environment["HOME"] ?? "/"
         let full = path.hasPrefix("~/") ? home + path.dropFirst() : path

@@ -13,29 +13,21 @@ import Foundation
 final class RunReport: Sendable {
     private struct State {
         var summary = FetchSummary()
-        /// The number of invalid rows.
         var brokenCount = 0
         /// Nil without `--junit`, because a JUnit report stores a case for each request.
         var junit: JUnitReport?
         var secrets: Set<String>?
     }
 
-    /// Why a request has failed.
     struct Failure {
-        /// The code in events.
         let code: String
-        /// The message for events and files.
         let message: String
-        /// The message for people, with the start of the response.
         let line: String
-        /// Whether the request ended because the run was being stopped.
-        ///
-        /// Such a request gets no line, because hundreds of lines would hide the reason of the stop.
+        // Such a request gets no line, because hundreds of lines would hide the reason of the stop.
         var isCancelled = false
     }
 
     let run: GraphRun
-    /// Prints responses; nil if none are printed.
     private let printer: AnswerPrinter?
     private let display: LiveDisplay
     private let state: Locked<State>
@@ -52,12 +44,8 @@ final class RunReport: Sendable {
 
     private var isJSON: Bool { run.console.isJSON }
     private var printsLines: Bool { !isJSON && !run.options.fetch.isQuiet }
-    /// Whether the starts and the further attempts of requests are reported.
     var wantsSteps: Bool { isJSON || run.console.isLive }
 
-    /// The secrets that are known before a request is sent, and that no message and no event may contain.
-    ///
-    /// They are collected when a message or an event first needs them.
     var secrets: Set<String> {
         if let known = state.withLock({ $0.secrets }) { return known }
         let secrets = run.plan.requests.reduce(into: run.setup.secrets) { $0.formUnion($1.secrets) }
@@ -81,7 +69,6 @@ final class RunReport: Sendable {
         display.draw(summary.progress(counts, running), running)
     }
 
-    /// Reports an invalid row.
     func isBroken(_ line: Int, _ reason: String) {
         let place = "\(run.rows.name ?? ""):\(line)"
         state.withLock { state in
@@ -94,9 +81,7 @@ final class RunReport: Sendable {
         run.console.printLine(event.jsonLine)
     }
 
-    /// Records a row whose requests have all succeeded.
-    ///
-    /// If the row cannot be recorded, no other row is started, because the next run would send its requests again.
+    // If the row cannot be recorded, no other row is started, because the next run would send its requests again.
     func note(_ row: Row) {
         guard let problem = run.rows.journal?.note(row) else { return }
         run.rows.stop()
@@ -106,10 +91,6 @@ final class RunReport: Sendable {
         state.withLock { $0.summary.countFailure(RequestError.Code.destinationUnwritable.rawValue) }
     }
 
-    /// Reports the end of a request.
-    ///
-    /// - Parameter filled: the secrets that the request took from responses and rows.
-    /// - Returns: whether the request has failed.
     func finished(_ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, filled: Set<String>) -> Bool {
         let failure = failure(turn, outcome, filled)
         state.withLock { state in
@@ -147,11 +128,6 @@ final class RunReport: Sendable {
         state.withLock { $0.junit?.add(label, result, message, seconds: outcome.executed().inSeconds) }
     }
 
-    /// Writes the file of `--junit`, and prints the summary.
-    ///
-    /// This is the last call.
-    ///
-    /// - Parameter reason: why the run was cancelled; nil if it was not cancelled.
     func ended(after time: Duration, reason: ExitStatus?) -> ExitStatus {
         display.end()
         let (console, leftOutCount) = (run.console, run.plan.leftOut.count)
@@ -189,10 +165,8 @@ final class RunReport: Sendable {
         return status
     }
 
-    /// Prints the log texts of handlers, and the line of a successful request.
-    ///
-    /// Log texts may contain secrets, so they are not written to files or events. If standard output is for responses,
-    /// the lines go to standard error.
+    // Log texts may contain secrets, so they are not written to files or events. If standard output is for responses,
+    // the lines go to standard error.
     private func say(_ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, hasFailed: Bool) {
         var lines: [String] = []
         switch outcome {
@@ -204,7 +178,6 @@ final class RunReport: Sendable {
         for line in lines { if printer == nil { display.say(line) } else { run.console.printError(line) } }
     }
 
-    /// Why a request has failed; nil after a success.
     func failure(_ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, _ filled: Set<String>) -> Failure? {
         switch outcome {
         case .success(let response):
@@ -225,7 +198,6 @@ final class RunReport: Sendable {
         }
     }
 
-    /// The end of a request as an event.
     func event(
         _ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, _ failure: Failure?, _ filled: Set<String>
     ) -> EventLine {
@@ -252,12 +224,10 @@ final class RunReport: Sendable {
         return event
     }
 
-    /// The name of a request in lines, with its row.
     func label(_ turn: RunGraph.Turn) -> String {
         run.plan.requests[turn.place].label + (run.rows.name.map { " (\($0):\(turn.row.line))" } ?? "")
     }
 
-    /// The line of a successful request.
     func line(_ turn: RunGraph.Turn, _ response: Response<RunAnswer>) -> String {
         let request = run.plan.requests[turn.place]
         var what = "\(request.method) \(request.shownTarget)"
@@ -272,7 +242,6 @@ final class RunReport: Sendable {
         return line
     }
 
-    /// The file by its path in the output directory.
     private func name(of file: URL) -> String {
         let place = run.outputDirectory.path(percentEncoded: false)
         let directory = place.hasSuffix("/") ? place : place + "/"
@@ -280,12 +249,10 @@ final class RunReport: Sendable {
         return path.hasPrefix(directory) ? String(path.dropFirst(directory.count)) : path
     }
 
-    /// The number of attempts as text; empty if the request was not repeated.
     func tries(_ attempts: [AttemptRecord]) -> String {
         attempts.triedCount > 1 ? " (\(attempts.triedCount) attempts)" : ""
     }
 
-    /// The message of an error, with the start of the response body, without the secrets that the request sent.
     private func message(of error: RequestError, without secrets: SentSecrets) -> String {
         let own = secrets.hidden(in: error.message)
         guard error.code == .unacceptableStatus, let start = error.body?.prefix(4_096) else { return own }
@@ -297,29 +264,22 @@ final class RunReport: Sendable {
     }
 }
 
-/// The results of a run as JUnit XML, with a test case for each request.
 struct JUnitReport {
     /// Why a request did not succeed; its name is that of the XML element.
     enum Outcome: String {
         case failure
-        /// The request was not sent, or was cancelled.
         case skipped
     }
 
-    /// The name of the file with the requests.
     let suite: String
     private var cases: [(name: String, outcome: Outcome?, message: String, seconds: Double)] = []
 
     init(suite: String) { self.suite = suite }
 
-    /// Adds a request; without an outcome, the request has succeeded.
     mutating func add(_ name: String, _ outcome: Outcome? = nil, _ message: String = "", seconds: Double = 0) {
         cases.append((name, outcome, message, seconds))
     }
 
-    /// The results as XML.
-    ///
-    /// - Parameter time: the duration of the complete run.
     func text(after time: Duration) -> String {
         let failures = cases.count { $0.outcome == .failure }
         let skipped = cases.count { $0.outcome == .skipped }
@@ -337,14 +297,11 @@ struct JUnitReport {
         return (lines + ["</testsuite>", "</testsuites>", ""]).joined(separator: "\n")
     }
 
-    /// Seconds with three decimals.
     private static func text(_ seconds: Double) -> String { String(format: "%.3f", max(0, min(seconds, 1e9))) }
 }
 
 extension String {
-    /// The text escaped for an attribute.
-    ///
-    /// Characters that XML does not allow become question marks.
+    // Characters that XML does not allow become question marks.
     fileprivate var xmlAttribute: String {
         let scalars = unicodeScalars.map { scalar -> Unicode.Scalar in
             switch scalar.value {

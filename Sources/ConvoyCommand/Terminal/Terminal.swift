@@ -1,9 +1,7 @@
 // The capabilities of a descriptor's terminal.
 import Foundation
 
-/// A descriptor that may be a terminal.
 struct Terminal: Sendable {
-    /// Columns and lines.
     struct Size: Equatable, Sendable {
         var width = 80
         var height = 24
@@ -16,22 +14,18 @@ struct Terminal: Sendable {
 
     var isTerminal: Bool { isatty(descriptor) == 1 }
 
-    /// Whether the descriptor is a pipe to another program.
     var isPipe: Bool { FileType.of(descriptor) == S_IFIFO }
 
-    /// Whether the process is in the foreground of the terminal; true if unknown.
     var isForeground: Bool {
         let group = tcgetpgrp(descriptor)
         return group < 0 || group == getpgrp()
     }
 
-    /// Whether the cursor of the terminal can be moved.
     var canRedraw: Bool { isTerminal && ProcessInfo.processInfo.environment["TERM"] != "dumb" }
 
     /// Whether colours are supported and wanted: `NO_COLOR` is missing or empty (https://no-color.org).
     var hasColour: Bool { canRedraw && (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty }
 
-    /// The current size of the terminal; 80 columns by 24 lines if unknown.
     var size: Size {
         var window = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
@@ -40,9 +34,7 @@ struct Terminal: Sendable {
         return Size(width: Int(window.ws_col), height: Int(window.ws_row))
     }
 
-    /// Shows the cursor, even while another thread writes.
-    ///
-    /// Does nothing if the descriptor is not a terminal, or if writing would block.
+    // Does nothing if the descriptor is not a terminal, or if writing would block.
     func restoreCursor() {
         // A terminal with stopped output (Ctrl-S) would block the write, and so the exit of the process.
         var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
@@ -59,7 +51,6 @@ enum StandardStreams {
     /// runtime.
     private static let given: Set<Int32> = Set((0...2).filter { FileType.of($0) ?? 0 != 0 })
 
-    /// Whether a standard stream was open at the start; true for every other descriptor.
     static func isGiven(_ descriptor: Int32) -> Bool { !(0...2).contains(descriptor) || given.contains(descriptor) }
 
     /// Opens /dev/null for descriptors that were closed at the start, so that no file or socket gets their number.
@@ -80,8 +71,6 @@ enum StandardStreams {
     }
 
     /// Writes all bytes.
-    ///
-    /// - Returns: 0, or the `errno` of the failed write.
     static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
         guard isGiven(descriptor) else { return EBADF }
         var rest = bytes[...]
@@ -101,7 +90,6 @@ enum StandardStreams {
         return 0
     }
 
-    /// Waits until a non-blocking descriptor is ready.
     static func wait(for descriptor: Int32, _ events: some BinaryInteger) {
         var request = pollfd(fd: descriptor, events: Int16(events), revents: 0)
         _ = poll(&request, 1, -1)

@@ -2,9 +2,6 @@
 import Convoy
 import Foundation
 
-/// Prints a line for each file and a summary, and shows live progress on a terminal.
-///
-/// Errors go to standard error.
 final class LineReport: FetchReport {
     private let options: FetchOptions
     private let console: Console
@@ -75,20 +72,15 @@ final class LineReport: FetchReport {
 final class LiveDisplay: Sendable {
     private let console: Console
     private let screen: Locked<FetchScreen>
-    /// The lines to print that arrived since the last drawing.
-    ///
-    /// The next drawing prints all of them above the region in one write.
+    // The next drawing prints all of them above the region in one write.
     private let lines = Locked<[String]>([])
 
-    /// - Parameter noun: the noun for the counted items.
     init(_ options: FetchOptions, console: Console, noun: String) {
         self.console = console
         screen = Locked(FetchScreen(maxAttempts: options.retries + 1, noun: noun))
     }
 
-    /// Prints a line.
-    ///
-    /// If the live region is on the same terminal, the next drawing prints the line.
+    // If the live region is on the same terminal, the next drawing prints the line.
     func say(_ line: String) {
         guard console.isLive, console.isOutputTerminal else { return console.printLine(line, wraps: true) }
         lines.withLock { $0.append(line) }
@@ -100,7 +92,6 @@ final class LiveDisplay: Sendable {
         console.draw(region, above: takeLines())
     }
 
-    /// Prints the stored lines, and removes the live region.
     func end() {
         let lines = takeLines()
         if !lines.isEmpty { console.draw([], above: lines) }

@@ -4,7 +4,6 @@ import Convoy
 /// The values of all options; each subcommand reads the ones that it needs.
 struct ParsedOptions: Sendable {
     let verb: Verb
-    /// The options that several verbs share: requests, connections, limits, output.
     var fetch = FetchOptions()
     var run = RunOptions()
     var report = ReportOptions()
@@ -14,9 +13,6 @@ struct ParsedOptions: Sendable {
     /// The files that the options name; an option that may not be repeated has only its last file.
     private(set) var files: [NamedFile] = []
 
-    /// Parses a command line; nil for `--help`.
-    ///
-    /// - Parameter environment: the variables that may name a configuration file and certificates.
     init?(_ verb: Verb, _ arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
         self.verb = verb
         let scanner = OptionScanner(verb)
@@ -48,7 +44,6 @@ struct ParsedOptions: Sendable {
 }
 
 extension OptionScanner {
-    /// The scanner of a verb, with advice about options of other programs and other verbs.
     init(_ verb: Verb) {
         var habits = verb == .fetch ? FetchOptions.habits : [:]
         let own = Set(verb.options)
@@ -75,28 +70,22 @@ extension Verb {
     }
 }
 
-/// A parsed command line.
 struct ScannedArguments {
     var given: [(option: Option, value: String)] = []
     var operands: [String] = []
 
-    /// Adds an option, or the value of `--url` as an operand.
     mutating func add(_ option: Option, _ value: String) {
         if option == .url { operands.append(value) } else { given.append((option, value)) }
     }
 
     func has(_ option: Option) -> Bool { given.contains { $0.option == option } }
     func values(of option: Option) -> [String] { given.filter { $0.option == option }.map(\.value) }
-    /// The last value of an option, because a later option overrides an earlier one.
     func value(of option: Option) -> String? { values(of: option).last }
 }
 
-/// Parses a command line like getopt: `--name value`, `--name=value`, `-n value`, `-nvalue`, and `--` ends options.
-///
-/// Options and operands may be mixed. A value may start with a dash.
+// Options and operands may be mixed. A value may start with a dash.
 struct OptionScanner {
     let options: [Option]
-    /// Advice for other programs' options, by their spelling.
     var habits: [String: String] = [:]
 
     func scan(_ arguments: [String]) throws(UsageError) -> ScannedArguments {
@@ -177,18 +166,12 @@ struct OptionScanner {
     }
 }
 
-/// Formats a command line without possible secrets.
-///
-/// The type of the value and the group of the option decide whether the value is shown. Texts about requests,
-/// connections, credentials and output are omitted. The names of files about connections are omitted too.
+// The type of the value and the group of the option decide whether the value is shown. Texts about requests,
+// connections, credentials and output are omitted. The names of files about connections are omitted too.
 enum ShownCommandLine {
-    /// The maximum number of operands that are shown.
     private static let operandLimit = 3
     private static let valueColumns = 160
 
-    /// The command line as text.
-    ///
-    /// - Parameter scanned: the arguments after the subcommand.
     static func text(_ verb: Verb, _ scanned: ScannedArguments) -> String {
         var words = ["convoy", verb.words]
         for (option, value) in scanned.given {
@@ -219,7 +202,6 @@ enum ShownCommandLine {
         return isPlain && !text.isEmpty ? text : "'" + text.replacing("'", with: #"'\''"#) + "'"
     }
 
-    /// Removes user and password from a URL without a scheme, such as `me:password@host/path`.
     private static func withoutUser(_ value: String) -> String {
         guard !value.contains("://"), value.contains(":") else { return value }
         let end = value.firstIndex { "/?#".contains($0) } ?? value.endIndex

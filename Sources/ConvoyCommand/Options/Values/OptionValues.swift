@@ -1,7 +1,6 @@
 // Parses and checks values of options. The messages follow the option's name.
 import Foundation
 
-/// Parses the values of options.
 enum OptionValues {
     static func number(_ text: String, in range: ClosedRange<Int>) throws(UsageError) -> Int {
         guard let number = Int(text), range.contains(number) else {
@@ -18,7 +17,6 @@ enum OptionValues {
         return .seconds(min(seconds, 1e9))
     }
 
-    /// Parses a date, or a number of seconds from now.
     static func date(_ text: String) throws(UsageError) -> Date {
         if let date = calendarDate(text) { return date }
         guard let seconds = Figures.plainNumber(text), seconds > 0, seconds <= 1e9 else {
@@ -28,9 +26,7 @@ enum OptionValues {
         return Date(timeIntervalSinceNow: seconds)
     }
 
-    /// A date of the calendar with a time and a zone.
-    ///
-    /// Foundation parses 30 February as 2 March. So the date is formatted again, and is valid if the text is the same.
+    // Foundation parses 30 February as 2 March. So the date is formatted again, and is valid if the text is the same.
     private static func calendarDate(_ text: String) -> Date? {
         let local = "\(text.prefix(19))Z"
         guard text.dropFirst(19).wholeMatch(of: #/Z|[+-]\d\d:?\d\d/#) != nil,
@@ -48,7 +44,6 @@ enum OptionValues {
         return bytes
     }
 
-    /// Returns the text if it is one of the choices.
     static func choice(_ text: String, among choices: [String]) throws(UsageError) -> String {
         guard choices.contains(text) else {
             let near = choices.nearest(to: text).map { "; did you mean \($0)?" } ?? ""
@@ -58,7 +53,6 @@ enum OptionValues {
         return text
     }
 
-    /// Returns the path if the file can be read.
     static func readableFile(_ path: String) throws(UsageError) -> String {
         let problem = FileType.problem(with: path, isDirectory: false)
         guard problem == 0 else { throw UsageError("cannot read \(path): \(String(cString: strerror(problem)))") }
@@ -92,7 +86,6 @@ enum OptionValues {
         throw UsageError("cannot read \(path): it is larger than \(limitBytes >> 20) MiB")
     }
 
-    /// Reads to the end, or one byte more than the limit.
     private static func bytes(of file: FileHandle, _ limitBytes: Int?) throws -> Data {
         guard let limitBytes else { return try file.readToEnd() ?? Data() }
         var content = Data()
@@ -104,9 +97,7 @@ enum OptionValues {
         return content
     }
 
-    /// The first line of standard input; nil if the input is empty.
-    ///
-    /// Reads byte by byte, so that the rest is left for other readers, such as a list.
+    // Reads byte by byte, so that the rest is left for other readers, such as a list.
     static func firstLineOfStandardInput() -> String? {
         var (bytes, byte) = ([UInt8](), UInt8(0))
         while bytes.count < 1 << 16, read(STDIN_FILENO, &byte, 1) == 1 {
@@ -148,8 +139,6 @@ extension Figures {
 
 extension [String] {
     /// The most similar word to a mistyped one; nil when none is similar enough.
-    ///
-    /// - Complexity: O(*n* × *m*²) for *n* words of about *m* letters.
     func nearest(to typed: some StringProtocol) -> String? {
         let typed = typed.lowercased()
         guard typed.count > 1, typed.count < 40 else { return nil }
@@ -162,9 +151,7 @@ extension [String] {
 }
 
 extension String {
-    /// The least number of edits that turn this text into the other.
-    ///
-    /// An edit inserts, deletes or replaces a letter, or swaps two neighbouring letters.
+    // An edit inserts, deletes or replaces a letter, or swaps two neighbouring letters.
     fileprivate func distance(to other: String) -> Int {
         let (left, right) = (Array(self), Array(other))
         var (before, last) = ([Int](), Array(0...right.count))

@@ -1,8 +1,5 @@
 // The action of a command line.
 
-/// A subcommand, with its verb if it has several.
-///
-/// The table of options names the verbs of each option.
 enum Verb: Hashable, Sendable {
     case plain(Subcommand)
     case queue(QueueVerb)
@@ -19,7 +16,6 @@ enum Verb: Hashable, Sendable {
         }
     }
 
-    /// The words after `convoy`.
     var words: String {
         switch self {
         case .plain(let subcommand): subcommand.rawValue
@@ -28,22 +24,16 @@ enum Verb: Hashable, Sendable {
         }
     }
 
-    /// The options of the verb, in the order of the help.
     var options: [Option] { Option.table.filter { $0.verbs.contains(self) } }
 }
 
 extension Set<Verb> {
     static let all = Set(Subcommand.allCases.flatMap(\.verbs))
-    /// The verbs that send requests.
     static let sending: Self = [.fetch, .run, .queue(.run)]
-    /// The verbs of a queue that select jobs.
     static let selecting = Set(QueueVerb.allCases.filter(\.selects).map(Verb.queue))
 }
 
 extension CaseIterable where Self: RawRepresentable<String> {
-    /// The verb that begins the arguments of a subcommand; nil for `--help`.
-    ///
-    /// - Parameter usage: the correct usage, for the message about missing words.
     init?(beginning arguments: [String], usage: String) throws(UsageError) {
         guard let word = arguments.first else { throw UsageError("a command is missing; write \(usage)") }
         if ["--help", "-h"].contains(word) { return nil }
@@ -55,11 +45,9 @@ extension CaseIterable where Self: RawRepresentable<String> {
     }
 }
 
-/// The word after `convoy`.
 enum Subcommand: String, CaseIterable, Sendable {
     case fetch, run, report, `import`, queue, cache, demo, completions, help
 
-    /// A short text for a list of completions.
     var summary: String {
         switch self {
         case .fetch: "download, many at a time"
@@ -74,7 +62,6 @@ enum Subcommand: String, CaseIterable, Sendable {
         }
     }
 
-    /// The verbs of the subcommand; the subcommand itself if it has none.
     var verbs: [Verb] {
         switch self {
         case .queue: QueueVerb.allCases.map(Verb.queue)
@@ -83,7 +70,6 @@ enum Subcommand: String, CaseIterable, Sendable {
         }
     }
 
-    /// The options of the subcommand in the order of the help, without hidden ones.
     var options: [Option] {
         Option.table.filter { option in !option.isHidden && verbs.contains { option.verbs.contains($0) } }
     }
@@ -92,11 +78,9 @@ enum Subcommand: String, CaseIterable, Sendable {
     static let toolOptions = [Option.help, .flag("--version", .general, "print the version")]
 }
 
-/// The word after `convoy queue`.
 enum QueueVerb: String, CaseIterable, Sendable {
     case add, run, status, list, why, retry, cancel, delete, export
 
-    /// A short text for the help.
     var summary: String {
         switch self {
         case .add: "store requests until they are done"
@@ -111,7 +95,6 @@ enum QueueVerb: String, CaseIterable, Sendable {
         }
     }
 
-    /// The usage line of the verb.
     var usage: String {
         switch self {
         case .add: "convoy queue add --db DB [options] URL..."
@@ -126,15 +109,12 @@ enum QueueVerb: String, CaseIterable, Sendable {
         }
     }
 
-    /// Whether the verb selects jobs by id, kind, state, tag or group.
     var selects: Bool { [.list, .why, .retry, .cancel, .delete, .export].contains(self) }
 }
 
-/// The word after `convoy cache`.
 enum CacheVerb: String, CaseIterable, Sendable {
     case status, list, show, why, remove, clear
 
-    /// A short description for the help.
     var summary: String {
         switch self {
         case .status: "the directory, and the number and size of its responses"
@@ -146,7 +126,6 @@ enum CacheVerb: String, CaseIterable, Sendable {
         }
     }
 
-    /// The syntax of the verb.
     var usage: String {
         let operands: [CacheVerb: String] = [
             .list: " [PATTERN]", .show: " URL", .why: " [options] URL", .remove: " PATTERN",

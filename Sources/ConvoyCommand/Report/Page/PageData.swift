@@ -2,12 +2,9 @@
 import Convoy
 import Foundation
 
-/// A report as JSON that is safe inside an HTML element.
-///
-/// Times are in microseconds; -1 means that a value does not apply. The time at which a request was queued is relative
-/// to the first request of its report. The start of an attempt is relative to the time at which its request was queued.
+// Times are in microseconds; -1 means that a value does not apply. The time at which a request was queued is relative
+// to the first request of its report. The start of an attempt is relative to the time at which its request was queued.
 struct PageData {
-    /// One report, or two for comparison.
     private let sides: [Report]
     private let made: Date
 
@@ -48,7 +45,6 @@ struct PageData {
         return Self.safe(page.json)
     }
 
-    /// The totals of one report.
     private func side(_ report: Report) -> JSONValue {
         let sums = report.sums
         return [
@@ -61,7 +57,6 @@ struct PageData {
         ]
     }
 
-    /// The rows of all reports in order, with consecutive numbers of runs and rows.
     private func rows(_ paths: [CriticalPath]) -> [JSONValue] {
         var (rows, runCount) = ([JSONValue](), 0)
         for (report, path) in zip(sides, paths) {
@@ -130,12 +125,9 @@ struct PageData {
     }
 }
 
-/// Writes the computed statistics of a page as JSON.
 enum PageFigures {
     private static let slowestCount = 10
-    /// The maximum number of changed requests of each kind in the page.
-    ///
-    /// Further changed requests are only counted.
+    // Further changed requests are only counted.
     private static let pairLimit = 200
 
     /// The number of durations, their percentiles and the longest one; empty without durations.
@@ -169,16 +161,12 @@ enum PageFigures {
         ]
     }
 
-    /// The indices of the slowest requests, the slowest first.
     static func slowest(_ records: some Sequence<RequestRecord>) -> [Int] {
         records.enumerated().compactMap { place, record in record.time.map { (place: place, time: $0) } }
             .sorted { ($1.time, $0.place) < ($0.time, $1.place) }
             .prefix(slowestCount).map(\.place)
     }
 
-    /// Writes the comparison of two reports as JSON.
-    ///
-    /// - Parameter offset: the index of the second report's first record.
     static func comparison(_ comparison: ReportComparison, offset: Int) -> JSONValue {
         func pairs(_ pairs: [ReportComparison.Pair]) -> JSONValue {
             .array(
