@@ -143,9 +143,10 @@ import Testing
     }
 
     /// Only a redirect that can be followed is one.
-    @Test(arguments: [
-        (300, nil), (302, nil), (302, "http://["), (304, nil), (305, "/b"), (407, nil),
-    ] as [(Int, String?)])
+    @Test(
+        arguments: [
+            (300, nil), (302, nil), (302, "http://["), (304, nil), (305, "/b"), (407, nil),
+        ] as [(Int, String?)])
     func theNextURLOfAFileIsUsedAfterAnAnswerThatLeadsNowhere(status: Int, location: String?) async throws {
         let bad = try TestServer()
         bad.respond { _ in .status(status, headerFields: location.map { [("Location", $0)] } ?? []) }
@@ -239,16 +240,6 @@ import Testing
         #expect(try await server.takeRequest().target == "/files/report.zip")
     }
 
-    @Test func aMetalinkIsRead() async throws {
-        let text = """
-            <?xml version="1.0" encoding="UTF-8"?>
-            <metalink xmlns="urn:ietf:params:xml:ns:metalink"><file name="image.iso">
-            <hash type="sha-256">\(digest)</hash><url priority="1">\(server.url("/a"))</url></file></metalink>
-            """
-        #expect(try await run(text).status == 0)
-        #expect(try directory.names(in: "target") == ["image.iso"])
-    }
-
     /// The file has five bytes.
     @Test(arguments: [(5, []), (6, []), (4, []), (6, ["--segments=2"])])
     func theSizeInAMetalinkIsChecked(size: Int, options: [String]) async throws {
@@ -279,20 +270,6 @@ import Testing
         let ending = try await run(text)
         #expect(ending.status == 0, "\(ending.errors)")
         #expect(try directory.names(in: "target").count == 1_000)
-    }
-
-    @Test func objectsAreLines() async throws {
-        let text = #"{"url": "\#(server.url("/a"))", "name": "b", "headers": {"X-Key": "v"}}"#
-        #expect(try await run(text).status == 0)
-        #expect(try directory.names(in: "target") == ["b"])
-        #expect(try await server.takeRequest().value(of: "X-Key") == "v")
-    }
-
-    @Test func aSpaceInPlaceOfATabGetsAHint() async throws {
-        let ending = try await run("\(server.url("/a")) name.txt\n")
-        #expect(ending.status == 1)
-        #expect(ending.errors.contains("write a tab before the name"))
-        #expect(server.requestCount == 0)
     }
 
     @Test func optionsThatComeByAPipeAreReadToo() async throws {

@@ -1,6 +1,47 @@
 import Foundation
 import Testing
 
+@testable import ConvoyCommand
+
+/// Tests the tables of subcommands and options, and the completion scripts that are made from these tables.
+@Suite struct CompletionsTests {
+    @Test(arguments: Shell.allCases) func everyCommandAndOptionIsInEveryScript(shell: Shell) {
+        let script = shell.completions
+        for command in Subcommand.allCases {
+            #expect(script.contains(command.rawValue))
+            for option in command.options {
+                #expect(script.contains(shell == .fish ? "-l \(option.name) " : "--\(option.name)"))
+            }
+        }
+        for value in ["overwrite", "fail", "rename", "skip", "curl", "urlsession", "bash", "zsh", "fish"] {
+            #expect(script.contains(value))
+        }
+    }
+
+    /// Quotes, brackets and similar characters in a summary would need more quoting in the scripts.
+    @Test func summariesAreShortAndPlain() {
+        for option in Subcommand.allCases.flatMap(\.options) + Subcommand.toolOptions {
+            #expect((1...50).contains(option.summary.count))
+            #expect(option.summary.allSatisfy { $0.isASCII && !"'\"[]()\\$`:".contains($0) })
+        }
+        for command in Subcommand.allCases { #expect(!command.summary.contains("'")) }
+    }
+
+    @Test func theHelpHasEveryOptionAndNoOther() {
+        for command in Subcommand.allCases {
+            for option in command.options {
+                let spelling = option.short.map { "-\($0), --\(option.name)" } ?? "    --\(option.name)"
+                let word = option.valueUsage
+                let line = command.help.split(separator: "\n").first { $0.hasPrefix("  \(spelling)\(word)") }
+                #expect(line != nil, "\(command.rawValue) \(spelling)\(word)")
+            }
+            let described = command.help.matches(of: #/(?m)^  (?:-.,|   ) --([a-z0-9-]+)/#).map { String($0.1) }
+            #expect(described.count >= (command == .fetch ? 19 : 0))
+            #expect(Set(described).isSubset(of: command.options.map(\.name)))
+        }
+    }
+}
+
 /// Runs the completion scripts in their shells.
 @Suite struct CompletionsRunningTests {
     private let directory: TemporaryDirectory
@@ -136,5 +177,59 @@ import Testing
         #expect(ending.status == 2)
         #expect(ending.output == "")
         #expect(ending.errors.contains("convoy completions --help"))
+    }
+}
+
+/// Tests `convoy help` and the manual page in the programs that display it.
+@Suite struct HelpRunningTests {
+    private static func isInstalled(_ program: String) -> Bool {
+        FileManager.default.isExecutableFile(atPath: "/usr/bin/" + program)
+    }
+
+    @Test(arguments: ["fetch", "lists", "names", "retries", "json", "signals", "cache", "demo", "completions"])
+    func everyTopicIsExplained(topic: String) async throws {
+        let ending = try await convoy("help", topic)
+        #expect(ending.status == 0)
+        #expect(ending.output.count > 300)
+    }
+
+    @Test func anUnknownTopicNamesTheNearest() async throws {
+        let ending = try await convoy("help", "list")
+        #expect(ending.status == 2)
+        #expect(ending.errors.contains("did you mean lists?"))
+        #expect(try await convoy("help").output.contains("Examples:"))
+    }
+
+    @Test func anUnknownCommandNamesTheNearest() async throws {
+        let ending = try await convoy("fetsh", "http://127.0.0.1/")
+        #expect(ending.status == 2)
+        #expect(ending.errors.contains("did you mean fetch?"))
+    }
+
+    @Test(.enabled(if: isInstalled("mandoc"), "mandoc is not installed"))
+    func theManualPageHasNoFault() async throws {
+        let directory = try TemporaryDirectory()
+        let page = directory.url.appending(path: "convoy.1")
+        try Data(try await convoy("help", "man").output.utf8).write(to: page)
+        let lint = try await ConvoyProcess(program: "/usr/bin/mandoc", ["-Tlint", "-Wwarning", page.path]).ended()
+        #expect(lint.output == "")
+        #expect(lint.status == 0)
+        let shown = try await ConvoyProcess(program: "/usr/bin/mandoc", ["-Tutf8", page.path]).ended()
+        for words in ["convoy", "--save-failed", "https_proxy", "updateIfChanged"] {
+            #expect(shown.output.replacing(#/.\u{8}/#, with: "").contains(words), "\(words)")
+        }
+    }
+
+    @Test(.enabled(if: isInstalled("man"), "man is not installed"))
+    func manShowsTheManualPage() async throws {
+        let directory = try TemporaryDirectory()
+        let page = directory.url.appending(path: "convoy.1")
+        try Data(try await convoy("help", "man").output.utf8).write(to: page)
+        let shown = try await ConvoyProcess(
+            shell: "MANWIDTH=80 MANPAGER=cat MANROFFOPT=-ww man --warnings -l \"$1\"", [page.path]
+        ).ended()
+        #expect(shown.status == 0)
+        #expect(shown.errors == "")
+        #expect(shown.output.contains("Credentials and cookies"))
     }
 }
