@@ -426,17 +426,6 @@ import Testing
         ).ended()
     }
 
-    @Test(arguments: [
-        ["-H", "X-Api-Key: hUnT3r.1.key."], ["-H", "Authorization: Bearer hUnT3r.1.key."], ["-b", "sid=hUnT3r.1.key."],
-        ["-u", "me:hUnT3r.1.key."], ["me:hUnT3r.1.url.@h/x"], ["http://me:hUnT3r.1.url.@h/x"],
-        ["http://me:hUnT3r.1.url.@/x"], ["http://me:hUnT3r.1.url.@256.256.256.256/x"],
-    ])
-    func secretsOfJobsAreRefusedUnsaid(arguments: [String]) async throws {
-        let ending = try await queue("add", arguments + ["http://127.0.0.1/"])
-        #expect(ending.status != 0)
-        SecretMixture.expectNone(in: ending.output + ending.errors, "what was said")
-    }
-
     @Test(arguments: [["--json"], ["-v"], []])
     func secretsOfARunAreInNothingThatIsSaidOrKept(arguments: [String]) async throws {
         var random = SystemRandomNumberGenerator()

@@ -75,9 +75,6 @@ final class ConvoyProcess {
         }
     }
 
-    /// Whether a fork server started the process.
-    var isForked: Bool { process.isForked }
-
     func send(_ signal: Int32) { process.send(signal) }
 
     /// Waits until the command ends.

@@ -71,12 +71,6 @@ import Testing
         #expect(run.status == 0, "\(run.errors)")
     }
 
-    @Test func existingFilesAreReplacedByDefault() async throws {
-        try write("old", to: "a")
-        #expect(try await fetch(url("/a")).status == 0)
-        #expect(try content("a") == "abc")
-    }
-
     @Test func skippedFilesAreReportedAndNoRequestIsSent() async throws {
         try write("old", to: "a")
         let ending = try await fetch("--existing", "skip", url("/a"), url("/b"))
@@ -208,17 +202,6 @@ import Testing
         let flat = try await fetch(
             "-P", directory.url.path, "-i", path("SUMS"), "--base", base, "--no-directories", "--existing", "fail")
         #expect(try text("a.bin") == "hello", "\(flat.errors)")
-    }
-
-    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/sha256sum")))
-    func filesOfAListOfDigestsCanBeVerifiedWithIt() async throws {
-        let list = "\(Self.digest)  one/a.bin\n\(Self.digest)  two/a.bin\n"
-        try Data(list.utf8).write(to: directory.url.appending(path: "SUMS"))
-        let script = "cd \"$1\" && \"$0\" --no-config -i SUMS --base \"$2\" > told && sha256sum -c SUMS"
-        let ending = try await ConvoyProcess(shell: script, [directory.url.path, server.url("/").absoluteString])
-            .ended()
-        #expect(ending.output == "one/a.bin: OK\ntwo/a.bin: OK\n")
-        #expect(try text("told").contains("saved one/a.bin  "))
     }
 
     @Test func aPartInADirectoryOfAListIsContinued() async throws {

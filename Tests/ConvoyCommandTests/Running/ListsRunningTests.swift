@@ -184,17 +184,6 @@ import Testing
         #expect(failing.status == 1)
     }
 
-    @Test func aListOfDigestsNeedsTheirPlace() async throws {
-        let text = "\(digest)  sub/a.bin\n\(digest) *other\n"
-        let ending = try await run(text, ["--base", server.url("/files").absoluteString])
-        #expect(ending.status == 1)
-        #expect(try directory.names(in: "target/sub") == ["a.bin"])
-        let lost = try await run(text)
-        #expect(lost.status == 1)
-        #expect(lost.errors.contains("--base URL"))
-        #expect(lost.errors.split(separator: "\n").count == 1)
-    }
-
     @Test(arguments: ["%@ other", "\\%@  other", "SHA2-256(other)= %@"])
     func aFileWithAnotherDigestFailsInEveryForm(line: String) async throws {
         let ending = try await run(
@@ -202,15 +191,6 @@ import Testing
         #expect(ending.status == 1)
         #expect(server.recordedRequests.map(\.path) == ["/other"])
         #expect(try directory.names(in: "target") == [])
-    }
-
-    @Test(arguments: ["da39a3ee5e6b4b0d3255bfef95601890afd80709 other", "SHA3-256 (other) = %@", "other: %@"])
-    func aFileWhoseDigestCannotBeCheckedIsNotRequested(line: String) async throws {
-        let ending = try await run(
-            line.replacing("%@", with: digest) + "\n", ["--base", server.url("/").absoluteString])
-        #expect(ending.status == 1)
-        #expect(server.requestCount == 0)
-        #expect(ending.errors.contains("digest"))
     }
 
     @Test(
@@ -232,12 +212,6 @@ import Testing
         ).ended()
         #expect(ending.status == 0, "\(ending.errors)")
         #expect(try directory.names(in: "target").sorted() == ["b", "ä😀"])
-    }
-
-    @Test func withABaseANameThatLooksLikeAHostIsAName() async throws {
-        let ending = try await run("report.zip\n", ["--base", server.url("/files/").absoluteString])
-        #expect(ending.status == 0, "\(ending.errors)")
-        #expect(try await server.takeRequest().target == "/files/report.zip")
     }
 
     /// The file has five bytes.
@@ -279,11 +253,5 @@ import Testing
         try pipe.fileHandleForWriting.close()
         #expect(try await child.ended().status == 0)
         #expect(try directory.names(in: "target") == ["piped"])
-    }
-
-    @Test func anEmptyListIsReportedAndIsNotAFailure() async throws {
-        let ending = try await run("# nothing yet\n")
-        #expect(ending.status == 0)
-        #expect(ending.errors.contains("contains no URL"))
     }
 }

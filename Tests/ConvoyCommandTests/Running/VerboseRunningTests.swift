@@ -61,19 +61,4 @@ import Testing
         #expect(ending.errors.contains("* failed: expected body contains x, but found ‘hello’\n"), "\(ending.errors)")
         #expect(!ending.errors.contains("could not be decoded"))
     }
-
-    /// Cookies such as `theme=plain` are ordinary words.
-    @Test func aFailureRepeatsNoSecretAndKeepsOrdinaryWords() async throws {
-        server.respond { request in
-            .status(
-                403, headerFields: [("Content-Type", "text/plain")],
-                body: "no plain token \(request.value(of: "Authorization") ?? "")")
-        }
-        let ending = try await convoy(
-            "--no-config", "-v", "--retries=0", "--discard", "-b", "theme=plain",
-            "-H", "Authorization: Bearer s3cret17", server.url("/a").absoluteString)
-        #expect(ending.errors.contains("403 Forbidden: no plain token Bearer <redacted>"), "\(ending.errors)")
-        #expect(ending.errors.contains("< Content-Type: text/plain\n"))
-        #expect(!ending.errors.contains("s3cret17"))
-    }
 }

@@ -172,14 +172,6 @@ import Testing
             expectedBytes: expected, wait: wait)
     }
 
-    @Test func knownSizesAreCountedAsTheyAre() {
-        let totals = RunTotals(
-            RunProgress(totalCount: 2, receivedBytes: 300), [transfer(100, of: 400), transfer(200, of: 600)])
-        #expect(totals.remainingBytes == 700)
-        #expect(!totals.isEstimate)
-        #expect(totals.fraction == 0.3)
-    }
-
     @Test func unknownSizesAreTheMeanOfTheKnown() {
         // A file of 300 bytes is complete and one of 500 runs. Another runs without a size, and one has not begun.
         // The mean is 400.
@@ -192,25 +184,12 @@ import Testing
         #expect(RunTotals(progress, [transfer(500, of: 500), transfer(900, of: nil)]).remainingBytes == 400)
     }
 
-    @Test func filesThatWaitForARetryDoNotCountAsProgress() {
-        let waiting = (0..<4).map { _ in transfer(0, of: nil, .answer) }
-        let totals = RunTotals(RunProgress(totalCount: 4), waiting)
-        #expect(totals.fraction == 0)
-        #expect(totals.remainingBytes == nil)
-    }
-
     @Test func failedAndSkippedFilesDoNotCountAsBytes() {
         let progress = RunProgress(
             finishedCount: 3, failedCount: 1, skippedCount: 1, totalCount: 4, receivedBytes: 200, savedCount: 1,
             savedBytes: 100)
         #expect(RunTotals(progress, [transfer(100, of: 300)]).remainingBytes == 200)
         #expect(RunTotals(progress, [transfer(100, of: 300)]).fraction == 0.5)
-    }
-
-    @Test func theWholeIsDoneOnlyWhenAllHaveFinished() {
-        #expect(RunTotals(RunProgress(totalCount: 1, receivedBytes: 9), [transfer(9, of: 9)]).fraction == 0.99)
-        #expect(RunTotals(RunProgress(finishedCount: 1, totalCount: 1), []).fraction == 1)
-        #expect(RunTotals(RunProgress(finishedCount: 1), []).fraction == nil)
     }
 
     @Test func announcedSizesOverflowNothing() {
@@ -277,12 +256,6 @@ import Testing
         #expect(third.secondsLeft(for: 1_000, at: atTwo).map { abs($0 - 1) < 0.1 } == true)
         #expect(ArrivalMeter().bytesPerSecond(at: start) == nil)
         #expect(!ArrivalMeter().isStalled(at: start))
-    }
-
-    @Test func aRateThatChangesIsFollowedWithinTheWindow() throws {
-        let (meter, now) = meter(10_000) { $0 < 4_000 ? Int64($0) * 10 : 40_000 + Int64($0 - 4_000) }
-        let rate = try #require(meter.bytesPerSecond(at: now))
-        #expect(abs(rate - 1_000) < 1)
     }
 
     @Test func overdueBytesLowerTheRateUntilItIsStalled() throws {
