@@ -24,7 +24,7 @@ enum HelpText {
             ("convoy [fetch] [options] URL...", Subcommand.fetch.summary + "; resume interrupted downloads"),
             ("convoy run FILE.http [NAME...]", Subcommand.run.summary),
             ("convoy report EVENTS.jsonl...", Subcommand.report.summary),
-            ("convoy import FILE", "turn a HAR, a Postman collection or curl commands into an .http file"),
+            ("convoy import FILE", Subcommand.import.summary),
             ("convoy queue add|run|list...", Subcommand.queue.summary),
             ("convoy cache list|why...", Subcommand.cache.summary),
             ("convoy demo", Subcommand.demo.summary), ("convoy completions SHELL", Subcommand.completions.summary),
