@@ -43,7 +43,9 @@ let package = Package(
             name: "ConvoyCommand",
             dependencies: [
                 "Convoy", "ConvoyCache", "ConvoyHTTPFile", "ConvoyPostgres", "ConvoyQueue", "ConvoyTesting",
-            ]),
+            ],
+            // The page of a report is part of the program, which needs no other file.
+            resources: ["html", "css", "js"].map { .embedInCode("Report/Page/page.\($0)") }),
         // The program of the README, as it stands there.
         .executableTarget(name: "ReadmeProgram", dependencies: ["Convoy"], path: "Tests/ReadmeProgram"),
         .target(name: "TestTurns", path: "Tests/TestTurns"),

@@ -1,9 +1,9 @@
 // `convoy cache`: shows and removes stored responses, and explains the cache's decisions.
 import Convoy
 import ConvoyCache
+import ConvoyHTTPFile
 import Foundation
 
-/// Runs `convoy cache`.
 struct CacheCommand {
     let lookup: CacheLookup
     private let console = Console(allowsLive: false)
@@ -17,9 +17,7 @@ struct CacheCommand {
         cache = HTTPCache(directory: directory, capacity: 1 << 60)
     }
 
-    /// Runs the command if the directory contains a cache that no other process has locked.
-    ///
-    /// The command creates no directory, because the name may be misspelt.
+    // The command creates no directory, because the name may be misspelt.
     static func run(_ lookup: CacheLookup) throws(UsageError) -> ExitStatus {
         let directory = URL(filePath: lookup.directory, directoryHint: .isDirectory).absoluteURL
         var defect: String?
@@ -100,7 +98,6 @@ struct CacheCommand {
         console.printLine(lookup.fetch.isJSON ? explanation.json(for: url).json : explanation.text)
     }
 
-    /// Removes the selected responses, and reports how many were removed and how many could not be.
     private func remove() -> ExitStatus {
         let before = entries
         guard !before.isEmpty || lookup.verb == .clear else { return failUnmatched() }
@@ -122,5 +119,94 @@ struct CacheCommand {
             : fail(
                 "\(Figures.count(rest, "response")) could not be removed; make \(directory.path) writable, or try again "
                     + "when no other process changes the cache")
+    }
+}
+
+extension CacheEntry {
+    private var shownURL: String { HARRecorder.redacted(String(key.prefix { $0 != "#" })) }
+
+    /// The host of the request's `Host` field; nil if the field is missing or names the host of the URL.
+    private var host: String? { key.range(of: CacheKey.hostMark).map { String(key[$0.upperBound...]) } }
+
+    private var freshness: String {
+        let seconds = freshUntil.timeIntervalSinceNow
+        return seconds > 0 ? "fresh for \(Figures.time(.seconds(seconds)))" : "stale"
+    }
+
+    private var size: String { Figures.bytes(bodyBytes) + (isComplete ? "" : " of it") }
+
+    var line: String {
+        let vary = varyingFields.isEmpty ? "" : "  varies by \(varyingFields.joined(separator: ", "))"
+        return "\(statusCode)  \(size)  \(freshness)  \(shownURL)\(host.map { "  host \($0)" } ?? "")\(vary)"
+    }
+
+    var text: String {
+        var lines = [
+            shownURL, "  status       \(statusCode)", "  body         \(size)",
+            "  received     \(received.formatted(.iso8601))",
+            "  fresh until  \(freshUntil.formatted(.iso8601)), \(freshness)",
+        ]
+        if let host { lines.append("  host         \(host)") }
+        if !varyingFields.isEmpty { lines.append("  varies by    \(varyingFields.joined(separator: ", "))") }
+        return (lines + headerFields.map { "  " + $0.shown }).joined(separator: "\n")
+    }
+
+    func json(isWhole: Bool) -> JSONValue {
+        var json: JSONValue = [
+            "url": .string(shownURL), "status": JSONValue(statusCode), "bytes": .integer(bodyBytes),
+            "complete": .bool(isComplete), "received": JSONValue(received),
+            "fresh_until": JSONValue(freshUntil), "fresh": .bool(freshUntil > Date()),
+            "vary": JSONValue(varyingFields),
+        ]
+        if let host { json.append("host", .string(host)) }
+        if isWhole { json.append("header_fields", .array(headerFields.map { .string($0.shown) })) }
+        return json
+    }
+}
+
+extension CacheExplanation {
+    private var outcome: String {
+        switch (isAnswered, status.forward) {
+        case (true, .miss): "not sent: the cache has no usable response, so the status would be 504"
+        case (true, _): "served from the cache: no request would be sent"
+        case (false, .bypass): "sent to the server: the cache is not used"
+        case (false, let reason): "sent to the server (\(reason?.rawValue ?? "miss"))"
+        }
+    }
+
+    var text: String {
+        let width = (rules.map(\.section.count).max() ?? 0) + 2
+        let lines = rules.map { "  \($0.section.padding(toLength: width, withPad: " ", startingAt: 0))\($0.text)" }
+        let added = addedFields.map { "  sent with: \($0.shown)" }
+        return ([outcome] + lines + added).joined(separator: "\n")
+    }
+
+    func json(for url: URL) -> JSONValue {
+        [
+            "url": .string(url.redactedString), "answered": .bool(isAnswered),
+            "cache_status": .string(status.description),
+            "entry": entry.map { $0.json(isWhole: false) } ?? .null,
+            "sent_with": .array(addedFields.map { .string($0.shown) }),
+            "rules": .array(rules.map { ["section": .string($0.section), "text": .string($0.text)] }),
+        ]
+    }
+}
+
+extension StoredURLPattern {
+    func matcher(in cache: HTTPCache) -> @Sendable (CacheEntry) -> Bool {
+        switch self {
+        case .urls(let urls):
+            let keys = urls.map { cache.key(of: $0) }
+            // For a request with a `Host` field, the key continues with `hostMark` and the host. The prefix selects it.
+            return { entry in keys.contains { entry.key == $0 || entry.key.hasPrefix($0 + CacheKey.hostMark) } }
+        case .glob(let pattern):
+            return { entry in
+                // In the key, `#` ends the URL. A digest of user and password, or the host of a `Host` field, may
+                // follow.
+                let url = String(entry.key.prefix { $0 != "#" })
+                let scheme = url.range(of: "://")?.upperBound ?? url.startIndex
+                return String(pattern.contains("://") ? url[...] : url[scheme...]).matches(pattern: pattern)
+            }
+        }
     }
 }

@@ -3,9 +3,6 @@ import Convoy
 import ConvoyTesting
 import Foundation
 
-/// Requests sixty files of different sizes as one batch.
-///
-/// Some responses are slow, and one request fails.
 struct BatchScene: DemoScene {
     private static let fileCount = 60
     private static let failingIndex = 41

@@ -3,9 +3,6 @@ import Convoy
 import ConvoyTesting
 import Foundation
 
-/// Sends a chain of three requests: log in, get the user, get the user's list.
-///
-/// Then sends the same chain with a wrong password.
 struct ChainScene: DemoScene {
     private struct Token: Codable { var token: String }
 
@@ -38,7 +35,6 @@ struct ChainScene: DemoScene {
         return judge(good, bad, goodCount, badCount, time: .now - start)
     }
 
-    /// Configures the server: `/login` requires the password, and the two other paths require the token.
     private static func script(_ server: TestServer, token: String) {
         server.route("/login") { request in
             let credentials = try? JSONDecoder().decode([String: String].self, from: request.body)
@@ -55,7 +51,6 @@ struct ChainScene: DemoScene {
         }
     }
 
-    /// Enqueues the chain, and returns when each operation has finished.
     private func run(_ manager: RequestManager, _ server: TestServer, password: String) async -> Outcomes {
         let login = manager.operation(
             Request<Token>.post(server.url("/login"), json: ["user": "ada", "password": password]))

@@ -3,11 +3,8 @@ import Convoy
 import ConvoyTesting
 import Foundation
 
-/// Runs the subcommand `demo`.
 enum DemoCommand {
-    /// The maximum time of the demo, which normally takes about five seconds.
-    ///
-    /// After this time the process exits, because a scene has probably hung.
+    // After this time the process exits, because a scene has probably hung.
     private static let patience = DispatchTimeInterval.seconds(30)
 
     static func run(_ interruption: Interruption) async -> ExitStatus {
@@ -34,5 +31,43 @@ enum DemoCommand {
         let outcome = failures == 0 ? "all succeeded" : "\(failures) failed"
         stage.console.printLine("\(scenes.count) scenes in \(Figures.time(.now - start)): \(outcome)")
         return stage.console.status(after: failures == 0 ? .success : .failure)
+    }
+}
+
+struct DemoVerdict: Sendable {
+    var isGood: Bool
+    var text: String
+
+    init(_ text: String, problems: [String]) {
+        isGood = problems.isEmpty
+        self.text = problems.isEmpty ? text : problems.joined(separator: "; ")
+    }
+}
+
+protocol DemoScene: Sendable {
+    var name: String { get }
+    var summary: String { get }
+
+    func play(_ stage: DemoStage, _ server: TestServer, _ manager: RequestManager) async throws -> DemoVerdict
+}
+
+struct DemoStage: Sendable {
+    static let perHost = 6
+    static let interval = DispatchTimeInterval.milliseconds(100)
+
+    let console: Console
+    let interruption: Interruption
+
+    func perform(_ scene: any DemoScene) async -> DemoVerdict {
+        do {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            let manager = RequestManager(
+                configuration: .init(maxConcurrentOperationCount: 16, maxConcurrentPerHost: Self.perHost))
+            interruption.onStop { manager.cancelAll() }
+            return try await scene.play(self, server, manager)
+        } catch {
+            return DemoVerdict("", problems: ["\(error)"])
+        }
     }
 }

@@ -3,7 +3,6 @@ import Convoy
 import ConvoyTesting
 import Foundation
 
-/// Downloads a large file, cancels at 40 %, resumes, and verifies the content.
 struct DownloadScene: DemoScene {
     private static let byteCount: Int64 = 6_000_000
     private static let cancelFraction = 0.4
@@ -14,9 +13,7 @@ struct DownloadScene: DemoScene {
     private struct Cancelled {
         var error: RequestError?
         var receivedBytes: Int64 = 0
-        /// The time from `cancel()` to the callback of `onFinish`.
         var latency = Duration.zero
-        /// The bytes in the part file after the cancellation; nil if no part file exists.
         var keptBytes: Int64?
     }
 
@@ -119,7 +116,6 @@ struct DownloadScene: DemoScene {
             problems: problems)
     }
 
-    /// Whether the file has exactly the content that the server generated.
     private static func isWhole(_ file: URL) -> Bool {
         guard let handle = try? FileHandle(forReadingFrom: file) else { return false }
         defer { try? handle.close() }

@@ -7,7 +7,6 @@ extension JSONValue {
     init(_ texts: some Sequence<String>) { self = .array(texts.map(JSONValue.string)) }
     init(_ date: Date) { self = .string(date.formatted(.iso8601)) }
 
-    /// Makes an object from the members whose value is not nil.
     static func members(_ members: KeyValuePairs<String, JSONValue?>) -> JSONValue {
         .object(members.compactMap { name, value in value.map { (name, $0) } })
     }

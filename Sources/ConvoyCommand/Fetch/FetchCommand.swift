@@ -2,7 +2,6 @@
 import Convoy
 import Foundation
 
-/// Runs the subcommand `fetch`.
 struct FetchCommand {
     let options: FetchOptions
 
@@ -29,7 +28,6 @@ struct FetchCommand {
         return console.status(after: setup.finish(await run.run()))
     }
 
-    /// Throws if no file can be created in the directory, as far as its type and permissions show.
     static func check(directory: String) throws(UsageError) {
         // If the working directory was removed, no file can be created by a relative name, although `stat` still
         // succeeds.
@@ -47,7 +45,6 @@ struct FetchCommand {
 }
 
 extension FetchOptions {
-    /// The request whose response body is saved as the file of the item.
     func saving(_ request: Request<Data>, _ item: FetchItem) -> Request<URL> {
         let existing = existing(for: item)
         makeDirectory(of: item)
@@ -60,10 +57,8 @@ extension FetchOptions {
             .expectingBytes(item.byteCount)
     }
 
-    /// What a download does if the file of its item exists already.
-    ///
-    /// By default the file is replaced, because its version is unknown. With `--newer` it is replaced if the server has
-    /// another version. If the server chooses the name, the new file gets another name.
+    // By default the file is replaced, because its version is unknown. With `--newer` it is replaced if the server has
+    // another version. If the server chooses the name, the new file gets another name.
     func existing(for item: FetchItem) -> ExistingFile {
         existing
             ?? (sending.newer != nil ? .updateIfChanged : takesProposedNames && !item.isNamed ? .rename : .overwrite)
@@ -80,25 +75,20 @@ extension FetchOptions {
         fileName.hasPrefix("/") || directory == "." ? fileName : directory + "/" + fileName
     }
 
-    /// Whether a symbolic link has the name of an item's file.
-    ///
-    /// The download replaces the link, and the report says so. The name of `-o` is never a link, because the parser of
-    /// the options has replaced a link by its target.
+    // The download replaces the link, and the report says so. The name of `-o` is never a link, because the parser of
+    // the options has replaced a link by its target.
     func hasLink(_ item: FetchItem) -> Bool {
         // The path is a text, because making a URL takes longer than the system's look-up of the file.
         FileType.of(path(of: item.fileName), followsLinks: false) == S_IFLNK
     }
 
-    /// Creates the directory of an item's file, if a list names the file or `makesDirectories` is true.
-    ///
-    /// If the directory cannot be created, the download fails with the reason.
+    // If the directory cannot be created, the download fails with the reason.
     func makeDirectory(of item: FetchItem) {
         guard item.fileName.utf8.contains(UInt8(ascii: "/")), item.isListed || makesDirectories else { return }
         try? FileManager.default.createDirectory(
             at: file(of: item).deletingLastPathComponent(), withIntermediateDirectories: true)
     }
 
-    /// Sets the modification time that the server sent (`--remote-time`).
     func setTime<Value>(_ result: Result<Response<Value>, RequestError>) {
         guard takesServerTime, case .success(let response) = result, let file = response.value as? URL,
             let text = response.headerFields["Last-Modified"], let date = HTTPDate(text, now: Date())?.date

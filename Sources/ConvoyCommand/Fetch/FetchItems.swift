@@ -2,11 +2,8 @@
 import Convoy
 import Foundation
 
-/// One file to fetch.
 struct FetchItem: Sendable, Equatable {
-    /// The index of the item in the run, from 0.
-    ///
-    /// The batch uses the same index.
+    // The batch uses the same index.
     let index: Int
     let url: URL
     /// The path of the file, relative to the output directory or absolute; unique in the run.
@@ -16,18 +13,17 @@ struct FetchItem: Sendable, Equatable {
     let fileName: String
     /// Whether the list or the command line gave the name.
     var isNamed = false
-    /// Whether the item is an entry of a list.
     var isListed = false
-    /// Whether a symbolic link had the name of the file before the request.
     var isLink = false
-    /// The expected digest of the file.
     var digest: FileDigest?
-    /// The expected size of the file.
     var byteCount: Int64?
     /// The header fields that the list sets for the item.
     var headerFields = HeaderFields()
     /// Further URLs of the same file, from the list.
     var mirrors: [URL] = []
+
+    /// The name of the written file, which the server or a number may have changed.
+    func name(of file: URL) -> String { FilePath(fileName).prefix + file.lastPathComponent }
 }
 
 /// Returns items from the command line and then from the list.
@@ -35,7 +31,6 @@ struct FetchItem: Sendable, Equatable {
 /// ## Concurrency
 /// One task calls `next()`. All other members may be used from any thread. No lock is held while the list is read.
 final class FetchItems: Sendable {
-    /// An invalid entry of the list, or a failure to read the list.
     struct Defect: Equatable, Sendable {
         let list: String
         /// The number of the line, from 1; nil if the error concerns the complete list, or a file of a Metalink.
@@ -44,13 +39,10 @@ final class FetchItems: Sendable {
         /// The lines of the entry; nil if they are not text, or if the error has no line.
         var text: String?
 
-        /// The list, and the line if it is known, for messages.
         var place: String { line.map { "line \($0) of \(list)" } ?? list }
-        /// The error code in events and statistics.
         var code: String { line == nil ? "unreadableList" : "invalidRequest" }
     }
 
-    /// The items that a stopped run did not reach.
     struct Rest: Sendable {
         var entries: [ListEntry] = []
         /// The name of a list that was not read to its end, and the number of its first line that is not in `entries`.
@@ -64,22 +56,17 @@ final class FetchItems: Sendable {
 
     private struct State {
         var urls: ArraySlice<URL>
-        /// The digest of the first URL's file, from the command line.
         var digest: FileDigest?
         var outputNames: ArraySlice<String?>
         var names = FileNameRegister()
         var count = 0
         var isStopped = false
         var parser: ListParser
-        /// The outcomes of parsed lines that ``next()`` has not returned yet.
         var ready: [ListParser.Outcome] = []
-        /// Whether the list had an entry, valid or invalid, or could not be read completely.
         var hasFound = false
-        /// Whether the list was read to its end.
         var hasEnded = false
         var lineCount = 0
 
-        /// Removes and returns the next URL of the command line; nil if none is left.
         mutating func nextGiven() -> ListEntry? {
             guard let url = urls.popFirst() else { return nil }
             defer { digest = nil }
@@ -91,9 +78,6 @@ final class FetchItems: Sendable {
             hasFound = hasFound || !outcomes.isEmpty
         }
 
-        /// The next step; nil at the end.
-        ///
-        /// - Parameter hasLine: whether the next line is available without waiting for another program.
         mutating func nextStep(hasLine: Bool) -> Step? {
             if isStopped { return nil }
             // The next line may add options to the last entry, which is still open. If that line is not available yet,
@@ -112,9 +96,6 @@ final class FetchItems: Sendable {
     private let onDefect: @Sendable (Defect) -> Void
     private let onEmpty: @Sendable (String) -> Void
 
-    /// - Parameters:
-    ///   - options: the URLs and their names, and how the list is read.
-    ///   - onEmpty: called with the name of an empty list.
     init(
         _ options: FetchOptions, list: LineReader?, naming: FileNaming,
         onEmpty: @escaping @Sendable (String) -> Void = { _ in }, onDefect: @escaping @Sendable (Defect) -> Void
@@ -170,15 +151,11 @@ final class FetchItems: Sendable {
         }
     }
 
-    /// Stops reading the list.
-    ///
-    /// `next()` returns no more items.
     func stop() {
         state.withLock { $0.isStopped = true }
         list?.stop()
     }
 
-    /// The entries that ``next()`` had not returned when ``stop()`` was called.
     var rest: Rest {
         state.withLock { state in
             var (rest, left) = (Rest(), state)
@@ -217,9 +194,74 @@ final class FetchItems: Sendable {
     }
 }
 
-/// How files are named if the list does not name them.
 enum FileNaming: Sendable {
-    /// No files are written.
     case none
     case byURL, byServer
+}
+
+// The register stores a hash of each name instead of the name, so a million names take about 25 MB. If two names have
+// the same hash, one of them gets an unnecessary number.
+struct FileNameRegister {
+    /// For the hash of each used name, the number to try next when the name is repeated.
+    private var nextNumbers: [Int: Int32] = [:]
+
+    mutating func claim(_ name: String) -> String {
+        let key = Self.key(name)
+        guard var number = nextNumbers[key] else {
+            nextNumbers[key] = 1
+            return name
+        }
+        var candidate: String
+        repeat {
+            candidate = FileName.numberedPath(name, Int(number))
+            number += 1
+        } while nextNumbers[Self.key(candidate)] != nil
+        nextNumbers[key] = number
+        nextNumbers[Self.key(candidate)] = 1
+        return candidate
+    }
+
+    private static func key(_ name: String) -> Int {
+        #if canImport(Darwin)
+            // On macOS, most file systems treat names that differ only by case as one file.
+            return name.lowercased().hashValue
+        #else
+            return name.hashValue
+        #endif
+    }
+}
+
+extension FileName {
+    /// The name with its directories if each part is safe.
+    ///
+    /// Otherwise a safe name without directories.
+    static func safePath(_ name: String) -> String {
+        var parts = name.unicodeScalars.split(separator: "/", omittingEmptySubsequences: false).map { String($0) }
+        // find(1) prints `./` before names, so it is removed.
+        while parts.count > 1, parts.first == "." { parts.removeFirst() }
+        let isSafe = parts.allSatisfy { $0.utf8.elementsEqual(safe($0).utf8) }
+        return isSafe ? parts.joined(separator: "/") : safe(name)
+    }
+
+    static func numberedPath(_ name: String, _ number: Int) -> String {
+        let path = FilePath(name)
+        return path.prefix + numbered(path.last, number)
+    }
+}
+
+struct FilePath {
+    /// The directories including the final slash; empty without directories.
+    let prefix: String
+    let last: String
+
+    init(_ name: String) {
+        let slash = name.utf8.lastIndex(of: UInt8(ascii: "/"))
+        prefix = slash.map { String(name[...$0]) } ?? ""
+        last = slash.map { String(name[name.utf8.index(after: $0)...]) } ?? name
+    }
+
+    func directory(in directory: String) -> String {
+        guard !prefix.isEmpty else { return directory }
+        return prefix.hasPrefix("/") ? prefix : directory + "/" + prefix.dropLast()
+    }
 }

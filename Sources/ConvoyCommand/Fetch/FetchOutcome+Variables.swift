@@ -3,7 +3,6 @@ import Convoy
 import Foundation
 
 extension FetchOutcome {
-    /// The head of the response; nil if none arrived.
     var head: ResponseHead? {
         switch result {
         case .success(let success): success.head
@@ -16,10 +15,8 @@ extension FetchOutcome {
     private var metrics: TransferMetrics? { attempts.last?.metrics }
     private var url: URL { attempts.last?.url ?? item.url }
 
-    /// The value of a `--write-out` variable in curl's format; nil if the variable is unknown.
-    ///
-    /// It is a JSON number if curl writes a number in `%{json}`. The times are those of the last attempt. Only
-    /// `time_redirect` covers the attempts before it.
+    // It is a JSON number if curl writes a number in `%{json}`. The times are those of the last attempt. Only
+    // `time_redirect` covers the attempts before it.
     func value(of variable: String) -> JSONValue? {
         switch variable {
         case "cache": .string(attempts.cacheOutcome?.rawValue ?? "")
@@ -62,7 +59,6 @@ extension FetchOutcome {
         }
     }
 
-    /// A JSON object with the version of convoy and all variables except `json` and `header_json`.
     private var json: String {
         let names = WriteOut.variables.filter { !$0.hasSuffix("json") }.sorted()
         let members = names.map { name -> (String, JSONValue) in
@@ -76,7 +72,6 @@ extension FetchOutcome {
         return JSONValue.object(members + [("convoy_version", .string(Version.current))]).json
     }
 
-    /// A JSON object with the values of each header field by its name in lower case.
     private var headerJSON: String {
         let fields = head?.headerFields ?? HeaderFields()
         let names = Set(fields.map { $0.name.lowercased() }).sorted()
@@ -91,7 +86,6 @@ extension FetchOutcome {
         return .integer(seconds > 0 ? Int64(Double(bytes) / seconds) : 0)
     }
 
-    /// The time from the start of the first attempt to the start of the last; nil without a redirect.
     private var redirectTime: Duration? {
         guard attempts.contains(where: \.isRedirected), let first = attempts.first, let last = attempts.last else {
             return nil
@@ -99,7 +93,6 @@ extension FetchOutcome {
         return last.started - first.started
     }
 
-    /// The heads of all responses, including redirects; each line ends with CRLF.
     var headTexts: String {
         attempts.compactMap { record in
             record.response.map { head in
@@ -123,14 +116,10 @@ extension AttemptRecord {
 extension TransferMetrics {
     /// Whether the attempt opened a connection; false if it reused a connection, or could not connect.
     var hasOpenedConnection: Bool { !isReusedConnection && connect > .zero }
-    /// The version of HTTP; nil if nothing was sent.
     fileprivate var sentVersion: String? { httpVersion.isEmpty ? nil : httpVersion }
 }
 
 extension WriteOut {
-    /// The texts to print for the result of a request, in order.
-    ///
-    /// `isForErrors` is true for a text that goes to standard error.
     func texts(of outcome: FetchOutcome) -> [(text: String, isForErrors: Bool)] {
         var texts = [(text: "", isForErrors: false)]
         for piece in pieces {

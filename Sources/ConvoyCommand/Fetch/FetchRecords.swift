@@ -8,19 +8,12 @@ import Foundation
 /// Safe to use from any thread. ``FetchReporter`` prints one result at a time.
 final class FetchRecords: Sendable {
     private struct State {
-        /// The lines of failed, cancelled and unsent entries, by their index in the run.
         var failed: [Int: String] = [:]
-        /// The lines of entries that a stopped run did not reach.
         var rest: [String] = []
-        /// For each invalid entry of a list, a comment line with the reason, then the entry's lines if they are text.
-        ///
-        /// ``isLeft(_:)`` adds a comment about lines that were not read.
         var broken: [String] = []
         /// Whether the list of failures is not written, because it is the input and has unread lines.
         var keepsInput = false
-        /// The error message of the last failed write; nil if none failed.
-        ///
-        /// A write to a closed output does not count.
+        // A write to a closed output does not count.
         var outputProblem: String?
     }
 
@@ -28,14 +21,9 @@ final class FetchRecords: Sendable {
     private let output: StandardOutputStream.State
     private let errors = StandardOutputStream.State(STDERR_FILENO, name: "standard error") {}
     private let bodies: StandardOutputStream.State
-    /// The output of `--dump-header`; nil without it.
     private let heads: StandardOutputStream.State?
     private let state = Locked(State())
 
-    /// - Parameters:
-    ///   - output: standard output.
-    ///   - bodies: the output for bodies without a file; standard output, unless `-o` names a device.
-    ///   - heads: the output of `--dump-header`; nil without it.
     init(
         _ options: FetchOptions, _ output: StandardOutputStream.State, bodies: StandardOutputStream.State,
         heads: StandardOutputStream.State?
@@ -43,23 +31,18 @@ final class FetchRecords: Sendable {
         (self.options, self.output, self.bodies, self.heads) = (options, output, bodies, heads)
     }
 
-    /// Whether ``finished(_:_:)`` may print or save anything.
     var isPrinted: Bool {
         options.writeOut != nil || printsHeads || options.includesHeads || keepsRefusals || heads != nil
     }
     private var printsHeads: Bool { options.destination == .head }
     private var keepsRefusals: Bool { options.keepsRefusals && options.destination != .nowhere }
 
-    /// Records, for `--save-failed`, an item that failed, was cancelled or was not sent.
     func isLost(_ item: FetchItem) {
         guard options.failedList != nil else { return }
         let line = item.listEntry.listLine
         state.withLock { $0.failed[item.index] = line }
     }
 
-    /// Prints the result of a request.
-    ///
-    /// - Parameter received: the body of a successful response, if it is in memory.
     func finished(_ outcome: FetchOutcome, _ received: Data?) {
         if outcome.error != nil { isLost(outcome.item) }
         guard isPrinted, !outcome.isCancelled else { return }
@@ -74,9 +57,7 @@ final class FetchRecords: Sendable {
         }
     }
 
-    /// The text without characters that could control a terminal, if the output is a terminal.
-    ///
-    /// Pipes and files receive the unchanged text.
+    // Pipes and files receive the unchanged text.
     private func shown(_ text: String, on terminal: Terminal = .output) -> String {
         terminal.isTerminal ? text.replacing("\r\n", with: "\n").visible(keepsNewlines: true) : text
     }
@@ -86,16 +67,12 @@ final class FetchRecords: Sendable {
         state.withLock { $0.outputProblem = "\(output) cannot be written: \(String(cString: strerror(code)))" }
     }
 
-    /// Writes the body of a failure to the file of the item, if files are written.
-    ///
-    /// Writes all other bodies to `bodies`.
     private func keep(_ body: Data, of item: FetchItem, isRefusal: Bool) {
         guard isRefusal, options.destination == .files else { return note(bodies.write(body: body)) }
         let file = options.file(of: item).path
         note(OutputFile.replace(body, at: file), of: file.visible())
     }
 
-    /// Records, for `--save-failed`, an entry of a list that did not become a request.
     func isDefective(_ defect: FetchItems.Defect) {
         guard options.failedList != nil else { return }
         let text = defect.text.map { "\n" + $0 } ?? ""
@@ -121,9 +98,6 @@ final class FetchRecords: Sendable {
         return remark
     }
 
-    /// Writes the list of `--save-failed`.
-    ///
-    /// - Returns: the messages about a failed write of an output, and about a failed write of the list.
     func finish() -> [String] {
         [state.withLock { $0.outputProblem }, writeFailedList()].compactMap(\.self)
     }
@@ -146,7 +120,6 @@ extension FetchItem {
 }
 
 extension ListEntry {
-    /// The line of a list for this entry, or several lines in aria2's format if necessary.
     fileprivate var listLine: String {
         var columns = [url.absoluteString]
         // A digest in the second column is an error, so a file with such a name is written in aria2's form.

@@ -2,23 +2,18 @@
 import Convoy
 import Foundation
 
-/// The result of one request.
 struct FetchOutcome: Sendable {
     struct Success: Sendable {
         let head: ResponseHead
-        /// The size of the complete body.
         let bytes: Int64
-        /// The bytes of the body that an earlier run received.
         var resumedBytes: Int64 = 0
         var sentBytes: Int64 = 0
         let time: Duration
-        /// The written file; nil without a file.
         var file: URL?
         /// Whether the status code is 304: the file exists or has not changed, so nothing was received.
         var isSkipped = false
         /// The `If-Modified-Since` value that was sent, if the server has nothing newer.
         var unchangedSince: String?
-        /// Whether the file has replaced a symbolic link of the same name.
         var replacesLink = false
         /// False if no file exists, because the server has nothing newer than a given date.
         var hasFile = true
@@ -30,7 +25,6 @@ struct FetchOutcome: Sendable {
     let result: Result<Success, RequestError>
     /// The records of the attempts; empty when nothing was sent, and after a successful segmented download.
     let attempts: [AttemptRecord]
-    /// When the request was queued, and when it ended.
     var span = EventSpan()
     /// The bytes that the next run can resume; nil if there are none, or after a success.
     var keptBytes: Int64?
@@ -39,24 +33,18 @@ struct FetchOutcome: Sendable {
     /// Secrets that no text of the outcome may show, besides those of the requests.
     var otherSecrets: Set<String> = []
 
-    /// All secrets of the requests and of the run, which the server may repeat in its texts.
     var allSecrets: SentSecrets { SentSecrets(of: attempts.map(\.request), and: otherSecrets) }
-    /// The secrets to hide in texts of the outcome.
-    ///
-    /// After a success of the first attempt there are none, because no text from the server is shown.
+    // After a success of the first attempt there are none, because no text from the server is shown.
     var secrets: SentSecrets { error == nil && attempts.count < 2 ? SentSecrets([]) : allSecrets }
     var error: RequestError? { if case .failure(let error) = result { error } else { nil } }
 
-    /// The number of tries, as ``triedCount`` counts them.
     var attemptCount: Int { attempts.triedCount }
 
-    /// The name of the written file; without a file, the name of the item.
     var fileName: String {
         guard case .success(let success) = result, let file = success.file else { return item.fileName }
         return item.name(of: file)
     }
 
-    /// The error message, with a hint about the command's own options; nil after a success.
     var message: String? {
         guard let error else { return nil }
         if lacksStored { return "the cache has no usable response, and only-cache sends no request" }
@@ -64,7 +52,6 @@ struct FetchOutcome: Sendable {
         return error.code == .destinationExists ? "\(error.message) with --existing" : secrets.hidden(in: error.message)
     }
 
-    /// Why nothing was received; nil if a body was received, or after a failure.
     var skipReason: String? {
         guard case .success(let success) = result, success.isSkipped else { return nil }
         let digest = item.digest == nil || !success.hasFile ? "" : " and has the expected digest"
@@ -72,22 +59,17 @@ struct FetchOutcome: Sendable {
         return (attempts.isEmpty ? "the file exists" : "the file has not changed") + digest
     }
 
-    /// Why the request failed, as a text; nil after a success.
-    ///
-    /// For an unacceptable status, the text has the status and the first line of a plain-text body.
     var cause: String? {
         guard let error else { return nil }
         return error.code == .unacceptableStatus && !lacksStored ? Words.cause(error, without: secrets) : message
     }
 
-    /// Whether the cache policy prevented sending the request, and no stored response was usable.
     private var lacksStored: Bool { attempts.last?.metrics?.cache?.detail == "only-if-cached" }
 
     var isCancelled: Bool { error?.code == .cancelled }
 }
 
 extension FetchOutcome.Success {
-    /// - Parameter attempts: the records of all attempts; empty for a segmented download.
     init(_ response: Response<some Sendable>, _ attempts: [AttemptRecord], of item: FetchItem) {
         head = response.head
         bytes = response.transfer.download.completedBytes
@@ -107,10 +89,8 @@ extension FetchOutcome.Success {
 }
 
 extension [AttemptRecord] {
-    /// The number of tries: all attempts except some that say nothing about the server.
-    ///
-    /// An attempt that ended with a redirect does not count. An attempt that waited for a file descriptor or the
-    /// network does not count either.
+    // An attempt that ended with a redirect does not count. An attempt that waited for a file descriptor or the
+    // network does not count either.
     var triedCount: Int {
         count { record in
             switch record.next {
@@ -121,7 +101,6 @@ extension [AttemptRecord] {
     }
 }
 
-/// The output when the server has nothing newer than the given date and no file exists.
 struct UnchangedResource: Sendable {}
 
 extension Result {
@@ -135,22 +114,15 @@ extension Result {
     }
 }
 
-/// An event of a request before its end.
 enum FetchStep: Sendable, Equatable {
-    /// The first attempt has started.
     case started
-    /// A redirect is followed to a URL, which is shown without secrets.
     case redirected(statusCode: Int?, to: String)
-    /// An attempt has failed, and another follows after the delay.
-    ///
-    /// `attempt` is the number of attempts so far that were followed by a retry, from 1. `failure` is nil after a
-    /// complete response with an unacceptable status. `cause` is a text for people.
+    // `attempt` is the number of attempts so far that were followed by a retry, from 1. `failure` is nil after a
+    // complete response with an unacceptable status. `cause` is a text for people.
     case retrying(attempt: Int, failure: RequestError.Code?, statusCode: Int?, cause: String, delay: Duration)
 }
 
-/// The number of body bytes that an earlier run had received.
-///
-/// The first attempt that receives bytes determines the number. An attempt that starts over sets it to zero.
+// The first attempt that receives bytes determines the number. An attempt that starts over sets it to zero.
 struct ResumedBytes: Sendable, Equatable {
     private var known: Int64?
 
@@ -161,9 +133,7 @@ struct ResumedBytes: Sendable, Equatable {
         for record in attempts { note(record.transfer, statusCode: record.statusCode) }
     }
 
-    /// Records the progress of an attempt.
-    ///
-    /// Attempts without a successful response are ignored, because their bodies are not part of the file.
+    // Attempts without a successful response are ignored, because their bodies are not part of the file.
     mutating func note(_ transfer: TransferProgress, statusCode: Int? = 200) {
         guard let statusCode, (200..<300).contains(statusCode), transfer.download.completedBytes > 0 else { return }
         // An attempt that starts over discards the existing bytes.
@@ -173,15 +143,12 @@ struct ResumedBytes: Sendable, Equatable {
 
 /// A request with a line on the screen: it has started and not ended, or waits only for the limit of its host.
 struct RunningTransfer: Sendable, Equatable {
-    /// Why a request receives no bytes.
     enum Wait: Sendable, Equatable {
         /// As many requests to the host are running as the limit for each host allows.
         case host
         /// The request waits for the head of a successful response.
         case answer
-        /// The request waits for the next attempt.
-        ///
-        /// `attempt` is the number of the failed attempt.
+        // `attempt` is the number of the failed attempt.
         case retry(attempt: Int, cause: String, due: ContinuousClock.Instant)
     }
 
@@ -190,16 +157,12 @@ struct RunningTransfer: Sendable, Equatable {
     let receivedBytes: Int64
     var resumedBytes: Int64 = 0
     let expectedBytes: Int64?
-    /// Why no bytes arrive; nil while they arrive.
     var wait: Wait?
 
-    /// The progress from 0 to 1; nil while the size is unknown, and for an empty file.
     var fraction: Double? { expectedBytes.flatMap { $0 > 0 ? Double(receivedBytes) / Double($0) : nil } }
 }
 
-/// The progress of a run.
 struct RunProgress: Sendable, Equatable {
-    /// The number of requests that have finished, with any outcome.
     var finishedCount = 0
     var failedCount = 0
     var skippedCount = 0
@@ -210,7 +173,6 @@ struct RunProgress: Sendable, Equatable {
     /// The bodies of failures do not count.
     var receivedBytes: Int64 = 0
     var resumedBytes: Int64 = 0
-    /// The number of files that succeeded and were not skipped, and their bytes.
     var savedCount = 0
     var savedBytes: Int64 = 0
 }
@@ -233,7 +195,6 @@ extension RunProgress {
 protocol FetchReport: Sendable {
     /// The interval between the calls of ``tick(_:_:)``; nil if it is never called.
     var tickInterval: DispatchTimeInterval? { get }
-    /// Whether ``happened(_:to:)`` is called.
     var wantsSteps: Bool { get }
     /// Whether requests are reported that ended only because the run was stopped.
     var wantsCancelled: Bool { get }

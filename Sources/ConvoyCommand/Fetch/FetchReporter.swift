@@ -2,20 +2,14 @@
 import Convoy
 import Foundation
 
-/// Passes the results and the progress of a run to its report.
-///
-/// It also computes the summary of the run. ``OpenRequests`` reports the steps, and makes one call of the report at a
-/// time.
 final class FetchReporter: Sendable {
     let requests: OpenRequests
     private let report: any FetchReport
     private let options: FetchOptions
     private let setup: FetchSetup?
-    /// Finds the part files of failed downloads; nil if no files are written.
     private let parts: PartFinder?
     private let summary: Locked<FetchSummary>
 
-    /// - Parameter setup: its `--report` page and its ``FetchRecords`` also receive the results.
     init(report: any FetchReport, _ options: FetchOptions = FetchOptions(), _ setup: FetchSetup? = nil) {
         requests = OpenRequests(onStep: report.wantsSteps ? report.happened : nil)
         (self.report, self.options, self.setup) = (report, options, setup)
@@ -23,10 +17,8 @@ final class FetchReporter: Sendable {
         summary = Locked(FetchSummary(options))
     }
 
-    /// Secrets that no event may show, besides those of the requests.
     private var secrets: Set<String> { setup?.secrets ?? [] }
 
-    /// Records the item of a request, before the request is sent.
     func opened(_ item: FetchItem) { requests.begin(item, hiding: secrets) }
 
     /// Reports the end of a request, once.
@@ -61,9 +53,6 @@ final class FetchReporter: Sendable {
         }
     }
 
-    /// Reports an entry of a list that did not become a request.
-    ///
-    /// The entry counts as a failure.
     func isDefective(_ defect: FetchItems.Defect) {
         requests.inTurn {
             summary.withLock { $0.countFailure(defect.code, "\(defect.place): \(defect.reason)") }
@@ -84,11 +73,6 @@ final class FetchReporter: Sendable {
         }
     }
 
-    /// Reports the final statistics.
-    ///
-    /// This is the last call.
-    ///
-    /// - Parameter reason: why the run was stopped; nil if it was not stopped.
     func ended(after time: Duration, reason: ExitStatus?) -> ExitStatus {
         // The batch reports no result for items that it read and never sent, so they are still open.
         for item in requests.items { setup?.records.isLost(item) }
@@ -105,9 +89,7 @@ final class FetchReporter: Sendable {
         }
     }
 
-    /// The bytes of a failed download that the next run can resume.
-    ///
-    /// Nil if another process uses the part file. Also nil if the file exists, because the next run would fail again.
+    // Nil if another process uses the part file. Also nil if the file exists, because the next run would fail again.
     private func keptBytes(of outcome: FetchOutcome) -> Int64? {
         guard let error = outcome.error, ![.destinationInUse, .destinationExists].contains(error.code) else {
             return nil
@@ -115,9 +97,7 @@ final class FetchReporter: Sendable {
         return parts?.keptBytes(of: outcome.item)
     }
 
-    /// The started requests in the order of `operations`, including requests that wait for a retry.
-    ///
-    /// Requests that wait only for the limit of their host follow, as many as there are free jobs.
+    // Requests that wait only for the limit of their host follow, as many as there are free jobs.
     private func transfers(of operations: [AnyRequestOperation]) -> [RunningTransfer] {
         let (running, others) = requests.transfers(of: operations)
         guard running.count < options.jobs else { return running }
@@ -139,7 +119,6 @@ extension Result {
         }
     }
 
-    /// The time from the start of the first attempt to the end of the last; zero when nothing was sent.
     func executed<Value>() -> Duration where Success == Response<Value>, Failure == RequestError {
         if case .success(let response) = self { return response.timings.executed ?? .zero }
         let attempts = attempts()
@@ -148,8 +127,152 @@ extension Result {
 }
 
 extension FetchItem {
-    /// The host and the explicit port of the URL.
-    ///
-    /// The limit for each host also distinguishes schemes; this text does not.
+    // The limit for each host also distinguishes schemes; this text does not.
     fileprivate var host: String { "\(url.host() ?? "") \(url.port ?? 0)" }
+}
+
+/// Reports the steps of each request in order: its start and further attempts.
+///
+/// A manager reports the end of a request on another queue than the earlier events, so these events may arrive after
+/// the end. Therefore ``close(_:_:_:)`` derives missing steps from the attempt records.
+///
+/// ## Concurrency
+/// Safe to use from any thread, except from a report. One queue makes all reports in order, without a lock. Starts and
+/// retries are queued asynchronously. `close` and `inTurn` return after the report, so a slow reader of the output
+/// slows the run. The number of open requests therefore limits the length of the queue.
+final class OpenRequests: EventMonitor {
+    private let onStep: (@Sendable (FetchStep, FetchItem) -> Void)?
+    private let queue = DispatchQueue(label: "convoy.report")
+    private let open = Locked<[Int: OpenRequest]>([:])
+
+    init(onStep: (@Sendable (FetchStep, FetchItem) -> Void)?) { self.onStep = onStep }
+
+    func begin(_ item: FetchItem, hiding secrets: Set<String>) {
+        open.withLock { $0[item.index] = OpenRequest(item: item, hiding: secrets) }
+    }
+
+    func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
+        guard let index = operation.itemIndex else { return }
+        switch event {
+        case .started(let attempt):
+            answered(index, nil)
+            queue.async { self.report(index) { $0.begin(attempt) } }
+        case .response(let head): answered(index, head.statusCode)
+        case .attemptEnded(let record): queue.async { self.report(index) { $0.end(record) } }
+        default: break
+        }
+    }
+
+    /// Reports the steps whose events have not arrived, and then the end of the request.
+    ///
+    /// - Parameter end: reports the end; called with nil if the request was not recorded, or was closed before.
+    func close<Value>(
+        _ index: Int, _ attempts: @autoclosure () -> [AttemptRecord], _ end: (OpenRequest?) -> Value
+    ) -> Value {
+        queue.sync {
+            if onStep != nil {
+                let attempts = attempts()
+                if let first = attempts.first { report(index) { $0.begin(first.number) } }
+                for record in attempts where record.next != .outcome { report(index) { $0.end(record) } }
+            }
+            return end(open.withLock { $0.removeValue(forKey: index) })
+        }
+    }
+
+    var items: [FetchItem] { open.withLock { $0.values.map(\.item) } }
+
+    /// Makes a report that is not about a step, after the reports that were queued before.
+    func inTurn<Value>(_ report: () -> Value) -> Value { queue.sync(execute: report) }
+
+    func transfers(of operations: [AnyRequestOperation]) -> (started: [RunningTransfer], others: [FetchItem]) {
+        let indices = operations.map { $0.itemIndex ?? -1 }
+        let requests = open.withLock { open in indices.map { open[$0] } }
+        let started = zip(operations, requests).compactMap { $1?.transfer($0.progress) }
+        return (started, requests.compactMap { $0 }.filter { !$0.hasBegun }.map(\.item))
+    }
+
+    private func answered(_ index: Int, _ statusCode: Int?) { open.withLock { $0[index]?.statusCode = statusCode } }
+
+    private func report(_ index: Int, _ note: (inout OpenRequest) -> FetchStep?) {
+        let (step, item) = open.withLock { open -> (FetchStep?, FetchItem?) in
+            guard var request = open[index] else { return (nil, nil) }
+            defer { open[index] = request }
+            return (note(&request), request.item)
+        }
+        if let step, let item { onStep?(step, item) }
+    }
+}
+
+extension AnyRequestOperation {
+    var itemIndex: Int? { tags.first.flatMap { Int($0) } }
+}
+
+struct OpenRequest {
+    let item: FetchItem
+    let opened = ContinuousClock.now
+    /// The numbers of the last attempt that started and of the last that ended, including redirects.
+    private var (begun, ended) = (0, 0)
+    private var failedCount = 0
+    /// The secrets of the run, and those that the ended attempts have sent.
+    private var secrets: Set<String>
+    private(set) var resumed = ResumedBytes()
+    /// The progress of the file at the end of the last attempt with a successful response.
+    private(set) var heldBytes = ByteProgress()
+    /// The status of the response to the running attempt; nil before the head of the response arrives.
+    var statusCode: Int?
+    private var retry: RunningTransfer.Wait?
+
+    init(item: FetchItem, hiding secrets: Set<String>) {
+        self.item = item
+        self.secrets = secrets
+    }
+
+    var hasBegun: Bool { begun > 0 }
+    private var isUnderWay: Bool { begun > ended }
+
+    /// The progress of the file; nil before the first attempt.
+    ///
+    /// - Parameter progress: the progress of the operation. It is used only during a successful response, because the
+    ///   operation also counts the body of a failure.
+    func transfer(_ progress: TransferProgress) -> RunningTransfer? {
+        guard hasBegun else { return nil }
+        guard isUnderWay, let statusCode, (200..<300).contains(statusCode) else {
+            return RunningTransfer(
+                item: item, receivedBytes: heldBytes.completedBytes, resumedBytes: resumed.count,
+                expectedBytes: heldBytes.totalBytes, wait: isUnderWay ? .answer : retry ?? .answer)
+        }
+        var resumed = resumed
+        resumed.note(progress)
+        return RunningTransfer(
+            item: item, receivedBytes: progress.download.completedBytes, resumedBytes: resumed.count,
+            expectedBytes: progress.download.totalBytes)
+    }
+
+    /// Notes the start of an attempt; a late or repeated start has no effect.
+    mutating func begin(_ attempt: Int) -> FetchStep? {
+        if attempt > ended { retry = nil }
+        defer { begun = max(begun, attempt) }
+        return begun == 0 ? .started : nil
+    }
+
+    /// Notes the end of an attempt; a late or repeated end has no effect.
+    mutating func end(_ record: AttemptRecord) -> FetchStep? {
+        guard record.number > ended else { return nil }
+        ended = record.number
+        resumed.note(record.transfer, statusCode: record.statusCode)
+        if let statusCode = record.statusCode, (200..<300).contains(statusCode) { heldBytes = record.transfer.download }
+        secrets.formUnion(record.request.repeatedSecrets)
+        switch record.next {
+        case .redirect(let target):
+            return .redirected(statusCode: record.statusCode, to: SentSecrets(secrets).shown(target))
+        case .retry(let delay):
+            failedCount += 1
+            let cause = SentSecrets(secrets).hidden(in: Words.cause(record))
+            retry = .retry(attempt: failedCount, cause: cause, due: record.ended + delay)
+            return .retrying(
+                attempt: failedCount, failure: record.failure, statusCode: record.statusCode, cause: cause,
+                delay: delay)
+        case .outcome, .intercepted, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: return nil
+        }
+    }
 }

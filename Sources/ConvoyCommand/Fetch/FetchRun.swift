@@ -2,9 +2,7 @@
 import Convoy
 import Foundation
 
-/// Runs the requests of a fetch.
-///
-/// The batch reads items on demand and stores no results, so memory never contains all items.
+// The batch reads items on demand and stores no results, so memory never contains all items.
 struct FetchRun {
     let options: FetchOptions
     let setup: FetchSetup
@@ -31,7 +29,6 @@ struct FetchRun {
         manager = Self.makeManager(options, setup, monitors: report.wantsSteps ? [reporter.requests] : [])
     }
 
-    /// Runs all items, and writes the bodies to the destination of the options.
     func run() async -> ExitStatus {
         let start = ContinuousClock.now
         switch options.destination {
@@ -48,9 +45,6 @@ struct FetchRun {
         return reporter.ended(after: .now - start, reason: interruption.reason)
     }
 
-    /// Sends the requests of all items as one batch.
-    ///
-    /// - Parameter complete: sets the destination of the response body.
     private func send<Output: Sendable>(
         _ complete: @escaping @Sendable (Request<Data>, FetchItem) -> Request<Output>
     ) async {
@@ -114,12 +108,120 @@ struct FetchRun {
         if options.usesSegments { configuration.cache = nil }
         return RequestManager(configuration: configuration)
     }
+
+    private final class Downloads: Sendable {
+        private struct State {
+            var running: [Int: (item: FetchItem, download: SegmentedDownload)] = [:]
+            var isStopped = false
+            var counts = RunProgress()
+        }
+
+        private let state = Locked(State())
+
+        func begin(_ item: FetchItem, _ download: SegmentedDownload) {
+            let isStopped = state.withLock { state in
+                state.running[item.index] = (item, download)
+                return state.isStopped
+            }
+            if isStopped { download.cancel() }
+        }
+
+        func end(_ index: Int, hasFailed: Bool) {
+            state.withLock { state in
+                state.running[index] = nil
+                state.counts.finishedCount += 1
+                if hasFailed { state.counts.failedCount += 1 }
+            }
+        }
+
+        func tookAll(_ count: Int) { state.withLock { $0.counts.totalCount = count } }
+
+        func stop() {
+            let running = state.withLock { state in
+                state.isStopped = true
+                return state.running.values.map(\.download)
+            }
+            for download in running { download.cancel() }
+        }
+
+        var progress: (RunProgress, [RunningTransfer]) {
+            let (counts, running) = state.withLock { ($0.counts, $0.running) }
+            let transfers = running.sorted { $0.key < $1.key }.map { _, value in
+                let progress = value.download.progress
+                let bytes = progress.download
+                return RunningTransfer(
+                    item: value.item, receivedBytes: bytes.completedBytes, resumedBytes: progress.resumedBytes,
+                    expectedBytes: bytes.totalBytes, wait: bytes.totalBytes == nil ? .answer : nil)
+            }
+            return (counts, transfers)
+        }
+    }
+
+    func sendInSegments() async {
+        let downloads = Downloads()
+        let (reporter, items, knownCount) = (reporter, items, knownCount)
+        interruption.onStop {
+            items.stop()
+            downloads.stop()
+        }
+        await Ticker.ticking(every: report.tickInterval) {
+            var (progress, transfers) = downloads.progress
+            progress.totalCount = progress.totalCount ?? knownCount
+            reporter.tick(progress) { transfers }
+        } while: {
+            await withTaskGroup(of: Void.self) { group in
+                var count = 0
+                while let item = await items.next() {
+                    if count >= options.jobs { await group.next() }
+                    count += 1
+                    var item = item
+                    item.isLink = options.hasLink(item)
+                    reporter.opened(item)
+                    group.addTask { [item] in
+                        let result = await fetch(item, downloads)
+                        options.setTime(result)
+                        downloads.end(item.index, hasFailed: (try? result.get()) == nil)
+                        reporter.finished(item.index, result, stop: interruption.reason)
+                    }
+                }
+                downloads.tookAll(count)
+            }
+        }
+    }
+
+    // If the server of the item fails, the mirrors are tried one after another. If all fail, the first failure is the
+    // result.
+    private func fetch(_ item: FetchItem, _ downloads: Downloads) async -> Result<Response<URL>, RequestError> {
+        options.makeDirectory(of: item)
+        var request = setup.request(for: item, options)
+        var mirrors = (options.mirrors + item.mirrors)[...]
+        // Segments come from several servers only if a digest verifies the file.
+        var isShared = item.digest != nil
+        var first: RequestError?
+        while true {
+            let download = manager.downloadInSegments(
+                request, to: options.file(of: item), segments: options.segments,
+                mirrors: isShared ? Array(mirrors) : [],
+                verifying: item.digest, byteCount: item.byteCount, existing: options.existing(for: item))
+            downloads.begin(item, download)
+            do throws(RequestError) { return .success(try await download.response()) } catch {
+                guard error.code.facts.contains(.otherServerHelps) else { return .failure(error) }
+                first = first ?? error
+                // The digest does not tell which server sent the wrong bytes. So the file is now downloaded
+                // from one server at a time.
+                if error.code == .integrityFailed, isShared, !mirrors.isEmpty {
+                    isShared = false
+                    continue
+                }
+                guard let mirror = mirrors.popFirst() else { return .failure(first ?? error) }
+                request = setup.request(toMirror: mirror, of: item, options)
+            }
+        }
+    }
 }
 
 extension RequestManager {
-    /// Waits for the monitors, and at most five seconds for the cache's background validations.
-    ///
-    /// Without the limit, a server that does not answer would delay the exit by its timeout and all retries.
+    // Without the limit, a server that does not answer would delay the exit by its timeout and all retries.
     func drainBriefly() async {
         let limit = Task {
             try await Task.sleep(for: .seconds(5))
@@ -128,4 +230,23 @@ extension RequestManager {
         await drain()
         limit.cancel()
     }
+}
+
+/// A counting semaphore for tasks; each open request uses one slot.
+///
+/// A deadline starts when a request is queued. Without this limit, the batch would queue more requests than can run at
+/// once. Deadlines could then pass before the requests are sent.
+///
+/// ## Concurrency
+/// One task calls `take()`; any thread calls `give()`. Stopping a run ends its open requests, which then release their
+/// slots.
+final class FetchPlaces: Sendable {
+    private let (slots, free) = AsyncStream.makeStream(of: Void.self)
+
+    init(count: Int) { for _ in 0..<count { give() } }
+
+    // Returns at once after the task was cancelled.
+    func take() async { for await _ in slots { return } }
+
+    func give() { free.yield() }
 }

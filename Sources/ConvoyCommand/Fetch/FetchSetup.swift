@@ -3,16 +3,13 @@ import Convoy
 import ConvoyCache
 import Foundation
 
-/// Transport, credentials, cookies and records of a run, made before the first request.
 struct FetchSetup: Sendable {
     let transport: TransportChoice
     let cookies: CookieJar?
-    /// The response cache; nil without `--cache`.
     let cache: HTTPCache?
     let interceptors: [any RequestInterceptor]
     let monitors: [any EventMonitor]
     let records: FetchRecords
-    /// The data for `--report`; nil without it.
     let report: Locked<Report>?
     /// The passwords of the proxy and of `--user`, which no log and no report may show.
     ///
@@ -74,9 +71,6 @@ struct FetchSetup: Sendable {
         }
     }
 
-    /// The configuration of the run's manager.
-    ///
-    /// - Parameter monitors: the monitors of the run, besides those that options require.
     func configuration(_ monitors: [any EventMonitor]) -> RequestManager.Configuration {
         var configuration = RequestManager.Configuration(
             maxConcurrentOperationCount: options.jobs, maxConcurrentPerHost: options.perHost, transport: transport)
@@ -91,7 +85,6 @@ struct FetchSetup: Sendable {
         return configuration
     }
 
-    /// The device or pipe that `-o` names; nil for any other destination.
     private static func device(_ options: FetchOptions) throws(UsageError) -> StandardOutputStream.State? {
         guard case .device(let path) = options.destination else { return nil }
         let descriptor = try Self.open(path, O_WRONLY, for: "--output")
@@ -99,7 +92,6 @@ struct FetchSetup: Sendable {
         return StandardOutputStream.State(descriptor, name: path, cleans: cleans) {}
     }
 
-    /// The output of `--dump-header`; nil without it.
     private static func heads(
         _ options: FetchOptions, _ standard: StandardOutputStream.State
     ) throws(UsageError) -> StandardOutputStream.State? {
@@ -115,19 +107,14 @@ struct FetchSetup: Sendable {
         throw UsageError("\(option): \(path) cannot be written: \(String(cString: strerror(errno)))")
     }
 
-    /// Warns about an empty list.
     func reportEmpty(_ list: String) {
         console.warn("the list \(list) contains no URL", list: list)
     }
 
-    /// Records the entries that the run did not reach.
-    ///
-    /// Warns if the list of failures cannot contain all of them.
     func reportRest(_ rest: FetchItems.Rest) {
         if let remark = records.isLeft(rest) { console.warn(remark, list: rest.list?.name) }
     }
 
-    /// The request for an item, with the response body in memory.
     func request(for item: FetchItem, _ options: FetchOptions) -> Request<Data> {
         var request = Request<Data>(options.sending, for: item.url, with: item.headerFields)
             .tagged(String(item.index)).limited(by: options)
@@ -159,7 +146,6 @@ struct FetchSetup: Sendable {
         return told(request, item.index)
     }
 
-    /// The request, which is printed before it is sent if `--verbose` was given.
     func told<Output>(_ request: Request<Output>, _ index: Int) -> Request<Output> {
         verbose.map { request.intercepted(by: $0.sending(String(index))) } ?? request
     }
@@ -172,15 +158,11 @@ struct FetchSetup: Sendable {
             .tagged(String(item.index)).limited(by: options).withoutInterceptors()
     }
 
-    /// The request whose response body is written to standard output, or to the device of `-o`.
     func printing(_ request: Request<Data>) -> Request<Data?> {
         let written = Locked(false)
         return request.written { [output] in StandardOutputStream.make(output, written: written) }
     }
 
-    /// Writes the files that are due at the end of a run, for example the cookie jar.
-    ///
-    /// - Returns: the exit status. A success becomes a failure if a file cannot be written.
     func finish(_ status: ExitStatus) -> ExitStatus {
         cache?.finishStoring()
         var isComplete = true
@@ -202,14 +184,11 @@ struct FetchSetup: Sendable {
     }
 }
 
-/// Adds the header fields and the cookies of the command line to each request.
-///
-/// The fields and cookies are sent only to the origin of the request, not after a redirect to another origin, and not
-/// to mirrors.
+// The fields and cookies are sent only to the origin of the request, not after a redirect to another origin, and not
+// to mirrors.
 struct FieldsOfRun: RequestInterceptor {
     var fields = HeaderFields()
     let cookies: String?
-    /// The jar whose cookies precede those of the command line; nil without a jar.
     var jar: CookieJar?
 
     func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
@@ -225,7 +204,6 @@ struct FieldsOfRun: RequestInterceptor {
 }
 
 extension CredentialOptions {
-    /// The jar with the cookies of files; nil if no option requires a jar.
     fileprivate func makeJar() throws(UsageError) -> CookieJar? {
         guard cookieJar != nil || keepsCookies else { return nil }
         let jar = CookieJar()
@@ -260,7 +238,6 @@ extension CredentialOptions {
 }
 
 extension FetchOptions {
-    /// The transport with the connection options.
     fileprivate func chosenTransport() throws(UsageError) -> TransportChoice {
         var options = connection
         if let key = credentials.key {
@@ -280,7 +257,6 @@ extension FetchOptions {
         } catch { throw UsageError(Self.namingOptions(error.message)) }
     }
 
-    /// Replaces the names of properties in a message of the library by the names of options.
     private static func namingOptions(_ message: String) -> String {
         let names = [
             "connectTimeout": "--connect-timeout", "trust": "--cacert or --insecure", "clientCertificate": "--cert",
@@ -293,5 +269,71 @@ extension FetchOptions {
         guard message.contains("cannot honour") else { return message }
         return names.reduce(message) { text, name in text.replacing(" \(name.key)", with: " \(name.value)") }
             .replacing("use another transport", with: "remove --transport urlsession")
+    }
+}
+
+extension Request {
+    func limited(by options: FetchOptions) -> Self {
+        var request = self
+        if let deadline = options.deadline { request = request.deadline(deadline) }
+        if let policy = options.cachePolicy { request = request.cachePolicy(policy) }
+        if let time = options.maxTime { request = request.limited(toAttemptsOf: time) }
+        if let count = options.maxRedirects { request = request.redirects(RedirectPolicy(maxCount: count)) }
+        if let bytes = options.maxBytes { request = request.maxBodyBytes(bytes) }
+        guard let speed = options.minimumSpeed else { return request }
+        return request.minimumSpeed(bytesPerSecond: speed, over: options.minimumSpeedWindow)
+    }
+
+    func limited(toAttemptsOf time: Duration) -> Self { attemptTimeout(time).idleTimeout(time.allowedSilence) }
+}
+
+extension Duration {
+    var allowedSilence: Duration { max(self, .seconds(60)) }
+}
+
+extension FetchOptions {
+    var mostThreads: Int { ProcessLimits.threads(forJobs: min(jobs * segments, mostRequests)) }
+
+    // Returns false if there are too few threads for one request.
+    mutating func takeLess(threads: Int) -> Bool {
+        guard threads < mostThreads else { return true }
+        let fitting = ProcessLimits.jobs(forThreads: threads)
+        guard fitting > 0 else { return false }
+        mostRequests = min(mostRequests, fitting)
+        jobs = min(jobs, mostRequests)
+        return true
+    }
+
+    func within(_ limits: ProcessLimits) throws(UsageError) -> FetchOptions {
+        var options = self
+        options.mostRequests = try limits.jobs(atMost: Self.jobsRange.upperBound)
+        options.jobs = min(jobs, options.mostRequests)
+        return options
+    }
+}
+
+extension FetchOptions {
+    func makeCache(_ warn: (String) -> Void) -> HTTPCache? {
+        guard let path = cacheDirectory else { return nil }
+        let directory = URL(filePath: path, directoryHint: .isDirectory).absoluteURL
+        try? FileManager.default.createDirectory(
+            at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        let problem = FileType.problem(with: path, isDirectory: true)
+        if problem != 0 {
+            warn("the cache is not used, because \(path) cannot be written: \(String(cString: strerror(problem)))")
+        }
+        return HTTPCache(directory: directory, capacity: cacheBytes)
+    }
+}
+
+extension HTTPCache {
+    // The cache's `statistics` return only after the writes.
+    func finishStoring() {
+        let isOver = DispatchSemaphore(value: 0)
+        DispatchQueue.global().async {
+            _ = self.statistics
+            isOver.signal()
+        }
+        _ = isOver.wait(timeout: .now() + 10)
     }
 }

@@ -1,31 +1,21 @@
 // The statistics of a run.
 import Convoy
+import Foundation
 
-/// The statistics of a complete run.
 struct FetchSummary: Sendable, Equatable {
     var succeededCount = 0
-    /// The number of files that were not received, because they exist or have not changed.
-    ///
-    /// Skipped files do not count as succeeded.
     var skippedCount = 0
-    /// The number of failed requests and invalid lines, by error code.
     var failures: [String: Int] = [:]
-    /// The first failures as lines.
     private(set) var firstFailures: [String] = []
     private static let firstFailureCount = 5
     /// The number of requests that ended only because the run was stopped.
     var cancelledCount = 0
-    /// The bytes that this run received for successful files.
     var bytes: Int64 = 0
-    /// The bytes of earlier runs in the same files.
     var resumedBytes: Int64 = 0
-    /// The number and the bytes of part files that the next run can resume.
     var kept = KeptParts()
     var time = Duration.zero
-    /// Why the run was stopped; nil if it was not stopped.
     var reason: ExitStatus?
     var discards = false
-    /// The directory of the files; nil without files.
     var directory: String?
     /// Whether another run would fetch complete files again, which `--existing skip` prevents.
     var replacesFiles = false
@@ -54,7 +44,6 @@ struct FetchSummary: Sendable, Equatable {
         if let line, firstFailures.count < Self.firstFailureCount { firstFailures.append(line) }
     }
 
-    /// The progress of a run, from its counts of requests and the bytes of its files.
     func progress(_ counts: RunProgress, _ running: [RunningTransfer]) -> RunProgress {
         var progress = counts
         (progress.skippedCount, progress.savedCount) = (skippedCount, succeededCount)
@@ -79,7 +68,6 @@ struct FetchSummary: Sendable, Equatable {
         return lines + (advice.map { [$0] } ?? [])
     }
 
-    /// The statistics as one line.
     var text: String {
         var text = (reason?.reason).map { "\($0): " } ?? ""
         text += "\(Figures.count(succeededCount, discards ? "response" : "file")), \(Figures.bytes(bytes))"
@@ -92,7 +80,6 @@ struct FetchSummary: Sendable, Equatable {
         return status == .success ? text : "\(text); exit status \(status.code)"
     }
 
-    /// The number of failures with each error code, the most frequent code first.
     private var failuresByCode: String {
         failures.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) \(Words.code($0.key))" }
             .joined(separator: ", ")
@@ -121,5 +108,83 @@ extension FetchSummary {
             ![.skip, .fail, .updateIfChanged].contains(options.existing) && options.sending.newer == nil
             && !options.takesProposedNames
         replacesFiles = isRepeated && !discards
+    }
+}
+
+struct KeptParts: Sendable, Equatable {
+    var count = 0
+    var bytes: Int64 = 0
+
+    mutating func add(_ part: Int64) {
+        count += 1
+        bytes += part
+    }
+
+    var text: String? {
+        guard count > 0 else { return nil }
+        let (verb, object) = count == 1 ? ("is", "it") : ("are", "them")
+        return
+            "\(Figures.count(count, "file")) \(verb) kept in part, \(Figures.bytes(bytes)); the same command continues \(object)"
+    }
+}
+
+/// Finds the parts in an output directory: `.NAME.convoy-part`, each with its record `.NAME.convoy-resume`.
+///
+/// Bytes that the same command would request again do not count.
+struct PartFinder: Sendable {
+    let directory: String
+    // If false, parts are identified by the time of their records.
+    let knowsNames: Bool
+    let usesSegments: Bool
+    let started: Date
+    var numbersNames = false
+
+    func keptBytes(of item: FetchItem) -> Int64? {
+        if knowsNames { return part(item.fileName, of: item)?.count }
+        guard numbersNames else { return nil }
+        for number in 0..<10_000 {
+            let name = number == 0 ? item.fileName : FileName.numberedPath(item.fileName, number)
+            if let kept = part(name, of: item), isOfThisRun(kept.noted) { return kept.count }
+            // If a file with this name or with the name of its part exists, the next number is tried.
+            let path = FilePath(name)
+            let place = path.directory(in: directory)
+            let isTaken = [path.last, PartName(path.last).part].contains {
+                FileType.of(place + "/" + $0, followsLinks: false) != nil
+            }
+            guard isTaken else { break }
+        }
+        return nil
+    }
+
+    private func part(_ name: String, of item: FetchItem) -> (count: Int64, noted: Date)? {
+        let path = FilePath(name)
+        return PartName(path.last).usableBytes(
+            in: path.directory(in: directory), of: item.url, inSegments: usesSegments, isVerified: item.digest != nil)
+    }
+
+    // Some file systems round times down to a multiple of two seconds.
+    private func isOfThisRun(_ noted: Date) -> Bool { noted > started.addingTimeInterval(-2) }
+
+    // It is used if the server names the files, because their names are then unknown here.
+    // Parts of another concurrent run in the same directory are included.
+    func allOfThisRun() -> KeptParts {
+        var parts = KeptParts()
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        for name in names.compactMap({ PartName(part: $0) }) {
+            let kept = name.usableBytes(in: directory, of: nil, inSegments: usesSegments, isVerified: false)
+            guard let kept, isOfThisRun(kept.noted) else { continue }
+            parts.add(kept.count)
+        }
+        return parts
+    }
+}
+
+extension PartFinder {
+    init(_ options: FetchOptions) {
+        let isRenamed = options.existing == .rename
+        self.init(
+            directory: options.directory, knowsNames: !options.takesProposedNames && !isRenamed,
+            usesSegments: options.segments > 1, started: Date(),
+            numbersNames: !options.takesProposedNames && isRenamed)
     }
 }

@@ -2,18 +2,12 @@
 import Convoy
 import Foundation
 
-/// Prints one JSON object on each line of standard output.
-///
-/// The help of the command lists all objects.
 final class JSONReport: FetchReport {
     private let console: Console
     private let directory: String?
-    /// The received bytes of each running file at the last tick.
-    ///
-    /// Only a file whose number has changed is reported.
+    // Only a file whose number has changed is reported.
     private let receivedBytes = Locked<[Int: Int64]>([:])
 
-    /// - Parameter directory: the output directory, which precedes file names; nil if no files are written.
     init(console: Console, directory: String?) { (self.console, self.directory) = (console, directory) }
 
     var tickInterval: DispatchTimeInterval? { .milliseconds(500) }
@@ -51,4 +45,61 @@ final class JSONReport: FetchReport {
     }
 
     private func tell(_ event: EventLine) { console.printLine(event.jsonLine) }
+}
+
+extension EventLine {
+    init(_ step: FetchStep, index: Int, name: String? = nil, url: String) {
+        self.init(event: "started", index: index, name: name, url: url)
+        switch step {
+        case .started: break
+        case .redirected(let statusCode, let target):
+            event = "redirect"
+            status = statusCode
+            location = target
+        case .retrying(let attempt, let failure, let statusCode, _, let delay):
+            event = "retry"
+            self.attempt = attempt
+            code = (failure ?? .unacceptableStatus).rawValue
+            status = statusCode
+            delaySeconds = delay.roundedSeconds
+        }
+    }
+
+    init(_ outcome: FetchOutcome, directory: String?) {
+        self.init(event: "finished", index: outcome.item.index, url: outcome.item.url.redactedString)
+        method = outcome.attempts.first?.method.rawValue
+        cache = outcome.attempts.cacheOutcome?.rawValue
+        let path = { () -> String? in
+            let name = outcome.fileName
+            return directory.map { name.hasPrefix("/") ? name : $0.hasSuffix("/") ? $0 + name : "\($0)/\(name)" }
+        }
+        switch outcome.result {
+        case .success(let success) where success.isSkipped:
+            event = "skipped"
+            if success.hasFile { file = path() }
+        case .success(let success):
+            attempts = outcome.attemptCount
+            status = success.statusCode
+            bytes = success.bytes
+            resumedBytes = success.resumedBytes.positive
+            seconds = success.time.roundedSeconds
+            file = path()
+        case .failure(let error):
+            event = "failed"
+            attempts = outcome.attemptCount
+            keptBytes = outcome.keptBytes
+            status = error.response?.statusCode
+            code = error.code.rawValue
+            message = outcome.message?.visible()
+            seconds = outcome.attempts.first.map { (outcome.span.ended - $0.started).roundedSeconds }
+            setAnswer(of: error, without: outcome.secrets)
+        }
+        // A file that was skipped without a request has no times.
+        if event != "skipped" || method != nil { setTimes(outcome.span, outcome.attempts, without: outcome.secrets) }
+    }
+
+    init(_ defect: FetchItems.Defect) {
+        self.init(
+            event: "failed", list: defect.list, line: defect.line, code: defect.code, message: defect.reason.visible())
+    }
 }

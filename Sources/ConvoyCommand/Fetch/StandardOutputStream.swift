@@ -9,16 +9,12 @@ import Foundation
 /// ## Concurrency
 /// One transfer uses a stream, on the serial queue of its sink. The state may be used from any thread.
 final class StandardOutputStream: OutputStream {
-    /// The descriptor to which the bodies of all requests are written.
     final class State: Sendable {
         private let descriptor: Int32
-        /// The name of the descriptor in messages.
         private let name: String
-        /// Whether control characters are replaced, because a terminal shows the bodies.
         private let cleans: Bool
         private let onClosed: @Sendable () -> Void
 
-        /// - Parameter cleans: whether to replace control characters.
         init(
             _ descriptor: Int32 = STDOUT_FILENO, name: String = "standard output", cleans: Bool = false,
             onClosed: @escaping @Sendable () -> Void
@@ -32,18 +28,13 @@ final class StandardOutputStream: OutputStream {
             "\(name) cannot be written: \(String(cString: strerror(code)))"
         }
 
-        /// Writes all bytes.
-        ///
-        /// Returns 0 or an `errno`. Calls `onClosed` if the output is closed.
+        // Returns 0 or an `errno`. Calls `onClosed` if the output is closed.
         func write(_ bytes: UnsafeRawBufferPointer) -> Int32 {
             let problem = StandardStreams.write(bytes, to: descriptor)
             if [EPIPE, EBADF].contains(problem) { onClosed() }
             return problem
         }
 
-        /// Writes a complete body.
-        ///
-        /// Replaces control characters for a terminal.
         func write(body: Data) -> Int32 {
             guard var text = terminalText else { return body.withUnsafeBytes { write($0) } }
             let shown = text.take(body) + text.rest
@@ -63,7 +54,6 @@ final class StandardOutputStream: OutputStream {
     private var status = Stream.Status.notOpen
     private var problem: (any Error)?
 
-    /// - Parameter written: whether writing has begun; all attempts of a request share it.
     static func make(_ state: State, written: Locked<Bool>) -> StandardOutputStream {
         // The properties are set after `init`, because no initializer of `OutputStream` has these parameters.
         let stream = StandardOutputStream(toMemory: ())

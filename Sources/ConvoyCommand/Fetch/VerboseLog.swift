@@ -18,7 +18,6 @@ struct VerboseLog: EventMonitor {
         var (sent, answered, ended, current) = (0, 0, 0, 0)
     }
 
-    /// The secrets that no line may show, besides those of the requests.
     private let secrets: Set<String>
 
     private let printed = Locked<[String: Printed]>([:])
@@ -40,9 +39,7 @@ struct VerboseLog: EventMonitor {
         }
     }
 
-    /// Makes an interceptor that prints a request directly before it is sent.
-    ///
-    /// The interceptor must be the last one, because earlier interceptors may change the request.
+    // The interceptor must be the last one, because earlier interceptors may change the request.
     func sending(_ tag: String) -> any RequestInterceptor { SentLog(log: self, tag: tag) }
 
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
@@ -66,9 +63,7 @@ struct VerboseLog: EventMonitor {
         }
     }
 
-    /// Marks a part of an attempt as printed.
-    ///
-    /// Returns false if the part was printed before.
+    // Returns false if the part was printed before.
     private func claim(_ place: WritableKeyPath<Printed, Int>, _ attempt: Int, _ tag: String) -> Bool {
         printed.withLock { printed in
             guard attempt > printed[tag, default: Printed()][keyPath: place] else { return false }
@@ -81,7 +76,6 @@ struct VerboseLog: EventMonitor {
         console.printError("\(Int(tag).map { "\($0 + 1)" } ?? "") \(mark) \(text)")
     }
 
-    /// Prints the request that will be sent, after the ends of earlier attempts.
     fileprivate func isSending(_ request: PreparedRequest, _ attempt: AttemptContext, _ tag: String) {
         let hidden = SentSecrets(of: attempt.earlierAttempts.map(\.request), and: secrets)
         queue.sync {
@@ -112,7 +106,6 @@ struct VerboseLog: EventMonitor {
         for field in request.headerFields { tell(tag, ">", shown(field)) }
     }
 
-    /// The field without the value of a secret and without secrets in a URL.
     private func shown(_ field: HeaderFields.Field) -> String {
         (showsMarked ? HeaderFields.Field(name: field.name, value: field.value) : field).shown
     }
@@ -154,7 +147,6 @@ struct VerboseLog: EventMonitor {
     }
 }
 
-/// Prints the request after all other interceptors have changed it.
 private struct SentLog: RequestInterceptor {
     let log: VerboseLog
     let tag: String

@@ -1,6 +1,5 @@
 // The topics of `convoy help`.
 
-/// A command or a topic with a help text.
 enum HelpTopic: String, CaseIterable, Sendable {
     case fetch, run, report, `import`, queue, cache, demo, completions, lists, names, retries, json, signals, man
 
@@ -26,7 +25,6 @@ enum HelpTopic: String, CaseIterable, Sendable {
         }
     }
 
-    /// The help for the operands of `convoy help`; without operands, the help of the tool.
     static func text(for operands: [String]) throws(UsageError) -> String {
         guard let word = operands.first else { return HelpText.tool }
         if operands.count == 1, let topic = HelpTopic(rawValue: word) { return topic.text }
@@ -35,5 +33,65 @@ enum HelpTopic: String, CaseIterable, Sendable {
             words.nearest(to: word).map { "; did you mean \($0)?" }
             ?? "; the topics are \(words.joined(separator: ", "))"
         throw UsageError("no help for \(operands.joined(separator: " ").debugDescription)\(near)")
+    }
+}
+
+extension Subcommand {
+    enum Operands: Equatable, Sendable {
+        case none, urls
+        /// A `.http` file, then the names of requests in the file.
+        case files
+        case document
+        case manyFiles
+        case choice([String])
+
+        var areFiles: Bool { [.files, .document, .manyFiles].contains(self) }
+    }
+
+    var operands: Operands {
+        switch self {
+        case .fetch: .urls
+        case .run: .files
+        case .report: .manyFiles
+        case .import: .document
+        case .queue: .choice(QueueVerb.allCases.map(\.rawValue))
+        case .cache: .choice(CacheVerb.allCases.map(\.rawValue))
+        case .demo: .none
+        case .completions: .choice(Shell.allCases.map(\.rawValue))
+        case .help: .choice(HelpTopic.allCases.map(\.rawValue))
+        }
+    }
+
+    var help: String { HelpTopic(rawValue: rawValue)?.text ?? HelpText.help }
+}
+
+enum TextLayout {
+    static let width = 79
+    static let column = 25
+
+    static func entry(_ term: String, _ text: String, column: Int = TextLayout.column) -> String {
+        let fits = term.count < column - 1
+        let blanks = String(repeating: " ", count: fits ? column - term.count : column)
+        return (term + (fits ? "" : "\n") + blanks + text).wrapped(toColumns: width, indentation: column)
+    }
+
+    static func terms(_ terms: [(String, String)], column: Int = 11) -> String {
+        terms.map { entry("  " + $0, $1, column: column) }.joined(separator: "\n")
+    }
+}
+
+extension Option {
+    var helpEntry: String {
+        let names = (short.map { "-\($0), " } ?? "    ") + "--\(name)" + valueUsage
+        return TextLayout.entry("  " + names, detail)
+    }
+}
+
+extension [Option] {
+    var helpByGroup: String {
+        Option.Group.allCases.compactMap { group in
+            let members = filter { $0.group == group }
+            return members.isEmpty ? nil : ([group.rawValue + ":"] + members.map(\.helpEntry)).joined(separator: "\n")
+        }.joined(separator: "\n\n")
     }
 }

@@ -1,9 +1,7 @@
 // The manual page, generated from the tables of the help.
 import Convoy
 
-/// Writes `convoy(1)` in the macros of man(7).
 enum ManPage {
-    /// The date of the last change of the text.
     private static let date = "2026-11-25"
 
     static var text: String {
@@ -56,9 +54,7 @@ enum ManPage {
         return [".TP", spellings + value, escaped(option.detail)]
     }
 
-    /// The lines of a text, in the macros of man(7).
-    ///
-    /// The formatter of man(1) then fills the paragraphs, and prints indented lines unchanged.
+    // The formatter of man(1) then fills the paragraphs, and prints indented lines unchanged.
     private static func paragraphs(_ text: String) -> [String] {
         var (lines, isPlain, isFirst) = ([String](), true, true)
         for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
@@ -77,7 +73,6 @@ enum ManPage {
         return lines
     }
 
-    /// The text with the special characters of roff(7) escaped.
     private static func escaped(_ text: String) -> String {
         var text = text.replacing("\\", with: "\\e").replacing("-", with: "\\-")
         if let first = text.first, ".'".contains(first) { text = "\\&" + text }

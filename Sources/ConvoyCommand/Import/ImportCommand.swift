@@ -2,13 +2,9 @@
 import ConvoyHTTPFile
 import Foundation
 
-/// Runs `convoy import`.
 struct ImportCommand {
     let options: ImportOptions
 
-    /// Reads the document, writes the requests, and reports omitted parts.
-    ///
-    /// - Throws: if the document cannot be read. No file was written then.
     func run() throws(UsageError) -> ExitStatus {
         let console = Console(allowsLive: false)
         let data = try OptionValues.content(of: options.file, limitBytes: Self.mostBytes)
@@ -36,19 +32,11 @@ struct ImportCommand {
         return console.status(after: status)
     }
 
-    /// The maximum size of a document in bytes.
-    ///
-    /// It is limited, because memory contains several copies of the document.
+    // It is limited, because memory contains several copies of the document.
     private static let mostBytes = 1 << 29
 
-    /// The maximum number of notes printed for a request.
-    ///
-    /// If a request has more notes, only their number is printed.
     private static let mostNotes = 3
 
-    /// Writes the bodies of requests to new files, and never replaces a file.
-    ///
-    /// Returns error messages.
     private func write(_ attachments: [ImportedFile.Attachment], beside output: String, _ mode: mode_t) -> [String] {
         let directory = URL(filePath: output).deletingLastPathComponent()
         return attachments.compactMap { attachment in

@@ -9,7 +9,6 @@ import Foundation
 /// `read` may block the thread of that queue, but no thread of a task. ``stop()`` may be called from any thread, and
 /// ends a waiting call at once. A thread that `read` blocks may remain until the process exits.
 final class LineReader: Sendable {
-    /// The result of one call of `next()`.
     enum Read: Equatable, Sendable {
         case line(NumberedLine)
         /// Reading failed; no line follows.
@@ -27,7 +26,6 @@ final class LineReader: Sendable {
 
     private static let blockBytes = 64 * 1_024
 
-    /// The name of the source in messages.
     let name: String
     private let descriptor: Int32
     private let state = Locked(State())
@@ -42,9 +40,6 @@ final class LineReader: Sendable {
 
     deinit { if descriptor != STDIN_FILENO { close(descriptor) } }
 
-    /// Opens a list, or throws the reason why the list cannot be read.
-    ///
-    /// - Parameter path: a file, or `-` for standard input.
     static func open(_ path: String) throws(UsageError) -> LineReader {
         let name = path == "-" ? "standard input" : path
         func refusal(_ code: Int32) -> UsageError { UsageError("the list \(name) cannot be read: \(reason(code))") }
@@ -62,7 +57,6 @@ final class LineReader: Sendable {
     /// Whether the next line or the end is available without waiting for another program.
     var hasLine: Bool { isFile || state.withLock { !$0.ready.isEmpty || $0.hasEnded } }
 
-    /// The next line; nil at the end and after ``stop()``.
     func next() async -> Read? {
         await withCheckedContinuation { continuation in
             let ready: Read?? = state.withLock { state in
@@ -75,9 +69,6 @@ final class LineReader: Sendable {
         }
     }
 
-    /// Stops the reader.
-    ///
-    /// `next()` returns no more lines. Safe to call again.
     func stop() {
         let waiting = state.withLock { state in
             state.hasEnded = true
@@ -88,7 +79,6 @@ final class LineReader: Sendable {
         waiting?.resume(returning: nil)
     }
 
-    /// Reads blocks until a line is complete or the input ends.
     private func fill() {
         var block = [UInt8](repeating: 0, count: Self.blockBytes)
         var isWanted = true
@@ -104,9 +94,7 @@ final class LineReader: Sendable {
         }
     }
 
-    /// Splits bytes into lines, and resumes the waiting task with the first line.
-    ///
-    /// Returns true if a task still waits for a line, so that the caller reads another block.
+    // Returns true if a task still waits for a line, so that the caller reads another block.
     private func take(_ bytes: ArraySlice<UInt8>, isEnd: Bool, _ problem: Int32) -> Bool {
         let (waiting, read): (CheckedContinuation<Read?, Never>?, Read?) = state.withLock { state in
             guard !state.hasEnded else { return (nil, nil) }
@@ -128,11 +116,8 @@ final class LineReader: Sendable {
     }
 }
 
-/// Converts arriving bytes to UTF-8 if they begin with a byte order mark of UTF-16.
 struct UTF16Decoder {
-    /// The bytes that do not form a character yet.
     private var open: [UInt8] = []
-    /// Nil before the first two bytes.
     private var isUTF16: Bool?
     private var isBigEndian = false
 
@@ -167,5 +152,79 @@ struct UTF16Decoder {
                 return text[...]
             }
         }
+    }
+}
+
+/// One line of a file without its line end, with its number from 1.
+struct NumberedLine: Equatable, Sendable {
+    enum Content: Equatable, Sendable {
+        case text(String)
+        case broken(reason: String)
+    }
+
+    let number: Int
+    let content: Content
+}
+
+// A byte order mark at the start is removed.
+// The splitter stores only the last, incomplete line, up to a limit.
+struct LineSplitter {
+    static let limitBytes = 64 * 1_024
+    /// The limit for lines of XML and of JSON arrays, because such a document may be one line.
+    static let limitBytesOfXML = 16 << 20
+
+    private var open: [UInt8] = []
+    /// Whether the first line that is neither blank nor a comment is XML or an array; nil before that line.
+    private var isDocument: Bool?
+    private var isTooLong = false
+    private var lineCount = 0
+
+    mutating func split(_ block: some Collection<UInt8>) -> [NumberedLine] {
+        var lines: [NumberedLine] = []
+        var rest = block[...]
+        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+            keep(rest[..<end])
+            lines.append(takeLine())
+            rest = rest[rest.index(after: end)...]
+        }
+        keep(rest)
+        return lines
+    }
+
+    mutating func finish() -> NumberedLine? { open.isEmpty && !isTooLong ? nil : takeLine() }
+
+    private mutating func keep(_ bytes: some Collection<UInt8>) {
+        guard !isTooLong else { return }
+        open += bytes
+        if isDocument == nil, let first = open.first(where: { !Self.blanks.contains($0) }), first != UInt8(ascii: "#") {
+            isDocument = first == UInt8(ascii: "<") || first == UInt8(ascii: "[")
+        }
+        isTooLong = open.count > limit
+        if isTooLong { open = [] }
+    }
+
+    private var limit: Int { isDocument == true ? Self.limitBytesOfXML : Self.limitBytes }
+
+    private static let blanks: Set<UInt8> = [0x20, 0x09, 0x0D, 0xEF, 0xBB, 0xBF]
+
+    private mutating func takeLine() -> NumberedLine {
+        defer {
+            open.removeAll(keepingCapacity: true)
+            isTooLong = false
+        }
+        lineCount += 1
+        return NumberedLine(number: lineCount, content: content)
+    }
+
+    private var content: NumberedLine.Content {
+        if isTooLong { return .broken(reason: "it is longer than \(limit) bytes") }
+        var bytes = open[...]
+        if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+        if lineCount == 1, bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = bytes.dropFirst(3) }
+        if bytes.contains(0) { return .broken(reason: "it contains NUL") }
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            return .broken(reason: "it is not valid UTF-8")
+        }
+        return .text(text)
     }
 }

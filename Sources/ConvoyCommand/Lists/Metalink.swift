@@ -2,13 +2,11 @@
 import Convoy
 import Foundation
 
-/// Parses the files of a Metalink document, with their URLs, sizes and digests.
 enum Metalink {
     private struct File {
         var name = ""
         var urls: [(text: String, priority: Int)] = []
         var digests: [String: String] = [:]
-        /// The type of two different digests; nil if each type has one.
         var ambiguousType: String?
         var size: String?
 
@@ -40,9 +38,6 @@ enum Metalink {
         }
     }
 
-    /// The files of a document as entries of a list.
-    ///
-    /// - Complexity: O(*n*) for *n* bytes.
     static func entries(in document: [UInt8]) -> [ListParser.Outcome] {
         do { return try files(in: document).map(\.outcome) } catch {
             let isVersion3 = (error as? XMLScanner.Defect)?.isVersion3 == true
@@ -95,9 +90,7 @@ enum Metalink {
     }
 }
 
-/// A minimal XML parser: elements, attributes and text.
-///
-/// Comments and processing instructions are skipped. A document type declaration is an error.
+// Comments and processing instructions are skipped. A document type declaration is an error.
 private struct XMLScanner {
     struct Defect: Error { var isVersion3 = false }
 
@@ -130,7 +123,6 @@ private struct XMLScanner {
         mark.withUTF8Buffer { bytes[index...].starts(with: $0) }
     }
 
-    /// Takes the bytes before a mark, and skips the mark.
     private mutating func take(to mark: StaticString) throws -> ArraySlice<UInt8> {
         let start = index
         while index < bytes.count {
@@ -166,7 +158,6 @@ private struct XMLScanner {
         return .start(name, Self.attributes(inside.drop { !$0.isBlank }), isEmpty: isEmpty)
     }
 
-    /// The attributes with a quoted value; anything else is skipped.
     private static func attributes(_ bytes: ArraySlice<UInt8>) -> [String: String] {
         var (attributes, rest): ([String: String], ArraySlice<UInt8>) = ([:], bytes)
         while !rest.isEmpty {
@@ -183,15 +174,12 @@ private struct XMLScanner {
         return attributes
     }
 
-    /// The name in lower case without a namespace prefix.
     private static func localName(_ name: ArraySlice<UInt8>) -> String {
         let start = name.lastIndex(of: UInt8(ascii: ":")).map { $0 + 1 } ?? name.startIndex
         return String(decoding: name[start...], as: UTF8.self).lowercased()
     }
 
-    /// The text with its references, such as `&amp;`, replaced.
-    ///
-    /// The replacements are not searched for references.
+    // The replacements are not searched for references.
     private static func decoded(_ bytes: ArraySlice<UInt8>) -> String {
         var (decoded, rest): ([UInt8], ArraySlice<UInt8>) = ([], bytes)
         while let start = rest.firstIndex(of: UInt8(ascii: "&")) {
@@ -209,7 +197,6 @@ private struct XMLScanner {
         return String(decoding: decoded + rest, as: UTF8.self)
     }
 
-    /// The number of bytes of the longest reference, such as `#x0010FFFF;`.
     private static let longestReference = 11
 
     private static func scalar(named name: String) -> Unicode.Scalar? {
@@ -226,6 +213,5 @@ private struct XMLScanner {
 }
 
 extension UInt8 {
-    /// Whether the byte is white space of XML.
     fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 || self == 0x0A || self == 0x0D }
 }

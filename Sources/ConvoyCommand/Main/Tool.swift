@@ -2,15 +2,9 @@
 import Convoy
 import Foundation
 
-/// The command `convoy`.
 enum Tool {
-    /// The result of preparing a command.
     enum Invocation {
-        /// The command has ended: a text or an error was printed.
         case ended(ExitStatus)
-        /// The function that runs a subcommand.
-        ///
-        /// The function throws a ``UsageError`` if the subcommand cannot start.
         case work(Subcommand, @Sendable () async throws -> ExitStatus)
     }
 
@@ -35,9 +29,7 @@ enum Tool {
         } catch { return .ended(tell(error, command)) }
     }
 
-    /// The arguments without the name of the program; nil for an argument that is not UTF-8.
-    ///
-    /// `CommandLine.arguments` replaces bytes that are not UTF-8, which would change the names of files.
+    // `CommandLine.arguments` replaces bytes that are not UTF-8, which would change the names of files.
     static func arguments(
         of vector: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, _ count: Int32
     ) -> [String?] {
@@ -53,7 +45,6 @@ enum Tool {
         return arguments.compactMap(\.self)
     }
 
-    /// Runs the prepared invocation.
     static func run(_ invocation: Invocation) async -> ExitStatus {
         switch invocation {
         case .ended(let status): return status
@@ -74,7 +65,6 @@ enum Tool {
         return .ended(console.status(after: .success))
     }
 
-    /// Prints that no thread can be created, and returns a failure.
     private static var tooFewThreads: Invocation {
         Console(allowsLive: false).printError(
             "convoy: no thread could be created for a request: raise the thread limit of the user (ulimit -u) or container"
@@ -138,9 +128,6 @@ enum Tool {
         }
     }
 
-    /// Prepares a subcommand that sends requests.
-    ///
-    /// The number of concurrent requests is reduced to what memory, descriptors and threads allow.
     private static func sending<Options: Sendable>(
         _ options: Options, _ fetch: WritableKeyPath<Options, FetchOptions>, _ limits: ProcessLimits,
         _ command: Subcommand, _ work: @escaping @Sendable (Options, Interruption) async throws -> ExitStatus

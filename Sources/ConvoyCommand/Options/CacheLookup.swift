@@ -2,16 +2,13 @@
 import Convoy
 import Foundation
 
-/// The checked options of `convoy cache`.
 struct CacheLookup: Sendable {
     let verb: CacheVerb
     let directory: String
-    /// Selects the stored responses that the verb handles; nil for all.
     private(set) var pattern: StoredURLPattern?
     /// The options shared with `convoy fetch`, from which the verb `why` makes its request.
     private(set) var fetch = FetchOptions()
 
-    /// Parses the arguments after `convoy cache`; nil for `--help`.
     init?(parsing arguments: [String], environment: [String: String]) throws(UsageError) {
         var arguments = arguments
         if arguments.first == "delete" { arguments[0] = CacheVerb.remove.rawValue }
@@ -47,7 +44,6 @@ struct CacheLookup: Sendable {
     }
 }
 
-/// Selects stored responses by URL.
 enum StoredURLPattern: Sendable {
     /// One URL, or the http and the https URL if the user gave no scheme.
     case urls([URL])

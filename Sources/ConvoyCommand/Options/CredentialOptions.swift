@@ -2,7 +2,6 @@
 import Convoy
 import Foundation
 
-/// User, password and cookies of a run.
 struct CredentialOptions: Sendable {
     enum NetrcPlace: Sendable, Equatable {
         case home
@@ -15,18 +14,14 @@ struct CredentialOptions: Sendable {
     /// Whether the password is sent only after a challenge.
     var answersChallenges = false
     var netrc: NetrcPlace?
-    /// The cookies of `--cookie NAME=VALUE`, as the value of a `Cookie` field.
     private(set) var cookies: String?
     private(set) var cookieFiles: [String] = []
     var cookieJar: String?
     /// Whether `--cookie FILE` or `--cookie ''` requires a cookie jar, even without `--cookie-jar`.
     private(set) var keepsCookies = false
-    /// The path of the private key.
     var key: String?
 
-    /// Parses `NAME:PASSWORD` or `NAME`; a dash reads the value from standard input.
-    ///
-    /// Errors do not quote the value.
+    // Errors do not quote the value.
     mutating func setUser(_ value: String) throws(UsageError) {
         guard let text = value == "-" ? OptionValues.firstLineOfStandardInput() : value else {
             throw UsageError("- reads NAME:PASSWORD from standard input, which is empty")
@@ -58,9 +53,6 @@ struct CredentialOptions: Sendable {
         cookies = cookies.map { $0 + "; " + value } ?? value
     }
 
-    /// The authenticator for `--user`, or else for `others`; nil if both are missing.
-    ///
-    /// - Parameter others: a user and a password for the origin of a URL.
     func authenticator(
         for others: (user: String, password: String, url: URL)?
     ) throws(UsageError) -> PasswordAuthenticator? {
@@ -76,7 +68,6 @@ struct CredentialOptions: Sendable {
 }
 
 extension FetchOptions {
-    /// Parses the value of `--cert`: `FILE` or `FILE:PASSWORD`.
     static func certificate(_ value: String) -> (path: String, password: String?) {
         guard access(value, F_OK) != 0, let colon = value.firstIndex(of: ":") else { return (value, nil) }
         return (String(value[..<colon]), String(value[value.index(after: colon)...]))
@@ -92,7 +83,6 @@ extension FetchOptions {
             : ConnectionOptions.ClientCertificate(certificateFile: file, privateKeyFile: file, password: password)
     }
 
-    /// Trusts the certificates that `CURL_CA_BUNDLE` or `SSL_CERT_FILE` names.
     mutating func trustCertificates(of environment: [String: String]) throws(UsageError) {
         for name in ["CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
             guard let path = environment[name], !path.isEmpty else { continue }

@@ -1,17 +1,13 @@
 // The options of `convoy import`.
 import ConvoyHTTPFile
 
-/// The checked options of an import.
 struct ImportOptions: Sendable {
-    /// The document; a dash is standard input.
     private(set) var file = ""
-    /// The file for the requests; nil for standard output.
     var output: String?
     var wishes = ImportedFile.Wishes()
 }
 
 extension ImportOptions {
-    /// Parses a command line; nil for `--help`.
     init?(parsing arguments: [String]) throws(UsageError) {
         guard let parsed = try ParsedOptions(.import, arguments) else { return nil }
         self = parsed.import

@@ -3,9 +3,7 @@ import Convoy
 import ConvoyQueue
 import Foundation
 
-/// The checked options of a queue.
 struct QueueOptions: Sendable {
-    /// The settings of every added job.
     struct JobWishes: Sendable {
         var id: String?
         var kind = "request"
@@ -26,20 +24,14 @@ struct QueueOptions: Sendable {
     var database = ""
     var wishes = JobWishes()
     var selection = JobSelection()
-    /// Whether `--all` selects every job.
     var meansAll = false
-    /// The maximum number of listed jobs.
     var limit = Int.max
-    /// Whether `run` continues when no job waits.
     var watches = false
-    /// The options shared with `convoy fetch`: requests, connections, limits, output.
     var fetch = FetchOptions()
-    /// Whether `--retries` was given.
     var hasRetries = false
 }
 
 extension QueueOptions {
-    /// Parses the arguments of `convoy queue`; nil for `--help`.
     init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
         let words = "convoy queue " + QueueVerb.allCases.map(\.rawValue).joined(separator: "|") + " --db FILE"
         guard let verb = try QueueVerb(beginning: arguments, usage: words),
@@ -109,6 +101,30 @@ extension QueueOptions {
         var status = stat()
         guard stat(output, &status) != 0 || status.st_mode & S_IFMT == S_IFREG else {
             throw UsageError("-o \(output): the response to a job needs a regular file")
+        }
+    }
+}
+
+enum DatabaseAddress {
+    // The command does not use such a text as a file name.
+    static func mayHoldPassword(_ text: String) -> Bool {
+        let lower = text.lowercased()
+        let user = lower.prefix { $0 != "/" }.split(separator: "@", omittingEmptySubsequences: false)
+        return lower.contains("password=") || lower.hasPrefix("postgres:") || lower.hasPrefix("postgresql:")
+            || user.count > 1 && user[0].contains(":")
+    }
+
+    /// Overwrites database addresses in the arguments of the process, which other users can read (`ps`).
+    static func hide(in arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, _ count: Int32) {
+        for index in 1..<max(1, Int(count)) {
+            guard let argument = arguments[index] else { continue }
+            let text = String(cString: argument)
+            let isValue = text.hasPrefix("--db=") || arguments[index - 1].map { String(cString: $0) } == "--db"
+            guard isValue, text.contains("://") || mayHoldPassword(String(text.trimmingPrefix("--db="))) else {
+                continue
+            }
+            let start = text.hasPrefix("--db=") ? 5 : 0
+            for place in start..<max(start, strlen(argument)) { argument[place] = CChar(UInt8(ascii: "*")) }
         }
     }
 }

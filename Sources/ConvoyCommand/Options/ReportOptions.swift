@@ -1,21 +1,14 @@
 // The options of `convoy report`.
 
-/// The checked options of a report.
 struct ReportOptions: Sendable {
-    /// Files with events.
-    ///
-    /// A dash means standard input.
+    // A dash means standard input.
     private(set) var files: [String] = []
-    /// The file of the page; nil for the summary only.
     var page: String?
-    /// Whether two files are compared instead of combined.
     var compares = false
-    /// The command line for display on a page.
     private(set) var commandLine = ""
 }
 
 extension ReportOptions {
-    /// Parses a command line; nil for `--help`.
     init?(parsing arguments: [String]) throws(UsageError) {
         guard let parsed = try ParsedOptions(.report, arguments) else { return nil }
         self = parsed.report

@@ -3,65 +3,46 @@ import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// The checked options of a run.
 struct RunOptions: Sendable {
-    /// The `.http` file.
-    ///
-    /// A dash means standard input.
+    // A dash means standard input.
     var file = ""
     var wishes = RunPlan.Wishes()
     var environment: String?
     var variables: [String: String] = [:]
-    /// The directory of responses; nil for the directory of the file.
     var directory: String?
     var skipsScripts = false
-    /// Whether the plan is printed, and nothing is sent.
     var isDryRun = false
-    /// The file with the rows for which the requests are sent.
-    ///
-    /// A dash means standard input.
+    // A dash means standard input.
     var each: String?
-    /// The number of times that the requests are sent; nil means once.
     var repeats: Int?
     /// The file that records successful rows.
     var done: String?
-    /// The part of every response to print; nil for none.
     var show: Show?
     /// The requests whose bodies are written unchanged to standard output.
     var printed: [String] = []
-    /// The file for the results in JUnit format.
     var junit: String?
-    /// The options shared with `convoy fetch`: connections, limits, output.
     var fetch = FetchOptions()
 
-    /// A part of a response, or the complete response.
     enum Show: String, CaseIterable, Sendable {
         case head, body, both
     }
 
-    /// Whether standard output is used for responses.
-    ///
-    /// The lines about requests and the summary are then written to standard error.
+    // The lines about requests and the summary are then written to standard error.
     var showsAnswers: Bool { show != nil || !printed.isEmpty }
 
-    /// Whether live lines may be drawn.
-    ///
-    /// A terminal that shows responses has no live lines.
+    // A terminal that shows responses has no live lines.
     var allowsLive: Bool {
         !fetch.isQuiet && !fetch.isJSON && !isDryRun && !(showsAnswers && Terminal.output.isTerminal)
     }
 
-    /// Whether the body of the response to a request is printed.
     func showsBody(of request: PlannedRequest) -> Bool { [.body, .both].contains(show) || prints(request) }
 
-    /// Whether `-o NAME=-` names the request.
     func prints(_ request: PlannedRequest) -> Bool {
         printed.contains { $0 == request.request.name?.text || $0 == request.request.title?.text }
     }
 }
 
 extension RunOptions {
-    /// Parses a command line; nil for `--help`.
     init?(parsing arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
         guard let parsed = try ParsedOptions(.run, arguments, environment: environment) else { return nil }
         self = parsed.run
@@ -96,9 +77,7 @@ extension RunOptions {
         }
     }
 
-    /// Parses and stores `NAME=VALUE`.
-    ///
-    /// Errors do not quote the value, which may be a secret.
+    // Errors do not quote the value, which may be a secret.
     mutating func setVariable(_ text: String) throws(UsageError) {
         guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
             throw UsageError("takes NAME=VALUE; the name or the = is missing")
@@ -106,7 +85,6 @@ extension RunOptions {
         variables[String(text[..<equals])] = String(text[text.index(after: equals)...])
     }
 
-    /// Parses `NAME=-`, and stores the name of the request.
     mutating func setPrinted(_ text: String) throws(UsageError) {
         guard text.hasSuffix("=-"), text.count > 2 else {
             throw UsageError(

@@ -3,41 +3,30 @@ import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// Method, body and header fields of every request of a run.
 struct SendingOptions: Sendable {
-    /// The content of the request.
     enum Body: Sendable {
         case fields(Data)
         case json(Data)
         case form(MultipartForm)
         case file(URL)
-        /// Unchanged bytes, sent with PUT.
         case bytes(Data)
     }
 
-    /// The method of `--request`; nil if the user gave none, so that ``sentMethod`` depends on the body.
     var method: HTTPMethod?
     var isHead = false
     var body: Body?
     /// Whether `--data` is sent in the query of the URL (`--get`).
     var isQuery = false
-    /// Whether the body was read from standard input.
     private(set) var readsStandardInput = false
-    /// The value of a `Range` field without its unit.
     var range: String?
     var newer: NewerThan?
-    /// The fields of `--header`.
-    ///
-    /// A field is marked as secret if it may contain a key and the library does not recognise its name.
+    // A field is marked as secret if it may contain a key and the library does not recognise its name.
     private var givenFields = HeaderFields()
-    /// The fields of other options, such as `--user-agent`.
     private var optionFields = HeaderFields()
     /// The names, in lower case, of fields that are not sent even if other options or the transport would set them.
     private(set) var omittedFields: Set<String> = []
 
-    /// The header fields.
-    ///
-    /// As in curl, a field of `--header` replaces the fields of other options.
+    // As in curl, a field of `--header` replaces the fields of other options.
     var headerFields: HeaderFields {
         var fields = optionFields
         if !omittedFields.isEmpty { fields.removeAll { omits($0.name) } }
@@ -47,7 +36,6 @@ struct SendingOptions: Sendable {
     /// Whether a field is not sent unless `--header` sets it.
     func omits(_ name: String) -> Bool { omittedFields.contains(name.lowercased()) }
 
-    /// The method that is sent.
     var sentMethod: HTTPMethod {
         if let method { return method }
         switch body {
@@ -57,12 +45,9 @@ struct SendingOptions: Sendable {
         }
     }
 
-    /// Fields that a redirect may send to another origin.
-    ///
-    /// A redirect never sends `Host`, which is listed because it is not a secret.
-    ///
-    /// Every other field may contain an API key, because names such as X-Api-Key and Private-Token have no common
-    /// pattern.
+    // A redirect never sends `Host`, which is listed because it is not a secret.
+    // Every other field may contain an API key, because names such as X-Api-Key and Private-Token have no common
+    // pattern.
     private static let openFields: Set = [
         "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "content-type", "host",
         "pragma", "range", "user-agent",
@@ -81,7 +66,6 @@ struct SendingOptions: Sendable {
         return method
     }
 
-    /// Checks one or more ranges of bytes, separated by commas.
     static func range(_ text: String) throws(UsageError) -> String {
         let parts = text.split(separator: ",", omittingEmptySubsequences: false)
         let areRanges = parts.allSatisfy { part in
@@ -95,9 +79,7 @@ struct SendingOptions: Sendable {
         return text
     }
 
-    /// Adds a field, or with `@FILE` each line of a file.
-    ///
-    /// Errors do not quote a value, which may be a secret.
+    // Errors do not quote a value, which may be a secret.
     mutating func addHeaderField(_ text: String) throws(UsageError) {
         if text.hasPrefix("@") {
             let lines = String(decoding: try content(of: String(text.dropFirst())), as: UTF8.self)
@@ -107,9 +89,7 @@ struct SendingOptions: Sendable {
         }
     }
 
-    /// Adds a field.
-    ///
-    /// Unlike in ``addHeaderField(_:)``, an `@` at the start of the text does not name a file.
+    // Unlike in ``addHeaderField(_:)``, an `@` at the start of the text does not name a file.
     mutating func addHeaderLine(_ text: Substring) throws(UsageError) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let name = parts[0].trimmingCharacters(in: .whitespaces)
@@ -144,11 +124,6 @@ struct SendingOptions: Sendable {
 
     // MARK: Bodies
 
-    /// Adds form fields, joined to earlier ones with an ampersand.
-    ///
-    /// - Parameters:
-    ///   - mayNameFile: whether an at sign names a file.
-    ///   - keepsLines: whether to keep the line ends and NUL bytes of a file.
     mutating func addData(
         _ text: String, mayNameFile: Bool = true, keepsLines: Bool = true
     ) throws(UsageError) {
@@ -198,9 +173,6 @@ struct SendingOptions: Sendable {
 }
 
 extension Request where Output == Data {
-    /// Makes the request for one URL of a run.
-    ///
-    /// - Parameter own: the header fields of the URL, which replace those of the run.
     init(_ sending: SendingOptions, for url: URL, with own: HeaderFields = HeaderFields()) {
         self.init(method: sending.sentMethod, url: url)
         var fields = sending.headerFields.replaced(by: own)
@@ -246,7 +218,6 @@ extension HeaderFields {
         add(field.name, field.value, isSecret: field.isMarkedSecret)
     }
 
-    /// The fields, in which other fields replace those of the same name.
     func replaced(by others: HeaderFields) -> HeaderFields {
         if isEmpty || others.isEmpty { return isEmpty ? others : self }
         var all = self
@@ -257,8 +228,97 @@ extension HeaderFields {
 }
 
 extension Request {
-    /// Adds header fields, with their marks as secret.
     func carrying(_ fields: HeaderFields) -> Self {
         fields.reduce(self) { $0.addingHeader($1.name, $1.value, isSecret: $1.isMarkedSecret) }
+    }
+}
+
+enum NewerThan: Sendable, Equatable {
+    case date(Date)
+    case file(String)
+
+    /// Parses the name of an existing file, or a date in the formats of HTTP, ISO 8601 and date(1).
+    ///
+    /// Other text with a digit and with a space, colon or comma is an error, and so are three numbers, such as
+    /// `31.1.2026`. All other text is the name of a file, which need not exist yet.
+    init(_ text: String) throws(UsageError) {
+        if access(text, F_OK) == 0 {
+            self = .file(text)
+        } else if let date = Self.date(text) {
+            self = .date(date)
+        } else if Self.isLikeDate(text) {
+            throw OptionValues.refusal(text, "a file, or a date such as 2026-01-31 or 'Sat, 31 Jan 2026 12:00:00 GMT'")
+        } else {
+            self = .file(text)
+        }
+    }
+
+    private static func isLikeDate(_ text: String) -> Bool {
+        let hasMark = text.contains { " :,".contains($0) }
+        return hasMark && text.contains(where: \.isNumber)
+            || text.wholeMatch(of: #/\d+[-.\/]\d+[-.\/]\d+/#) != nil
+    }
+
+    /// The value to send as `If-Modified-Since`; nil if the field is not sent.
+    ///
+    /// With `--newer FILE`, the value is nil if FILE does not exist. The value is also nil if the output has a version
+    /// file, because the library then sends the condition itself.
+    func fieldValue(version: String) -> String? {
+        switch self {
+        case .date(let date): return Self.fieldValue(date)
+        case .file(let path):
+            let file = URL(filePath: path).resolvingSymlinksInPath().path
+            guard access(version, F_OK) != 0,
+                let date = try? FileManager.default.attributesOfItem(atPath: file)[.modificationDate] as? Date
+            else { return nil }
+            return Self.fieldValue(Date(timeIntervalSince1970: date.timeIntervalSince1970.rounded(.down)))
+        }
+    }
+
+    private static let formats = [
+        "EEE, dd MMM yyyy HH:mm:ss zzz", "yyyy-MM-dd'T'HH:mm:ssZZZZZ", "yyyy-MM-dd HH:mm:ss ZZZZZ",
+        "yyyy-MM-dd'T'HH:mm:ss", "yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd HH:mm", "yyyy-MM-dd", "yyyyMMdd", "dd MMM yyyy",
+        "EEE MMM d HH:mm:ss zzz yyyy",
+    ]
+
+    static func date(_ text: String) -> Date? {
+        HTTPDate(text, now: Date())?.date ?? formats.lazy.compactMap { formatter($0).date(from: text) }.first
+    }
+
+    private static func fieldValue(_ date: Date) -> String {
+        formatter("EEE, dd MMM yyyy HH:mm:ss 'GMT'").string(from: date)
+    }
+
+    private static func formatter(_ format: String) -> DateFormatter {
+        let formatter = DateFormatter()
+        formatter.locale = Locale(identifier: "en_US_POSIX")
+        formatter.timeZone = TimeZone(secondsFromGMT: 0)
+        formatter.isLenient = false
+        formatter.dateFormat = format
+        return formatter
+    }
+}
+
+extension FormPart {
+    var path: String? {
+        switch source {
+        case .text: nil
+        case .file(let path), .content(let path): path
+        }
+    }
+
+    // A file after `@` is read when the request is sent; a file after `<` is read here.
+    func add(to form: inout MultipartForm) throws(UsageError) {
+        switch source {
+        case .text(let text): form.append(Data(text.utf8), name: name, fileName: fileName, contentType: contentType)
+        case .file("-"):
+            throw UsageError("sends a file with its name, which standard input lacks; <- sends its content")
+        case .file(let path):
+            let file = URL(filePath: try OptionValues.readableFile(path), directoryHint: .notDirectory)
+            form.append(file: file, name: name, fileName: fileName, contentType: contentType)
+        case .content(let path):
+            form.append(
+                try OptionValues.content(of: path), name: name, fileName: fileName, contentType: contentType)
+        }
     }
 }

@@ -12,16 +12,13 @@ import Foundation
 final class Interruption: Sendable {
     private struct State {
         var reason: ExitStatus?
-        /// When the first signal arrived.
         var received: ContinuousClock.Instant?
         var stop: (@Sendable () -> Void)?
         var patience = Interruption.patience
-        /// Whether there are threads for signals and for stopping.
         var isWatching = false
         var stopSource: (any DispatchSourceSignal)?
     }
 
-    /// The number of seconds that a cancelled run may take before the process exits.
     private static let patience: UInt32 = 5
 
     /// Signals within this time after the first one count as one signal.
@@ -29,9 +26,6 @@ final class Interruption: Sendable {
 
     private let state = Locked(State())
     private let queue = DispatchQueue(label: "convoy.signals", qos: .userInteractive)
-    /// Signalled when there is a reason to stop.
-    ///
-    /// A thread waits for it, and then stops the run.
     private let stopping = DispatchSemaphore(value: 0)
     private let leave: @Sendable (ExitStatus) -> Void
 
@@ -46,12 +40,9 @@ final class Interruption: Sendable {
         _exit(status.code)
     }
 
-    /// The first reason to stop; nil while there is none.
     var reason: ExitStatus? { state.withLock { $0.reason } }
 
-    /// Sets the function that stops the run.
-    ///
-    /// The function is called at once if there is already a reason.
+    // The function is called at once if there is already a reason.
     func onStop(_ stop: @escaping @Sendable () -> Void) {
         let isLate = state.withLock { state in
             if state.reason == nil { state.stop = stop }
@@ -60,14 +51,10 @@ final class Interruption: Sendable {
         if isLate { stop() }
     }
 
-    /// Sets how long a cancelled run may take before the process exits.
-    ///
-    /// The call has no effect once the run has been stopped for a reason.
+    // The call has no effect once the run has been stopped for a reason.
     func allow(seconds: UInt32) { state.withLock { $0.patience = seconds } }
 
-    /// Stops the run for a reason.
-    ///
-    /// Later reasons have no effect.
+    // Later reasons have no effect.
     func interrupt(_ status: ExitStatus) {
         let (isFirst, isWatching, patience) = state.withLock { state in
             guard state.reason == nil else { return (false, false, state.patience) }
@@ -128,8 +115,6 @@ final class Interruption: Sendable {
         return listener != nil && stopper != nil && SignalPipe.isOpen
     }
 
-    /// Ends the run when standard output is closed, and makes Ctrl-Z remove the live region before it stops the
-    /// process.
     func watch(_ console: Console) {
         console.onOutputClosed { self.interrupt(.outputClosed) }
         guard console.isLive, let present = sigaction.current(of: SIGTSTP), present.handler == nil else { return }
@@ -151,12 +136,9 @@ final class Interruption: Sendable {
         source.resume()
     }
 
-    /// Handles a signal.
-    ///
-    /// The first signal stops the run, the second ends the process.
-    ///
-    /// Some programs, for example `timeout`, send a signal to the process and then to its process group. So signals
-    /// within ``oneSignal`` after the first one count as the first.
+    // The first signal stops the run, the second ends the process.
+    // Some programs, for example `timeout`, send a signal to the process and then to its process group. So signals
+    // within ``oneSignal`` after the first one count as the first.
     func received(_ status: ExitStatus, at now: ContinuousClock.Instant = .now) {
         let first = state.withLock { state in
             state.received = state.received ?? now
@@ -167,15 +149,12 @@ final class Interruption: Sendable {
 }
 
 extension sigaction {
-    /// The present action of a signal; nil if the system does not tell it.
     static func current(of number: Int32) -> sigaction? {
         var present = sigaction()
         return sigaction(number, nil, &present) == 0 ? present : nil
     }
 
-    /// The function that handles the signal.
-    ///
-    /// It is nil for SIG_DFL, which is the null pointer. It is not nil for SIG_IGN.
+    // It is nil for SIG_DFL, which is the null pointer. It is not nil for SIG_IGN.
     var handler: (@convention(c) (Int32) -> Void)? {
         get {
             #if canImport(Darwin)
@@ -194,9 +173,7 @@ extension sigaction {
     }
 }
 
-/// A pipe through which signal handlers report signals.
-///
-/// A handler may call only async-signal-safe functions, such as write(2).
+// A handler may call only async-signal-safe functions, such as write(2).
 private enum SignalPipe {
     private static let ends: (reading: Int32, writing: Int32) = {
         var ends: [Int32] = [-1, -1]
@@ -209,7 +186,6 @@ private enum SignalPipe {
 
     static var isOpen: Bool { ends.writing >= 0 }
 
-    /// Replaces the default action of a signal: a handler writes the signal's number to the pipe.
     static func take(_ number: Int32) {
         // Opens the pipe before the handler uses it.
         guard isOpen else { return }
@@ -221,7 +197,6 @@ private enum SignalPipe {
         }
     }
 
-    /// Waits for the next signal, and returns its number; nil if the pipe cannot be read.
     static func next() -> Int32? {
         var byte: UInt8 = 0
         while true {

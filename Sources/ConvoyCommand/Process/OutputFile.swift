@@ -4,8 +4,6 @@ import Foundation
 
 enum OutputFile {
     /// Replaces a file atomically; writes directly to a link, a pipe or a device.
-    ///
-    /// - Returns: an error message; nil if the file was written.
     static func write(_ data: Data, to path: String, mode: mode_t = 0o666) -> String? {
         let isSpecial = FileType.of(path, followsLinks: false).map { $0 != S_IFREG } ?? false
         let code = isSpecial ? fill(path, O_TRUNC, mode, data) : replace(data, at: path, mode: mode)
@@ -33,15 +31,11 @@ enum OutputFile {
     }
 
     /// Creates a file; fails with EEXIST if the file exists.
-    ///
-    /// - Returns: 0, or an `errno`.
     static func create(_ bytes: some ContiguousBytes, at path: String, mode: mode_t = 0o666) -> Int32 {
         fill(path, O_CREAT | O_EXCL | O_NOFOLLOW, mode, bytes)
     }
 
     /// Opens a file, writes its content and closes it; removes a created file that cannot be written.
-    ///
-    /// - Returns: 0, or an `errno`.
     private static func fill(
         _ path: String, _ flags: Int32, _ mode: mode_t, _ bytes: some ContiguousBytes, replacing replaced: String? = nil
     ) -> Int32 {
@@ -56,9 +50,6 @@ enum OutputFile {
 }
 
 extension Console {
-    /// Writes a file, or prints why the file cannot be written.
-    ///
-    /// - Returns: whether the file was written.
     func write(_ data: Data, to path: String, mode: mode_t = 0o666) -> Bool {
         guard let problem = OutputFile.write(data, to: path, mode: mode) else { return true }
         printError("convoy: \(problem)")

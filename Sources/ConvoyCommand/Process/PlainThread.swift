@@ -1,9 +1,7 @@
 // Dedicated threads. If the system cannot create one, the initializer fails instead of waiting.
 import Foundation
 
-/// A dedicated thread.
-///
-/// The initializer returns nil if no thread can be created. A dispatch queue would wait instead.
+// The initializer returns nil if no thread can be created. A dispatch queue would wait instead.
 struct PlainThread: @unchecked Sendable {
     // @unchecked: on Apple platforms the handle is a pointer. The pointer is only used for joining, by one thread.
     private final class Work {
@@ -13,7 +11,6 @@ struct PlainThread: @unchecked Sendable {
 
     private let thread: pthread_t
 
-    /// Starts the thread; nil when the system cannot create it.
     init?(stackBytes: Int = 512 << 10, _ run: @escaping @Sendable () -> Void) {
         var attributes = pthread_attr_t()
         guard pthread_attr_init(&attributes) == 0 else { return nil }
@@ -42,8 +39,5 @@ struct PlainThread: @unchecked Sendable {
         return nil
     }
 
-    /// Waits until the thread ends.
-    ///
-    /// Call `join` only once.
     func join() { pthread_join(thread, nil) }
 }

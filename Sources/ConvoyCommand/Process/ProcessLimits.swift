@@ -2,14 +2,10 @@
 import Convoy
 import Foundation
 
-/// The remaining resources of the process, and the number of concurrent requests that they allow.
-///
-/// Without memory Swift ends the process, and without threads libdispatch waits forever. Therefore the needs of a run
-/// are compared with the limits before its start.
+// Without memory Swift ends the process, and without threads libdispatch waits forever. Therefore the needs of a run
+// are compared with the limits before its start.
 struct ProcessLimits: Equatable {
-    /// The remaining bytes of address space and data; nil without a limit.
     var freeBytes: Int?
-    /// The remaining descriptors; nil without a limit.
     var freeDescriptors: Int?
 
     /// The bytes that every run needs, measured, with a reserve: threads, buffers and certificates.
@@ -18,12 +14,9 @@ struct ProcessLimits: Equatable {
     private static let bytesPerJob = 1 << 20
     /// The descriptors that every run needs: libdispatch, signals, transfer threads and name resolution.
     private static let baseDescriptors = 16
-    /// The number of descriptors of one job: a socket and a file.
     private static let descriptorsPerJob = 2
 
-    /// Raises the limit of descriptors, saves address space if it is limited, and reads the remaining resources.
-    ///
-    /// Call `prepare` before other threads exist.
+    // Call `prepare` before other threads exist.
     static func prepare() -> ProcessLimits {
         var limits = ProcessLimits()
         if let descriptors = raiseDescriptors() {
@@ -45,9 +38,6 @@ struct ProcessLimits: Equatable {
         return limits
     }
 
-    /// The number of concurrent requests, up to `wanted`, that memory and descriptors allow.
-    ///
-    /// - Throws: if not even one request is possible.
     func jobs(atMost wanted: Int) throws(UsageError) -> Int {
         let byBytes = try Self.jobs(freeBytes, Self.baseBytes, Self.bytesPerJob) { free, least in
             "there is too little memory: the limit of this process (ulimit -v, ulimit -d) leaves \(free >> 20) MiB, and "
@@ -78,16 +68,12 @@ struct ProcessLimits: Equatable {
     /// The number of threads that the demo needs, including those of its server.
     static let demoThreads = 32
 
-    /// The number of threads that a run with a number of jobs needs.
     static func threads(forJobs jobs: Int) -> Int { baseThreads + jobs * threadsPerJob }
     static func jobs(forThreads threads: Int) -> Int { (threads - baseThreads) / threadsPerJob }
 
-    /// The number of threads, up to `wanted`, that can be created.
-    ///
-    /// The function creates the threads to find the number. They end before it returns.
-    ///
-    /// No limit of the system tells the number. The limit of the user also counts threads of other processes, and
-    /// containers have their own limits.
+    // The function creates the threads to find the number. They end before it returns.
+    // No limit of the system tells the number. The limit of the user also counts threads of other processes, and
+    // containers have their own limits.
     static func freeThreads(atMost wanted: Int) -> Int {
         let gate = Locked(())
         let threads: [PlainThread] = gate.withLock { _ in
@@ -102,7 +88,6 @@ struct ProcessLimits: Equatable {
         return threads.count
     }
 
-    /// Raises the limit of descriptors as far as allowed, and returns it; nil without a limit.
     private static func raiseDescriptors() -> Int? {
         #if canImport(Darwin)
             let descriptors = RLIMIT_NOFILE
@@ -128,12 +113,9 @@ struct ProcessLimits: Equatable {
             return Int(clamping: limit.rlim_cur)
         }
 
-        /// Reduces the address space that threads reserve.
-        ///
-        /// By default the allocator reserves 64 MiB for each thread, and each stack has 8 MiB.
-        ///
-        /// The Swift module of the C library exports neither `mallopt` nor `pthread_setattr_default_np`. So `dlsym`
-        /// finds them.
+        // By default the allocator reserves 64 MiB for each thread, and each stack has 8 MiB.
+        // The Swift module of the C library exports neither `mallopt` nor `pthread_setattr_default_np`. So `dlsym`
+        // finds them.
         private static func takeLittleSpace() {
             if let symbol = dlsym(nil, "mallopt") {
                 // -8 is M_ARENA_MAX: all threads share one arena of the allocator.

@@ -3,11 +3,7 @@ import Convoy
 import ConvoyQueue
 import Foundation
 
-/// Adds the URLs of the command line and of a list, many in one transaction.
-///
-/// Prints the ids of the stored jobs.
 struct QueueAdding: QueueWork {
-    /// The maximum number of jobs in one transaction.
     private static let portion = 1_000
 
     private let options: QueueOptions
@@ -51,9 +47,7 @@ struct QueueAdding: QueueWork {
         return hasFailed.withLock { $0 } ? .failure : .success
     }
 
-    /// Checks the entries of a list before any job is added.
-    ///
-    /// Only a file can be read twice. The lines of a pipe are checked when they arrive.
+    // Only a file can be read twice. The lines of a pipe are checked when they arrive.
     private func checkList() async throws(QueueError) {
         guard let input = options.fetch.input, input != "-", list?.hasLine == true,
             let lines = try? LineReader.open(input)
@@ -78,7 +72,6 @@ struct QueueAdding: QueueWork {
         try check(digest: entry.digest, byteCount: entry.byteCount, mirrors: entry.mirrors, at: place())
     }
 
-    /// Refuses an entry with a digest, a size or mirrors, which a job does not have.
     private static func check(
         digest: FileDigest?, byteCount: Int64?, mirrors: [URL], at place: @autoclosure () -> String
     ) throws(QueueError) {
@@ -174,7 +167,6 @@ struct QueueAdding: QueueWork {
 }
 
 extension QueueError {
-    /// The error with advice for users of the command instead of the advice for programmers.
     fileprivate var withAdviceOfTheCommand: QueueError {
         guard let hint = message.range(of: "secrets are never stored: ") else { return self }
         return QueueError(

@@ -4,7 +4,6 @@ import ConvoyPostgres
 import ConvoyQueue
 import Foundation
 
-/// Runs the subcommand `queue`.
 struct QueueCommand: Sendable {
     let options: QueueOptions
 
@@ -35,9 +34,7 @@ struct QueueCommand: Sendable {
         }
     }
 
-    /// Opens the database of `--db`.
-    ///
-    /// Only `add` creates a database, so that the other verbs report a mistyped name.
+    // Only `add` creates a database, so that the other verbs report a mistyped name.
     private func open() async throws(QueueError) -> any Store {
         let database = options.database
         if let end = database.range(of: "://") {
@@ -66,7 +63,6 @@ struct QueueCommand: Sendable {
     }
 }
 
-/// Performs a verb of `convoy queue` on a store.
 protocol QueueWork: Sendable {
     func work(on store: any Store) async throws(QueueError) -> ExitStatus
 }

@@ -6,12 +6,9 @@
 struct CriticalPath: Equatable, Sendable {
     /// For each record, the index of the dependency that ended last.
     private(set) var blockers: [Int?]
-    /// The indices of the chain's records in order; empty if no request has a dependency.
     private(set) var places: [Int] = []
-    /// The total running time of the chain in microseconds.
     private(set) var microseconds: Int64 = 0
 
-    /// - Complexity: O(*n* + *e*) for *n* records and *e* dependencies.
     init(_ records: [RequestRecord]) {
         var placeOf: [Key: Int] = [:]
         for (place, record) in records.enumerated() {

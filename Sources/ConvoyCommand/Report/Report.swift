@@ -1,13 +1,10 @@
 // The data of a page: the requests of one or several runs, and their totals.
 
-/// Collects and counts the events of runs, one run after another.
-///
-/// The totals count every request. At most ``rowLimit`` rows are stored for successful and skipped requests, and as
-/// many for all other requests, so that the rows do not fill the memory.
+// The totals count every request. At most ``rowLimit`` rows are stored for successful and skipped requests, and as
+// many for all other requests, so that the rows do not fill the memory.
 struct Report: Sendable {
     struct Run: Equatable, Sendable {
         let name: String
-        /// Whether the summary of the run was read.
         var hasEnded = false
     }
 
@@ -17,30 +14,23 @@ struct Report: Sendable {
     private(set) var runs: [Run] = []
     private(set) var sums = ReportSums()
     private(set) var records: [RequestRecord] = []
-    /// Remarks about the runs, for example about skipped lines.
     private(set) var remarks: [String] = []
     private let rowLimit: Int
     private var plainCount = 0
-    /// The bytes in heads and bodies of failed responses so far.
-    ///
-    /// Beyond a limit, further heads and bodies are omitted.
+    // Beyond a limit, further heads and bodies are omitted.
     private var bodyBytes = 0
     private static let bodyLimitBytes = 4 << 20
     /// Whether `started` events are read, which show the unfinished requests of a killed run.
     private let readsStarts: Bool
-    /// The requests of the last run that have started and not ended, by their index.
     private var begun: [Int: RequestRecord] = [:]
     private var ended: Set<Int> = []
-    /// Requests of earlier runs that started and did not end.
     private var unfinished: [RequestRecord] = []
-    /// The number of the run in which a request last ended, by the identity of the request.
     private var endings: [Int: Int] = [:]
 
     init(title: String, readsStarts: Bool = false, rowLimit: Int = Report.rowLimit) {
         (self.title, self.readsStarts, self.rowLimit) = (title, readsStarts, rowLimit)
     }
 
-    /// Starts another run, to which the next events belong.
     mutating func begin(_ name: String) {
         endRun()
         runs.append(Run(name: name))
@@ -73,7 +63,6 @@ struct Report: Sendable {
         keep(record)
     }
 
-    /// Begins another run if an event belongs to a run that appended to the same file.
     private mutating func splitRun(if isAnother: Bool) {
         guard isAnother || runs.last?.hasEnded == true, let name = runs.last?.name else { return }
         begin(name)
@@ -99,10 +88,8 @@ struct Report: Sendable {
         records.append(record)
     }
 
-    /// The report after the last event was added.
-    ///
-    /// A request that started and did not end is unfinished, unless a request with the same identity ended in another
-    /// run.
+    // A request that started and did not end is unfinished, unless a request with the same identity ended in another
+    // run.
     func closed() -> Report {
         var report = self
         report.endRun()
@@ -111,5 +98,59 @@ struct Report: Sendable {
         }
         report.unfinished = []
         return report
+    }
+}
+
+struct ReportSums: Equatable, Sendable {
+    private(set) var counts: [RequestRecord.Outcome: Int] = [:]
+    private(set) var failures: [String: Int] = [:]
+    /// The bytes received by successful requests.
+    private(set) var bytes: Int64 = 0
+    private(set) var resumedBytes: Int64 = 0
+    private(set) var attempts = 0
+    private(set) var retries = 0
+    private(set) var redirects = 0
+    /// When the first request was queued, in microseconds since 1970.
+    private(set) var first: Int64?
+    private(set) var last: Int64?
+    var rowlessCount = 0
+
+    var requests: Int { counts.values.reduce(0, +) }
+    subscript(outcome: RequestRecord.Outcome) -> Int { counts[outcome] ?? 0 }
+    var microseconds: Int64 { first.flatMap { first in last.map { $0 - first } } ?? 0 }
+
+    // The time range covers both reports, so the duration is too long if the reports are from different times.
+    mutating func add(_ other: ReportSums) {
+        counts.merge(other.counts, uniquingKeysWith: +)
+        failures.merge(other.failures, uniquingKeysWith: +)
+        bytes = bytes.addingSaturated(other.bytes)
+        resumedBytes = resumedBytes.addingSaturated(other.resumedBytes)
+        attempts = attempts.addingSaturated(other.attempts)
+        retries += other.retries
+        redirects += other.redirects
+        rowlessCount += other.rowlessCount
+        first = [first, other.first].compactMap { $0 }.min()
+        last = [last, other.last].compactMap { $0 }.max()
+    }
+
+    mutating func count(_ record: RequestRecord) {
+        counts[record.outcome, default: 0] += 1
+        if record.outcome == .failed { failures[record.code ?? "other", default: 0] += 1 }
+        // A file of another program may contain any numbers, which could overflow.
+        bytes = bytes.addingSaturated(record.bytes)
+        if record.outcome == .succeeded { resumedBytes = resumedBytes.addingSaturated(record.resumedBytes) }
+        attempts = attempts.addingSaturated(record.attemptCount)
+        retries += record.retryCount
+        redirects += record.redirectCount
+        guard let queued = record.queued, let ended = record.ended else { return }
+        first = min(first ?? queued, queued)
+        last = max(last ?? ended, ended)
+    }
+}
+
+extension FixedWidthInteger {
+    fileprivate func addingSaturated(_ other: Self) -> Self {
+        let (sum, overflows) = addingReportingOverflow(other)
+        return overflows ? .max : sum
     }
 }

@@ -1,12 +1,9 @@
 // `convoy report`: combines the events of several runs.
 import Foundation
 
-/// Runs the subcommand `report`.
 struct ReportCommand {
     let options: ReportOptions
 
-    /// Writes the page and prints the statistics.
-    ///
     /// A report without events fails, and its page is not written.
     ///
     /// - Throws: if a file cannot be read. The page was not written then.
@@ -51,7 +48,6 @@ struct ReportCommand {
 }
 
 extension ReportSums {
-    /// The statistics as one line.
     func text(runs: Int) -> String {
         let outcomes = RequestRecord.Outcome.allCases.filter { self[$0] > 0 }.map { "\(self[$0]) \($0.word)" }
         let parts =
@@ -59,5 +55,46 @@ extension ReportSums {
                 Figures.bytes(bytes), Figures.time(.microseconds(microseconds)),
             ]
         return parts.joined(separator: ", ")
+    }
+}
+
+enum EventFile {
+    private static let uninteresting: Set = ["progress", "redirect", "retry"]
+
+    /// Unreadable lines are mentioned in the report's remarks and skipped.
+    ///
+    /// - Returns: whether the file contains events.
+    @discardableResult
+    static func read(_ data: Data, name: String, into report: inout Report) -> Bool {
+        report.begin(name)
+        var (number, eventCount, broken) = (0, 0, [Int]())
+        data.withUnsafeBytes { bytes in
+            var start = 0
+            while start < bytes.count {
+                let rest = bytes[start...]
+                let end = rest.firstIndex(of: 0x0A)
+                let line = [UInt8](rest[..<(end ?? rest.endIndex)])
+                start += line.count + 1
+                number += 1
+                if line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) { continue }
+                if let event = EventLine(line) {
+                    eventCount += 1
+                    if !uninteresting.contains(event.event) { report.add(event) }
+                } else if end == nil {
+                    report.note("\(name): the last line is incomplete, and was skipped; the run may have been killed")
+                } else {
+                    broken.append(number)
+                }
+            }
+        }
+        if let first = broken.first {
+            report.note(
+                broken.count == 1
+                    ? "\(name): line \(first) is not an event of --json, and was skipped"
+                    : "\(name): \(broken.count) lines, the first of them line \(first), are not events of --json, and "
+                        + "were skipped")
+        }
+        if eventCount == 0 { report.note("\(name) contains no events; write them with convoy run --json") }
+        return eventCount > 0
     }
 }

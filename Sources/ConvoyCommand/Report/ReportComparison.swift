@@ -1,11 +1,8 @@
 // The differences between two reports.
 
-/// The matched requests of two reports.
-///
-/// Requests match if they have the same name, method and URL. If a report has several equal requests, they match in
-/// order.
+// Requests match if they have the same name, method and URL. If a report has several equal requests, they match in
+// order.
 struct ReportComparison: Equatable, Sendable {
-    /// A matched request: its index among the records of each report.
     struct Pair: Equatable, Sendable {
         let before: Int
         let after: Int
@@ -15,18 +12,15 @@ struct ReportComparison: Equatable, Sendable {
 
     static let slowedLimit = 10
 
-    /// Requests that failed only in the second report, in the order of that report.
     private(set) var broken: [Pair] = []
     /// Requests that failed in the first report, and succeeded or were skipped in the second.
     private(set) var repaired: [Pair] = []
     private(set) var pairCount = 0
-    /// The number of requests of a report without a match in the other report.
     let onlyBefore: Int
     let onlyAfter: Int
     /// At most ``slowedLimit`` requests that succeeded in both reports and became slower, the largest difference first.
     let slowed: [Pair]
 
-    /// - Complexity: O(*n* log *n*) for *n* requests.
     init(_ before: [RequestRecord], _ after: [RequestRecord]) {
         var (places, counts) = ([Key: Int](), [Key: Int]())
         for (place, record) in before.enumerated() { places[Key(record, &counts)] = place }
@@ -51,7 +45,6 @@ struct ReportComparison: Equatable, Sendable {
         self.slowed = Array(slowed.prefix(Self.slowedLimit))
     }
 
-    /// The numbers of matched and changed requests as text, such as `3 requests in both, 1 fails now`.
     var text: String {
         let parts = [
             (broken.count, broken.count == 1 ? "fails now" : "fail now"),
@@ -67,7 +60,6 @@ struct ReportComparison: Equatable, Sendable {
         let method: String
         private var number = 0
 
-        /// - Parameter counts: how often each request has occurred so far, by a key with the number 0.
         init(_ record: RequestRecord, _ counts: inout [Key: Int]) {
             (identity, method) = (record.identity, record.outcome == .unfinished ? "" : record.method)
             let count = (counts[self] ?? 0) + 1

@@ -1,7 +1,6 @@
 // The durations of requests: percentiles and a histogram.
 import Foundation
 
-/// Percentiles of durations in microseconds.
 struct TimeFigures: Equatable, Sendable {
     let count: Int
     let median: Int64
@@ -9,11 +8,7 @@ struct TimeFigures: Equatable, Sendable {
     let ninetyNine: Int64
     let longest: Int64
 
-    /// Computes the percentiles; nil without any times.
-    ///
-    /// Each percentile is one of the times, by the nearest-rank method.
-    ///
-    /// - Complexity: O(*n* log *n*).
+    // Each percentile is one of the times, by the nearest-rank method.
     init?(_ times: [Int64]) {
         let sorted = times.sorted()
         guard let longest = sorted.last else { return nil }
@@ -22,7 +17,6 @@ struct TimeFigures: Equatable, Sendable {
         self.longest = longest
     }
 
-    /// The percentiles as text: `times: 50 % within 12 ms, 90 % within 30 ms, 99 % within 0.3 s, the longest 1.2 s`.
     var text: String {
         let parts = [(50, median), (90, ninety), (99, ninetyNine)].map { "\($0) % within \(Self.text($1))" }
         return "times: " + parts.joined(separator: ", ") + ", the longest \(Self.text(longest))"
@@ -31,9 +25,7 @@ struct TimeFigures: Equatable, Sendable {
     static func text(_ microseconds: Int64) -> String { Figures.time(.microseconds(microseconds)) }
 }
 
-/// The number of requests in each class of durations, for each report.
 struct TimeHistogram: Equatable, Sendable {
-    /// The requests of one class in one report.
     struct Bar: Equatable, Sendable {
         var count = 0
         var failed = 0
@@ -41,17 +33,12 @@ struct TimeHistogram: Equatable, Sendable {
 
     static let barCount = 40
 
-    /// The edges of the bars in microseconds.
-    ///
-    /// Each bar includes its lower edge, and the last one also its upper edge.
+    // Each bar includes its lower edge, and the last one also its upper edge.
     private(set) var edges: [Int64] = []
-    /// Whether the ratio of adjacent edges is constant.
-    ///
-    /// True if the longest duration is more than four times the shortest.
+    // True if the longest duration is more than four times the shortest.
     private(set) var isLogarithmic = false
     private(set) var bars: [[Bar]] = []
 
-    /// - Parameter sides: the requests of each report. Requests without a time are in no bar.
     init(_ sides: [[RequestRecord]]) {
         let times = sides.joined().compactMap(\.time)
         guard let least = times.min(), let most = times.max() else { return }
@@ -75,8 +62,6 @@ struct TimeHistogram: Equatable, Sendable {
         }
     }
 
-    /// The index of the bar that contains the time.
-    ///
-    /// `isInBar` in the script of the page has the same rule.
+    // `isInBar` in the script of the page has the same rule.
     private func place(of time: Int64) -> Int { edges.prefix(Self.barCount).lastIndex { $0 <= time } ?? 0 }
 }

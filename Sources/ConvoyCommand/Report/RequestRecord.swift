@@ -2,7 +2,6 @@
 import Convoy
 import Foundation
 
-/// One request of a run, made from an event, without secrets.
 struct RequestRecord: Equatable, Sendable {
     /// How a request ended, in the order of a report, which lists failures first.
     enum Outcome: String, CaseIterable, Sendable {
@@ -18,9 +17,7 @@ struct RequestRecord: Equatable, Sendable {
         var word: String { rawValue }
     }
 
-    /// The number of the run, from 0.
     let run: Int
-    /// The index of the request in the run; nil for an invalid entry of a list.
     let index: Int?
     let outcome: Outcome
     let name: String
@@ -29,9 +26,7 @@ struct RequestRecord: Equatable, Sendable {
     let status: Int?
     let code: String?
     let message: String?
-    /// The head of a failed response, one field on each line.
     var head: String?
-    /// The text in the body of a failed response.
     var body: String?
     /// The number of bytes that a successful request received; 0 for other requests.
     let bytes: Int64
@@ -43,11 +38,9 @@ struct RequestRecord: Equatable, Sendable {
     let life: Int64
     /// The indices of the requests that this request waited for.
     let after: [Int]
-    /// How the cache handled the request; nil without a cache.
     let cache: CacheOutcome?
     let timeline: [AttemptLine]
 
-    /// Makes the record of an event; nil if the event is neither the start nor the end of a request.
     init?(_ event: EventLine, run: Int) {
         switch event.event {
         case "started": outcome = .unfinished
@@ -86,7 +79,6 @@ struct RequestRecord: Equatable, Sendable {
     }
 
     var ended: Int64? { queued.map { $0 + life } }
-    /// When the first attempt started.
     var started: Int64? {
         guard let queued, let start = timeline.first?.start.microseconds else { return nil }
         return queued + start
@@ -107,13 +99,33 @@ struct RequestRecord: Equatable, Sendable {
     }
     var retryCount: Int { timeline.count { $0.next == .retry } }
     var redirectCount: Int { timeline.count { $0.next == .redirect } }
-}
 
-extension RequestRecord {
-    /// A hash that identifies the same request in every run.
-    ///
-    /// The hash does not include the method, because a `started` event has none.
+    // The hash does not include the method, because a `started` event has none.
     var identity: Int { [name, url].hashValue }
+
+    // `groupOf` in the script of the page has the same rules.
+    func group(by key: RequestGroups.Key) -> String {
+        switch key {
+        case .host: return String(urlParts.host)
+        case .status: return status.map(String.init) ?? code ?? outcome.word
+        case .name:
+            if !name.isEmpty { return name }
+            return [method, urlParts.path.withMaskedDigits].filter { !$0.isEmpty }.joined(separator: " ")
+        }
+    }
+
+    // Both are cut from the text, because the URL may be invalid.
+    private var urlParts: (host: Substring, path: Substring) {
+        let scheme = url.utf8.firstIndex(of: UInt8(ascii: ":")).map { url[$0...] }
+        guard let scheme, scheme.hasPrefix("://") else { return ("", path(of: url[...])) }
+        let rest = scheme.dropFirst(3)
+        let end = rest.utf8.firstIndex { "/?#".utf8.contains($0) } ?? rest.endIndex
+        return (rest[..<end], path(of: rest[end...]))
+    }
+
+    private func path(of text: Substring) -> Substring {
+        text[..<(text.utf8.firstIndex { "?#".utf8.contains($0) } ?? text.endIndex)]
+    }
 }
 
 extension Double {
@@ -129,7 +141,6 @@ extension Int64 {
 }
 
 extension String {
-    /// The text with the secrets in its URLs redacted.
     var withRedactedURLs: String {
         var (result, rest) = ("", self[...])
         while let url = rest.firstURL {
@@ -159,7 +170,6 @@ extension Substring {
 }
 
 extension Substring.UTF8View {
-    /// The name of a URL scheme at the end of the bytes; empty if there is none.
     fileprivate var schemeSuffix: Substring.UTF8View {
         let start = lastIndex { !$0.isPartOfScheme }.map { index(after: $0) } ?? startIndex
         return self[start...].drop { !$0.isLetter }
@@ -173,4 +183,61 @@ extension UInt8 {
 
 extension Unicode.Scalar {
     fileprivate var endsURL: Bool { properties.isWhitespace || "\"'<>‘’".unicodeScalars.contains(self) }
+}
+
+struct RequestGroups: Equatable, Sendable {
+    enum Key: String, CaseIterable, Sendable {
+        case host, name, status
+    }
+
+    struct Cell: Equatable, Sendable {
+        var count = 0
+        var failed = 0
+        var times: [Int64] = []
+
+        mutating func add(_ record: RequestRecord) {
+            count += 1
+            if record.outcome == .failed { failed += 1 }
+            if let time = record.time { times.append(time) }
+        }
+    }
+
+    struct Group: Equatable, Sendable {
+        let name: String
+        /// One cell for each report.
+        let cells: [Cell]
+    }
+
+    /// The maximum number of stored groups, because every request may be its own group.
+    static let limit = 200
+
+    let groups: [Group]
+    let count: Int
+
+    init(_ sides: [[RequestRecord]], by key: Key) {
+        var cells: [String: [Cell]] = [:]
+        for (side, records) in sides.enumerated() {
+            for record in records {
+                cells[record.group(by: key), default: Array(repeating: Cell(), count: sides.count)][side].add(record)
+            }
+        }
+        count = cells.count
+        groups = cells.map { (name: $0, cells: $1, total: $1.reduce(0) { $0 + $1.count }) }
+            .sorted { ($1.total, $0.name) < ($0.total, $1.name) }
+            .prefix(Self.limit)
+            .map { Group(name: $0.name, cells: $0.cells) }
+    }
+}
+
+extension Substring {
+    /// The text with each number replaced by `*`, so that items with different numbers share a group.
+    fileprivate var withMaskedDigits: String {
+        var (bytes, isInRun) = ([UInt8](), false)
+        for byte in utf8 {
+            let isDigit = (0x30...0x39).contains(byte)
+            if !isDigit { bytes.append(byte) } else if !isInRun { bytes.append(UInt8(ascii: "*")) }
+            isInRun = isDigit
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
 }

@@ -3,7 +3,6 @@ import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// Prints the heads and bodies of responses, as the options request.
 struct AnswerPrinter: Sendable {
     private let options: RunOptions
     private let output: StandardOutputStream.State
@@ -15,9 +14,6 @@ struct AnswerPrinter: Sendable {
         output = StandardOutputStream.State(onClosed: onClosed)
     }
 
-    /// Prints the result of a request.
-    ///
-    /// - Returns: 0, or the `errno` of a failed write.
     func show(_ request: PlannedRequest, _ outcome: GraphRun.Outcome) -> Int32 {
         let (head, body): (ResponseHead?, Data?) =
             switch outcome {
@@ -46,13 +42,10 @@ struct AnswerPrinter: Sendable {
     }
 }
 
-/// Formats JSON with one member on each line.
-///
-/// Numbers, texts and order are unchanged; the escapes of characters in texts are normalised.
+// Numbers, texts and order are unchanged; the escapes of characters in texts are normalised.
 struct PrettyJSON {
     let text: String
 
-    /// Formats a text; nil if the text is not JSON.
     init?(_ json: String, hasColour: Bool) {
         guard let value = try? JSONReader.read(Array(json.utf8)) else { return nil }
         text = Self.text(of: value, newLine: "\n", hasColour)
@@ -81,7 +74,6 @@ struct PrettyJSON {
 }
 
 extension RunAnswer {
-    /// The body of the response; nil if the body was dropped or cannot be read.
     fileprivate var data: Data? {
         switch body {
         case .memory(let data): data

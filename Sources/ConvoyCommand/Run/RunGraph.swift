@@ -13,16 +13,12 @@ import Foundation
 final class RunGraph: Sendable {
     typealias Outcome = GraphRun.Outcome
 
-    /// A request whose predecessors have ended.
     struct Turn: Sendable {
         let rowNumber: Int
         let place: Int
         let row: Row
-        /// When the row was queued.
         let queued: ContinuousClock.Instant
-        /// The responses that the request refers to, in the order of the plan.
         var answers: [Response<RunAnswer>] = []
-        /// Why the request is not sent; nil if it is sent.
         var reason: RequestError?
     }
 
@@ -38,9 +34,7 @@ final class RunGraph: Sendable {
         var openCount: Int
         var hasFailed = false
 
-        /// Records the outcome of a request.
-        ///
-        /// Returns the requests that become ready.
+        // Returns the requests that become ready.
         mutating func finish(_ place: Int, _ outcome: Outcome, _ edges: Edges) -> [Int] {
             switch outcome {
             case .success(let response): if users[place] > 0 { answers[place] = response }
@@ -61,9 +55,7 @@ final class RunGraph: Sendable {
             return ready
         }
 
-        /// The ready request, with the responses that the request refers to.
-        ///
-        /// A response is removed when this request is the last that refers to it.
+        // A response is removed when this request is the last that refers to it.
         mutating func turn(_ number: Int, _ place: Int, _ edges: Edges, isStopped: Bool) -> Turn {
             var turn = Turn(rowNumber: number, place: place, row: row, queued: queued)
             for needed in edges.needs[place] {
@@ -78,7 +70,6 @@ final class RunGraph: Sendable {
     }
 
     private struct State {
-        /// The running rows, by their numbers.
         var rows: [Int: RowState] = [:]
         var rowCount = 0
         /// Ready requests; those before the index `first` were already taken.
@@ -88,14 +79,12 @@ final class RunGraph: Sendable {
         var isStopped = false
     }
 
-    /// The parts of a plan that define the order of requests.
     private struct Edges: Sendable {
         var needs: [[Int]]
         var dependents: [[Int]]
         /// The dependents of each request, and the requests that only follow it.
         var successors: [[Int]]
         var waiting: [Int]
-        /// The requests that wait for no other request.
         var first: [Int]
         var labels: [String]
 
@@ -114,11 +103,7 @@ final class RunGraph: Sendable {
     }
 
     private let edges: Edges
-    /// The maximum number of requests in the managers, queued or running.
-    ///
-    /// The limits of a manager may be lower.
     private let window: Int
-    /// Receives the outcome of a request, and the secrets that the request took from responses and rows.
     typealias Finish = @Sendable (Outcome, _ secrets: Set<String>) -> Void
 
     private let send: @Sendable (Turn, @escaping Finish) throws(RequestError) -> Void
@@ -140,7 +125,6 @@ final class RunGraph: Sendable {
         (edges, self.window, self.send, self.report, self.rowEnded) = (Edges(plan), window, send, report, rowEnded)
     }
 
-    /// Starts the requests of a row.
     func begin(_ row: Row) {
         state.withLock { state in
             let number = state.rowCount
@@ -152,9 +136,7 @@ final class RunGraph: Sendable {
         sendReady()
     }
 
-    /// Stops sending.
-    ///
-    /// Requests that were not sent fail as cancelled, or because a dependency failed.
+    // Requests that were not sent fail as cancelled, or because a dependency failed.
     func stop() {
         state.withLock { $0.isStopped = true }
         sendReady()
@@ -202,7 +184,6 @@ final class RunGraph: Sendable {
 }
 
 extension RequestError {
-    /// The error of a request that depends on a failed or cancelled request.
     fileprivate init(dependency label: String, _ error: RequestError) {
         let what = error.code == .cancelled ? "was cancelled" : "failed"
         let root: any Error = error.code == .dependencyFailed ? error.underlying ?? error : error

@@ -13,29 +13,21 @@ import Foundation
 final class RunReport: Sendable {
     private struct State {
         var summary = FetchSummary()
-        /// The number of invalid rows.
         var brokenCount = 0
         /// Nil without `--junit`, because a JUnit report stores a case for each request.
         var junit: JUnitReport?
         var secrets: Set<String>?
     }
 
-    /// Why a request has failed.
     struct Failure {
-        /// The code in events.
         let code: String
-        /// The message for events and files.
         let message: String
-        /// The message for people, with the start of the response.
         let line: String
-        /// Whether the request ended because the run was being stopped.
-        ///
-        /// Such a request gets no line, because hundreds of lines would hide the reason of the stop.
+        // Such a request gets no line, because hundreds of lines would hide the reason of the stop.
         var isCancelled = false
     }
 
     let run: GraphRun
-    /// Prints responses; nil if none are printed.
     private let printer: AnswerPrinter?
     private let display: LiveDisplay
     private let state: Locked<State>
@@ -52,12 +44,8 @@ final class RunReport: Sendable {
 
     private var isJSON: Bool { run.console.isJSON }
     private var printsLines: Bool { !isJSON && !run.options.fetch.isQuiet }
-    /// Whether the starts and the further attempts of requests are reported.
     var wantsSteps: Bool { isJSON || run.console.isLive }
 
-    /// The secrets that are known before a request is sent, and that no message and no event may contain.
-    ///
-    /// They are collected when a message or an event first needs them.
     var secrets: Set<String> {
         if let known = state.withLock({ $0.secrets }) { return known }
         let secrets = run.plan.requests.reduce(into: run.setup.secrets) { $0.formUnion($1.secrets) }
@@ -81,7 +69,6 @@ final class RunReport: Sendable {
         display.draw(summary.progress(counts, running), running)
     }
 
-    /// Reports an invalid row.
     func isBroken(_ line: Int, _ reason: String) {
         let place = "\(run.rows.name ?? ""):\(line)"
         state.withLock { state in
@@ -94,9 +81,7 @@ final class RunReport: Sendable {
         run.console.printLine(event.jsonLine)
     }
 
-    /// Records a row whose requests have all succeeded.
-    ///
-    /// If the row cannot be recorded, no other row is started, because the next run would send its requests again.
+    // If the row cannot be recorded, no other row is started, because the next run would send its requests again.
     func note(_ row: Row) {
         guard let problem = run.rows.journal?.note(row) else { return }
         run.rows.stop()
@@ -106,10 +91,6 @@ final class RunReport: Sendable {
         state.withLock { $0.summary.countFailure(RequestError.Code.destinationUnwritable.rawValue) }
     }
 
-    /// Reports the end of a request.
-    ///
-    /// - Parameter filled: the secrets that the request took from responses and rows.
-    /// - Returns: whether the request has failed.
     func finished(_ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, filled: Set<String>) -> Bool {
         let failure = failure(turn, outcome, filled)
         state.withLock { state in
@@ -147,11 +128,6 @@ final class RunReport: Sendable {
         state.withLock { $0.junit?.add(label, result, message, seconds: outcome.executed().inSeconds) }
     }
 
-    /// Writes the file of `--junit`, and prints the summary.
-    ///
-    /// This is the last call.
-    ///
-    /// - Parameter reason: why the run was cancelled; nil if it was not cancelled.
     func ended(after time: Duration, reason: ExitStatus?) -> ExitStatus {
         display.end()
         let (console, leftOutCount) = (run.console, run.plan.leftOut.count)
@@ -189,10 +165,8 @@ final class RunReport: Sendable {
         return status
     }
 
-    /// Prints the log texts of handlers, and the line of a successful request.
-    ///
-    /// Log texts may contain secrets, so they are not written to files or events. If standard output is for responses,
-    /// the lines go to standard error.
+    // Log texts may contain secrets, so they are not written to files or events. If standard output is for responses,
+    // the lines go to standard error.
     private func say(_ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, hasFailed: Bool) {
         var lines: [String] = []
         switch outcome {
@@ -202,5 +176,140 @@ final class RunReport: Sendable {
         lines = lines.map { "\(run.plan.requests[turn.place].label): \($0)" }
         if !hasFailed, case .success(let response) = outcome { lines.append(line(turn, response)) }
         for line in lines { if printer == nil { display.say(line) } else { run.console.printError(line) } }
+    }
+
+    func failure(_ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, _ filled: Set<String>) -> Failure? {
+        switch outcome {
+        case .success(let response):
+            return run.plan.requests[turn.place].request.checks.timeDefect(response).map {
+                Failure(code: "checkFailed", message: $0, line: $0)
+            }
+        case .failure(let error):
+            let isCancelled =
+                [.cancelled, .dependencyFailed].contains(error.code) && run.interruption.reason != nil
+            let code = isCancelled ? RequestError.Code.cancelled : error.code
+            let hidden = SentSecrets(of: error.attempts.map(\.request), and: secrets.union(filled))
+            // A response may repeat secrets that convoy does not know. So the message for events and files does not
+            // quote the response, and only the line for people does.
+            return Failure(
+                code: error.underlying is CheckFailure ? "checkFailed" : code.rawValue,
+                message: hidden.hidden(in: error.message), line: message(of: error, without: hidden),
+                isCancelled: isCancelled)
+        }
+    }
+
+    func event(
+        _ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, _ failure: Failure?, _ filled: Set<String>
+    ) -> EventLine {
+        let request = run.plan.requests[turn.place]
+        let attempts = outcome.attempts()
+        var ending = FetchOutcome(
+            item: run.item(of: turn),
+            result: outcome.map {
+                FetchOutcome.Success(
+                    head: $0.head, bytes: $0.transfer.download.completedBytes,
+                    time: $0.timings.executed ?? .zero)
+            }, attempts: attempts,
+            span: EventSpan(queued: turn.queued, (try? outcome.get())?.timings, attempts))
+        ending.otherSecrets = secrets.union(filled)
+        var event = EventLine(ending, directory: nil)
+        (event.name, event.method, event.url) = (request.givenName, request.method, request.shownTarget)
+        if case .success(let response) = outcome, case .file(let file) = response.value.body { event.file = file.path }
+        if let failure {
+            (event.event, event.code, event.message) = ("failed", failure.code, failure.message.visible())
+        }
+        let after = (request.needs + request.follows).map { run.index(of: turn) - turn.place + $0 }
+        if !after.isEmpty { event.after = after }
+        if let list = run.rows.name { (event.list, event.line) = (list, turn.row.line) }
+        return event
+    }
+
+    func label(_ turn: RunGraph.Turn) -> String {
+        run.plan.requests[turn.place].label + (run.rows.name.map { " (\($0):\(turn.row.line))" } ?? "")
+    }
+
+    func line(_ turn: RunGraph.Turn, _ response: Response<RunAnswer>) -> String {
+        let request = run.plan.requests[turn.place]
+        var what = "\(request.method) \(request.shownTarget)"
+        if let name = request.givenName { what += "  (\(name))" }
+        if let rowsName = run.rows.name { what += "  \(rowsName):\(turn.row.line)" }
+        let figures =
+            "\(Figures.bytes(response.transfer.download.completedBytes)) in "
+            + Figures.time(response.timings.executed ?? .zero) + (response.attempts.cacheOutcome?.words ?? "")
+            + tries(response.attempts)
+        var line = "\(response.statusCode)  \(what)  \(figures)"
+        if case .file(let file) = response.value.body { line += "  saved \(name(of: file))" }
+        return line
+    }
+
+    private func name(of file: URL) -> String {
+        let place = run.outputDirectory.path(percentEncoded: false)
+        let directory = place.hasSuffix("/") ? place : place + "/"
+        let path = file.path(percentEncoded: false)
+        return path.hasPrefix(directory) ? String(path.dropFirst(directory.count)) : path
+    }
+
+    func tries(_ attempts: [AttemptRecord]) -> String {
+        attempts.triedCount > 1 ? " (\(attempts.triedCount) attempts)" : ""
+    }
+
+    private func message(of error: RequestError, without secrets: SentSecrets) -> String {
+        let own = secrets.hidden(in: error.message)
+        guard error.code == .unacceptableStatus, let start = error.body?.prefix(4_096) else { return own }
+        let body = String(decoding: start, as: UTF8.self)
+        // The start of an HTML page does not explain the error.
+        guard body.first(where: { !$0.isWhitespace }) != "<" else { return own }
+        let words = secrets.hidden(in: body).split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        return words.isEmpty ? own : "\(own): \(words.clipped(toColumns: 160))"
+    }
+}
+
+struct JUnitReport {
+    /// Why a request did not succeed; its name is that of the XML element.
+    enum Outcome: String {
+        case failure
+        case skipped
+    }
+
+    let suite: String
+    private var cases: [(name: String, outcome: Outcome?, message: String, seconds: Double)] = []
+
+    init(suite: String) { self.suite = suite }
+
+    mutating func add(_ name: String, _ outcome: Outcome? = nil, _ message: String = "", seconds: Double = 0) {
+        cases.append((name, outcome, message, seconds))
+    }
+
+    func text(after time: Duration) -> String {
+        let failures = cases.count { $0.outcome == .failure }
+        let skipped = cases.count { $0.outcome == .skipped }
+        let name = suite.xmlAttribute
+        let head =
+            "<testsuite name=\"\(name)\" tests=\"\(cases.count)\" failures=\"\(failures)\" errors=\"0\" "
+            + "skipped=\"\(skipped)\" time=\"\(Self.text(time.inSeconds))\">"
+        var lines = ["<?xml version=\"1.0\" encoding=\"UTF-8\"?>", "<testsuites>", head]
+        for item in cases {
+            let start =
+                "<testcase classname=\"\(name)\" name=\"\(item.name.xmlAttribute)\" time=\"\(Self.text(item.seconds))\""
+            let end = item.outcome.map { "><\($0.rawValue) message=\"\(item.message.xmlAttribute)\"/></testcase>" }
+            lines.append(start + (end ?? "/>"))
+        }
+        return (lines + ["</testsuite>", "</testsuites>", ""]).joined(separator: "\n")
+    }
+
+    private static func text(_ seconds: Double) -> String { String(format: "%.3f", max(0, min(seconds, 1e9))) }
+}
+
+extension String {
+    // Characters that XML does not allow become question marks.
+    fileprivate var xmlAttribute: String {
+        let scalars = unicodeScalars.map { scalar -> Unicode.Scalar in
+            switch scalar.value {
+            case 0x09, 0x0A, 0x0D: " "
+            case ..<0x20, 0xFFFE...0xFFFF: "?"
+            default: scalar
+            }
+        }
+        return String(String.UnicodeScalarView(scalars)).xmlEscaped(isInTag: true)
     }
 }

@@ -12,16 +12,13 @@ struct ArrivalMeter {
     private static let leastTime = Duration.seconds(1)
     private static let leastTimeForForecast = Duration.seconds(2)
 
-    /// When bytes arrived, and the total of all bytes then.
     private var arrivals: [(moment: ContinuousClock.Instant, total: Int64)] = []
     private var total: Int64 = 0
     private var last: Int64 = 0
     /// When measuring began: the last call of `note` before the first byte, or the first arrival after a stall.
     private var began: ContinuousClock.Instant?
 
-    /// Records the total number of bytes so far.
-    ///
-    /// If the total decreases, measuring continues from the lower total.
+    // If the total decreases, measuring continues from the lower total.
     mutating func note(_ bytes: Int64, at now: ContinuousClock.Instant) {
         let arrived = bytes - last
         last = bytes
@@ -49,7 +46,6 @@ struct ArrivalMeter {
         return Double(last.total - first.total) / (end - first.moment).inSeconds
     }
 
-    /// Whether at least five seconds have passed since the last arrival; false before the first one.
     func isStalled(at now: ContinuousClock.Instant) -> Bool {
         arrivals.last.map { now - $0.moment >= Self.window } ?? false
     }

@@ -14,18 +14,14 @@ import Foundation
 final class Console: Sendable {
     private struct State {
         var region = LiveRegion()
-        /// The `errno` of the first failed write to standard output; 0 if none failed.
         var outputProblem: Int32 = 0
         var isOutputClosed: Bool { [EPIPE, EBADF].contains(outputProblem) }
         var onClosed: (@Sendable () -> Void)?
     }
 
-    /// Whether standard error has a live region.
     let isLive: Bool
     let isOutputTerminal: Bool
-    /// Whether standard output is a pipe to another program.
     let isOutputPipe: Bool
-    /// Whether standard output is for events.
     let isJSON: Bool
     private let hasColour: Bool
     private let state = Locked(State())
@@ -40,18 +36,12 @@ final class Console: Sendable {
         hasColour = Terminal.errors.hasColour
     }
 
-    /// Whether standard output is closed.
-    ///
-    /// Nothing more is written to a closed output.
     var isOutputClosed: Bool { state.withLock { $0.isOutputClosed } }
 
-    /// Records the result of a write to standard output by other code: 0, or an `errno`.
     func noteOutputProblem(_ code: Int32) { state.withLock { if $0.outputProblem == 0 { $0.outputProblem = code } } }
 
-    /// The exit status of the process after a run.
-    ///
-    /// If standard output is closed, the result is ``ExitStatus/outputClosed``. After any other failed write to
-    /// standard output, a success becomes a failure.
+    // If standard output is closed, the result is ``ExitStatus/outputClosed``. After any other failed write to
+    // standard output, a success becomes a failure.
     func status(after status: ExitStatus) -> ExitStatus {
         state.withLock { state in
             if state.isOutputClosed { return .outputClosed }
@@ -59,12 +49,9 @@ final class Console: Sendable {
         }
     }
 
-    /// The current size of the live region's terminal.
     var size: Terminal.Size { Terminal.errors.size }
 
-    /// Sets a handler that is called once when a write finds standard output closed.
-    ///
-    /// If standard output is closed already, the handler is called at once.
+    // If standard output is closed already, the handler is called at once.
     func onOutputClosed(_ handler: @escaping @Sendable () -> Void) {
         let isLate = state.withLock { state in
             if !state.isOutputClosed { state.onClosed = handler }
@@ -108,8 +95,6 @@ final class Console: Sendable {
     /// Writes one line to standard error, above the live region.
     ///
     /// With a live region, the line is wrapped at blanks.
-    ///
-    /// - Parameter isFailure: whether the first word has the colour of failures, if the terminal has colours.
     func printError(_ line: String, isFailure: Bool = false) {
         let size = size
         var text = line.visible()
@@ -126,8 +111,6 @@ final class Console: Sendable {
     /// Shows lines in the live region, with one write.
     ///
     /// Has no effect without a region.
-    ///
-    /// - Parameter permanent: lines to print above the region, which are not redrawn.
     func draw(_ lines: [String], above permanent: [String] = []) {
         guard isLive else { return }
         let size = size
@@ -141,14 +124,11 @@ final class Console: Sendable {
         }
     }
 
-    /// Forgets the live region while the process is in the background.
-    ///
-    /// The shell then writes to the same terminal, and may have moved the lines of the region.
+    // The shell then writes to the same terminal, and may have moved the lines of the region.
     private func forgetRegionInBackground(_ state: inout State) {
         if isLive, !Terminal.errors.isForeground { state.region = LiveRegion() }
     }
 
-    /// Removes the live region and shows the cursor.
     func endLive() {
         state.withLock { state in writeToErrors(state.region.erase(columns: size.width)) }
     }
@@ -167,5 +147,60 @@ final class Console: Sendable {
 
     private func writeToErrors(_ text: String) {
         if !text.isEmpty { _ = StandardStreams.write(text, to: STDERR_FILENO) }
+    }
+}
+
+// The caller writes the sequences. The cursor stays at the start of the line below the region.
+struct LiveRegion {
+    static let showCursor = "\u{1B}[?25h"
+    private static let hideCursor = "\u{1B}[?25l"
+    private static let endLine = "\u{1B}[K\n"
+
+    private(set) var lines: [String] = []
+    private var isCursorHidden = false
+
+    /// The text that replaces the lines on the screen by new lines.
+    ///
+    /// Lines that do not fit the height are omitted. Lines that do not fit the width are truncated.
+    mutating func draw(_ newLines: [String], size: Terminal.Size, above: String = "") -> String {
+        // The last column stays free, because some terminals wrap as soon as it is filled.
+        let fitting = newLines.prefix(max(0, size.height - 1)).map { $0.clipped(toColumns: max(1, size.width - 1)) }
+        guard fitting != lines || !above.isEmpty else { return "" }
+        let start = (isCursorHidden ? "" : Self.hideCursor) + toTop(columns: size.width)
+        isCursorHidden = true
+        lines = fitting
+        return start + cleared(above) + below
+    }
+
+    /// The text that removes the region and shows the cursor.
+    mutating func erase(columns: Int? = nil) -> String {
+        guard isCursorHidden else { return "" }
+        defer { self = LiveRegion() }
+        let top = toTop(columns: columns)
+        let blank = String(repeating: Self.endLine, count: rowCount(columns: columns))
+        // The terminal may have echoed a key below the lines, for example ^C.
+        return top + blank + "\u{1B}[J" + top + Self.showCursor
+    }
+
+    func insert(_ text: String, columns: Int? = nil) -> String {
+        guard !lines.isEmpty else { return text }
+        return toTop(columns: columns) + cleared(text) + below
+    }
+
+    private var below: String { lines.map { $0 + Self.endLine }.joined() + "\u{1B}[J" }
+
+    // Rows are cleared one by one. When a screen is cleared from its top, some terminals, for example tmux, save
+    // its text in their history.
+    private func cleared(_ text: String) -> String { text.replacing("\n", with: Self.endLine) }
+
+    private func toTop(columns: Int?) -> String {
+        let rows = rowCount(columns: columns)
+        return rows == 0 ? "\r" : "\r\u{1B}[\(rows)A"
+    }
+
+    // A terminal that has become narrower has wrapped long lines.
+    private func rowCount(columns: Int?) -> Int {
+        guard let columns, columns > 0 else { return lines.count }
+        return lines.reduce(0) { $0 + max(1, ($1.columnCount + columns - 1) / columns) }
     }
 }

@@ -14,7 +14,6 @@ enum Figures {
         return "\(decimal(value)) \(unit)"
     }
 
-    /// The rate as text, such as `1.2 MB/s`.
     static func rate(_ bytesPerSecond: Double) -> String {
         "\(bytes(Int64(min(max(0, bytesPerSecond), 1e18))))/s"
     }
@@ -30,8 +29,6 @@ enum Figures {
     }
 
     /// The time for a countdown: below a minute always in seconds, such as `0.5 s` or `12.0 s`.
-    ///
-    /// Times of a minute or more have the form of ``time(_:)``.
     static func seconds(_ duration: Duration) -> String {
         duration.inSeconds < 59.95 ? "\(decimal(max(0, duration.inSeconds))) s" : time(duration)
     }
@@ -48,7 +45,6 @@ enum Figures {
         return hours < 10 ? "\(hours)h\(twoDigits(whole / 60 % 60))m" : "\(hours)h"
     }
 
-    /// The number with its noun, such as `1 file` or `2 files`.
     static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
     private static func decimal(_ value: Double) -> String {

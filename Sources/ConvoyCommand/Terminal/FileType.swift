@@ -13,9 +13,7 @@ enum FileType {
         return fstat(descriptor, &status) == 0 ? status.st_mode & S_IFMT : nil
     }
 
-    /// The target of a symbolic link; the path itself if it is not a link.
-    ///
-    /// The command writes to the target and keeps the link, as curl does.
+    // The command writes to the target and keeps the link, as curl does.
     static func target(ofLink path: String) -> String {
         var path = path
         for _ in 0..<40 where of(path, followsLinks: false) == S_IFLNK {
@@ -26,7 +24,6 @@ enum FileType {
         return path
     }
 
-    /// The absolute path after resolving symbolic links; nil if the file does not exist.
     static func resolved(_ path: String) -> String? {
         guard let resolved = realpath(path, nil) else { return nil }
         defer { free(resolved) }

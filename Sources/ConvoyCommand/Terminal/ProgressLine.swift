@@ -1,18 +1,12 @@
 // One line of progress for any width.
 import Foundation
 
-/// The content of a progress line, which can be formatted for any terminal.
 struct ProgressLine: Equatable {
     var label: String
     /// Shorter labels, used when the label does not fit, the longest first.
     var shortLabels: [String] = []
-    /// The progress from 0 to 1; nil while unknown, which leaves percentage and bar blank.
     var fraction: Double?
-    /// The sizes, shown before the details if the details leave enough space.
     var sizes = ""
-    /// Texts beside the percentage, the most important first.
-    ///
-    /// As many are shown as fit.
     var details: [String]
 
     /// The line with at most `columns` columns.
@@ -21,9 +15,6 @@ struct ProgressLine: Equatable {
     /// gets the rest.
     ///
     /// The bar is never wider than the label's column.
-    ///
-    /// - Parameter labelColumns: the minimum number of columns for the label; nil for a number that depends on the
-    ///   width.
     func text(columns: Int, labelColumns: Int? = nil) -> String {
         let leastLabel = labelColumns ?? Self.leastLabelColumns(of: columns)
         var rest = columns - leastLabel
@@ -51,10 +42,8 @@ struct ProgressLine: Equatable {
         return label.fitted(toColumns: columns)
     }
 
-    /// The minimum number of columns for the label.
     static func leastLabelColumns(of columns: Int) -> Int { max(8, min(30, columns / 4)) }
 
-    /// The fraction as a percentage in five columns, such as ` 45 %`.
     static func percent(_ fraction: Double) -> String {
         String(Int((min(max(fraction, 0), 1) * 100).rounded(.down))).padded(toColumns: 3) + " %"
     }
@@ -65,7 +54,6 @@ struct ProgressLine: Equatable {
         return text
     }
 
-    /// A bar such as `[=====>    ]`, in exactly this number of columns, at least 3.
     static func bar(_ fraction: Double, columns: Int) -> String {
         let inner = max(1, columns - 2)
         let filled = Int((min(max(fraction, 0), 1) * Double(inner)).rounded(.down))

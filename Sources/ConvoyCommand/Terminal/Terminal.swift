@@ -1,9 +1,7 @@
 // The capabilities of a descriptor's terminal.
 import Foundation
 
-/// A descriptor that may be a terminal.
 struct Terminal: Sendable {
-    /// Columns and lines.
     struct Size: Equatable, Sendable {
         var width = 80
         var height = 24
@@ -16,22 +14,18 @@ struct Terminal: Sendable {
 
     var isTerminal: Bool { isatty(descriptor) == 1 }
 
-    /// Whether the descriptor is a pipe to another program.
     var isPipe: Bool { FileType.of(descriptor) == S_IFIFO }
 
-    /// Whether the process is in the foreground of the terminal; true if unknown.
     var isForeground: Bool {
         let group = tcgetpgrp(descriptor)
         return group < 0 || group == getpgrp()
     }
 
-    /// Whether the cursor of the terminal can be moved.
     var canRedraw: Bool { isTerminal && ProcessInfo.processInfo.environment["TERM"] != "dumb" }
 
     /// Whether colours are supported and wanted: `NO_COLOR` is missing or empty (https://no-color.org).
     var hasColour: Bool { canRedraw && (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty }
 
-    /// The current size of the terminal; 80 columns by 24 lines if unknown.
     var size: Size {
         var window = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
@@ -40,13 +34,64 @@ struct Terminal: Sendable {
         return Size(width: Int(window.ws_col), height: Int(window.ws_row))
     }
 
-    /// Shows the cursor, even while another thread writes.
-    ///
-    /// Does nothing if the descriptor is not a terminal, or if writing would block.
+    // Does nothing if the descriptor is not a terminal, or if writing would block.
     func restoreCursor() {
         // A terminal with stopped output (Ctrl-S) would block the write, and so the exit of the process.
         var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         guard canRedraw, poll(&request, 1, 0) > 0 else { return }
         _ = StandardStreams.write(LiveRegion.showCursor, to: descriptor)
+    }
+}
+
+enum StandardStreams {
+    /// The standard streams that were open when the process started.
+    ///
+    /// If one of the three was closed, the runtime may have opened a descriptor with the same number before `main`. On
+    /// Linux that is an epoll or event descriptor, which has no file type. Writing to that descriptor would disturb the
+    /// runtime.
+    private static let given: Set<Int32> = Set((0...2).filter { FileType.of($0) ?? 0 != 0 })
+
+    static func isGiven(_ descriptor: Int32) -> Bool { !(0...2).contains(descriptor) || given.contains(descriptor) }
+
+    /// Opens /dev/null for descriptors that were closed at the start, so that no file or socket gets their number.
+    ///
+    /// Descriptor 0 is opened for writing, 1 and 2 for reading. So reading closed input and writing to closed output
+    /// still fail.
+    static func secure() {
+        _ = given
+        for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) == -1 && errno == EBADF {
+            // `open` returns the lowest free descriptor, which is `descriptor`.
+            _ = open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY)
+        }
+    }
+
+    static func write(_ text: String, to descriptor: Int32) -> Int32 {
+        var text = text
+        return text.withUTF8 { write(UnsafeRawBufferPointer($0), to: descriptor) }
+    }
+
+    /// Writes all bytes.
+    static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
+        guard isGiven(descriptor) else { return EBADF }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = UnsafeRawBufferPointer(rebasing: rest)
+            let written = Foundation.write(descriptor, piece.baseAddress, piece.count)
+            if written > 0 {
+                rest = rest.dropFirst(written)
+            } else if written == 0 {
+                return EIO
+            } else if errno == EAGAIN {
+                wait(for: descriptor, POLLOUT)
+            } else if errno != EINTR {
+                return errno
+            }
+        }
+        return 0
+    }
+
+    static func wait(for descriptor: Int32, _ events: some BinaryInteger) {
+        var request = pollfd(fd: descriptor, events: Int16(events), revents: 0)
+        _ = poll(&request, 1, -1)
     }
 }

@@ -1,5 +1,6 @@
 // Text of servers and files on a terminal: allowed characters and width.
 import Convoy
+import Foundation
 
 extension Unicode.Scalar {
     /// The number of columns, as in wcwidth(3); the larger number if terminals differ.
@@ -26,9 +27,7 @@ extension Unicode.Scalar {
 }
 
 extension Character {
-    /// The number of terminal columns.
-    ///
-    /// An emoji of several scalars, for example a flag or a family, has the columns of a single emoji.
+    // An emoji of several scalars, for example a flag or a family, has the columns of a single emoji.
     fileprivate var columnCount: Int {
         let count = unicodeScalars.reduce(0) { $0 + $1.columnCount }
         let isEmoji = unicodeScalars.first.map { $0.properties.isEmoji && !$0.isASCII } ?? false
@@ -37,10 +36,8 @@ extension Character {
 }
 
 extension String {
-    /// The text without characters that could control a terminal.
-    ///
-    /// Line ends and tabs become blanks. Other such characters become question marks. With `keepsNewlines`, newlines
-    /// are unchanged.
+    // Line ends and tabs become blanks. Other such characters become question marks. With `keepsNewlines`, newlines
+    // are unchanged.
     func visible(keepsNewlines: Bool = false) -> String {
         // Most texts are printable ASCII, which needs no Unicode tables.
         if utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return self }
@@ -56,14 +53,11 @@ extension String {
         return String(result)
     }
 
-    /// The number of terminal columns of the text.
     var columnCount: Int {
         utf8.allSatisfy { (0x20..<0x7F).contains($0) } ? utf8.count : reduce(0) { $0 + $1.columnCount }
     }
 
-    /// The text truncated to a number of columns.
-    ///
-    /// Three dots replace the rest if the limit is more than six columns.
+    // Three dots replace the rest if the limit is more than six columns.
     func clipped(toColumns limit: Int) -> String {
         guard columnCount > limit else { return self }
         let dots = limit > 6 ? "..." : ""
@@ -77,9 +71,7 @@ extension String {
         return result + dots
     }
 
-    /// The text with lines that are too wide wrapped at blanks.
-    ///
-    /// Continuation lines are indented. A word that is longer than a line is not broken.
+    // Continuation lines are indented. A word that is longer than a line is not broken.
     func wrapped(toColumns limit: Int, indentation: Int = 2) -> String {
         split(separator: "\n", omittingEmptySubsequences: false)
             .map { String($0).brokenLine(toColumns: limit, String(repeating: " ", count: indentation)) }
@@ -105,14 +97,50 @@ extension String {
         return result
     }
 
-    /// The text with blanks in front, up to a number of columns.
     func padded(toColumns count: Int) -> String {
         String(repeating: " ", count: max(0, count - columnCount)) + self
     }
 
-    /// The text truncated or padded to exactly a number of columns.
     func fitted(toColumns count: Int) -> String {
         let text = clipped(toColumns: count)
         return text + String(repeating: " ", count: max(0, count - text.columnCount))
+    }
+}
+
+// Newlines and tabs are unchanged, and carriage returns are removed. Other characters that could control a terminal
+// become question marks.
+struct TerminalText {
+    private var held: [UInt8] = []
+
+    mutating func take(_ data: Data) -> String {
+        var bytes = held + data
+        held = Array(bytes.suffix(Self.openCount(bytes)))
+        bytes.removeLast(held.count)
+        return Self.cleaned(bytes)
+    }
+
+    var rest: String { Self.cleaned(held) }
+
+    /// The number of bytes at the end that begin an incomplete character.
+    private static func openCount(_ bytes: [UInt8]) -> Int {
+        for (place, byte) in bytes.suffix(3).reversed().enumerated() {
+            switch byte {
+            case 0x80...0xBF: continue
+            case 0xC2...0xDF: return place < 1 ? place + 1 : 0
+            case 0xE0...0xEF: return place < 2 ? place + 1 : 0
+            case 0xF0...0xF4: return place + 1
+            default: return 0
+            }
+        }
+        return 0
+    }
+
+    private static func cleaned(_ bytes: [UInt8]) -> String {
+        var shown = String.UnicodeScalarView()
+        for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars where scalar != "\r" {
+            let isKept = scalar == "\n" || scalar == "\t" || !scalar.isUnsafeToShow
+            shown.append(isKept ? scalar : "?")
+        }
+        return String(shown)
     }
 }

@@ -98,14 +98,6 @@ private final class WordReport: FetchReport {
         #expect(report.words.withLock { $0 } == ["finished 0 0"])
     }
 
-    @Test func unwantedStepsAreNotReported() {
-        let report = WordReport(wantsSteps: false)
-        let reporter = FetchReporter(report: report)
-        reporter.opened(item(0))
-        reporter.finished(0, failure(trail), stop: nil)
-        #expect(report.words.withLock { $0 } == ["finished 0 2"])
-    }
-
     @Test func runningRequestsAreShownWithTheReasonOfTheirWait() throws {
         let report = WordReport()
         let reporter = FetchReporter(report: report)
@@ -129,77 +121,6 @@ private final class WordReport: FetchReport {
             running.map(\.wait) == [.retry(attempt: 1, cause: "503 Service Unavailable", due: due), .answer])
     }
 
-    /// Checks the progress after each event of a request that first gets an error response and then a 200.
-    @Test func theBodyOfAFailedResponseIsNotCountedAsProgress() throws {
-        let report = WordReport()
-        let reporter = FetchReporter(report: report)
-        let operation = operation(0)
-        reporter.opened(item(0))
-        var page = TransferProgress()
-        (page.download.completedBytes, page.download.totalBytes) = (1_234, 1_234)
-        let refused = AttemptRecord(
-            number: 1, request: request, started: .now, ended: .now, response: ResponseHead(statusCode: 503),
-            next: .retry(after: .zero), transfer: page)
-        let events: [RequestEvent] = [
-            .started(attempt: 1), .response(ResponseHead(statusCode: 503)), .attemptEnded(refused),
-            .started(attempt: 2),
-        ]
-        operation.state.withLock { [page] in $0.progress = page }
-        for event in events {
-            reporter.requests.operation(operation, did: event)
-            reporter.tick(RunProgress(totalCount: 1), [operation])
-            let tick = try #require(report.ticks.withLock { $0.last })
-            #expect(tick.progress.receivedBytes == 0)
-            #expect(tick.running.map(\.receivedBytes) == [0])
-            #expect(tick.running.map(\.expectedBytes) == [nil])
-        }
-        reporter.requests.operation(operation, did: .response(ResponseHead(statusCode: 200)))
-        reporter.tick(RunProgress(totalCount: 1), [operation])
-        #expect(report.ticks.withLock { $0.last?.progress.receivedBytes } == 1_234)
-    }
-
-    @Test func aFailureTookTheTimeOfItsAttempts() {
-        let start = ContinuousClock.now
-        let attempts = (0..<3).map { number in
-            AttemptRecord(
-                number: number + 1, request: request, started: start + .seconds(number * 2),
-                ended: start + .seconds(number * 2 + 1))
-        }
-        #expect(failure(attempts).executed() == .seconds(5))
-        #expect(failure([]).executed() == .zero)
-    }
-
-    @Test func ticksReportResumedBytes() throws {
-        let report = WordReport()
-        let reporter = FetchReporter(report: report)
-        let operations = (0..<2).map(operation)
-        for index in 0..<2 { reporter.opened(item(index)) }
-        var transfer = TransferProgress()
-        (transfer.download.completedBytes, transfer.resumedBytes, transfer.download.totalBytes) = (60, 40, 100)
-        // The first request resumed at 40 bytes and lost its connection at 60. Its retry resumes at 60.
-        let lost = AttemptRecord(
-            number: 1, request: request, started: .now, ended: .now, response: ResponseHead(statusCode: 206),
-            next: .retry(after: .zero), transfer: transfer)
-        reporter.requests.operation(operations[0], did: .started(attempt: 1))
-        reporter.requests.operation(operations[0], did: .attemptEnded(lost))
-        reporter.requests.operation(operations[0], did: .started(attempt: 2))
-        (transfer.download.completedBytes, transfer.resumedBytes) = (80, 60)
-        operations[0].state.withLock { [transfer] in $0.progress = transfer }
-        // The second request resumes at 50.
-        reporter.requests.operation(operations[1], did: .started(attempt: 1))
-        for operation in operations {
-            reporter.requests.operation(operation, did: .response(ResponseHead(statusCode: 206)))
-        }
-        (transfer.download.completedBytes, transfer.resumedBytes) = (70, 50)
-        operations[1].state.withLock { [transfer] in $0.progress = transfer }
-        reporter.tick(RunProgress(totalCount: 4), operations)
-        let tick = try #require(report.ticks.withLock { $0.first })
-        #expect(tick.running.map(\.receivedBytes) == [80, 70])
-        #expect(tick.running.map(\.resumedBytes) == [40, 50])
-        #expect(tick.progress.resumedBytes == 90)
-        #expect(tick.progress.receivedBytes == 150)
-    }
-
     @Test(arguments: [true, false]) func cancellationsAreCountedAndReportedIfWanted(isWanted: Bool) {
         let report = WordReport(wantsCancelled: isWanted)
         let reporter = FetchReporter(report: report)
@@ -210,16 +131,6 @@ private final class WordReport: FetchReport {
         #expect(reporter.ended(after: .zero, reason: .interrupted) == .interrupted)
         let words = (isWanted ? ["finished 0 0"] : []) + ["finished 1 0", "ended 1 1"]
         #expect(report.words.withLock { $0 } == words)
-    }
-
-    @Test func nothingIsReportedAfterStandardOutputWasClosed() {
-        let report = WordReport(wantsCancelled: true)
-        let reporter = FetchReporter(report: report)
-        for index in 0..<2 { reporter.opened(item(index)) }
-        reporter.finished(0, failure([], .destinationUnwritable), stop: .outputClosed)
-        reporter.finished(1, failure([], .cancelled), stop: .outputClosed)
-        #expect(reporter.ended(after: .zero, reason: .outputClosed) == .outputClosed)
-        #expect(report.words.withLock { $0 } == ["ended 1 1"])
     }
 
     @Test func callsComeOneAtATimeFromManyThreads() {
@@ -242,5 +153,111 @@ private final class WordReport: FetchReport {
             let told = words.filter { $0 == "started \(index)" || $0 == "finished \(index) 1" }
             #expect(told == ["started \(index)", "finished \(index) 1"])
         }
+    }
+}
+
+@Suite struct FetchReportTests {
+    @Test func theSummaryCountsFilesFailuresAndCancellations() {
+        var summary = FetchSummary()
+        #expect(summary.status == .success)
+        summary.succeededCount = 3
+        summary.countFailure("timedOut")
+        summary.bytes = 3_000_000
+        summary.time = .seconds(2)
+        #expect(summary.text == "3 files, 3.0 MB in 2.0 s (1.5 MB/s), 1 failed (1 timed out); exit status 1")
+        #expect(summary.status == .failure)
+        summary.reason = .interrupted
+        summary.cancelledCount = 2
+        summary.skippedCount = 4
+        summary.resumedBytes = 1_000_000
+        for code in ["unacceptableStatus", "badResponse", "unacceptableStatus"] { summary.countFailure(code) }
+        let failures = "4 failed (2 unacceptable status, 1 bad response, 1 timed out)"
+        #expect(
+            summary.text
+                == "interrupted: 3 files, 3.0 MB and 1.0 MB from an earlier run in 2.0 s (1.5 MB/s), 4 skipped, "
+                + "\(failures), 2 cancelled; exit status 130")
+        #expect(summary.status == .interrupted)
+    }
+
+    @Test func theSummarySaysHowAnotherRunContinues() {
+        var summary = FetchSummary(succeededCount: 2)
+        #expect(summary.lines.count == 1)
+        summary.kept.add(34_000_000)
+        #expect(summary.lines.last == "1 file is kept in part, 34.0 MB; the same command continues it")
+        summary.kept.add(500_000)
+        #expect(summary.lines.last == "2 files are kept in part, 34.5 MB; the same command continues them")
+        (summary.reason, summary.replacesFiles) = (.interrupted, true)
+        let skipping = "with --existing skip it skips 2 complete files"
+        #expect(
+            summary.lines.last
+                == "2 files are kept in part, 34.5 MB; the same command continues them, and \(skipping)")
+        summary.kept = KeptParts()
+        #expect(summary.lines.last == "the same command starts over; \(skipping)")
+        summary.succeededCount = 0
+        #expect(summary.lines.count == 1)
+    }
+
+    private func item(_ name: String) throws -> FetchItem {
+        FetchItem(index: 0, url: try #require(URL(string: "http://a/\(name)")), fileName: name)
+    }
+
+    @Test func theEndNamesTheDirectoryTheFailuresAndTheNextStep() throws {
+        var summary = FetchSummary(directory: "out")
+        let refused = RequestError(
+            .unacceptableStatus, "the server answered 404", response: ResponseHead(statusCode: 404))
+        for name in 1...6 {
+            summary.count(
+                FetchOutcome(item: try item("\(name)"), result: .failure(refused), attempts: []), isStopping: false)
+        }
+        // No file was saved or skipped, so only failures precede the summary. The summary does not repeat them.
+        #expect(summary.lines == [summary.text])
+        summary.succeededCount = 2
+        summary.replacesFiles = true
+        let failures = (1...5).map { "failed: http://a/\($0): 404 Not Found" }
+        #expect(
+            summary.lines == [summary.text] + failures + [
+                "failed: 1 more", "the files are in out",
+                "the same command tries them again; --existing skip skips complete files",
+            ])
+        #expect(FetchSummary(succeededCount: 1, directory: "out").lines.last == "the files are in out")
+    }
+
+    @Test(arguments: [
+        (404, "text/plain", "\n gone away\nline two", "404 Not Found: gone away"),
+        (503, "text/html", "<p>", "503 Service Unavailable"), (499, "Text/Plain; charset=utf-8", "", "499"),
+    ])
+    func httpErrorsAreDescribedWithStatusAndText(status: Int, type: String, body: String, words: String) {
+        let head = ResponseHead(statusCode: status, headerFields: ["Content-Type": type])
+        let error = RequestError(
+            .unacceptableStatus, "the server answered \(status)", response: head, body: Data(body.utf8))
+        #expect(Words.cause(error, without: SentSecrets([])) == words)
+    }
+
+    @Test(arguments: [(1, "2 of 4"), (3, "4 of 4"), (4, "5"), (130, "131")])
+    func theLimitOfAttemptsIsNamedUntilItIsRenewed(attempt: Int, number: String) {
+        let words = Words.retry(after: "no response", attempt: attempt, of: 4, in: .milliseconds(500))
+        #expect(words == "no response; attempt \(number) in 0.5 s")
+    }
+
+    @Test func onlyBytesOfAnEarlierRunAreResumedBytes() {
+        func count(_ transfers: [(received: Int64, resumed: Int64, statusCode: Int?)]) -> Int64 {
+            var resumed = ResumedBytes()
+            for transfer in transfers {
+                var progress = TransferProgress()
+                (progress.download.completedBytes, progress.resumedBytes) = (transfer.received, transfer.resumed)
+                resumed.note(progress, statusCode: transfer.statusCode)
+            }
+            return resumed.count
+        }
+        #expect(count([]) == 0)
+        #expect(count([(100, 0, 200)]) == 0)
+        #expect(count([(100, 40, 206)]) == 40)
+        // Bytes that an earlier attempt of the same run received do not count.
+        #expect(count([(60, 0, 200), (100, 60, 206)]) == 0)
+        #expect(count([(60, 40, 206), (100, 60, 206)]) == 40)
+        // The body of an error response does not count as bytes of the file.
+        #expect(count([(12, 0, 503), (0, 0, nil), (100, 40, 206)]) == 40)
+        // The file has changed, so the old bytes do not count.
+        #expect(count([(60, 40, 206), (100, 0, 200)]) == 0)
     }
 }

@@ -2,6 +2,8 @@ import ConvoyTesting
 import Foundation
 import Testing
 
+@testable import ConvoyCommand
+
 /// Runs `convoy import`, and runs the imported files with `convoy run`.
 @Suite struct ImportRunningTests {
     private static func har(_ server: TestServer) -> String {
@@ -118,5 +120,28 @@ import Testing
             let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
             #expect(mode == (keepsSecrets ? 0o600 : 0o644), "\(name)")
         }
+    }
+}
+
+@Suite struct ImportOptionsTests {
+    @Test func theDocumentAndTheOptionsAreParsed() throws {
+        let options = try #require(
+            try ImportOptions(parsing: ["-o", "a.http", "s.har", "--host", "a.*", "--host", "b", "--all"]))
+        #expect(options.file == "s.har")
+        #expect(options.output == "a.http")
+        #expect(options.wishes.hosts == ["a.*", "b"])
+        #expect(options.wishes.keepsAssets)
+        #expect(!options.wishes.keepsSecrets)
+        #expect(try ImportOptions(parsing: ["--help"]) == nil)
+        #expect(try ImportOptions(parsing: ["-", "--keep-secrets"])?.wishes.keepsSecrets == true)
+    }
+
+    @Test(arguments: [
+        ([], "a document is missing; write convoy import FILE, or - for standard input"),
+        (["a", "b"], "import takes one document, not 2"),
+        (["a", "--hosts", "x"], "unknown option --hosts; did you mean --host?"),
+    ])
+    func mistakesAreReported(arguments: [String], message: String) {
+        #expect(throws: UsageError(message)) { try ImportOptions(parsing: arguments) }
     }
 }

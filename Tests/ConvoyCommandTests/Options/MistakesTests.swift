@@ -99,7 +99,21 @@ import Testing
             ["only https"]
         ),
         (["--proto", "=https", "-i", "list"], ["--proto", "list"]),
+        (["--rate=0", url], ["a number of bytes per second above 0", "such as 500k, 2.5M or 1MiB"]),
+        (["--min-speed=-1", url], ["a number of bytes per second above 0"]),
+        (["--segments=17", url], ["a number from 1 to 16"]),
+        (["--retries", "1001", url], ["--retries takes a number from 0 to 1000, not \"1001\""]),
+        (["--existing=keep", url], ["overwrite, fail, rename, skip"]),
+        (["--transport=pigeon", url], ["curl or urlsession"]),
+        (["--segments=2", "--discard", url], ["remove --discard"]),
+        (["--segments=2", "--content-disposition", url], ["remove --content-disposition"]),
+        (["--segments=2", "--compressed", url], ["exclude each other"]),
+        (["--sha256", digits, url, url], ["--sha256 is the digest of one file"]),
+        (["--sha256", digits, "-i", "-"], ["--sha256 is the digest of one file"]),
+        (["--sha256", digits, "--discard", url], ["--sha256 and --discard exclude each other"]),
+        (["--sha256", digits, "--sha512", digits + digits, url], ["--sha512 and --sha256 exclude each other"]),
     ]
+    private static let digits = String(repeating: "aB", count: 32)
 
     @Test(arguments: cases.indices) func aMistakeIsExplained(index: Int) throws {
         let (arguments, words) = Self.cases[index]
@@ -147,7 +161,7 @@ import Testing
         for arguments in [
             ["-u", "me:se\u{7}cret", Self.url], ["-x", "ftp://me:secret@host:1", Self.url],
             ["-b", "a=secret\n", Self.url],
-            ["me:secret@nohost"],
+            ["me:secret@nohost"], ["ftp://user:secret@host/"], ["--header=Authorization: secret\n", Self.url],
         ] {
             let error = #expect(throws: UsageError.self) { _ = try FetchOptions(parsing: arguments) }
             #expect(error?.message.contains("cret") == false)

@@ -114,20 +114,6 @@ import Testing
         #expect(try ConfigFile.scan(line, "file", scanner).given.map(\.value) == [value])
     }
 
-    @Test func contentIsReadUpToALimit() throws {
-        let directory = try TemporaryDirectory()
-        let file = directory.file("content")
-        let (path, mostBytes) = (file.path, 1 << 20)
-        for (path, count, isRead) in [(path, mostBytes, true), (path, mostBytes + 1, false), ("/dev/zero", 0, false)] {
-            if path == file.path { try Data(count: count).write(to: file) }
-            do throws(UsageError) {
-                #expect(try OptionValues.content(of: path, limitBytes: mostBytes).count == count && isRead)
-            } catch {
-                #expect(error.message == "cannot read \(path): it is larger than 1 MiB" && !isRead)
-            }
-        }
-    }
-
     @Test(arguments: [
         ("localhost", "http://localhost"), ("localhost:80/a", "http://localhost:80/a"),
         ("127.0.0.1:8765/x", "http://127.0.0.1:8765/x"), ("127.a.b.com/x", "https://127.a.b.com/x"),
@@ -153,16 +139,6 @@ import Testing
         #expect(
             try ProxyValue.read("\(scheme)me:p%40w@\(place)")
                 == .server(try #require(URL(string: url)), userName: "me", password: "p@w"))
-    }
-
-    @Test func partsOfFormsHaveTypesAndNames() throws {
-        let part = try #require(FormPart("f=@\"a;b.txt\";type=text/x;filename=\"c\""))
-        #expect(part.source == .file("a;b.txt"))
-        #expect(part.contentType == "text/x")
-        #expect(part.fileName == "c")
-        #expect(FormPart("a=b;c")?.source == .text("b;c"))
-        #expect(FormPart("a=")?.source == .text(""))
-        #expect(FormPart("a=<file")?.source == .content(of: "file"))
     }
 
     @Test func helpFitsIntoEightyColumns() {

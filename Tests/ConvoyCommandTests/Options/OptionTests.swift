@@ -1,6 +1,88 @@
+import Convoy
+import Foundation
 import Testing
 
 @testable import ConvoyCommand
+
+@Suite struct OptionScannerTests {
+    private let jobs = Option("-j, --jobs N", .general, "")
+    private let quiet = Option.flag("-q, --quiet", .general, "")
+
+    private func scan(_ arguments: String...) throws(UsageError) -> ScannedArguments {
+        try OptionScanner(options: [jobs, quiet]).scan(arguments)
+    }
+
+    @Test func everySpellingGivesTheValue() throws {
+        for arguments in [["--jobs", "4"], ["--jobs=4"], ["-j", "4"], ["-j4"], ["-qj4"]] {
+            let scanned = try OptionScanner(options: [jobs, quiet]).scan(arguments)
+            #expect(scanned.value(of: jobs) == "4")
+            #expect(scanned.operands == [])
+        }
+    }
+
+    @Test func optionsAndOperandsMix() throws {
+        let scanned = try scan("a", "-q", "b", "-", "--", "-q", "--jobs")
+        #expect(scanned.has(quiet))
+        #expect(scanned.operands == ["a", "b", "-", "-q", "--jobs"])
+    }
+
+    @Test func theLastValueWinsAndAllAreKept() throws {
+        let scanned = try scan("-j1", "-j", "-2", "--jobs=a=b")
+        #expect(scanned.values(of: jobs) == ["1", "-2", "a=b"])
+        #expect(scanned.value(of: jobs) == "a=b")
+    }
+
+    @Test(arguments: [
+        (["--nope"], "unknown option --nope"), (["-x"], "unknown option -x"),
+        (["--jobs"], "the option --jobs needs a value: --jobs N"), (["-j"], "the option -j needs a value: -j N"),
+        (["--jobs="], "the option --jobs needs a value: --jobs N"),
+        (["--quiet=1"], "the option --quiet takes no value: remove the = and the text after it"),
+    ])
+    func mistakesAreNamed(arguments: [String], message: String) {
+        #expect(throws: UsageError(message)) {
+            try OptionScanner(options: [jobs, quiet]).scan(arguments)
+        }
+    }
+}
+
+/// Tests the table of options for each verb.
+@Suite struct OptionTableTests {
+    @Test(arguments: Set<Verb>.all) func everySpellingOfAVerbIsOneOption(verb: Verb) {
+        let names = verb.options.flatMap { ["--\($0.name)"] + $0.aliases.map { "--\($0)" } }
+        let letters = verb.options.compactMap(\.short)
+        #expect(Set(names).count == names.count)
+        #expect(Set(letters).count == letters.count)
+        #expect(verb.options.contains(.help))
+    }
+
+    @Test(
+        arguments: [
+            (.run, "--segments", "it is an option of convoy fetch"),
+            (.run, "-X", "it is an option of convoy fetch, queue, cache"),
+            (.fetch, "--db", "it is an option of convoy queue"),
+            (.queue(.add), "--watch", "it is an option of convoy queue run"),
+            (.queue(.run), "--state", "it is an option of convoy queue list, why, retry, cancel, delete, export"),
+            (.cache(.list), "-H", "it is an option of convoy cache why"),
+            (.queue(.run), "-P", "it is an option of convoy queue add"),
+            (.queue(.add), "--cache", "it is an option of convoy fetch, run, cache"),
+            (.report, "--jobs", "it is an option of convoy fetch, run, queue"),
+            (.fetch, "--timeout", "write --connect-timeout SEC, --max-time SEC or --min-speed BYTES"),
+        ] as [(Verb, String, String)])
+    func anOptionOfAnotherVerbIsExplained(verb: Verb, option: String, words: String) {
+        let message = "unknown option \(option): \(words)"
+        #expect(throws: UsageError(message)) {
+            try ParsedOptions(verb, [option, "1"])
+        }
+    }
+
+    @Test func aWordOfAChoiceIsCheckedForEveryOption() {
+        for option in Option.table {
+            guard case .choice = option.value, let verb = option.verbs.first else { continue }
+            let error = #expect(throws: UsageError.self) { try ParsedOptions(verb, ["--\(option.name)", "?"]) }
+            #expect(error?.message.hasPrefix("--\(option.name) takes ") == true)
+        }
+    }
+}
 
 @Suite struct OptionTests {
     private static let usages: [(String, Character?, String, String, Bool)] = [
@@ -17,10 +99,53 @@ import Testing
         #expect((option.short, option.name) == (short, name))
         #expect((option.valueUsage, option.isValueOptional) == (value, isOptional))
     }
+}
 
-    @Test func theTextOfTheHelpContinuesTheSummary() {
-        #expect(Option("--a N", .general, "some", more: ", or none").detail == "some, or none")
-        #expect(Option("--a N", .general, "some", detail: "another").detail == "another")
-        #expect(Option.flag("--a", .general, "some").detail == "some")
+@Suite struct FetchOptionsTests {
+    private func message(_ arguments: [String]) -> String? {
+        do {
+            _ = try FetchOptions(parsing: arguments)
+            return nil
+        } catch {
+            return error.message
+        }
+    }
+
+    @Test(arguments: [
+        ("2.5", Duration.milliseconds(2_500)), (".5", .milliseconds(500)), ("5.", .seconds(5)), ("007", .seconds(7)),
+        (String(repeating: "9", count: 400), .seconds(1_000_000_000)),
+    ])
+    func deadlinesAreSecondsWithOrWithoutAFraction(text: String, deadline: Duration) throws {
+        let options = try #require(try FetchOptions(parsing: ["--deadline", text, "http://a/"]))
+        #expect(options.deadline == deadline)
+    }
+
+    @Test(arguments: ["0", "0.0", "-1", "1e3", "0x10", "inf", "nan", ".", "1.2.3", "1,5", "5s", " 5", "\u{0665}"])
+    func otherDeadlinesAreRefused(text: String) {
+        let wanted = "a number of seconds above 0, such as 30 or 2.5"
+        #expect(
+            message(["--deadline", text, "http://a/"]) == "--deadline takes \(wanted), not \(text.debugDescription)")
+    }
+
+    @Test(
+        arguments: [
+            ("0", 0), ("500", 500), ("500b", 500), ("500k", 500_000), ("1.5M", 1_500_000), ("2GB", 2_000_000_000),
+            ("1KiB", 1_024), ("1.5mib", 1_572_864), ("1Gi", 1_073_741_824), ("99999999999G", 1 << 62), (".5k", 500),
+        ] as [(String, Int64)])
+    func bytesHaveSuffixes(text: String, bytes: Int64) {
+        #expect(Figures.byteCount(text) == bytes)
+    }
+
+    @Test(arguments: ["", "k", "1T", "-1", "1e3", "0x10", "1 k", "1kk", "1.2.3", "\u{0665}", "inf", "."])
+    func anInvalidByteCountIsNil(text: String) {
+        #expect(Figures.byteCount(text) == nil)
+    }
+
+    @Test func aURLWithoutItsSchemeGetsOneAndAWordIsQuoted() throws {
+        let options = try #require(try FetchOptions(parsing: ["127.0.0.1:8765/x", "example.com/y"]))
+        #expect(options.urls.map(\.absoluteString) == ["http://127.0.0.1:8765/x", "https://example.com/y"])
+        let advice = "it is not an absolute URL: write https:// and the host before it"
+        #expect(message(["http://a/", "nonsense"]) == #"URL 2 "nonsense": \#(advice)"#)
+        #expect(message(["me:secret@nohost"]) == "URL 1: \(advice)")
     }
 }

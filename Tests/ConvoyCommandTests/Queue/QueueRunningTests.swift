@@ -330,3 +330,145 @@ import Testing
         #expect(try directory.names() == ["jobs.db"])
     }
 }
+
+/// Tests the lists of `convoy queue add`.
+@Suite struct QueueListsTests {
+    private let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func path(_ name: String) -> String { directory.url.appending(path: name).path }
+
+    private func queue(_ verb: String, _ arguments: String...) async throws -> ConvoyProcess.Ending {
+        try await ConvoyProcess(["queue", verb, "--db", path("jobs.db")] + arguments).ended()
+    }
+
+    private static let digest = String(repeating: "0", count: 64)
+    /// More lines than one transaction has.
+    private static let long =
+        String(repeating: "http://127.0.0.1:9/a\n", count: 1_200) + "http://127.0.0.1:9/b\thttp://127.0.0.1:9/c\n"
+    private static let metalink = """
+        <metalink xmlns="urn:ietf:params:xml:ns:metalink"><file name="a"><hash type="sha-256">\(digest)</hash>
+        <url>http://127.0.0.1:9/a</url></file></metalink>
+        """
+
+    @Test(arguments: [
+        ("\(digest)  image.iso\n", ":1", "verify digests"),
+        ("\n\(digest) *a\n", ":2", "verify digests"),
+        ("http://127.0.0.1:9/a\n# b\nhttp://127.0.0.1:9/b\tb\tsha256:\(digest)\n", ":3", "verify digests"),
+        ("http://127.0.0.1:9/a\nhttp://127.0.0.1:9/b\n  checksum=sha-256=\(digest)\n", ":2", "verify digests"),
+        (
+            "http://127.0.0.1:9/a\n{\"url\":\"http://127.0.0.1:9/b\",\"sha256\":\"\(digest)\"}\n", ":2",
+            "verify digests"
+        ),
+        ("http://127.0.0.1:9/a\nhttp://127.0.0.1:9/b\thttp://127.0.0.1:9/c\n", ":2", "use mirrors"),
+        (long, ":1201", "use mirrors"),
+        (metalink, "", "verify digests"),
+        (
+            "<metalink><file name=\"a\"><size>5</size><url>http://127.0.0.1:9/a</url></file></metalink>\n", "",
+            "verify sizes"
+        ),
+    ])
+    func aListWithDigestsOrMirrorsIsRefused(list: String, line: String, reason: String) async throws {
+        try Data(list.utf8).write(to: directory.url.appending(path: "list"))
+        let added = try await queue("add", "-i", path("list"), "--base", "http://127.0.0.1:9/")
+        #expect(added.status == 2 && added.output == "", "\(added.errors)")
+        #expect(added.errors.hasPrefix("convoy: \(path("list"))\(line): the queue cannot \(reason)"), "\(added.errors)")
+        #expect(added.errors.contains("convoy fetch"))
+        #expect(try await queue("status").output == "no jobs\n")
+    }
+
+    /// The lines of a pipe can be read only once.
+    @Test func aDigestOnStandardInputIsRefused() async throws {
+        try Data("\(Self.digest)  image.iso\n".utf8).write(to: directory.url.appending(path: "list"))
+        let added = try await ConvoyProcess(
+            shell: "cat \"$1\" | \"$0\" queue add --db \"$2\" -i - --base http://127.0.0.1:9/",
+            [path("list"), path("jobs.db")]
+        ).ended()
+        #expect(added.status == 2 && added.output == "", "\(added.errors)")
+        #expect(added.errors.contains("http://127.0.0.1:9/image.iso: the queue cannot verify digests"))
+        #expect(try await queue("status").output == "no jobs\n")
+    }
+
+    @Test func directoriesOfAListAreKept() async throws {
+        let server = try TestServer()
+        server.respond { .status(200, body: $0.path) }
+        let list = server.url("/1").absoluteString + "\tx/n1\n" + server.url("/2").absoluteString + "\ty/n1\n"
+        try Data(list.utf8).write(to: directory.url.appending(path: "list"))
+        _ = try directory.makeDirectory("answers")
+        #expect(try await queue("add", "-i", path("list"), "-P", path("answers")).status == 0)
+        #expect(try await queue("run", "--quiet").status == 0)
+        for (name, body) in [("x/n1", "/1"), ("y/n1", "/2")] {
+            let file = directory.url.appending(path: "answers/\(name)")
+            #expect((try? Data(contentsOf: file)) == Data(body.utf8), "\(name)")
+        }
+    }
+}
+
+/// Tests which secrets a queue stores and prints, both those of jobs and those of `run`.
+@Suite struct QueueSecretsTests {
+    private let directory: TemporaryDirectory
+    private let servers: [TestServer]
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        let servers = [try TestServer(), try TestServer()]
+        self.servers = servers
+        for (index, server) in servers.enumerated() {
+            let other = "127.0.0.1:\(servers[1 - index].port)"
+            server.respond { SecretMixture.answer($0, other) }
+        }
+    }
+
+    private func queue(_ verb: String, _ arguments: [String]) async throws -> ConvoyProcess.Ending {
+        try await ConvoyProcess(
+            ["queue", verb, "--db", directory.url.appending(path: "jobs.db").path] + arguments
+        ).ended()
+    }
+
+    @Test(arguments: [["--json"], ["-v"], []])
+    func secretsOfARunAreInNothingThatIsSaidOrKept(arguments: [String]) async throws {
+        var random = SystemRandomNumberGenerator()
+        let list = (1...max(10, SecretSearchRunningTests.count / 2)).map { number in
+            let words = [
+                "there", "busy", "denied", "none", "cut", "here/there", "elsewhere302/none", "elsewhere307/there",
+            ]
+            let path = words[number % words.count]
+            // The queue stores the query. Its output contains only the names in the query.
+            let query = Bool.random(using: &random) ? "?access_token=hUnT3r.\(number).query." : ""
+            return "http://127.0.0.1:\(servers[0].port)/\(path)\(query)"
+        }
+        let file = directory.url.appending(path: "list")
+        try Data(list.joined(separator: "\n").utf8).write(to: file)
+        let added = try await queue("add", ["-i", file.path])
+        #expect(added.status == 0)
+        let har = directory.url.appending(path: "a.har")
+        let run = try await queue(
+            "run",
+            arguments + [
+                "--retries", "0", "-j", "32", "--per-host", "32", "--har", har.path, "-H", "X-Api-Key: hUnT3r.0.key.",
+                "-b", "sid=hUnT3r.0.sent.", "-u", "me:hUnT3r.0.password.",
+            ])
+        #expect(run.status == 1, "\(run.errors.prefix(500))")
+        for text in [run.output, run.errors, added.output + added.errors] {
+            SecretMixture.expectNone(in: text, "what was said")
+        }
+        SecretMixture.expectNone(in: try String(contentsOf: har, encoding: .utf8), "the archive")
+        for verb in [["list"], ["list", "--json"], ["status"], ["status", "--json"]] {
+            let told = try await queue(verb[0], Array(verb.dropFirst()))
+            #expect(told.status == 0 && !told.output.isEmpty)
+            SecretMixture.expectNone(in: told.output + told.errors, verb.joined(separator: " "))
+        }
+        for name in try directory.names().filter({ $0.hasPrefix("jobs.db") }) {
+            guard let data = try? Data(contentsOf: directory.url.appending(path: name)) else { continue }
+            let kept = String(decoding: data, as: UTF8.self)
+            #expect(!kept.contains("hUnT3r.0.key.") && !kept.contains("hUnT3r.0.sent.") && !kept.contains("aFVuVDNy"))
+        }
+        // `run` sends its secrets only to the servers of jobs, not to the targets of redirects.
+        #expect(servers[0].recordedRequests.allSatisfy { $0.value(of: "X-Api-Key") == "hUnT3r.0.key." })
+        #expect(servers[1].requestCount > 0)
+        for request in servers[1].recordedRequests {
+            #expect(["X-Api-Key", "Authorization", "Cookie"].allSatisfy { request.value(of: $0) == nil })
+        }
+    }
+}

@@ -143,14 +143,6 @@ import Testing
         }
     }
 
-    @Test func aSilentRunWritesItsPageToo() async throws {
-        let ending = try await ConvoyProcess(
-            ["fetch", "--quiet", "--discard", "--report", path("q.html"), server.url("/a").absoluteString]
-        ).ended()
-        #expect(ending.output == "")
-        #expect(try PageReading(file: path("q.html")).rows.count == 1)
-    }
-
     @Test func aPageThatCannotBeWrittenIsAFailure() async throws {
         let url = server.url("/a").absoluteString
         let ending = try await convoy("fetch", "--discard", "--report", path("no/x.html"), url)
@@ -166,31 +158,6 @@ import Testing
         #expect(ending.status == 2)
         #expect(ending.errors.contains("none.jsonl"))
         #expect(try !directory.names().contains("x.html"))
-    }
-
-    @Test func secretsThatAFailedResponseRepeatsAreNotKept() async throws {
-        server.route("/echo") { _ in
-            .status(
-                403,
-                headerFields: [
-                    ("Set-Cookie", "a=hidden4"), ("Location", "/x?token=hidden5"), ("X-Seen", "hidden6"),
-                ],
-                body: "no: /echo?sig=hidden6, hidden7")
-        }
-        let ending = try await ConvoyProcess([
-            "fetch", "--discard", "--json", "--report", path("e.html"), "-H", "X-Api-Key: hidden7",
-            server.url("/echo?sig=hidden6").absoluteString,
-        ]).ended()
-        let failed = try #require(ending.events(named: "failed").first)
-        #expect(failed["body"] as? String == "no: /echo?sig=<redacted>, <redacted>")
-        let head = try #require(failed["head"] as? [String])
-        #expect(head.contains("X-Seen: <redacted>"))
-        #expect(head.contains { $0.hasPrefix("Location: /x?token=") })
-        let text = try String(contentsOfFile: path("e.html"), encoding: .utf8)
-        for secret in (4...7).map({ "hidden\($0)" }) {
-            #expect(!text.contains(secret), "\(secret)")
-            #expect(!ending.output.contains(secret), "\(secret)")
-        }
     }
 
     @Test func twoFilesAreCompared() async throws {

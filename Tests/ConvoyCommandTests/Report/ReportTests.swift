@@ -145,7 +145,7 @@ import Testing
 
     /// Through these properties and functions, text could become HTML, code or a URL.
     @Test func theScriptNeverMakesHTMLOfText() {
-        let script = PageScript.model + PageScript.overview + PageScript.rows + PageScript.events
+        let script = ReportPage.script
         let words = [
             "innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", ".href", ".src",
         ]
@@ -155,14 +155,13 @@ import Testing
     @Test func nothingIsLoaded() {
         let page = page(hostileLine)
         #expect(page.contains("default-src 'none'"))
-        let own =
-            PageScript.model + PageScript.overview + PageScript.rows + PageScript.events + PageStyle.text
+        let own = ReportPage.script + ReportPage.style
         for word in ["http:", "https:", "url(", "@import", "fetch("] { #expect(!own.contains(word), "\(word)") }
     }
 
     @Test func fieldsAndValuesOfARowAreAsMany() throws {
         func count(_ name: String) throws -> Int {
-            let script = PageScript.model
+            let script = ReportPage.script
             let start = try #require(script.range(of: "const \(name) = [")).upperBound
             let end = try #require(script[start...].range(of: "]")).lowerBound
             return script[start..<end].split(separator: ",").count
@@ -171,5 +170,57 @@ import Testing
         #expect(rows[0].count == (try count("fields")))
         let attempts = try #require(rows[0].last as? [[Any]])
         #expect(attempts[0].count == (try count("attemptFields")))
+    }
+}
+
+/// The contents of a report's page, parsed from its text.
+struct PageReading {
+    let data: [String: Any]
+    let rows: [[Any]]
+
+    init(_ page: String) throws {
+        let start = try #require(page.range(of: #"id="data">"#)).upperBound
+        let end = try #require(page[start...].range(of: "</script>")).lowerBound
+        data = try #require(JSONSerialization.jsonObject(with: Data(page[start..<end].utf8)) as? [String: Any])
+        rows = try #require(data["rows"] as? [[Any]])
+    }
+
+    init(file: String) throws { try self.init(String(contentsOfFile: file, encoding: .utf8)) }
+
+    /// Returns the number of requests with this outcome; nil if the page does not list the outcome.
+    func count(_ outcome: String) -> Int? {
+        (data["outcomes"] as? [[Any]])?.first { $0.first as? String == outcome }?.last as? Int
+    }
+    var paths: [Int]? { data["path"] as? [Int] }
+    func names() -> [String] { rows.map { ($0[4] as? String ?? "") } }
+    /// Returns the contents of the rows without times.
+    func facts() -> Set<String> { Set(rows.map { "\($0[1...11])" }) }
+}
+
+@Suite struct ReportOptionsTests {
+    @Test func filesAndThePageAreParsed() throws {
+        let options = try #require(try ReportOptions(parsing: ["a.jsonl", "--html", "p.html", "-"]))
+        #expect(options.files == ["a.jsonl", "-"])
+        #expect(options.page == "p.html")
+        #expect(try ReportOptions(parsing: ["--help"]) == nil)
+        #expect(!options.compares)
+        #expect(options.commandLine == "convoy report --html p.html a.jsonl -")
+        #expect(try ReportOptions(parsing: ["--compare", "a", "b"])?.compares == true)
+    }
+
+    @Test(arguments: [
+        ([], "a file is missing; write convoy report EVENTS.jsonl --html PAGE.html"),
+        (["-", "-"], "standard input can be read only once; write - once"),
+        (["--compare", "a"], "--compare takes two files, the earlier first, not 1"),
+        (["--compare", "a", "b", "c"], "--compare takes two files, the earlier first, not 3"),
+        (["a", "--htm", "x"], "unknown option --htm; did you mean --html?"),
+    ])
+    func mistakesAreReported(arguments: [String], message: String) {
+        #expect(throws: UsageError(message)) { try ReportOptions(parsing: arguments) }
+    }
+
+    @Test(arguments: [["--json", "--quiet"], ["--json", "--dry-run"]])
+    func eventsOfARunExcludeSilenceAndPlans(arguments: [String]) {
+        #expect(throws: UsageError.self) { try RunOptions(parsing: arguments + ["a.http"]) }
     }
 }

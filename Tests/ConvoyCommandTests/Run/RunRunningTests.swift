@@ -380,12 +380,6 @@ import Testing
         #expect(xml.contains("<failure message=") && !xml.contains("1234"))
     }
 
-    @Test func aQuotedResponseRepeatsNoSecret() async throws {
-        server.respond { .status(401, body: "bad key \($0.value(of: "X-Api-Key") ?? "")") }
-        let ending = try await run("@STRIPE_KEY_LIVE = sk_live_1234\nGET BASE/a\nX-Api-Key: {{STRIPE_KEY_LIVE}}\n")
-        #expect(ending.errors.contains("bad key <redacted>") && !ending.errors.contains("sk_live"))
-    }
-
     @Test func aQuotedResponseRepeatsNoEncodedSecret() async throws {
         server.respond { _ in .status(401, body: #"bad: sk/live+1, sk%2Flive%2B1, sk\/live+1"#) }
         let ending = try await run("@db_pass = sk/live+1\nPOST BASE/a\n\n{{db_pass}}\n")
@@ -468,24 +462,6 @@ import Testing
         #expect(server.recordedRequests.first?.value(of: "Authorization") == nil)
     }
 
-    @Test func secretsAreInNoArchiveAndNoLog() async throws {
-        server.respond { _ in .json(#"{"token": "s3cret"}"#) }
-        let archive = directory.url.appending(path: "a.har").path
-        let text = """
-            # @name login
-            GET BASE/a
-            Authorization: Basic user {{password}}
-            ###
-            GET BASE/b
-            X-Key: {{login.response.body.$.token}}
-            """
-        let ending = try await run(text, "-v", "--har", archive, "--variable", "password=s3cret")
-        #expect(ending.status == 0)
-        #expect(server.recordedRequests.last?.value(of: "X-Key") == "s3cret")
-        #expect(!(ending.output + ending.errors).contains("s3cret"))
-        #expect(!(try self.text(of: "a.har")).contains("s3cret"))
-    }
-
     @Test func anInterruptionCancelsRunningAndWaitingRequests() async throws {
         let gate = Gate()
         server.respond { _ in .status(200).stalling(until: gate) }
@@ -536,5 +512,88 @@ import Testing
         #expect(try await server.takeRequest().target == "/a" && server.requestCount == 1)
         let events = try await run("POST BASE/a\n\nGET BASE/b\n", "--json").events(named: "warning")
         #expect((events.first?["message"] as? String)?.contains("write ### on a line before it") == true)
+    }
+}
+
+/// Tests the environment from which `convoy run` reads variables.
+@Suite struct EnvironmentRunningTests {
+    private func plan(_ environments: String, _ arguments: String...) async throws -> ConvoyProcess.Ending {
+        let directory = try TemporaryDirectory()
+        let file = directory.url.appending(path: "a.http")
+        try Data("GET {{host}}/a?{{$dotenv X}}\n".utf8).write(to: file)
+        try Data(environments.utf8).write(to: directory.url.appending(path: "http-client.env.json"))
+        try Data("X=plain".utf8).write(to: directory.url.appending(path: ".env"))
+        try Data("X=own".utf8).write(to: directory.url.appending(path: ".env.dev"))
+        return try await ConvoyProcess(["run", "--dry-run", file.path] + arguments).ended()
+    }
+
+    @Test func theOnlyEnvironmentCounts() async throws {
+        let ending = try await plan(#"{"$shared": {"a": "b"}, "dev": {"host": "http://one"}}"#)
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(ending.output.hasPrefix("1  GET http://one/a?"))
+    }
+}
+
+/// Tests which fields `convoy run` sends to a server that a response chose, not the file.
+@Suite struct RunSecretsTests {
+    private let directory: TemporaryDirectory
+    private let server: TestServer
+    /// A server on another port, which is therefore another origin.
+    private let other: TestServer
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        server = try TestServer()
+        other = try TestServer()
+        other.respond { _ in .status(200, body: "taken") }
+    }
+
+    private func run(_ text: String) async throws -> ConvoyProcess.Ending {
+        let file = directory.url.appending(path: "a.http")
+        let base = String(server.url("/").absoluteString.dropLast())
+        try Data(text.replacing("BASE", with: base).utf8).write(to: file)
+        return try await ConvoyProcess(["run", "--retries", "0", file.path]).ended()
+    }
+
+    @Test func anAnswerThatNamesTheHostGetsNoSecret() async throws {
+        let host = "127.0.0.1:\(other.port)"
+        server.respond { _ in .json("{\"host\": \"\(host)\"}") }
+        let first = "@h = {{a.response.body.$.host}}\n# @name a\nGET BASE/a\n###\n"
+        for request in ["GET http://{{a.response.body.$.host}}/x\n", "GET /x\nHost: {{h}}\n", "GET http://{{h}}/x\n"] {
+            let ending = try await run(first + request + "Authorization: Bearer s3cret\n")
+            #expect(ending.status == 1)
+            #expect(ending.errors.contains("leads to another server, ‘http://\(host)’"), "\(ending.errors)")
+            #expect(ending.errors.contains("the field Authorization"))
+            #expect(!(ending.output + ending.errors).contains("s3cret"))
+        }
+        #expect(other.requestCount == 0)
+        #expect(try await run(first + "GET http://{{h}}/x\nAccept: text/plain\n").status == 0)
+        #expect(other.requestCount == 1)
+    }
+
+    @Test func fieldsThatMayBeKeysAreNotSentAfterARedirect() async throws {
+        let target = other.url("/b").absoluteString
+        server.respond { _ in .redirect(to: target, statusCode: 307) }
+        let ending = try await run(
+            "PUT BASE/a\nX-Api-Key: s3cret\nX-Auth-Token: s3cret\nPrivate-Token: s3cret\nAuthorization: Basic a s3cret\n"
+                + "Content-Type: text/plain\nAccept: text/plain\n\nbody\n")
+        #expect(ending.status == 0, "\(ending.errors)")
+        let (sent, followed) = (try await server.takeRequest(), try await other.takeRequest())
+        for name in ["X-Api-Key", "X-Auth-Token", "Private-Token", "Authorization"] {
+            #expect(sent.value(of: name) != nil)
+            #expect(followed.value(of: name) == nil, "\(name)")
+        }
+        #expect(followed.value(of: "Accept") == "text/plain")
+        #expect(followed.value(of: "Content-Type") == "text/plain")
+        #expect(followed.bodyText == "body")
+    }
+
+    @Test func aValueOfAnAnswerIsOnePartOfAPath() async throws {
+        server.respond { _ in .json(#"{"id": "../admin?x=1", "page": "a=1&b=2"}"#) }
+        let ending = try await run(
+            "# @name a\nGET BASE/a\n###\nGET BASE/users/{{a.response.body.$.id}}/x?q={{a.response.body.$.page}}"
+                + "&{{&a.response.body.$.page}}")
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(server.recordedRequests.last?.target == "/users/..%2Fadmin%3Fx%3D1/x?q=a%3D1%26b%3D2&a=1&b=2")
     }
 }

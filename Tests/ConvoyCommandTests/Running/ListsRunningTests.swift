@@ -143,9 +143,10 @@ import Testing
     }
 
     /// Only a redirect that can be followed is one.
-    @Test(arguments: [
-        (300, nil), (302, nil), (302, "http://["), (304, nil), (305, "/b"), (407, nil),
-    ] as [(Int, String?)])
+    @Test(
+        arguments: [
+            (300, nil), (302, nil), (302, "http://["), (304, nil), (305, "/b"), (407, nil),
+        ] as [(Int, String?)])
     func theNextURLOfAFileIsUsedAfterAnAnswerThatLeadsNowhere(status: Int, location: String?) async throws {
         let bad = try TestServer()
         bad.respond { _ in .status(status, headerFields: location.map { [("Location", $0)] } ?? []) }
@@ -183,17 +184,6 @@ import Testing
         #expect(failing.status == 1)
     }
 
-    @Test func aListOfDigestsNeedsTheirPlace() async throws {
-        let text = "\(digest)  sub/a.bin\n\(digest) *other\n"
-        let ending = try await run(text, ["--base", server.url("/files").absoluteString])
-        #expect(ending.status == 1)
-        #expect(try directory.names(in: "target/sub") == ["a.bin"])
-        let lost = try await run(text)
-        #expect(lost.status == 1)
-        #expect(lost.errors.contains("--base URL"))
-        #expect(lost.errors.split(separator: "\n").count == 1)
-    }
-
     @Test(arguments: ["%@ other", "\\%@  other", "SHA2-256(other)= %@"])
     func aFileWithAnotherDigestFailsInEveryForm(line: String) async throws {
         let ending = try await run(
@@ -201,15 +191,6 @@ import Testing
         #expect(ending.status == 1)
         #expect(server.recordedRequests.map(\.path) == ["/other"])
         #expect(try directory.names(in: "target") == [])
-    }
-
-    @Test(arguments: ["da39a3ee5e6b4b0d3255bfef95601890afd80709 other", "SHA3-256 (other) = %@", "other: %@"])
-    func aFileWhoseDigestCannotBeCheckedIsNotRequested(line: String) async throws {
-        let ending = try await run(
-            line.replacing("%@", with: digest) + "\n", ["--base", server.url("/").absoluteString])
-        #expect(ending.status == 1)
-        #expect(server.requestCount == 0)
-        #expect(ending.errors.contains("digest"))
     }
 
     @Test(
@@ -231,22 +212,6 @@ import Testing
         ).ended()
         #expect(ending.status == 0, "\(ending.errors)")
         #expect(try directory.names(in: "target").sorted() == ["b", "ä😀"])
-    }
-
-    @Test func withABaseANameThatLooksLikeAHostIsAName() async throws {
-        let ending = try await run("report.zip\n", ["--base", server.url("/files/").absoluteString])
-        #expect(ending.status == 0, "\(ending.errors)")
-        #expect(try await server.takeRequest().target == "/files/report.zip")
-    }
-
-    @Test func aMetalinkIsRead() async throws {
-        let text = """
-            <?xml version="1.0" encoding="UTF-8"?>
-            <metalink xmlns="urn:ietf:params:xml:ns:metalink"><file name="image.iso">
-            <hash type="sha-256">\(digest)</hash><url priority="1">\(server.url("/a"))</url></file></metalink>
-            """
-        #expect(try await run(text).status == 0)
-        #expect(try directory.names(in: "target") == ["image.iso"])
     }
 
     /// The file has five bytes.
@@ -281,20 +246,6 @@ import Testing
         #expect(try directory.names(in: "target").count == 1_000)
     }
 
-    @Test func objectsAreLines() async throws {
-        let text = #"{"url": "\#(server.url("/a"))", "name": "b", "headers": {"X-Key": "v"}}"#
-        #expect(try await run(text).status == 0)
-        #expect(try directory.names(in: "target") == ["b"])
-        #expect(try await server.takeRequest().value(of: "X-Key") == "v")
-    }
-
-    @Test func aSpaceInPlaceOfATabGetsAHint() async throws {
-        let ending = try await run("\(server.url("/a")) name.txt\n")
-        #expect(ending.status == 1)
-        #expect(ending.errors.contains("write a tab before the name"))
-        #expect(server.requestCount == 0)
-    }
-
     @Test func optionsThatComeByAPipeAreReadToo() async throws {
         let pipe = Pipe()
         let child = try ConvoyProcess(["--no-config", "-P", target.path, "-i", "-"], input: pipe)
@@ -302,11 +253,5 @@ import Testing
         try pipe.fileHandleForWriting.close()
         #expect(try await child.ended().status == 0)
         #expect(try directory.names(in: "target") == ["piped"])
-    }
-
-    @Test func anEmptyListIsReportedAndIsNotAFailure() async throws {
-        let ending = try await run("# nothing yet\n")
-        #expect(ending.status == 0)
-        #expect(ending.errors.contains("contains no URL"))
     }
 }

@@ -253,12 +253,6 @@ import Testing
         #expect(own == other)
     }
 
-    @Test func compressedBodiesAreRequestedAndStoredDecompressed() async throws {
-        let ending = try await convoy("--no-config", "--compressed", "-P", directory.url.path, url("/page"))
-        #expect(ending.status == 0)
-        #expect(try await server.takeRequest().value(of: "Accept-Encoding")?.contains("gzip") == true)
-    }
-
     @Test(
         .enabled(if: curl != nil, "curl is not installed"),
         arguments: [
@@ -285,13 +279,6 @@ import Testing
         #expect(ours.errors.contains(others.errors))
     }
 
-    @Test func aBodyGoesToStandardOutputAndNothingElse() async throws {
-        let ending = try await convoy("--no-config", "-o", "-", url("/page"))
-        #expect(ending.status == 0)
-        #expect(ending.output == "0123456789")
-        #expect(ending.errors == "")
-    }
-
     @Test func aBodyThatBeginsAgainIsNotPrintedTwice() async throws {
         // The body is larger than the sockets' buffers, so the command has printed some of it when the connection
         // ends.
@@ -302,23 +289,6 @@ import Testing
         #expect(ending.status == 1)
         #expect(ending.output.utf8.count < whole.count)
         #expect(ending.errors.contains("cannot be withdrawn"))
-    }
-
-    @Test func theHeadIsPrinted() async throws {
-        let ending = try await convoy("--no-config", "-I", url("/page"))
-        #expect(ending.status == 0)
-        #expect(ending.output.hasPrefix("HTTP/1.1 200 OK\r\n"))
-        #expect(ending.output.contains("\r\nX-A: b\r\n"))
-        #expect(try await server.takeRequest().method == "HEAD")
-    }
-
-    @Test func theNameOfASingleFileIsUsedUnchanged() async throws {
-        let path = directory.url.path + "/.name of it"
-        #expect(try await convoy("--no-config", "-o", path, url("/page")).status == 0)
-        #expect(try String(contentsOfFile: path, encoding: .utf8) == "0123456789")
-        let inside = try await convoy("--no-config", "-P", directory.url.path, "-o", "second", url("/page"))
-        #expect(inside.status == 0)
-        #expect(try directory.names().contains("second"))
     }
 
     /// The file behind the link is written, as in curl.
@@ -421,16 +391,6 @@ import Testing
         #expect(third.output.hasPrefix("skipped file"), "\(third.output)")
     }
 
-    @Test func passwordsAreSentAsTheServerAsks() async throws {
-        server.enqueue(
-            .status(401, headerFields: [("WWW-Authenticate", "Digest realm=\"r\", nonce=\"n\", qop=\"auth\"")]))
-        server.enqueue(.status(200, body: "in"))
-        let ending = try await convoy("--no-config", "-o", "-", "--anyauth", "-u", "me:secret", url("/a"))
-        #expect(ending.output == "in")
-        #expect(try await server.takeRequest().value(of: "Authorization") == nil)
-        #expect(try await server.takeRequest().value(of: "Authorization")?.hasPrefix("Digest username=\"me\"") == true)
-    }
-
     #if os(Linux)
         private static let isTerminalThere = ["/usr/bin/script", "/usr/bin/setsid"]
             .allSatisfy { FileManager.default.isExecutableFile(atPath: $0) }
@@ -479,15 +439,6 @@ import Testing
             #expect(server.requestCount == 0)
         }
     #endif
-
-    @Test func tooLargeABodyAndTooLongATimeFail() async throws {
-        let large = try await convoy("--no-config", "--max-size", "5", "-P", directory.url.path, url("/page"))
-        #expect(large.status == 1)
-        #expect(large.errors.contains("bodyTooLarge") || large.errors.contains("5 bytes"))
-        server.enqueue(.status(200, body: "x").stalling())
-        let late = try await convoy("--no-config", "-m", "0.3", "--retries=0", "-P", directory.url.path, url("/page"))
-        #expect(late.status == 1)
-    }
 
     @Test func failedURLsAreAListForTheNextRun() async throws {
         let failed = directory.url.path + "/failed"
@@ -597,24 +548,6 @@ import Testing
         #expect(ending.status == 2)
         #expect(ending.errors.hasPrefix("convoy: argument 5 is not UTF-8: "))
         #expect(server.requestCount == 0)
-    }
-
-    @Test func anArchiveHoldsTheRequests() async throws {
-        let archive = directory.url.path + "/run.har"
-        _ = try await convoy("--no-config", "-P", directory.url.path, "--har", archive, "-u", "me:secret", url("/a"))
-        let text = try String(contentsOfFile: archive, encoding: .utf8)
-        #expect(text.contains(url("/a")))
-        #expect(!text.contains("bWU6c2VjcmV0"))
-    }
-
-    @Test func verbosePrintsRequestAndResponseWithoutPasswords() async throws {
-        let ending = try await convoy("--no-config", "-v", "-P", directory.url.path, "-u", "me:secret", url("/moved"))
-        for words in [
-            "> GET \(url("/moved"))", "> Authorization: <redacted>", "< 302", "redirected to \(url("/page"))",
-            "< X-A: b",
-            "127.0.0.1 port \(server.port)",
-        ] { #expect(ending.errors.contains(words), "\(words) in \(ending.errors)") }
-        #expect(!ending.errors.contains("bWU6c2VjcmV0"))
     }
 
     @Test func optionsInAFileComeBeforeThoseOfTheLine() async throws {

@@ -50,18 +50,6 @@ import Testing
         #expect(!ending.output.contains("secret"))
     }
 
-    @Test(arguments: [[], ["--json"]]) func noCredentialIsShown(options: [String]) async throws {
-        // The redirects form a loop, have passwords everywhere, and end in a failure.
-        let circle = server.url("/a").absoluteString.replacing("http://", with: "http://user:secret@")
-        server.enqueue([.status(503), .redirect(to: circle)])
-        server.respond { _ in .redirect(to: circle) }
-        let fields = ["--header", "Authorization: secret", "--header", "X-Api-Key: secret"]
-        let ending = try await fetch(options + fields + [circle])
-        #expect(ending.status == 1)
-        #expect((ending.output + ending.errors).contains("more than 20 redirects"))
-        #expect(!(ending.output + ending.errors).contains("secret"))
-    }
-
     @Test func keysStayWithTheOriginThatTheyWereGivenFor() async throws {
         let target = other.url("/b").absoluteString
         server.route("/a") { _ in .redirect(to: "/same") }

@@ -92,17 +92,6 @@ import Testing
         #expect(!text.contains("s3cret7") && !text.contains("bWU6czNjcmV0Nw"), "\(text)")
     }
 
-    @Test(arguments: [[], ["--json"], ["-v"]]) func credentialsOfTheURLAreHidden(options: [String]) async throws {
-        server.respond { request in
-            .status(403, headerFields: [("X-Seen", request.value(of: "Authorization") ?? "none")])
-        }
-        let url = server.url("/a").absoluteString.replacing("http://", with: "http://me:s3cret7@")
-        let (text, _) = try await shown(options + [url])
-        #expect(try await server.takeRequest().value(of: "Authorization") == "Basic bWU6czNjcmV0Nw==")
-        #expect(text.contains("X-Seen"))
-        #expect(!text.contains("s3cret7") && !text.contains("bWU6czNjcmV0Nw"), "\(text)")
-    }
-
     @Test(arguments: [["--json"], ["-v"]]) func cookiesOfTheJarAreHidden(options: [String]) async throws {
         server.respond { request in
             guard request.path == "/b" else {

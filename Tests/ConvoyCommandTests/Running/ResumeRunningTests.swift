@@ -144,3 +144,120 @@ import Testing
         #expect(text.split(separator: "\n").count == 1)
     }
 }
+
+/// Tests the effects of `--segments`, `--rate` and `--min-speed` that need no clock.
+@Suite struct SegmentsRunningTests {
+    private static let byteCount: Int64 = 5_000_000
+
+    private let directory: TemporaryDirectory
+    private let server: TestServer
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        server = try TestServer()
+    }
+
+    private func fetch(_ options: String...) async throws -> ConvoyProcess.Ending {
+        try await ConvoyProcess(
+            ["fetch", "--json", "-o", directory.url.path] + options + [server.url("/file").absoluteString]
+        ).ended()
+    }
+
+    private func expectFile(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        #expect(try directory.names() == ["file"], sourceLocation: sourceLocation)
+        let data = try Data(contentsOf: directory.url.appending(path: "file"))
+        #expect(data == Reply.pattern(range: 0..<Self.byteCount), sourceLocation: sourceLocation)
+    }
+
+    @Test func aFileComesInSegments() async throws {
+        server.respond { _ in .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"") }
+        let ending = try await fetch("--segments", "4")
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(server.requestCount == 5)
+        let finished = try #require(ending.events(named: "finished").first)
+        #expect(finished["bytes"] as? Int64 == Self.byteCount)
+        #expect(ending.events(named: "summary").first?["succeeded"] as? Int == 1)
+        try expectFile()
+    }
+
+    @Test func interruptedSegmentsAreContinued() async throws {
+        let gate = Gate()
+        server.respond { request in
+            let reply = Reply.resource(generatedByteCount: Self.byteCount, etag: "\"v1\"")
+            let isHeld = request.value(of: "Range") == "bytes=2500000-4999999"
+            return isHeld ? reply.stalling(afterBodyBytes: 1_000_000, until: gate) : reply
+        }
+        let child = try ConvoyProcess(
+            ["fetch", "--segments=2", "-o", directory.url.path, server.url("/file").absoluteString])
+        try await gate.reached(within: .seconds(120))
+        child.send(SIGINT)
+        let ending = try await child.ended()
+        #expect(ending.status == 130)
+        #expect(ending.output.contains("1 file is kept in part"))
+        server.respond { _ in .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"") }
+        let count = server.requestCount
+        let next = try await fetch("--segments=2")
+        #expect(next.status == 0)
+        for _ in 0..<count { _ = try await server.takeRequest() }
+        var ranges: [String?] = []
+        while ranges.count < server.requestCount - count {
+            ranges.append(try await server.takeRequest().value(of: "Range"))
+        }
+        #expect(!ranges.contains("bytes=2500000-4999999"))
+        #expect(!ranges.contains(nil))
+        let resumed = next.events(named: "finished").first?["resumed_bytes"] as? Int ?? 0
+        #expect(resumed > 0)
+        try expectFile()
+    }
+
+    @Test(arguments: ["--segments=1", "--segments=3"]) func aRateIsKeptToWithoutLosingAByte(option: String) async throws
+    {
+        server.respond { _ in .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"") }
+        let ending = try await fetch(option, "--rate=50M", "--min-speed=1")
+        #expect(ending.status == 0, "\(ending.errors)")
+        try expectFile()
+    }
+}
+
+/// Changes a file between two runs, on a server that ignores `If-Range` and sends a 206 of a file of the same length.
+@Suite(.serialized) struct ServerChangeRunningTests {
+    private static let old = Reply.pattern(range: 0..<2_200_000)
+    private static let new = Reply.pattern(range: 80_000_000..<82_200_000)
+
+    private static func fields(_ validator: String) -> [(String, String)] {
+        let date = ("Date", "Sat, 21 Nov 2026 12:00:00 GMT")
+        return switch validator {
+        case "kept": [date, ("ETag", "\"v1\""), ("Last-Modified", "Sat, 21 Nov 2026 10:00:00 GMT")]
+        case "weak": [date, ("ETag", "W/\"v1\""), ("Last-Modified", "Sat, 21 Nov 2026 12:00:00 GMT")]
+        case "changed": [date, ("ETag", "\"v2\""), ("Last-Modified", "Sat, 21 Nov 2026 11:00:00 GMT")]
+        default: [date]
+        }
+    }
+
+    private static func reply(to request: RecordedRequest, _ validator: String, _ content: Data) -> Reply {
+        guard let field = request.value(of: "Range") else {
+            return .status(200, headerFields: fields(validator), body: content)
+        }
+        let ends = field.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
+        let range = (ends[0] ?? 0)..<min(ends[1] ?? .max, content.count - 1) + 1
+        let place = ("Content-Range", "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(content.count)")
+        return .status(206, headerFields: fields(validator) + [place], body: content[range])
+    }
+
+    @Test(arguments: ["kept", "dropped", "weak", "changed"], [[], ["--segments", "2"]])
+    func theFileIsThatOfTheServer(validator: String, options: [String]) async throws {
+        let (directory, server) = (try TemporaryDirectory(), try TestServer())
+        let arguments = ["fetch", "--quiet", "--retries", "0"] + options
+        let place = ["-o", directory.url.path, server.url("/file").absoluteString]
+        server.respond { request in
+            let reply = Self.reply(to: request, "kept", Self.old)
+            return request.value(of: "Range") == "bytes=0-0" ? reply : reply.resetting(afterBytes: 900_000)
+        }
+        _ = try await ConvoyProcess(arguments + place).ended()
+        let content = validator == "kept" ? Self.old : Self.new
+        server.respond { Self.reply(to: $0, validator, content) }
+        let ending = try await ConvoyProcess(arguments + place).ended()
+        #expect(ending.status == 0, "\(ending.errors)")
+        #expect(FileManager.default.contents(atPath: directory.url.appending(path: "file").path) == content)
+    }
+}

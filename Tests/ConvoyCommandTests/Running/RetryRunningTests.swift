@@ -88,23 +88,6 @@ import Testing
         #expect(try directory.names() == [])
     }
 
-    @Test func withoutRetriesTheFirstAnswerCounts() async throws {
-        server.respond { _ in .status(503) }
-        let url = server.url("/a").absoluteString
-        let ending = try await fetch("--retries", "0", url)
-        #expect(ending.status == 1)
-        #expect(server.requestCount == 1)
-        #expect(ending.errors == "convoy: \(url): 503 Service Unavailable\n")
-    }
-
-    @Test func quietKeepsRetriesToItself() async throws {
-        server.enqueue([.status(503), .status(200, body: "file")])
-        let ending = try await fetch("--quiet", server.url("/a").absoluteString)
-        #expect(ending.status == 0)
-        #expect(ending.output + ending.errors == "")
-        #expect(try directory.names() == ["a"])
-    }
-
     @Test func aMissingFileIsNotRequestedAgain() async throws {
         server.respond { _ in .status(404) }
         let ending = try await fetch("--json", server.url("/a").absoluteString)

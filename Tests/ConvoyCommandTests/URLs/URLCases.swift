@@ -174,34 +174,6 @@ enum URLCases {
         http://[::1.]
         http://[::.1]
         http://%5B::1]
-        http://a\u0001b/
-        http://a\u0002b/
-        http://a\u0003b/
-        http://a\u0004b/
-        http://a\u0005b/
-        http://a\u0006b/
-        http://a\u0007b/
-        http://a\u0008b/
-        http://a\u000Bb/
-        http://a\u000Cb/
-        http://a\u000Eb/
-        http://a\u000Fb/
-        http://a\u0010b/
-        http://a\u0011b/
-        http://a\u0012b/
-        http://a\u0013b/
-        http://a\u0014b/
-        http://a\u0015b/
-        http://a\u0016b/
-        http://a\u0017b/
-        http://a\u0018b/
-        http://a\u0019b/
-        http://a\u001Ab/
-        http://a\u001Bb/
-        http://a\u001Cb/
-        http://a\u001Db/
-        http://a\u001Eb/
-        http://a\u001Fb/
         http://a\u0020b/
         http://a<b
         http://a>b
@@ -209,38 +181,6 @@ enum URLCases {
         http://a]b/
         http://a^b
         http://a\u007Fb/
-        http://ho%00st/
-        http://ho%01st/
-        http://ho%02st/
-        http://ho%03st/
-        http://ho%04st/
-        http://ho%05st/
-        http://ho%06st/
-        http://ho%07st/
-        http://ho%08st/
-        http://ho%09st/
-        http://ho%0Ast/
-        http://ho%0Bst/
-        http://ho%0Cst/
-        http://ho%0Dst/
-        http://ho%0Est/
-        http://ho%0Fst/
-        http://ho%10st/
-        http://ho%11st/
-        http://ho%12st/
-        http://ho%13st/
-        http://ho%14st/
-        http://ho%15st/
-        http://ho%16st/
-        http://ho%17st/
-        http://ho%18st/
-        http://ho%19st/
-        http://ho%1Ast/
-        http://ho%1Bst/
-        http://ho%1Cst/
-        http://ho%1Dst/
-        http://ho%1Est/
-        http://ho%1Fst/
         http://ho%20st/
         http://ho%23st/
         http://ho%2Fst/
@@ -273,4 +213,203 @@ enum URLCases {
         https://\u00AD/
         https://%C2%AD/
         """#
+}
+
+/// URLs that the standard and curl parse differently, or that Convoy rejects although both accept them.
+enum URLDifferences {
+    /// The lines of the table, under headings that name their reason.
+    ///
+    /// A line has the URL, the standard's spelling, and the target that curl sends to a proxy. A `-` means that the
+    /// standard or curl rejects the URL, and a `?` that curl cannot receive it. If Convoy sends another target, a
+    /// last column has that target.
+    static let text = #"""
+        # controlHost
+        http://example\u0009.\u000Aorg http://example.org/ -
+        http://f:\u000A/c http://f/c -
+        http://ho\u0009st/ http://host/ -
+        http://ho\u000Ast/ http://host/ -
+        http://ho\u000Dst/ http://host/ -
+        h\u0009t\u000At\u000Dp://h\u0009o\u000As\u000Dt:9\u00090\u000A0\u000D0/p\u0009a\u000At\u000Dh?q\u0009u\u000Ae\u000Dry#f\u0009r\u000Aa\u000Dg http://host:9000/path?query#frag -
+        https://user:pass[\u007F@foo/bar https://user:pass%5B%7F@foo/bar -
+        # blank
+        http://f:21/\u0020b\u0020?\u0020d\u0020#\u0020e\u0020 http://f:21/%20b%20?%20d%20#%20e -
+        # at
+        http://::@c@d:2 http://:%3A%40c@d:2/ -
+        https://@test@test@example:800/ https://%40test%40test@example:800/ -
+        https://@@@example https://%40%40@example/ -
+        # backslashPath
+        http://foo.com/\u005C@ http://foo.com//@ http://foo.com/\u005C@
+        # backslashHost
+        http:\u005C\u005Cfoo.com\u005C http://foo.com/ -
+        http:\u005C\u005Ca\u005Cb:c\u005Cd@foo.com\u005C http://a/b:c/d@foo.com/ -
+        http://a:b@c\u005C http://a:b@c/ -
+        http://example.com\u005C\u005Cfoo\u005C\u005Cbar http://example.com//foo//bar -
+        http:\u005C\u005Cwww.google.com\u005Cfoo http://www.google.com/foo -
+        # slashes
+        https:/example.com/ https://example.com/ https://example.com:443/
+        http:/example.com/ http://example.com/ http://example.com/
+        http:@www.example.com http://www.example.com/ http://www.example.com/
+        http:/@www.example.com http://www.example.com/ http://www.example.com/
+        http:a:b@www.example.com http://a:b@www.example.com/ http://www.example.com/
+        http:/a:b@www.example.com http://a:b@www.example.com/ http://www.example.com/
+        http::b@www.example.com http://:b@www.example.com/ http://www.example.com/
+        http:/:b@www.example.com http://:b@www.example.com/ http://www.example.com/
+        http:a:@www.example.com http://a@www.example.com/ http://www.example.com/
+        http:/a:@www.example.com http://a@www.example.com/ http://www.example.com/
+        https:example.com/ https://example.com/ -
+        http:example.com/ http://example.com/ -
+        # escapedDots
+        http://example.com/foo/%2e http://example.com/foo/ http://example.com/foo/%2e
+        http://example.com/foo/%2e./%2e%2e/.%2e/%2e.bar http://example.com/%2e.bar http://example.com/foo/%2e./%2e%2e/.%2e/%2e.bar
+        http://www/foo/%2E/html http://www/foo/html http://www/foo/%2E/html
+        https://example.com/aaa/bbb/%2e%2e?query https://example.com/aaa/?query https://example.com:443/aaa/bbb/%2e%2e?query
+        # controlPath
+        http://example.com/foo\u0009\u0091%91 http://example.com/foo%C2%91%91 - http://example.com:80/foo%09%C2%91%91
+        http://example.com/foo\u0009bar http://example.com/foobar - http://example.com:80/foo%09bar
+        https://www.example.com/path{\u007Fpath.html?query'\u007F=query#fragment<\u007Ffragment https://www.example.com/path%7B%7Fpath.html?query%27%7F=query#fragment%3C%7Ffragment - https://www.example.com:443/path%7B%7Fpath.html?query'%7F=query
+        # fragment
+        http://www.google.com/foo?bar=baz#\u0020\u00BB http://www.google.com/foo?bar=baz#%20%C2%BB -
+        http://foo.bar/baz?qux#foo\u0008bar http://foo.bar/baz?qux#foo%08bar -
+        # ends
+        \u0000\u001B\u0004\u0012\u0020http://example.com/\u001F\u0020\u000D\u0020 http://example.com/ ?
+        # punycode
+        http://a.b.c.xn--pokxncvks - http://a.b.c.xn--pokxncvks/
+        http://10.0.0.xn--pokxncvks - http://10.0.0.xn--pokxncvks/
+        http://a.b.c.XN--pokxncvks - http://a.b.c.XN--pokxncvks/
+        http://a.b.c.Xn--pokxncvks - http://a.b.c.Xn--pokxncvks/
+        http://10.0.0.XN--pokxncvks - http://10.0.0.XN--pokxncvks/
+        http://10.0.0.xN--pokxncvks - http://10.0.0.xN--pokxncvks/
+        https://xn--/ - https://xn--:443/
+        # escapedHost
+        http://\uFF05\uFF14\uFF11.com - http://%2541.com/
+        http://%ef%bc%85%ef%bc%94%ef%bc%91.com - http://%2541.com/
+        http://\uFF05\uFF10\uFF10.com - http://%2500.com/
+        http://%ef%bc%85%ef%bc%90%ef%bc%90.com - http://%2500.com/
+        http://%zz%66%a.com - http://%2525zzf%2525a.com/
+        http://%25 - http://%2525/
+        http://%30%78%63%30%2e%30%32%35%30.01 http://192.168.0.1/ http://0xc0.0250.01/
+        http://%30%78%63%30%2e%30%32%35%30.01%2e http://192.168.0.1/ http://0xc0.0250.01./
+        http://%3g%78%63%30%2e%30%32%35%30%2E.01 - http://%25253gxc0.0250..01/
+        http://\uFF10\uFF38\uFF43\uFF10\uFF0E\uFF10\uFF12\uFF15\uFF10\uFF0E\uFF10\uFF11 http://192.168.0.1/ http://0xc0.0250.01/
+        http://a%b/ - http://a%2525b/
+        http://a|b/ - http://a|b/
+        http://ho%25st/ - http://ho%2525st/
+        http://ho%7Cst/ - http://ho|st/
+        http://ho%7Fst/ - http://ho\u007Fst/
+        https://%43%7C/ - https://C|:443/
+        http://[::%31] - http://[::]/
+        # number
+        http://192.168.0.257 - http://192.168.0.257/
+        http://1.2.3.4./ http://1.2.3.4/ http://1.2.3.4./
+        http://192.168.257. http://192.168.1.1/ http://192.168.257./
+        http://999999999. http://59.154.201.255/ http://999999999./
+        http://10000000000 - http://10000000000/
+        http://4294967296 - http://4294967296/
+        http://0xffffffff1 - http://0xffffffff1/
+        http://256.256.256.256 - http://256.256.256.256/
+        https://0x.0x.0 https://0.0.0.0/ https://0x.0x.0:443/
+        https://0x100000000/test - https://0x100000000:443/test
+        https://256.0.0.1/test - https://256.0.0.1:443/test
+        http://1.2.3.4.5 - http://1.2.3.4.5/
+        http://1.2.3.4.5. - http://1.2.3.4.5./
+        http://0..0x300/ - http://0..0x300/
+        http://0..0x300./ - http://0..0x300./
+        http://256.256.256.256.256 - http://256.256.256.256.256/
+        http://256.256.256.256.256. - http://256.256.256.256.256./
+        http://1.2.3.08 - http://1.2.3.08/
+        http://1.2.3.08. - http://1.2.3.08./
+        http://1.2.3.09 - http://1.2.3.09/
+        http://09.2.3.4 - http://09.2.3.4/
+        http://09.2.3.4. - http://09.2.3.4./
+        http://01.2.3.4.5 - http://01.2.3.4.5/
+        http://01.2.3.4.5. - http://01.2.3.4.5./
+        http://0x100.2.3.4 - http://0x100.2.3.4/
+        http://0x100.2.3.4. - http://0x100.2.3.4./
+        http://0x1.2.3.4.5 - http://0x1.2.3.4.5/
+        http://0x1.2.3.4.5. - http://0x1.2.3.4.5./
+        http://foo.1.2.3.4 - http://foo.1.2.3.4/
+        http://foo.1.2.3.4. - http://foo.1.2.3.4./
+        http://foo.2.3.4 - http://foo.2.3.4/
+        http://foo.2.3.4. - http://foo.2.3.4./
+        http://foo.09 - http://foo.09/
+        http://foo.09. - http://foo.09./
+        http://foo.0x4 - http://foo.0x4/
+        http://foo.0x4. - http://foo.0x4./
+        http://0999999999999999999/ - http://0999999999999999999/
+        http://foo.0x - http://foo.0x/
+        http://foo.0XFfFfFfFfFfFfFfFfFfAcE123 - http://foo.0XFfFfFfFfFfFfFfFfFfAcE123/
+        http://\uD83D\uDCA9.123/ - http://xn--ls8h.123/
+        # apostrophe
+        http://host/?' http://host/?%27 http://host/?'
+        # nul
+        http://a\u0000b/ - ?
+        http://example.org/test?a#b\u0000c http://example.org/test?a#b%00c ?
+        https://\u0000y - ?
+        https://x/\u0000y https://x/%00y ?
+        https://x/?\u0000y https://x/?%00y ?
+        https://x/?#\u0000y https://x/?#%00y ?
+        # quote
+        http://!"$&'()*+,-.;=_`{}~/ http://!"$&'()*+,-.;=_`{}~/ -
+        # emptyQuery
+        http://example.org/test?# http://example.org/test?# http://example.org/test
+        """#
+}
+
+/// The reason for a choice where the standard and curl differ.
+enum URLReason: String {
+    /// The behaviour that Convoy chooses: the standard's, curl's, a refusal, or its own.
+    enum Choice {
+        case standard, curl, refusal, own
+    }
+
+    /// The part before the path names the host that receives the request.
+    ///
+    /// Programs disagree about a host that contains a control character, a backslash or a similar character. If one
+    /// program checked it and another sent to it, the check would have no effect.
+    case controlHost, backslashHost, quote
+    /// A URL without `//` has no host, and a recipient rejects it (RFC 9110, section 4.2.1).
+    ///
+    /// In a page of http, browsers read `http:/a` as a path. In `http:a:b@h`, curl reads `http` as the user name and
+    /// `a:b` as the password.
+    case slashes
+    /// The part before the last @ is a user name with any characters.
+    ///
+    /// curl rejects such a URL.
+    case at
+    /// A blank or NUL in a path or a query is percent-encoded, like other characters that a URL cannot contain.
+    case blank, nul
+    /// A tab or a line end cannot be part of a URL, so it is percent-encoded.
+    ///
+    /// Browsers remove it, which changes the URL.
+    case controlPath
+    /// Convoy rejects control characters around a URL, because the text is probably not meant as a URL.
+    case ends
+    /// A fragment is not sent.
+    case fragment
+    /// A backslash in a path is percent-encoded and stays in its segment.
+    ///
+    /// A slash would change the target.
+    case backslashPath
+    /// `%2e` is sent unchanged, as by curl.
+    case escapedDots
+    /// Convoy rejects a host that browsers reject.
+    ///
+    /// These are names that IDNA rejects, names with escapes of forbidden characters, and names that end in a number
+    /// but are not an address. An address has one spelling, so that it has one origin.
+    case punycode, escapedHost, number
+    /// `'` is allowed in a query (RFC 3986, section 3.4).
+    case apostrophe
+    /// The URL keeps an empty query.
+    ///
+    /// libcurl omits it from the request.
+    case emptyQuery
+
+    var choice: Choice {
+        switch self {
+        case .controlHost, .backslashHost, .quote, .slashes, .ends: .refusal
+        case .at, .blank, .nul, .fragment, .punycode, .escapedHost, .number, .emptyQuery: .standard
+        case .backslashPath, .escapedDots, .apostrophe: .curl
+        case .controlPath: .own
+        }
+    }
 }

@@ -27,7 +27,14 @@ import Testing
         return Case(input: fields[0], standard: wire(standard), curl: wire(fields[2]))
     }
 
-    static let refused = lines(URLCases.refused).map { Case(input: unescaped($0), standard: nil, curl: nil) }
+    static let refused = (lines(URLCases.refused).map(unescaped) + controls).map {
+        Case(input: $0, standard: nil, curl: nil)
+    }
+
+    /// Hosts with each control character, except those that a browser removes, and with its escape.
+    private static let controls =
+        (0x01...0x1F).filter { ![0x09, 0x0A, 0x0D].contains($0) }.map { "http://a\(Unicode.Scalar(UInt8($0)))b/" }
+        + (0x00...0x1F).map { "http://ho" + String(format: "%%%02X", $0) + "st/" }
 
     static let differing: [Case] = {
         var (cases, reason) = ([Case](), nil as URLReason?)

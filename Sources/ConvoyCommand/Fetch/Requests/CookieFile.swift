@@ -2,7 +2,6 @@
 import Convoy
 import Foundation
 
-/// Reads and writes cookie files: seven columns separated by tabs.
 enum CookieFile {
     private static let heading = """
         # Netscape HTTP Cookie File
@@ -11,9 +10,7 @@ enum CookieFile {
         """
     private static let prefix = "#HttpOnly_"
 
-    /// The cookies in a text.
-    ///
-    /// Lines that are not cookies are ignored, unless the text has no cookie or has `Set-Cookie` fields.
+    // Lines that are not cookies are ignored, unless the text has no cookie or has `Set-Cookie` fields.
     static func cookies(in text: String) throws(UsageError) -> [Cookie] {
         let lines = text.split(whereSeparator: \.isNewline)
         guard !lines.contains(where: { $0.lowercased().hasPrefix("set-cookie:") }) else {
@@ -41,7 +38,6 @@ enum CookieFile {
             isSecure: columns[3].uppercased() == "TRUE", isHTTPOnly: isHTTPOnly)
     }
 
-    /// The text of a file with the cookies.
     static func text(of cookies: [Cookie]) -> String {
         heading + cookies.map { line($0) + "\n" }.joined()
     }

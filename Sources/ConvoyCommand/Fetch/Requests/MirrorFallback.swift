@@ -15,14 +15,11 @@ final class MirrorFallback: RequestInterceptor {
     private struct State {
         /// The server of the next attempt: 0 for the first URL, then the mirrors.
         var place = 0
-        /// The servers whose files had another digest.
         var wrongPlaces: Set<Int> = []
         var firstError: RequestError?
         /// Whether a file with resumed bytes had another digest, so that the library has started over.
         var hasStartedOver = false
-        /// The number of the last failed attempt.
-        ///
-        /// A redirect after this attempt is followed; a mirror does not replace its target.
+        // A redirect after this attempt is followed; a mirror does not replace its target.
         var lastFailed = 0
     }
 

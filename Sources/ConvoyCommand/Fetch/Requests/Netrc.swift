@@ -1,19 +1,15 @@
 // Passwords of hosts: ~/.netrc.
 import Foundation
 
-/// User names and passwords by host, in the format of ftp(1).
 struct Netrc: Sendable {
     struct Login: Sendable, Equatable {
         var user = ""
         var password = ""
     }
 
-    /// The logins in the order of the file; the default login has no host.
     private var logins: [(host: String?, login: Login)] = []
 
-    /// Parses a file.
-    ///
-    /// As in other programs, keywords have either case, and unknown text is ignored. A byte order mark is removed.
+    // As in other programs, keywords have either case, and unknown text is ignored. A byte order mark is removed.
     init(_ text: String) {
         var words = Self.words(of: text)[...]
         func value() -> String {
@@ -44,9 +40,6 @@ struct Netrc: Sendable {
     /// The word that stands for an empty line; no other word has a line end.
     private static let emptyLine = "\n"
 
-    /// The words of a text without its comments.
-    ///
-    /// Quoted words may contain white space.
     private static func words(of text: String) -> [String] {
         text.trimmingPrefix("\u{FEFF}").split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
             .flatMap { line -> [String] in

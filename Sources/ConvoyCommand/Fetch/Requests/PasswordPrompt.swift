@@ -15,14 +15,12 @@ struct PasswordPrompt {
 
     private let descriptor: Int32
 
-    /// Opens the terminal; nil when the process has none.
     init?() {
         descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
         if descriptor < 0 { return nil }
         Self.received.store(0, ordering: .relaxed)
     }
 
-    /// Prompts, and reads a line; nil at the end of the input.
     func password(_ question: String) -> String? {
         // The signals are unblocked, because the parent process may have blocked them.
         var (signals, mask) = (sigset_t(), sigset_t())
@@ -60,7 +58,6 @@ struct PasswordPrompt {
         return line()
     }
 
-    /// Reads a line; nil at the end of the input and after a signal.
     private func line() -> String? {
         var (bytes, byte) = ([UInt8](), UInt8(0))
         while Self.received.load(ordering: .relaxed) == 0 {
@@ -76,9 +73,6 @@ struct PasswordPrompt {
         return nil
     }
 
-    /// Installs a handler that records the signal and ends a wait.
-    ///
-    /// Returns the earlier action.
     private static func take(_ number: Int32) -> sigaction {
         var (earlier, action) = (sigaction(), sigaction())
         sigaction(number, nil, &earlier)
@@ -91,7 +85,6 @@ struct PasswordPrompt {
 }
 
 extension CredentialOptions {
-    /// Prompts for the password if a user was given without one.
     mutating func askForPassword() throws(UsageError) {
         guard let name = userWithoutPassword else { return }
         guard let prompt = PasswordPrompt() else {

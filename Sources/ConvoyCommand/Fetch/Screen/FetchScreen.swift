@@ -2,26 +2,20 @@
 import Convoy
 import Foundation
 
-/// Formats the progress of a run: one line for each running file, as many as fit, and a total.
-///
-/// Sizes and bars include bytes of an earlier run; rates and times do not. The caller draws the lines.
+// Sizes and bars include bytes of an earlier run; rates and times do not. The caller draws the lines.
 struct FetchScreen {
     private static let rateColumns = 10
     private static let timeColumns = 6
     private static let sizesColumns = 21
 
-    /// The maximum number of attempts of each request.
     let maxAttempts: Int
-    /// The noun for the counted items.
     let noun: String
     private var total = ArrivalMeter()
     private var meters: [Int: ArrivalMeter] = [:]
 
     init(maxAttempts: Int, noun: String = "files") { (self.maxAttempts, self.noun) = (maxAttempts, noun) }
 
-    /// The lines to draw on a terminal of the given size.
-    ///
-    /// The last column and line stay free.
+    // The last column and line stay free.
     mutating func lines(
         _ progress: RunProgress, _ running: [RunningTransfer], size: Terminal.Size, now: ContinuousClock.Instant
     ) -> [String] {
@@ -60,9 +54,7 @@ struct FetchScreen {
         total.note(progress.receivedBytes &- progress.resumedBytes, at: now)
     }
 
-    /// The number of running files that get a line.
-    ///
-    /// One line is for the total, and one stays free. If not all files fit, one line counts the files without a line.
+    // One line is for the total, and one stays free. If not all files fit, one line counts the files without a line.
     private static func shownCount(of count: Int, height: Int) -> Int {
         let room = max(0, height - 2)
         return count <= room ? count : max(0, room - 1)
@@ -74,7 +66,6 @@ struct FetchScreen {
         return meters[transfer.item.index]?.secondsLeft(for: left, at: now)
     }
 
-    /// The line of a file: its progress, or what it waits for.
     private func text(
         of transfer: RunningTransfer, _ now: ContinuousClock.Instant, columns: Int, _ labelColumns: Int
     ) -> String {
@@ -120,7 +111,6 @@ struct FetchScreen {
             details: details + (hidden > 0 ? ["\(hidden) running"] : []))
     }
 
-    /// The numbers of failed and skipped files, shown below the total; nil if both are zero.
     private static func note(_ progress: RunProgress) -> String? {
         let notes = [(progress.failedCount, "failed"), (progress.skippedCount, "skipped")]
             .compactMap { $0 > 0 ? "\($0) \($1)" : nil }
@@ -134,5 +124,48 @@ struct FetchScreen {
         let rate = meter.isStalled(at: now) ? "stalled" : meter.bytesPerSecond(at: now).map(Figures.rate) ?? ""
         let time = left.map { (isEstimate ? "~" : "") + Figures.timeLeft($0) } ?? ""
         return [rate.padded(toColumns: rateColumns), time.padded(toColumns: timeColumns)]
+    }
+}
+
+// Unknown sizes count as the mean of the known ones; ``isEstimate`` is then true.
+struct RunTotals: Equatable {
+    let receivedBytes: Int64
+    /// The bytes still to receive; nil while the number of files is unknown, or while no size is known.
+    private(set) var remainingBytes: Double?
+    private(set) var isEstimate = false
+    // While no size is known, it is the fraction of finished files. The fraction is less than 1 until all files
+    // have finished.
+    private(set) var fraction: Double?
+
+    init(_ progress: RunProgress, _ running: [RunningTransfer]) {
+        receivedBytes = progress.receivedBytes
+        guard let totalCount = progress.totalCount else { return }
+        let waitingCount = max(0, totalCount - progress.finishedCount - running.count)
+        // Servers may announce any size. The sums are floating-point numbers, which do not overflow.
+        let known = running.compactMap { transfer in transfer.expectedBytes.map { max(0, Double($0)) } }
+        let knownCount = progress.savedCount + known.count
+        isEstimate = waitingCount > 0 || known.count < running.count
+        if knownCount > 0 || !isEstimate {
+            let mean = known.reduce(Double(progress.savedBytes), +) / Double(max(1, knownCount))
+            let underWay = running.map {
+                max(0, Double($0.expectedBytes ?? Int64(min(mean, 1e18))) - Double($0.receivedBytes))
+            }
+            remainingBytes = underWay.reduce(Double(waitingCount) * mean, +)
+        }
+        guard progress.finishedCount < totalCount else {
+            fraction = 1
+            return
+        }
+        let byFiles = Double(progress.finishedCount) / Double(totalCount)
+        let part = remainingBytes.map { left in
+            left > 0 ? Double(receivedBytes) / (Double(receivedBytes) + left) : receivedBytes > 0 ? 1 : byFiles
+        }
+        fraction = min(part ?? byFiles, 0.99)
+    }
+
+    /// The remaining time in seconds: the remaining bytes divided by the rate, but at least `slowest`.
+    func secondsLeft(_ meter: ArrivalMeter, slowest: Double?, at now: ContinuousClock.Instant) -> Double? {
+        guard let remainingBytes, let seconds = meter.secondsLeft(for: remainingBytes, at: now) else { return nil }
+        return max(seconds, slowest ?? 0)
     }
 }

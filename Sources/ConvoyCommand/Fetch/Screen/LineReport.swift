@@ -2,9 +2,6 @@
 import Convoy
 import Foundation
 
-/// Prints a line for each file and a summary, and shows live progress on a terminal.
-///
-/// Errors go to standard error.
 final class LineReport: FetchReport {
     private let options: FetchOptions
     private let console: Console
@@ -65,5 +62,46 @@ final class LineReport: FetchReport {
         let cache = outcome.attempts.cacheOutcome?.words ?? ""
         let link = success.replacesLink ? ", replacing a link" : ""
         return "\(what)  \(Figures.bytes(success.bytes)) in \(Figures.time(success.time))\(resumed)\(cache)\(link)"
+    }
+}
+
+/// Draws the progress of a run, and prints lines on standard output.
+///
+/// ## Concurrency
+/// Safe to use from any thread. Drawing happens outside of the locks.
+final class LiveDisplay: Sendable {
+    private let console: Console
+    private let screen: Locked<FetchScreen>
+    // The next drawing prints all of them above the region in one write.
+    private let lines = Locked<[String]>([])
+
+    init(_ options: FetchOptions, console: Console, noun: String) {
+        self.console = console
+        screen = Locked(FetchScreen(maxAttempts: options.retries + 1, noun: noun))
+    }
+
+    // If the live region is on the same terminal, the next drawing prints the line.
+    func say(_ line: String) {
+        guard console.isLive, console.isOutputTerminal else { return console.printLine(line, wraps: true) }
+        lines.withLock { $0.append(line) }
+    }
+
+    func draw(_ progress: RunProgress, _ running: [RunningTransfer]) {
+        let size = console.size
+        let region = screen.withLock { $0.lines(progress, running, size: size, now: .now) }
+        console.draw(region, above: takeLines())
+    }
+
+    func end() {
+        let lines = takeLines()
+        if !lines.isEmpty { console.draw([], above: lines) }
+        console.endLive()
+    }
+
+    private func takeLines() -> [String] {
+        lines.withLock { lines in
+            defer { lines = [] }
+            return lines
+        }
     }
 }

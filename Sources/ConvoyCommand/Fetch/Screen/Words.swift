@@ -11,9 +11,6 @@ enum Words {
         return record.statusCode.map(status) ?? "no response"
     }
 
-    /// Why a request failed.
-    ///
-    /// For an unacceptable status, the text has the status and the first line of a plain-text body.
     static func cause(_ error: RequestError, without secrets: SentSecrets) -> String {
         guard error.code == .unacceptableStatus, let head = error.response else {
             return secrets.hidden(in: error.message)
@@ -27,26 +24,19 @@ enum Words {
         return "\(answer): \(secrets.hidden(in: line))"
     }
 
-    /// A text for a request that waits for its next attempt.
-    ///
-    /// A download that makes progress may have more attempts than the limit, which is then omitted.
+    // A download that makes progress may have more attempts than the limit, which is then omitted.
     static func retry(after cause: String, attempt: Int, of maxAttempts: Int, in delay: Duration) -> String {
         let limit = attempt < maxAttempts ? " of \(maxAttempts)" : ""
         return "\(cause); attempt \(attempt + 1)\(limit) in \(Figures.seconds(delay))"
     }
 
-    /// The code as words, such as `connection failed` for `connectionFailed`.
     static func code(_ code: String) -> String {
         let words = code.replacing(#/[A-Z]/#) { " " + $0.output.lowercased() }
         return words.hasPrefix("tls ") ? "TLS" + words.dropFirst(3) : words
     }
 
-    /// The code with its standard reason phrase, such as `404 Not Found`; only the number if no phrase is known.
     static func status(_ code: Int) -> String { ReasonPhrase.of(code).map { "\(code) \($0)" } ?? "\(code)" }
 
-    /// The first lines of an error's body if it is text or data, such as JSON or XML.
-    ///
-    /// Empty for an HTML page.
     static func firstLines(of error: RequestError, without secrets: SentSecrets) -> [String] {
         guard error.code == .unacceptableStatus, let head = error.response, let body = error.body else { return [] }
         let type = head.headerFields["Content-Type"]?.lowercased() ?? ""
@@ -62,7 +52,6 @@ enum Words {
 }
 
 extension RunningTransfer.Wait {
-    /// What the request waits for, such as `waiting for the server`, or the cause and the time of the next attempt.
     func text(maxAttempts: Int, now: ContinuousClock.Instant) -> String {
         switch self {
         case .host: "waiting for other files from the same host"

@@ -1,13 +1,10 @@
 // Options in a file.
 import Foundation
 
-/// Parses options in the format of curl's configuration files.
-///
-/// A line is `name value`, `name = value`, `--name value` or `url = URL`.
+// A line is `name value`, `name = value`, `--name value` or `url = URL`.
 enum ConfigFile {
     private static let limitBytes = 1 << 20
 
-    /// The options in the files of `--config`; without `--config` and `--no-config`, in the default file if it exists.
     static func read(
         _ scanned: ScannedArguments, _ environment: [String: String], _ scanner: OptionScanner
     ) throws(UsageError) -> ScannedArguments {
@@ -28,7 +25,6 @@ enum ConfigFile {
         return all
     }
 
-    /// The path of `convoy/config` in the configuration directory.
     static func ownPath(_ environment: [String: String]) -> String? {
         if let directory = environment["XDG_CONFIG_HOME"], directory.hasPrefix("/") {
             return directory + "/convoy/config"
@@ -45,7 +41,6 @@ enum ConfigFile {
         return text
     }
 
-    /// Parses the text of a configuration file.
     static func scan(_ text: String, _ path: String, _ scanner: OptionScanner) throws(UsageError) -> ScannedArguments {
         var all = ScannedArguments()
         let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }

@@ -1,7 +1,6 @@
 // Options of curl, wget and aria2 that have other names here, or are not needed.
 
 extension FetchOptions {
-    /// The advice about options of other programs, by their spelling.
     static let habits: [String: String] = {
         var habits = [
             "-sN": "aria2's -s 8 is --segments 8",
@@ -71,7 +70,6 @@ extension FetchOptions {
         return habits
     }()
 
-    /// Options of curl without an equivalent here.
     private static let withoutEqual = """
         alt-svc capath cert-status cert-type ciphers crlfile curves delegation dns-interface dns-ipv4-addr \
         dns-ipv6-addr dns-servers doh-cert-status doh-insecure doh-url engine haproxy-protocol \

@@ -1,45 +1,33 @@
 // The files that a command line names, and a check that no output replaces another of them.
 import Foundation
 
-/// How an option or an operand uses the file that it names.
 enum FileUse: Hashable, Sendable {
-    /// The file is read.
     case input
-    /// The file is replaced.
     case output
     /// The file is read and written, for example a database.
     case update
 }
 
-/// Finds the file that the value of an option names.
 struct ValuePath: Sendable {
-    /// The file; nil if the value names none.
     let find: @Sendable (_ value: String) -> String?
 
-    /// The complete value is the path of the file.
     static let value = ValuePath { $0 }
-    /// The value is `@FILE` or a text.
     static let afterAt = ValuePath { $0.hasPrefix("@") ? String($0.dropFirst()) : nil }
 }
 
-/// A file that an option or an operand names.
 struct NamedFile: Sendable {
-    /// The long name of the option, or what the operand is.
     let name: String
     let path: String
     let use: FileUse
     /// What messages call the source of the path; nil if they name the option.
     var origin: String?
 
-    /// Pairs of options that may name one file.
-    ///
-    /// The cookies of a jar are read before they are written. The time of a file decides whether the file is fetched
-    /// again. A list may shrink to its failed lines.
+    // The cookies of a jar are read before they are written. The time of a file decides whether the file is fetched
+    // again. A list may shrink to its failed lines.
     private static let partners: Set<Set<String>> = [
         ["--cookie", "--cookie-jar"], ["--newer", "--output"], ["--input", "--save-failed"],
     ]
 
-    /// Throws if a file that is written is also named by another option or operand.
     static func check(_ files: [NamedFile]) throws(UsageError) {
         var known: [String: [NamedFile]] = [:]
         for file in files {
@@ -91,11 +79,6 @@ struct NamedFile: Sendable {
 }
 
 extension ParsedOptions {
-    /// Throws if an option writes a file that another option or an operand names.
-    ///
-    /// - Parameters:
-    ///   - operands: the files that operands name.
-    ///   - outputs: the files of `--output`; nil if they are the values of the option.
     func checkFiles(
         _ operands: [NamedFile] = [], outputs: @autoclosure () -> [NamedFile]? = nil
     ) throws(UsageError) {

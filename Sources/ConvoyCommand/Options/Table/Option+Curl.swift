@@ -100,9 +100,7 @@ extension Option {
         },
     ]
 
-    /// Options that the help does not list.
-    ///
-    /// Most have no effect, because the command always behaves as curl does with them.
+    // Most have no effect, because the command always behaves as curl does with them.
     static let hiddenOptions: [Option] =
         [
             "no-keepalive", "remove-on-error", "retry-all-errors", "styled-output", "tcp-nodelay", "tlsv1", "tlsv1.2",

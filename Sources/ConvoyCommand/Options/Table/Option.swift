@@ -1,8 +1,6 @@
 // An option of the command line, for the parser, the help, the man page and the completions.
 
-/// An entry of the table of options.
 struct Option: Sendable {
-    /// The kind of an option's value.
     enum Value: Hashable, Sendable {
         case none, text, directory
         /// A text that may name a file to read, for example `@FILE`.
@@ -13,7 +11,6 @@ struct Option: Sendable {
         static let (input, output) = (Value.file(.input), Value.file(.output))
     }
 
-    /// The headings of the help, in order.
     enum Group: String, CaseIterable, Sendable {
         case files = "Files"
         case lists = "Lists of URLs"
@@ -26,10 +23,8 @@ struct Option: Sendable {
         case general = "General"
     }
 
-    /// Stores the value of the option.
-    ///
-    /// If the value is invalid, the function throws an error, whose message follows the option's name. The value of a
-    /// choice was checked before.
+    // If the value is invalid, the function throws an error, whose message follows the option's name. The value of a
+    // choice was checked before.
     typealias Store = @Sendable (_ options: inout ParsedOptions, _ value: String) throws -> Void
 
     let name: String
@@ -37,25 +32,18 @@ struct Option: Sendable {
     let value: Value
     /// The value in the syntax of the help, as it follows the option's name: ` FILE`, or `[=DIR]` if it is optional.
     let valueUsage: String
-    /// Finds the file that a value names.
     let path: ValuePath
     let group: Group
     let verbs: Set<Verb>
     /// A short text for a list of completions, without quotes and brackets.
     let summary: String
-    /// The description in the help.
     let detail: String
-    /// Further accepted names, for example those of curl, wget and aria2.
-    ///
-    /// Aliases are neither in the help nor completed.
+    // Aliases are neither in the help nor completed.
     let aliases: [String]
-    /// Whether the option may be given several times, with cumulative effect.
     let isRepeatable: Bool
-    /// Whether the value may be empty.
     let mayBeEmpty: Bool
     /// Whether a command line with the option prints the response if no file is named, as in curl.
     let printsAnswers: Bool
-    /// Whether the option is accepted, but is not in the help.
     let isHidden: Bool
     let store: Store
 
@@ -79,7 +67,6 @@ struct Option: Sendable {
         (self.printsAnswers, self.isHidden) = (printsAnswers, isHidden)
     }
 
-    /// Makes an option without a value.
     static func flag(
         _ usage: String, _ group: Group, for verbs: Set<Verb> = [.fetch], _ summary: String,
         detail: String? = nil, more: String = "", aliases: [String] = [], isRepeatable: Bool = false,
@@ -92,7 +79,6 @@ struct Option: Sendable {
     }
 
     var takesValue: Bool { value != .none }
-    /// How the command uses the file that a value names; nil if no value names a file.
     var use: FileUse? {
         switch value {
         case .file(let use): use
@@ -103,15 +89,63 @@ struct Option: Sendable {
 
     /// Whether the value may be omitted; if given, it follows an equals sign.
     var isValueOptional: Bool { valueUsage.hasPrefix("[=") }
-    /// The word for the value in the help.
     var valueWord: Substring { isValueOptional ? valueUsage.dropFirst(2).dropLast() : valueUsage.dropFirst() }
 
-    /// The spellings of the option, the long name first.
     var spellings: [String] { ["--\(name)"] + (short.map { ["-\($0)"] } ?? []) }
+
+    static let table: [Option] =
+        runOptions + queueOptions + otherOptions + fileOptions + listOptions + requestOptions + credentialOptions
+        + connectionOptions + cacheOptions + limitOptions + outputOptions + printingOptions + namingOptions
+        + sendingOptions + followingOptions + [url, config, noConfig, help] + hiddenOptions
+
+    static let url = Option("--url URL", .general, "a URL, the same as an operand", isRepeatable: true)
+    static let config = Option(
+        "-K, --config FILE", takes: .input, .general, "read options from a file",
+        detail: "read options from FILE, one a line: a name without dashes and its value (default: convoy/config in "
+            + "$XDG_CONFIG_HOME or ~/.config)",
+        isRepeatable: true)
+    static let noConfig = Option.flag("--no-config", .general, "do not read the default configuration file")
+    static let help = Option.flag("-h, --help", .general, for: .all, "print the help of the command")
+
+    private static let otherOptions: [Option] = [
+        Option(
+            "--html FILE", takes: .output, .output, for: [.report], "write a page that shows every request",
+            detail: "write a page to FILE, for browsers: a waterfall and a table of the requests of all runs"
+        ) { $0.report.page = $1 },
+        .flag(
+            "--compare", .output, for: [.report], "compare two files side by side",
+            more: ": statistics, groups, new failures and slower requests"
+        ) { $0.report.compares = true },
+        Option(
+            "-o, --output FILE", takes: .output, .output, for: [.import], "write the requests to a file",
+            detail: "write to FILE, and binary bodies beside it (default: standard output)"
+        ) { $0.import.output = $1 },
+        Option(
+            "--host PATTERN", .requests, for: [.import], "import only requests to these hosts",
+            detail: "import only requests to hosts of this name; * matches any characters; repeatable",
+            isRepeatable: true
+        ) { $0.import.wishes.hosts.append($1) },
+        .flag(
+            "--all", .requests, for: [.import], "import images, fonts, scripts and styles too",
+            detail: "also import images, fonts, scripts, style sheets and preflights of a HAR"
+        ) { $0.import.wishes.keepsAssets = true },
+        .flag(
+            "--keep-secrets", .credentials, for: [.import], "write secrets into the file",
+            more: ", as values of its variables"
+        ) { $0.import.wishes.keepsSecrets = true },
+        Option(
+            "--cache DIR", takes: .directory, .cache, for: Set(Subcommand.cache.verbs), "the directory of the cache",
+            more: " (default: \(FetchOptions.cacheDefault))"
+        ) { $0.fetch.cacheDirectory = $1 },
+    ]
 }
 
 extension Option: Hashable {
     /// Compares names, which are unique for a verb.
     static func == (left: Option, right: Option) -> Bool { left.name == right.name }
     func hash(into hasher: inout Hasher) { hasher.combine(name) }
+}
+
+extension ClosedRange<Int> {
+    var text: String { "\(lowerBound) to \(upperBound)" }
 }

@@ -2,12 +2,10 @@
 import Convoy
 import Foundation
 
-/// An entry of a list.
 struct ListEntry: Equatable, Sendable {
     var url: URL
     var name: String?
     var digest: FileDigest?
-    /// The size of the file, from a Metalink.
     var byteCount: Int64?
     var headerFields = HeaderFields()
     /// Further URLs of the same file.
@@ -35,9 +33,6 @@ enum InputLine: Equatable {
         return String(word).wholeMatch(of: form) != nil
     }
 
-    /// Parses a line of a list.
-    ///
-    /// - Parameter base: the base URL of lines that begin with a file name instead of a URL.
     init(_ line: some StringProtocol, base: URL? = nil) {
         let text = String(line).trimmed
         guard !text.isEmpty, !text.hasPrefix("#") else {
@@ -77,7 +72,6 @@ enum InputLine: Equatable {
         }
     }
 
-    /// Parses a line with several URLs of one file, optionally followed by its digest.
     private init(columns: [String]) {
         let digest = columns.last.flatMap { $0.containsScheme ? nil : FileDigest($0) }
         let urls = digest == nil ? columns : columns.dropLast()
@@ -116,9 +110,7 @@ enum InputLine: Equatable {
     private static let noURL =
         "it is not a URL, such as https://example.com/file; write invalid characters as %XX"
 
-    /// Parses a URL, and checks it by the rules of a request.
-    ///
-    /// The reason does not quote an invalid URL, which may contain a password.
+    // The reason does not quote an invalid URL, which may contain a password.
     init(url text: String, name: String? = nil, digest: FileDigest? = nil) {
         guard !text.isEmpty else {
             self = .blank
@@ -143,9 +135,7 @@ enum InputLine: Equatable {
         }
     }
 
-    /// The reason why a URL is invalid.
-    ///
-    /// The reason omits the URL, which may contain a password.
+    // The reason omits the URL, which may contain a password.
     private static func defect(of url: URL) -> String? {
         let scheme = url.scheme?.lowercased() ?? ""
         guard ["http", "https"].contains(scheme) else {
@@ -156,9 +146,6 @@ enum InputLine: Equatable {
 }
 
 extension InputLine {
-    /// The URL of an option or an operand.
-    ///
-    /// - Parameter name: what the message calls the URL.
     static func url(_ text: String, called name: String = "takes a URL") throws(UsageError) -> URL {
         switch InputLine(url: text) {
         case .request(let entry): return entry.url
@@ -169,9 +156,7 @@ extension InputLine {
 }
 
 extension String {
-    /// Whether the text contains `://`.
-    ///
-    /// The bytes are searched here, because Foundation's search is slower: it converts each text first.
+    // The bytes are searched here, because Foundation's search is slower: it converts each text first.
     var containsScheme: Bool {
         var rest = utf8[...]
         while let colon = rest.firstIndex(of: UInt8(ascii: ":")) {
@@ -207,9 +192,7 @@ extension String {
         return (isThisMachine ? "http://" : "https://") + self
     }
 
-    /// The text without surrounding white space.
-    ///
-    /// For speed, a text with a visible ASCII character at each end is returned without calling Foundation.
+    // For speed, a text with a visible ASCII character at each end is returned without calling Foundation.
     var trimmed: String {
         let isVisible = { (byte: UInt8?) in byte.map { (0x21...0x7E).contains($0) } ?? true }
         return isVisible(utf8.first) && isVisible(utf8.last) ? self : trimmingCharacters(in: .whitespacesAndNewlines)

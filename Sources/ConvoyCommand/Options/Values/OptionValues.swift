@@ -1,7 +1,6 @@
 // Parses and checks values of options. The messages follow the option's name.
 import Foundation
 
-/// Parses the values of options.
 enum OptionValues {
     static func number(_ text: String, in range: ClosedRange<Int>) throws(UsageError) -> Int {
         guard let number = Int(text), range.contains(number) else {
@@ -18,7 +17,6 @@ enum OptionValues {
         return .seconds(min(seconds, 1e9))
     }
 
-    /// Parses a date, or a number of seconds from now.
     static func date(_ text: String) throws(UsageError) -> Date {
         if let date = calendarDate(text) { return date }
         guard let seconds = Figures.plainNumber(text), seconds > 0, seconds <= 1e9 else {
@@ -28,9 +26,7 @@ enum OptionValues {
         return Date(timeIntervalSinceNow: seconds)
     }
 
-    /// A date of the calendar with a time and a zone.
-    ///
-    /// Foundation parses 30 February as 2 March. So the date is formatted again, and is valid if the text is the same.
+    // Foundation parses 30 February as 2 March. So the date is formatted again, and is valid if the text is the same.
     private static func calendarDate(_ text: String) -> Date? {
         let local = "\(text.prefix(19))Z"
         guard text.dropFirst(19).wholeMatch(of: #/Z|[+-]\d\d:?\d\d/#) != nil,
@@ -48,7 +44,6 @@ enum OptionValues {
         return bytes
     }
 
-    /// Returns the text if it is one of the choices.
     static func choice(_ text: String, among choices: [String]) throws(UsageError) -> String {
         guard choices.contains(text) else {
             let near = choices.nearest(to: text).map { "; did you mean \($0)?" } ?? ""
@@ -58,7 +53,6 @@ enum OptionValues {
         return text
     }
 
-    /// Returns the path if the file can be read.
     static func readableFile(_ path: String) throws(UsageError) -> String {
         let problem = FileType.problem(with: path, isDirectory: false)
         guard problem == 0 else { throw UsageError("cannot read \(path): \(String(cString: strerror(problem)))") }
@@ -92,7 +86,6 @@ enum OptionValues {
         throw UsageError("cannot read \(path): it is larger than \(limitBytes >> 20) MiB")
     }
 
-    /// Reads to the end, or one byte more than the limit.
     private static func bytes(of file: FileHandle, _ limitBytes: Int?) throws -> Data {
         guard let limitBytes else { return try file.readToEnd() ?? Data() }
         var content = Data()
@@ -104,9 +97,7 @@ enum OptionValues {
         return content
     }
 
-    /// The first line of standard input; nil if the input is empty.
-    ///
-    /// Reads byte by byte, so that the rest is left for other readers, such as a list.
+    // Reads byte by byte, so that the rest is left for other readers, such as a list.
     static func firstLineOfStandardInput() -> String? {
         var (bytes, byte) = ([UInt8](), UInt8(0))
         while bytes.count < 1 << 16, read(STDIN_FILENO, &byte, 1) == 1 {
@@ -143,5 +134,39 @@ extension Figures {
             let value = plainNumber(number)
         else { return nil }
         return Int64(min((value * factor).rounded(), 0x1p62))
+    }
+}
+
+extension [String] {
+    /// The most similar word to a mistyped one; nil when none is similar enough.
+    func nearest(to typed: some StringProtocol) -> String? {
+        let typed = typed.lowercased()
+        guard typed.count > 1, typed.count < 40 else { return nil }
+        let starting = filter { $0.hasPrefix(typed) }
+        if starting.count == 1 { return starting[0] }
+        let limit = typed.count < 4 ? 1 : typed.count < 8 ? 2 : 3
+        let measured = map { (word: $0, distance: $0.distance(to: typed)) }
+        return measured.filter { $0.distance <= limit }.min { $0.distance < $1.distance }?.word ?? starting.first
+    }
+}
+
+extension String {
+    // An edit inserts, deletes or replaces a letter, or swaps two neighbouring letters.
+    fileprivate func distance(to other: String) -> Int {
+        let (left, right) = (Array(self), Array(other))
+        var (before, last) = ([Int](), Array(0...right.count))
+        for (row, letter) in left.enumerated() {
+            var line = [row + 1]
+            for (column, otherLetter) in right.enumerated() {
+                let replaced = last[column] + (letter == otherLetter ? 0 : 1)
+                var best = Swift.min(replaced, last[column + 1] + 1, line[column] + 1)
+                let isSwap =
+                    row > 0 && column > 0 && letter == right[column - 1] && left[row - 1] == otherLetter
+                if isSwap { best = Swift.min(best, before[column - 1] + 1) }
+                line.append(best)
+            }
+            (before, last) = (last, line)
+        }
+        return last.last ?? left.count
     }
 }

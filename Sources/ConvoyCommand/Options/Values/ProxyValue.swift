@@ -5,11 +5,8 @@ import Foundation
 enum ProxyValue {
     private static let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
 
-    /// Parses `SCHEME://USER:PASSWORD@HOST:PORT`, of which only the host is required.
-    ///
-    /// Errors do not quote the value, because it may contain a password.
-    ///
-    /// The defaults are those of curl: http, and the port 1080, or 443 for https.
+    // Errors do not quote the value, because it may contain a password.
+    // The defaults are those of curl: http, and the port 1080, or 443 for https.
     static func read(_ text: String) throws(UsageError) -> ConnectionOptions.Proxy {
         if ["direct", "none", ""].contains(text) { return .direct }
         if Int(text) != nil {
@@ -37,7 +34,6 @@ enum ProxyValue {
         return .server(url, userName: user, password: password)
     }
 
-    /// Parses `HOST:PORT:ADDRESS`; commas separate several addresses, and an IPv6 address may be in brackets.
     static func hostOverride(_ text: String) throws(UsageError) -> ConnectionOptions.HostOverride {
         let parts = text.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, !parts[0].isEmpty, let port = Int(parts[1]), (1...65_535).contains(port),
@@ -51,9 +47,7 @@ enum ProxyValue {
 }
 
 extension FetchOptions {
-    /// Applies `--noproxy`: for `*`, no proxy is used; otherwise sets `no_proxy` in the environment.
-    ///
-    /// Call `applyNoProxy` before other threads could read the environment.
+    // Call `applyNoProxy` before other threads could read the environment.
     mutating func applyNoProxy() {
         guard let noProxy else { return }
         if noProxy == "*" { connection.proxy = .direct } else { setenv("no_proxy", noProxy, 1) }

@@ -1,11 +1,8 @@
 // A part of a list, for several machines that share it.
 import Foundation
 
-/// One of several parts of a list.
-///
-/// Each line belongs to exactly one part.
-///
-/// A hash of the line decides the part, so adding or removing lines does not move other lines.
+// Each line belongs to exactly one part.
+// A hash of the line decides the part, so adding or removing lines does not move other lines.
 struct Shard: Sendable, Equatable {
     /// The number of the part, from 1.
     let number: Int
@@ -18,7 +15,6 @@ struct Shard: Sendable, Equatable {
         (self.number, self.count) = (number, count)
     }
 
-    /// Parses `I/N`, `auto` or `auto/N`.
     init(_ text: String, environment: [String: String]) throws(UsageError) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 2 || text == "auto" else { throw Self.refusal(text) }
@@ -38,9 +34,7 @@ struct Shard: Sendable, Equatable {
         UsageError("takes I/N with I from 1 to N, auto or auto/N, not \(text.debugDescription)")
     }
 
-    /// The part that Slurm, Kubernetes or GNU parallel assigns to this process.
-    ///
-    /// Slurm tells the number of parts. Kubernetes and GNU parallel do not, so with them the user must give it.
+    // Slurm tells the number of parts. Kubernetes and GNU parallel do not, so with them the user must give it.
     private static func found(
         in environment: [String: String], count: Int?
     ) throws(UsageError) -> Shard {
@@ -91,7 +85,6 @@ struct Shard: Sendable, Equatable {
         return shard
     }
 
-    /// Whether a line belongs to this part.
     func takes(_ line: String) -> Bool { Self.hash(line) % UInt64(count) == UInt64(number - 1) }
 
     /// FNV-1a with an additional mixing step, because the low bits of FNV-1a depend on too few input bits.

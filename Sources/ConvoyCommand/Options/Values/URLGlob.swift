@@ -1,15 +1,12 @@
 // `{a,b}` and `[1-20]` in a URL, as in curl.
 import Foundation
 
-/// A URL pattern.
 struct URLGlob: Equatable {
-    /// The alternatives in a pair of braces or brackets, or the text between two pairs.
     private struct Part: Equatable {
         var choices: [String]
         var isText = false
     }
 
-    /// One URL of the pattern, with the value of each pair of braces or brackets.
     struct Match: Equatable {
         var url: String
         var choices: [String]
@@ -34,9 +31,7 @@ struct URLGlob: Equatable {
 
     private var parts: [Part] = []
 
-    /// Parses a URL pattern.
-    ///
-    /// Brackets without a range are literal, as in `?page[size]=1` and `[::1]`.
+    // Brackets without a range are literal, as in `?page[size]=1` and `[::1]`.
     init(_ text: String) throws(UsageError) {
         var (rest, plain) = (text[...], "")
         while let character = rest.popFirst() {
@@ -69,7 +64,6 @@ struct URLGlob: Equatable {
         }
     }
 
-    /// The URLs in curl's order: the value of the last pair changes fastest.
     var matches: [Match] {
         parts.reduce([Match(url: "", choices: [])]) { matches, part in
             matches.flatMap { match in
@@ -78,7 +72,6 @@ struct URLGlob: Equatable {
         }
     }
 
-    /// Parses `1-20`, `001-100:5` or `a-z`; nil for anything else.
     private static func range(_ text: Substring) throws(UsageError) -> [String]? {
         guard let match = text.wholeMatch(of: #/([0-9]+|[A-Za-z])-([0-9]+|[A-Za-z])(?::([0-9]+))?/#) else {
             return nil

@@ -2,9 +2,7 @@
 import Convoy
 import Foundation
 
-/// A parsed format of `--write-out`.
 struct WriteOut: Sendable, Equatable {
-    /// The supported variables: those of curl, and `cache`.
     static let variables = """
         cache content_type errormsg exitcode filename_effective http_code response_code http_version method \
         num_connects num_redirects num_retries redirect_url remote_ip remote_port scheme size_download size_header \
@@ -12,23 +10,18 @@ struct WriteOut: Sendable, Equatable {
         header_json time_namelookup time_connect time_appconnect time_starttransfer time_total url url_effective urlnum
         """.split(separator: " ").map(String.init)
 
-    /// Names that stand in the place of a variable.
-    ///
-    /// They decide on which stream, or after which results, the following text is printed.
+    // They decide on which stream, or after which results, the following text is printed.
     static let directions = ["onerror", "stderr", "stdout"]
 
     enum Piece: Sendable, Equatable {
         case text(String)
         case variable(String)
-        /// One of ``directions``.
         case direction(String)
-        /// The value of a header field of the response.
         case field(String)
     }
 
     private(set) var pieces: [Piece] = []
 
-    /// - Parameter format: the text, or `@` and the name of a file that contains it.
     init(_ format: String) throws(UsageError) {
         let format =
             format.hasPrefix("@")

@@ -2,12 +2,9 @@
 import Convoy
 import Foundation
 
-/// A report as JSON that is safe inside an HTML element.
-///
-/// Times are in microseconds; -1 means that a value does not apply. The time at which a request was queued is relative
-/// to the first request of its report. The start of an attempt is relative to the time at which its request was queued.
+// Times are in microseconds; -1 means that a value does not apply. The time at which a request was queued is relative
+// to the first request of its report. The start of an attempt is relative to the time at which its request was queued.
 struct PageData {
-    /// One report, or two for comparison.
     private let sides: [Report]
     private let made: Date
 
@@ -48,7 +45,6 @@ struct PageData {
         return Self.safe(page.json)
     }
 
-    /// The totals of one report.
     private func side(_ report: Report) -> JSONValue {
         let sums = report.sums
         return [
@@ -61,7 +57,6 @@ struct PageData {
         ]
     }
 
-    /// The rows of all reports in order, with consecutive numbers of runs and rows.
     private func rows(_ paths: [CriticalPath]) -> [JSONValue] {
         var (rows, runCount) = ([JSONValue](), 0)
         for (report, path) in zip(sides, paths) {
@@ -126,6 +121,65 @@ struct PageData {
             time(attempt.start), time(attempt.lookup), time(attempt.connect), time(attempt.tls), time(attempt.wait),
             time(attempt.receive), JSONValue(attempt.status ?? -1), .string(attempt.code ?? ""),
             .string(attempt.next?.rawValue ?? ""), time(attempt.delay), .string(attempt.location ?? ""),
+        ]
+    }
+}
+
+enum PageFigures {
+    private static let slowestCount = 10
+    // Further changed requests are only counted.
+    private static let pairLimit = 200
+
+    /// The number of durations, their percentiles and the longest one; empty without durations.
+    static func times(_ times: TimeFigures?) -> JSONValue {
+        guard let times else { return [] }
+        return .array(
+            [Int64(times.count), times.median, times.ninety, times.ninetyNine, times.longest].map(JSONValue.integer))
+    }
+
+    static func histogram(_ histogram: TimeHistogram) -> JSONValue {
+        [
+            "edges": .array(histogram.edges.map(JSONValue.integer)), "logarithmic": .bool(histogram.isLogarithmic),
+            "bars": .array(
+                histogram.bars.map { bars in .array(bars.map { [JSONValue($0.count), JSONValue($0.failed)] }) }),
+        ]
+    }
+
+    static func groups(_ groups: RequestGroups, by key: RequestGroups.Key) -> JSONValue {
+        [
+            "key": .string(key.rawValue), "count": JSONValue(groups.count),
+            "rows": .array(
+                groups.groups.map { group in
+                    [
+                        .string(group.name),
+                        .array(
+                            group.cells.map { cell in
+                                [JSONValue(cell.count), JSONValue(cell.failed), times(TimeFigures(cell.times))]
+                            }),
+                    ]
+                }),
+        ]
+    }
+
+    static func slowest(_ records: some Sequence<RequestRecord>) -> [Int] {
+        records.enumerated().compactMap { place, record in record.time.map { (place: place, time: $0) } }
+            .sorted { ($1.time, $0.place) < ($0.time, $1.place) }
+            .prefix(slowestCount).map(\.place)
+    }
+
+    static func comparison(_ comparison: ReportComparison, offset: Int) -> JSONValue {
+        func pairs(_ pairs: [ReportComparison.Pair]) -> JSONValue {
+            .array(
+                pairs.prefix(pairLimit).map {
+                    [JSONValue($0.before), JSONValue($0.after + offset), .integer($0.difference ?? 0)]
+                })
+        }
+        return [
+            "pairs": JSONValue(comparison.pairCount), "onlyBefore": JSONValue(comparison.onlyBefore),
+            "onlyAfter": JSONValue(comparison.onlyAfter),
+            "brokenCount": JSONValue(comparison.broken.count), "broken": pairs(comparison.broken),
+            "repairedCount": JSONValue(comparison.repaired.count), "repaired": pairs(comparison.repaired),
+            "slowed": pairs(comparison.slowed),
         ]
     }
 }

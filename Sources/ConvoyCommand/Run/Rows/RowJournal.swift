@@ -14,12 +14,9 @@ final class RowJournal: Sendable {
     private let descriptor: Int32
     /// The hashes of the rows that earlier runs completed.
     private let known: Set<UInt64>
-    /// The `errno` of the first failed write; nil if none failed.
-    ///
-    /// Nothing is written after a failure, because the file may end in the middle of a line.
+    // Nothing is written after a failure, because the file may end in the middle of a line.
     private let failure = Locked<Int32?>(nil)
 
-    /// Opens or creates the file.
     init(_ path: String) throws(UsageError) {
         self.path = path
         func refusal(_ code: Int32) -> UsageError {
@@ -68,14 +65,10 @@ final class RowJournal: Sendable {
         return text.utf8.count < 32 && text.allSatisfy(\.isHexDigit)
     }
 
-    /// Whether a row could not be recorded.
     var hasFailed: Bool { failure.withLock { $0 != nil } }
 
     func has(_ row: Row) -> Bool { known.contains(Self.key(of: row)) }
 
-    /// Records a successful row.
-    ///
-    /// Returns an error message if the line cannot be written.
     func note(_ row: Row) -> String? {
         let earlier = failure.withLock { $0 }
         guard let code = earlier ?? write(String(format: "%016llx\n", Self.key(of: row))) else { return nil }

@@ -2,9 +2,7 @@
 import ConvoyHTTPFile
 import Foundation
 
-/// Returns the rows of a run on demand.
 struct RowSource: Sendable {
-    /// The name of the file in messages; nil without a file.
     let name: String?
     private let list: LineReader?
     private let shard: Shard?
@@ -15,9 +13,6 @@ struct RowSource: Sendable {
     private var number = 0
     private var hasEnded = false
 
-    /// Opens the file of the options, and reads its column names.
-    ///
-    /// - Parameter journal: the rows that earlier runs completed, which are skipped.
     init(_ options: RunOptions, journal: RowJournal?) async throws(UsageError) {
         (shard, self.journal) = (options.fetch.shard, journal)
         guard let path = options.each else {
@@ -63,9 +58,6 @@ struct RowSource: Sendable {
         return nil
     }
 
-    /// Stops reading the file, and ends a waiting call of ``next()``.
-    ///
-    /// Has no effect without a file. May be called from any thread.
     func stop() { list?.stop() }
 
     private func isOurs(_ outcome: RowReader.Outcome) -> Bool {

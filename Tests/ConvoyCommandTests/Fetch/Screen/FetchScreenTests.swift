@@ -62,12 +62,6 @@ import Testing
         return lines
     }
 
-    @Test func oneFileHasOneLineAndNoTotal() {
-        #expect(lines(after: 3, size: wide).count == 1)
-        #expect(lines(after: 3, of: 2, size: wide).count == 3)
-        #expect(lines(after: 3, size: wide, totalCount: 2).count == 2)
-    }
-
     @Test func ratesAppearAfterASecondAndTimesLeftAfterTwo() throws {
         let begun = try #require(lines(after: 0, size: wide).first)
         #expect(begun.hasSuffix("  0 %         0 B of 10.0 MB"))
@@ -89,15 +83,6 @@ import Testing
         #expect(narrow.allSatisfy { $0.columnCount <= 39 })
         #expect(narrow.first == "file0.iso      30 %    1.0 MB/s    0:07")
         #expect(narrow.last == "0 of 2 files   30 %    2.0 MB/s    0:07")
-    }
-
-    @Test func columnsOfFilesAndTotalAlign() {
-        for width in [40, 60, 80, 120] {
-            let lines = lines(after: 3, of: 3, size: Terminal.Size(width: width, height: 24))
-            let columns = lines.map { $0.split(separator: "%").first.map { String($0).columnCount } }
-            #expect(Set(columns).count == 1)
-            #expect(Set(lines.map(\.columnCount)).count == 1)
-        }
     }
 
     @Test func aFileWithoutProgressIsStalled() throws {
@@ -176,16 +161,125 @@ import Testing
         let percents = lines.prefix(3).map { $0.split(separator: "%").first.map { String($0).columnCount } }
         #expect(Set(percents).count == 1)
     }
+}
 
-    @Test func theTotalCountsBytes() {
-        var screen = FetchScreen(maxAttempts: 4)
+@Suite struct RunTotalsTests {
+    private func transfer(_ received: Int64, of expected: Int64?, _ wait: RunningTransfer.Wait? = nil)
+        -> RunningTransfer
+    {
+        RunningTransfer(
+            item: FetchItem(index: 0, url: URL(filePath: "/"), fileName: "a"), receivedBytes: received,
+            expectedBytes: expected, wait: wait)
+    }
+
+    @Test func unknownSizesAreTheMeanOfTheKnown() {
+        // A file of 300 bytes is complete and one of 500 runs. Another runs without a size, and one has not begun.
+        // The mean is 400.
         let progress = RunProgress(
-            finishedCount: 30, failedCount: 1, totalCount: 60, receivedBytes: 29_000_000, savedCount: 29,
-            savedBytes: 29_000_000)
-        let lines = screen.lines(progress, [], size: wide, now: start)
-        #expect(lines.count == 2)
-        #expect(lines.first?.hasPrefix("30 of 60 files ") == true)
-        #expect(lines.first?.hasSuffix(" 49 %    29.0 MB of ~59.0 MB") == true)
-        #expect(lines.last == "1 failed")
+            finishedCount: 1, totalCount: 4, receivedBytes: 700, savedCount: 1, savedBytes: 300)
+        let totals = RunTotals(progress, [transfer(250, of: 500), transfer(150, of: nil)])
+        #expect(totals.remainingBytes.map { abs($0 - 900) < 1 } == true)
+        #expect(totals.isEstimate)
+        // A file of unknown size that has received more than the mean adds no remaining bytes.
+        #expect(RunTotals(progress, [transfer(500, of: 500), transfer(900, of: nil)]).remainingBytes == 400)
+    }
+
+    @Test func failedAndSkippedFilesDoNotCountAsBytes() {
+        let progress = RunProgress(
+            finishedCount: 3, failedCount: 1, skippedCount: 1, totalCount: 4, receivedBytes: 200, savedCount: 1,
+            savedBytes: 100)
+        #expect(RunTotals(progress, [transfer(100, of: 300)]).remainingBytes == 200)
+        #expect(RunTotals(progress, [transfer(100, of: 300)]).fraction == 0.5)
+    }
+
+    @Test func announcedSizesOverflowNothing() {
+        let huge = (0..<4).map { _ in transfer(1, of: .max) } + [transfer(1, of: nil), transfer(1, of: -5)]
+        #expect((RunTotals(RunProgress(totalCount: 9, receivedBytes: 6), huge).fraction ?? 1) < 0.01)
+    }
+
+    @Test func theTimeLeftIsNeverLessThanTheSlowestFile() {
+        let start = ContinuousClock.now
+        var meter = ArrivalMeter()
+        for second in 0...3 { meter.note(Int64(second) * 100, at: start + .seconds(second)) }
+        let totals = RunTotals(RunProgress(totalCount: 1, receivedBytes: 300), [transfer(300, of: 1_300)])
+        let now = start + .seconds(3)
+        #expect(totals.secondsLeft(meter, slowest: 4, at: now) == 10)
+        #expect(totals.secondsLeft(meter, slowest: 25, at: now) == 25)
+        #expect(totals.secondsLeft(ArrivalMeter(), slowest: 25, at: now) == nil)
+    }
+}
+
+@Suite struct ArrivalMeterTests {
+    private let start = ContinuousClock.now
+
+    /// Returns a meter with ten samples a second until a moment, and that moment.
+    private func meter(
+        _ milliseconds: Int, from first: Int = 0, bytes: (Int) -> Int64
+    ) -> (meter: ArrivalMeter, now: ContinuousClock.Instant) {
+        var meter = ArrivalMeter()
+        for moment in stride(from: first, through: milliseconds, by: 100) {
+            meter.note(bytes(moment), at: start + .milliseconds(moment))
+        }
+        return (meter, start + .milliseconds(milliseconds))
+    }
+
+    /// Sources of 1,000 bytes a second.
+    ///
+    /// Each function returns the total number of bytes after a number of milliseconds.
+    private static let sources: [@Sendable (Int) -> Int64] = [
+        { Int64($0) },
+        // The bytes of a second arrive at once, as with nginx's limit: at the start of each second, or in its middle.
+        { Int64($0 / 1_000 + 1) * 1_000 }, { Int64(($0 + 500) / 1_000) * 1_000 },
+        // The source is silent for two seconds first.
+        { Int64(max(0, $0 - 2_000)) },
+        // Twice the bytes arrive in every other tenth of a second.
+        { Int64($0 / 200 * 200) },
+    ]
+
+    @Test(arguments: 0..<5) func theRateIsTrueFromTheThirdSecondOn(source: Int) throws {
+        for milliseconds in stride(from: source == 3 ? 5_000 : 3_000, through: 15_000, by: 100) {
+            let (meter, now) = meter(milliseconds, bytes: Self.sources[source])
+            let rate = try #require(meter.bytesPerSecond(at: now))
+            #expect(abs(rate - 1_000) <= 150, "after \(milliseconds) ms")
+        }
+    }
+
+    @Test func theRateIsNilUntilItCanBeMeasured() {
+        for milliseconds in stride(from: 0, to: 1_000, by: 100) {
+            let (meter, now) = meter(milliseconds) { Int64($0) }
+            #expect(meter.bytesPerSecond(at: now) == nil)
+        }
+        let (second, atOne) = meter(1_000) { Int64($0) }
+        #expect(second.bytesPerSecond(at: atOne) != nil)
+        #expect(second.secondsLeft(for: 1_000, at: atOne) == nil)
+        let (third, atTwo) = meter(2_000) { Int64($0) }
+        #expect(third.secondsLeft(for: 1_000, at: atTwo).map { abs($0 - 1) < 0.1 } == true)
+        #expect(ArrivalMeter().bytesPerSecond(at: start) == nil)
+        #expect(!ArrivalMeter().isStalled(at: start))
+    }
+
+    @Test func overdueBytesLowerTheRateUntilItIsStalled() throws {
+        let (meter, now) = meter(4_000) { Int64($0) }
+        let late = try #require(meter.bytesPerSecond(at: now + .seconds(4)))
+        #expect(late > 400 && late < 600)
+        #expect(!meter.isStalled(at: now + .milliseconds(4_999)))
+        #expect(meter.isStalled(at: now + .seconds(5)))
+        #expect(meter.bytesPerSecond(at: now + .seconds(5)) == 0)
+        #expect(meter.secondsLeft(for: 1, at: now + .seconds(5)) == nil)
+    }
+
+    @Test func afterAStallTheRateBeginsAnew() {
+        var (meter, now) = meter(3_000) { Int64($0) }
+        now += .seconds(60)
+        meter.note(3_500, at: now)
+        // Only the 500 bytes that arrived after the stall count.
+        #expect(meter.bytesPerSecond(at: now + .seconds(1)) == 500)
+        for tenth in 1...30 { meter.note(3_500 + Int64(tenth) * 500, at: now + .milliseconds(tenth * 100)) }
+        #expect(meter.bytesPerSecond(at: now + .seconds(3)).map { abs($0 - 5_000) < 1 } == true)
+    }
+
+    @Test func aCountThatRunsBackwardsStartsANewMeasurement() {
+        let (meter, now) = meter(4_000) { $0 < 2_000 ? 900_000 + Int64($0) : Int64($0 - 2_000) }
+        #expect(meter.bytesPerSecond(at: now).map { abs($0 - 1_000) < 150 } == true)
     }
 }

@@ -1,6 +1,9 @@
+import Convoy
 import ConvoyTesting
 import Foundation
 import Testing
+
+@testable import ConvoyCommand
 
 private let curl = ["/usr/bin/curl", "/usr/local/bin/curl", "/opt/homebrew/bin/curl"]
     .first { FileManager.default.isExecutableFile(atPath: $0) }
@@ -39,33 +42,6 @@ struct CurlComparisonTests {
 
     private func contents(_ directory: URL, _ name: String) -> String? {
         try? String(contentsOf: directory.appending(path: name), encoding: .utf8)
-    }
-
-    @Test func bodiesGoToTheSameFiles() async throws {
-        let named = try await both(["-o", "own name", url("/page")])
-        #expect(named.ours.status == 0 && named.curls.status == 0)
-        let inside = try await both(
-            ["-P", "\(ours.path)", url("/page")], curls: ["-O", "--output-dir", curls.path, url("/page")])
-        #expect(inside.ours.status == 0 && inside.curls.status == 0)
-        for name in ["own name", "page"] {
-            #expect(contents(ours, name) == "0123456789")
-            #expect(contents(ours, name) == contents(curls, name))
-        }
-        let printed = try await both(["-o", "-", url("/page")])
-        #expect(printed.ours.output == "0123456789")
-        #expect(printed.ours.output == printed.curls.output)
-    }
-
-    @Test func headsAreTheSame() async throws {
-        let heads = try await both(["-I", url("/page")])
-        func fields(_ text: String) -> [String] {
-            let lines = text.split(whereSeparator: \.isNewline).dropFirst().map { $0.lowercased() }
-            return lines.filter { !$0.hasPrefix("date:") }.sorted()
-        }
-        #expect(fields(heads.ours.output) == fields(heads.curls.output))
-        #expect(fields(heads.ours.output).contains("x-a: b"))
-        #expect(try await server.takeRequest().method == "HEAD")
-        #expect(try await server.takeRequest().method == "HEAD")
     }
 
     @Test func compressedBodiesAreTheSame() async throws {
@@ -146,24 +122,6 @@ struct CurlComparisonTests {
         #expect(try directory.names(in: "ours") == ["failed"])
     }
 
-    @Test func theFilesOfTheUserAreRead() async throws {
-        let home = try directory.makeDirectory("home")
-        try Data("machine 127.0.0.1 login me password from-home\n".utf8).write(to: home.appending(path: ".netrc"))
-        let config = directory.url.appending(path: "config").path
-        let text = "# both read this\nuser-agent = \"of a file\"\n-H \"X-Key: v\"\noutput = \"page\"\n"
-        try Data(text.utf8).write(to: URL(filePath: config))
-        let endings = try await both(["--netrc", "-K", config, url("/page")], variables: ["HOME": home.path])
-        #expect(endings.ours.status == 0, "\(endings.ours.errors)")
-        #expect(endings.curls.status == 0, "\(endings.curls.errors)")
-        for _ in 0..<2 {
-            let request = try await server.takeRequest()
-            #expect(request.value(of: "Authorization") == "Basic bWU6ZnJvbS1ob21l")
-            #expect(request.value(of: "User-Agent") == "of a file")
-            #expect(request.value(of: "X-Key") == "v")
-        }
-        #expect(contents(ours, "page") == contents(curls, "page"))
-    }
-
     @Test func jarsOfCookiesAreTheSame() async throws {
         let formatter = DateFormatter()
         (formatter.locale, formatter.timeZone) = (Locale(identifier: "en_US_POSIX"), TimeZone(secondsFromGMT: 0))
@@ -230,3 +188,64 @@ struct CurlComparisonTests {
         }
     #endif
 }
+
+#if os(Linux)
+    /// A SOCKS5 proxy on 127.0.0.1 that responds to HTTP requests itself, in place of every host.
+    final class SOCKSServer: Sendable {
+        private let descriptor: Int32
+        private let asked = Locked<[String]>([])
+        let port: Int
+
+        /// The requested host of each connection, and the first line of the data sent to it.
+        var requests: [String] { asked.withLock { $0 } }
+
+        init() throws {
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            self.descriptor = descriptor
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let isListening = withUnsafeMutableBytes(of: &address) { bytes in
+                bytes.withMemoryRebound(to: sockaddr.self) { addresses in
+                    bind(descriptor, addresses.baseAddress, length) == 0 && listen(descriptor, 8) == 0
+                        && getsockname(descriptor, addresses.baseAddress, &length) == 0
+                }
+            }
+            try #require(isListening, "no loopback address")
+            port = Int(UInt16(bigEndian: address.sin_port))
+            Thread { [asked] in
+                while case let client = accept(descriptor, nil, nil), client >= 0 {
+                    var bound = timeval(tv_sec: 30, tv_usec: 0)
+                    setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
+                    if let request = Self.serve(client) { asked.withLock { $0.append(request) } }
+                    close(client)
+                }
+                close(descriptor)
+            }.start()
+        }
+
+        deinit { shutdown(descriptor, Int32(SHUT_RDWR)) }
+
+        private static func serve(_ client: Int32) -> String? {
+            func read(_ count: Int) -> [UInt8]? {
+                var bytes = [UInt8](repeating: 0, count: count)
+                return recv(client, &bytes, count, Int32(MSG_WAITALL)) == count ? bytes : nil
+            }
+            func write(_ bytes: [UInt8]) { _ = send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
+            guard let hello = read(2), read(Int(hello[1])) != nil else { return nil }
+            write([5, 0])
+            guard let request = read(4) else { return nil }
+            let isName = request[3] == 3
+            guard let length = isName ? read(1).map({ Int($0[0]) }) : 4, let host = read(length), read(2) != nil else {
+                return nil
+            }
+            write([5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+            var head: [UInt8] = []
+            while !head.suffix(4).elementsEqual([13, 10, 13, 10]), let byte = read(1) { head += byte }
+            write(Array("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello".utf8))
+            let name = isName ? String(decoding: host, as: UTF8.self) : host.map { "\($0)" }.joined(separator: ".")
+            return name + " " + String(decoding: head.prefix { $0 != 13 }, as: UTF8.self)
+        }
+    }
+#endif
