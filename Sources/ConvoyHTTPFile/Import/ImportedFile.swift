@@ -26,6 +26,205 @@ package struct ImportedFile: Sendable {
     package var notes: [String] = []
 
     package init() {}
+
+    /// The options of an import.
+    package struct Wishes: Sendable {
+        /// The hosts whose requests are imported, in which `*` matches any characters.
+        ///
+        /// An empty list imports the requests of all hosts.
+        package var hosts: [String] = []
+        /// Whether to import images, fonts, scripts, style sheets and other assets of a HAR, and its preflights.
+        package var keepsAssets = false
+        /// Whether the written file contains secrets as values of variables.
+        package var keepsSecrets = false
+        package init() {}
+    }
+
+    /// Reads a HAR, a Postman collection or curl command lines, and detects the format.
+    ///
+    /// Variables replace secrets, and references replace values of earlier responses.
+    package init(reading bytes: [UInt8], _ wishes: Wishes = Wishes()) throws(ImportFailure) {
+        let first = bytes.dropFirst(bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0).first { !$0.isBlank }
+        switch first {
+        case nil: throw ImportFailure("the document is empty", Self.kinds)
+        case UInt8(ascii: "{"), UInt8(ascii: "["): self = try Self.json(bytes, wishes)
+        default:
+            guard let text = String(validating: bytes, as: UTF8.self), !bytes.contains(0) else {
+                throw ImportFailure("the document is not UTF-8 text", Self.kinds)
+            }
+            self = try CurlReader.read(text)
+        }
+        guard !requests.isEmpty else { throw ImportFailure("the document contains no request", Self.kinds) }
+        keepHosts(wishes.hosts)
+        guard !requests.isEmpty else {
+            throw ImportFailure("no request goes to \(wishes.hosts.joined(separator: " or "))", "give another --host")
+        }
+        dropAttachments()
+        disableUnsendable()
+        nameRequests()
+        breakCycles()
+        findChains()
+        takeSecrets(keepsValues: wishes.keepsSecrets)
+    }
+
+    static let kinds = "give a HAR, a Postman collection (v2.1 or v2.0) or curl commands"
+
+    private static func json(_ bytes: [UInt8], _ wishes: Wishes) throws(ImportFailure) -> ImportedFile {
+        let root: JSONValue
+        do throws(JSONReader.Defect) { root = try JSONReader.read(bytes) } catch {
+            throw ImportFailure("the document is not JSON: \(error.description)", Self.kinds)
+        }
+        if let log = root["log"] { return try HARReader.read(log, keepsAssets: wishes.keepsAssets) }
+        let collection = root["collection"] ?? root
+        if collection["item"] != nil { return try PostmanReader.read(collection) }
+        if collection["requests"] != nil, collection["order"] != nil || collection["folders"] != nil {
+            throw ImportFailure("this is a Postman collection of version 1", "export it from Postman as v2.1")
+        }
+        throw ImportFailure("the document is neither a HAR nor a Postman collection", kinds)
+    }
+
+    private mutating func keepHosts(_ patterns: [String]) {
+        guard !patterns.isEmpty else { return }
+        requests = requests.filter { imported in
+            // A host that contains a variable may match any pattern.
+            guard let host = imported.request.target.host else { return true }
+            return patterns.contains { host.matches(pattern: $0.lowercased()) }
+        }
+    }
+
+    /// Disables each request whose URL is invalid, or is neither http nor https.
+    ///
+    /// A URL whose scheme or host depends on a variable is not checked.
+    mutating func disableUnsendable() {
+        for index in requests.indices {
+            let target = requests[index].request.target
+            guard target.host != nil || target.placeholders.isEmpty else { continue }
+            let text = target.parts.map { part in if case .text(let text) = part { text } else { "1" } }.joined()
+            let url = text.schemeEnd == nil ? "http://" + text : text
+            let scheme = url.prefix { $0 != ":" }.lowercased()
+            if ["http", "https"].contains(scheme), url.originText != nil { continue }
+            requests[index].request.isDisabled = true
+            requests[index].notes.append("it is disabled: its URL is neither http nor https")
+        }
+    }
+
+    /// Renames variables, so that no request depends on itself through the handlers of later requests.
+    ///
+    /// In such a cycle, Postman uses the value of a variable from an earlier run. Here, `{{t}}` becomes `{{t_before}}`.
+    /// The user sets that variable.
+    ///
+    /// - Complexity: O(*n*) for *n* uses of variables, and a search for each use before its setter.
+    mutating func breakCycles() {
+        let setters = setters
+        guard !setters.isEmpty else { return }
+        var needs = requests.indices.map { index in
+            requests[index].variables.compactMap { name in setter(name, of: index, setters).map { (name, $0) } }
+        }
+        for index in requests.indices {
+            // In file order, the first request of a cycle uses a variable that a later request sets. Renaming it
+            // breaks the cycle.
+            for (name, setter) in needs[index] where setter > index && reaches(index, from: setter, needs) {
+                requests[index].rename(name, to: name + "_before")
+                needs[index].removeAll { $0.0 == name }
+            }
+        }
+    }
+
+    /// For each variable, the indices of the requests whose handlers set it.
+    private var setters: [String: [Int]] {
+        var setters: [String: [Int]] = [:]
+        for index in requests.indices {
+            for name in requests[index].setVariables { setters[name, default: []].append(index) }
+        }
+        return setters
+    }
+
+    /// The index of the last request before `index` whose handler sets a variable, or else of the first one after it.
+    ///
+    /// ``Globals/setter(of:for:)`` uses the same rule, but also considers handlers that clear the variable.
+    private func setter(_ name: String, of index: Int, _ setters: [String: [Int]]) -> Int? {
+        guard let all = setters[name] else { return nil }
+        var (low, high) = (0, all.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if all[middle] < index { low = middle + 1 } else { high = middle }
+        }
+        if low > 0 { return all[low - 1] }
+        return all.first { $0 > index }
+    }
+
+    /// Whether the request `start` needs the request `goal`, directly or through requests after `goal`.
+    ///
+    /// Requests before `goal` are not searched, because their cycles are broken already.
+    private func reaches(_ goal: Int, from start: Int, _ needs: [[(String, Int)]]) -> Bool {
+        var (open, seen) = ([start], Set<Int>())
+        while let next = open.popLast() {
+            if next == goal { return true }
+            if next > goal, seen.insert(next).inserted { open += needs[next].map(\.1) }
+        }
+        return false
+    }
+
+    /// Gives each request a unique name.
+    mutating func nameRequests() {
+        var names = UniqueNames()
+        for index in requests.indices {
+            let title = requests[index].request.title?.text ?? ""
+            let base = title.split(separator: " / ").last.map { String($0).requestName } ?? "request"
+            requests[index].request.name = Word(text: names.take(base), position: Position(line: 1, column: 1))
+        }
+    }
+
+    /// Puts a prefix before the name of each attachment, so that two imports do not share a file.
+    package mutating func nameAttachments(after stem: String) {
+        var names: [String: String] = [:]
+        for index in attachments.indices {
+            let name = "\(stem)-\(attachments[index].path)"
+            names[attachments[index].path] = name
+            attachments[index].path = name
+        }
+        for index in requests.indices {
+            guard case .file(let file)? = requests[index].request.body.first, let name = names[file.path.source] else {
+                continue
+            }
+            requests[index].request.body = [.file(FileReference(name))]
+        }
+    }
+
+    /// Removes the attachments of omitted requests.
+    mutating func dropAttachments() {
+        guard !attachments.isEmpty else { return }
+        let paths = requests.flatMap(\.request.body).compactMap { part in
+            if case .file(let file) = part { file.path.source } else { nil }
+        }
+        let used = Set(paths)
+        attachments.removeAll { !used.contains($0.path) }
+    }
+
+    /// The files that bodies refer to, each once, without the attachments of the import.
+    package var bodyFiles: [String] {
+        var seen = Set(attachments.map(\.path))
+        return requests.flatMap(\.request.body).compactMap { part in
+            guard case .file(let file) = part, seen.insert(file.path.source).inserted else { return nil }
+            return file.path.source
+        }
+    }
+
+    /// The variables that requests use but neither the file nor a handler sets.
+    package var unsetVariables: [String] {
+        var known = Set(variables.map(\.name))
+        for request in requests { known.formUnion(request.setVariables) }
+        var names: [String] = []
+        for template in variables.map(\.value) + requests.flatMap(\.request.templates) {
+            for placeholder in template.placeholders {
+                guard case .variable(let name, _) = placeholder.expression, known.insert(name).inserted else {
+                    continue
+                }
+                names.append(name)
+            }
+        }
+        return names
+    }
 }
 
 /// One request of an imported file.
@@ -40,6 +239,96 @@ package struct ImportedRequest: Sendable {
     var answer: ImportedAnswer?
 
     init(_ request: FileRequest = FileRequest(position: Position(line: 1, column: 1))) { self.request = request }
+
+    /// The variables that the request's handler sets.
+    var setVariables: [String] {
+        guard !handler.isEmpty else { return [] }
+        let text = handler.joined(separator: "\n")
+        let script = try? ScriptReader.read(text, at: Position(line: 1, column: 1))
+        return script?.changes.filter(\.sets).compactMap(\.name) ?? []
+    }
+
+    /// The variables that the request uses, each once.
+    fileprivate var variables: [String] {
+        var seen: Set<String> = []
+        return request.templates.flatMap(\.placeholders).compactMap { placeholder in
+            guard case .variable(let name, _) = placeholder.expression, seen.insert(name).inserted else { return nil }
+            return name
+        }
+    }
+
+    fileprivate mutating func rename(_ name: String, to other: String) {
+        func renamed(_ template: Template) -> Template {
+            var result = Template()
+            for part in template.parts {
+                if case .placeholder(let placeholder) = part, case .variable(name, _) = placeholder.expression {
+                    result.append(Template(placeholder: other))
+                } else {
+                    result.parts.append(part)
+                }
+            }
+            return result
+        }
+        request.target = renamed(request.target)
+        for place in request.fields.indices { request.fields[place].value = renamed(request.fields[place].value) }
+        func renamedParts(_ parts: [BodyPart]) -> [BodyPart] {
+            parts.map { part in if case .text(let text) = part { .text(renamed(text)) } else { part } }
+        }
+        (request.body, request.graphQLVariables) = (renamedParts(request.body), renamedParts(request.graphQLVariables))
+    }
+
+    /// Adds a field, or a note if the name or the value is invalid.
+    mutating func addField(_ name: String, _ value: Template) {
+        guard name.isFieldName, !name.hasPrefix("#") else {
+            return notes.append("the field \(name.shown) is omitted: its name is invalid")
+        }
+        let text = value.parts.contains { part in
+            if case .text(let text) = part { text.utf8.contains { $0 == 0 || $0 == 0x0A || $0 == 0x0D } } else { false }
+        }
+        guard !text else { return notes.append("the field \(name) is omitted: its value contains a line end") }
+        request.addField(name, value.trimmed)
+    }
+
+    mutating func setMethod(_ method: String) {
+        request.method = method
+        guard !HTTPFileReader.methods.contains(method) || method == "GRAPHQL" else { return }
+        request.method = "GET"
+        request.isDisabled = true
+        notes.append("the method was \(method.shown), which convoy cannot send")
+    }
+
+    mutating func setForm(_ fields: [(name: Template, value: Template)]) {
+        var text = Template()
+        for (place, field) in fields.enumerated() {
+            if place > 0 { text.append("&") }
+            text.append(field.name)
+            text.append("=")
+            text.append(field.value)
+        }
+        request.bodyKind = .form
+        request.body = text.parts.isEmpty ? [] : [.text(text)]
+        setType("application/x-www-form-urlencoded")
+    }
+
+    mutating func setParts(_ parts: [FormParts.Part]) {
+        let boundary = FormParts.boundary(of: parts)
+        request.bodyKind = .multipart(boundary: boundary)
+        request.body = FormParts.body(parts, boundary: boundary)
+        request.fields.removeAll { $0.name.lowercased() == "content-type" }
+        setType("multipart/form-data; boundary=\(boundary)")
+    }
+
+    /// Sets the body's type, unless a field already specifies it.
+    mutating func setType(_ type: String) {
+        if request.field("content-type") == nil { addField("Content-Type", Template(type)) }
+    }
+
+    /// Removes a body that the method does not allow.
+    mutating func completeBody() {
+        guard ["HEAD", "TRACE"].contains(request.method), !request.body.isEmpty else { return }
+        (request.body, request.graphQLVariables, request.bodyKind) = ([], [], .plain)
+        notes.append("its body is omitted: a \(request.method) request has none")
+    }
 }
 
 /// The recorded response to a request.
@@ -73,6 +362,17 @@ extension FileRequest {
         }
         return text
     }
+
+    /// The URL, the field values and the parts of the body, all of which may contain placeholders.
+    var templates: [Template] {
+        [target] + fields.map(\.value)
+            + (body + graphQLVariables).map { part in
+                switch part {
+                case .text(let text): text
+                case .file(let file): file.path
+                }
+            }
+    }
 }
 
 extension Template {
@@ -100,5 +400,100 @@ extension Template {
                 default: false
                 }
             }
+    }
+
+    /// The host of a URL, in lower case; nil if it is missing or depends on a placeholder.
+    var host: String? {
+        let text = prefixText
+        guard let start = text.schemeEnd else { return nil }
+        let authority = text[start...].prefix { !"/?#".contains($0) }
+        guard authority.endIndex < text.endIndex || parts.count == 1 else { return nil }
+        let place = authority.split(separator: "@").last ?? authority
+        return place.prefix { $0 != ":" }.lowercased()
+    }
+
+    /// The template without surrounding blanks.
+    var trimmed: Template {
+        var template = self
+        if case .text(let text)? = parts.first {
+            template.parts[0] = .text(String(text.drop(while: \.isWhitespace)))
+        }
+        if let place = template.parts.indices.last, case .text(var text) = template.parts[place] {
+            while text.last?.isWhitespace == true { text.removeLast() }
+            template.parts[place] = .text(text)
+        }
+        template.parts.removeAll { $0 == .text("") }
+        return template
+    }
+}
+
+extension String {
+    /// Whether the text matches a pattern in which `*` matches any characters.
+    package func matches(pattern: String) -> Bool {
+        let parts = pattern.split(separator: "*", omittingEmptySubsequences: false)
+        guard parts.count > 1, let first = parts.first, let last = parts.last else { return self == pattern }
+        guard hasPrefix(first), hasSuffix(last), utf8.count >= first.utf8.count + last.utf8.count else { return false }
+        var rest = dropFirst(first.count).dropLast(last.count)
+        for part in parts.dropFirst().dropLast() where !part.isEmpty {
+            guard let range = rest.firstRange(of: part) else { return false }
+            rest = rest[range.upperBound...]
+        }
+        return true
+    }
+
+    /// The URL without its fragment, with invalid characters percent-encoded.
+    var importedURL: String {
+        let text = prefix { $0 != "#" }
+        let start = text.schemeEnd ?? text.startIndex
+        let path = text[start...].firstIndex { "/?".contains($0) } ?? text.endIndex
+        return text[..<path].filter { !$0.isWhitespace } + PercentEscaper.url.escaped(String(text[path...]))
+    }
+
+    /// A request name from the words of a title.
+    ///
+    /// Parts of a path that are identifiers are omitted.
+    fileprivate var requestName: String {
+        let segments = split { $0 == "/" }
+        let telling = segments.filter { !$0.isIdentifier }
+        let all = (telling.isEmpty ? segments : telling).flatMap { segment in
+            segment.split { !($0.isLetter || $0.isNumber || $0 == "_") }.map { $0.lowercased() }
+        }
+        // In a long path, the method and the last parts identify the request best.
+        let chosen = all.count > 5 ? all.prefix(1) + all.suffix(4) : all[...]
+        let name = String(chosen.joined(separator: "_").prefix(48))
+        return name.isRequestName ? name : "request"
+    }
+}
+
+/// Makes names that are all different.
+struct UniqueNames {
+    private var taken: Set<String>
+    /// The last number that was added to each base.
+    private var numbers: [String: Int] = [:]
+    /// The number of names that were tried; a test limits this number.
+    private(set) var tries = 0
+
+    init(taken: some Sequence<String> = []) { self.taken = Set(taken) }
+
+    /// Returns an unused name: the base, or the base with a number after it.
+    mutating func take(_ base: String) -> String {
+        var number = numbers[base] ?? 0
+        while true {
+            number += 1
+            tries += 1
+            let name = number == 1 ? base : "\(base)_\(number)"
+            if taken.insert(name).inserted {
+                numbers[base] = number
+                return name
+            }
+        }
+    }
+}
+
+extension Substring {
+    /// Whether a part of a path looks like an identifier: a number, a hash or a UUID.
+    fileprivate var isIdentifier: Bool {
+        let digits = utf8.count { (0x30...0x39).contains($0) }
+        return digits > 0 && !contains(" ") && (digits * 3 >= utf8.count || utf8.count > 20)
     }
 }

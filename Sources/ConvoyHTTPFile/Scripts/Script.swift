@@ -128,9 +128,7 @@ package struct Script: Hashable, Sendable {
     }
 
     var statements: [Statement] = []
-}
 
-extension Script {
     /// The changes to variables, in order.
     ///
     /// A nil `name` means all variables. `sets` is false if the change clears the variable.

@@ -1,4 +1,5 @@
 // Parses the tokens of a handler into statements.
+import Convoy
 
 /// Parses a response handler.
 ///
@@ -288,4 +289,417 @@ struct ScriptReader {
         }
         return values
     }
+
+    /// The names with which an expression may start, besides the names of constants.
+    ///
+    /// The `typeof` of any other name is "undefined".
+    private static let known: Set = [
+        "true", "false", "null", "undefined", "response", "client", "JSON", "Array", "jsonPath", "Number", "String",
+        "Boolean", "parseInt", "parseFloat", "encodeURIComponent", "typeof",
+    ]
+
+    mutating func expression() throws(Problem) -> Script.Expression {
+        try deeper { (reader) throws(Problem) in
+            let condition = try reader.binary(above: 0)
+            guard reader.take("?") else { return condition }
+            let first = try reader.expression()
+            try reader.need(":")
+            return .choice(condition, first, try reader.expression())
+        }
+    }
+
+    private mutating func binary(above strength: Int) throws(Problem) -> Script.Expression {
+        var left = try unary()
+        while case .mark(let mark) = next, let operation = Script.Operator(rawValue: mark),
+            operation.strength > strength
+        {
+            index += 1
+            try countLink()
+            left = .binary(operation, left, try binary(above: operation.strength))
+        }
+        return left
+    }
+
+    private mutating func unary() throws(Problem) -> Script.Expression {
+        if let conversion: Script.Conversion = isNext("!")
+            ? .not
+            : isNext("-")
+                ? .minus
+                : next == .name("typeof")
+                    ? .type : nil
+        {
+            index += 1
+            if conversion == .type, case .name(let name) = next, !Self.known.contains(name), !isConstant(name) {
+                // As in JavaScript, `typeof` of an unknown name is "undefined".
+                index += 1
+                return .literal(.string("undefined"))
+            }
+            return .convert(conversion, try deeper { (reader) throws(Problem) in try reader.unary() })
+        }
+        return try behind(try primary())
+    }
+
+    private mutating func primary() throws(Problem) -> Script.Expression {
+        let token = next
+        index += 1
+        switch token {
+        case .number(let digits): return .literal(.number(digits))
+        case .text(let text): return .literal(.string(text))
+        case .template(let parts):
+            var texts: [Script.Expression] = []
+            for part in parts {
+                switch part {
+                case .text(let text): texts.append(.literal(.string(text)))
+                case .source(let source, let place):
+                    texts.append(try deeper { (reader) throws(Problem) in try reader.expression(source, at: place) })
+                }
+            }
+            return .text(texts)
+        case .mark("("):
+            let inner = try expression()
+            try need(")")
+            return inner
+        case .mark("["): return .list(try list(until: "]"))
+        case .name(let name): return try named(name)
+        case .mark, .end:
+            index -= 1
+            throw refusal()
+        }
+    }
+
+    private mutating func named(_ name: String) throws(Problem) -> Script.Expression {
+        switch name {
+        case "true": return .literal(.bool(true))
+        case "false": return .literal(.bool(false))
+        case "null": return .literal(.null)
+        case "undefined": return .undefined
+        case _ where isConstant(name): return .constant(name)
+        case "response": return try answer()
+        case "client":
+            for word in ["global", "get"] {
+                try need(".")
+                guard next == .name(word) else { throw refusal() }
+                index += 1
+            }
+            try need("(")
+            let variable = try needText()
+            try need(")")
+            return .global(variable)
+        case "JSON", "Array":
+            try need(".")
+            guard case .name(let function) = next, let conversion = Script.Conversion(rawValue: "\(name).\(function)")
+            else { throw refusal() }
+            index += 1
+            return .convert(conversion, try argument())
+        case "jsonPath": return try path()
+        default:
+            guard isNext("("), let conversion = Script.Conversion(rawValue: name) else {
+                index -= 1
+                throw refusal()
+            }
+            return .convert(conversion, try argument())
+        }
+    }
+
+    /// Reads the arguments of a call, and returns the first one.
+    ///
+    /// Further arguments, such as the indentation of `JSON.stringify`, are ignored.
+    private mutating func argument() throws(Problem) -> Script.Expression {
+        let place = place
+        guard let first = try arguments().first else { throw Script.problem(place, "the parentheses contain no value") }
+        return first
+    }
+
+    private mutating func path() throws(Problem) -> Script.Expression {
+        try need("(")
+        let base = try expression()
+        try need(",")
+        let (place, text) = (place, try needText())
+        try need(")")
+        do throws(JSONPath.Defect) { return .path(base, try JSONPath(text)) } catch {
+            throw Script.problem(place, "\(text.shown) is not a JSONPath: \(error.what)")
+        }
+    }
+
+    /// Reads a part of the response, such as `.body`, after the word `response`.
+    private mutating func answer() throws(Problem) -> Script.Expression {
+        try need(".")
+        switch try needName() {
+        case "status": return .answer(.status)
+        case "body": return .answer(.body)
+        case "contentType":
+            try need(".")
+            guard let part = Script.AnswerPart(rawValue: try needName()), part == .mimeType || part == .charset else {
+                index -= 1
+                throw refusal()
+            }
+            return .answer(part)
+        case "headers":
+            if take("[") {
+                let name = try expression()
+                try need("]")
+                return .header(name)
+            }
+            try need(".")
+            guard next == .name("valueOf") else { throw refusal() }
+            index += 1
+            return .header(try argument())
+        default:
+            index -= 1
+            throw refusal()
+        }
+    }
+
+    /// Reads members, elements and calls after a value.
+    private mutating func behind(_ value: Script.Expression) throws(Problem) -> Script.Expression {
+        var value = value
+        while true {
+            if take("[") {
+                try countLink()
+                value = .member(value, try expression())
+                try need("]")
+                continue
+            }
+            guard isNext(".") || isNext("?."), tokens[index + 1].token != .name("forEach") else { return value }
+            index += 1
+            try countLink()
+            let name = try needName()
+            guard isNext("(") else {
+                value = .member(value, .literal(.string(name)))
+                continue
+            }
+            if let each = Script.Each(rawValue: name) {
+                try need("(")
+                let (parameters, body) = try function { (reader) throws(Problem) in try reader.result() }
+                _ = take(",")
+                try need(")")
+                value = .each(each, value, parameters, body)
+                continue
+            }
+            guard let method = Script.Method(rawValue: name) else {
+                index -= 1
+                throw refusal()
+            }
+            value = .call(method, value, try arguments())
+        }
+    }
+
+    /// Reads `function(item) { … }` or `item => …`: the names of the parameters and the body.
+    mutating func function<Body>(
+        _ body: (inout Self) throws(Problem) -> Body
+    ) throws(Problem) -> (parameters: [String], body: Body) {
+        let isWord = next == .name("function")
+        if isWord { index += 1 }
+        var parameters: [String] = []
+        if case .name(let name) = next {
+            index += 1
+            // The name of a `function` is ignored.
+            if !isWord { parameters = [name] }
+        }
+        if parameters.isEmpty {
+            try need("(")
+            while !take(")") {
+                parameters.append(try needName())
+                guard take(",") || isNext(")") else { throw refusal() }
+            }
+        }
+        if isWord {
+            guard isNext("{") else { throw refusal() }
+        } else {
+            try need("=>")
+        }
+        return (parameters, try naming(parameters, body))
+    }
+
+    /// Reads a part of the script in which `names` are constants, besides the constants around it.
+    mutating func naming<Body>(
+        _ names: [String], _ body: (inout Self) throws(Problem) -> Body
+    ) throws(Problem) -> Body {
+        let outer = constants
+        constants.formUnion(names)
+        defer { constants = outer }
+        return try body(&self)
+    }
+
+    /// Reads the body of a function that returns a value: an expression, or a block with only a `return`.
+    mutating func result() throws(Problem) -> Script.Expression {
+        guard take("{") else { return try expression() }
+        guard next == .name("return") else { throw refusal() }
+        index += 1
+        let value = try expression()
+        _ = take(";")
+        try need("}")
+        return value
+    }
+}
+
+/// Splits a script into tokens with their positions.
+struct ScriptLexer {
+    enum Token: Hashable {
+        case name(String)
+        case number(String)
+        case text(String)
+        /// A template literal: texts, and the sources of expressions with their positions.
+        case template([TemplatePart])
+        case mark(String)
+        case end
+    }
+
+    enum TemplatePart: Hashable {
+        case text(String)
+        case source(String, Position)
+    }
+
+    struct Placed {
+        var token: Token
+        var position: Position
+        /// The index after the last character of the token.
+        var end: Int
+        var start: Int
+    }
+
+    private static let marks = [
+        "===", "!==", "...", "=>", "==", "!=", "<=", ">=", "&&", "||", "??", "?.", "(", ")", "{", "}", "[", "]", ".",
+        ",",
+        ";", ":", "?", "!", "<", ">", "=", "+", "-", "*", "/",
+    ]
+
+    let characters: [Character]
+    private var index = 0
+    private var line: Int
+    /// The index of the line's first character.
+    ///
+    /// The index is zero or negative for the first line, which starts before this text in the file.
+    private var lineStart: Int
+
+    init(_ text: String, at position: Position) {
+        characters = Array(text)
+        (line, lineStart) = (position.line, 1 - position.column)
+    }
+
+    static func tokens(_ text: String, at position: Position) throws(Problem) -> [Placed] {
+        var lexer = ScriptLexer(text, at: position)
+        var tokens: [Placed] = []
+        repeat { tokens.append(try lexer.next()) } while tokens.last?.token != .end
+        return tokens
+    }
+
+    private var position: Position { Position(line: line, column: index - lineStart + 1) }
+    private var character: Character? { index < characters.count ? characters[index] : nil }
+
+    private func starts(with text: String) -> Bool { characters[index...].starts(with: text) }
+
+    private mutating func step() {
+        if characters[index].isNewline { (line, lineStart) = (line + 1, index + 1) }
+        index += 1
+    }
+
+    private mutating func skipBlanks() throws(Problem) {
+        while let next = character {
+            if next.isWhitespace {
+                step()
+            } else if starts(with: "//") {
+                while let next = character, !next.isNewline { step() }
+            } else if starts(with: "/*") {
+                let place = position
+                index += 2
+                while index < characters.count, !starts(with: "*/") { step() }
+                guard index < characters.count else { throw Script.problem(place, "a comment is not closed") }
+                index += 2
+            } else {
+                return
+            }
+        }
+    }
+
+    private mutating func next() throws(Problem) -> Placed {
+        try skipBlanks()
+        let (place, start) = (position, index)
+        func placed(_ token: Token) -> Placed { Placed(token: token, position: place, end: index, start: start) }
+        guard let first = character else { return placed(.end) }
+        if first.isLetter || "_$".contains(first) {
+            while let next = character, next.isLetter || next.isNumber || "_$".contains(next) { index += 1 }
+            return placed(.name(String(characters[start..<index])))
+        }
+        if first.isASCIIDigit {
+            while let next = character, next.isASCIIDigit || next == "." { index += 1 }
+            let digits = String(characters[start..<index])
+            guard character?.isLetter != true, case .number? = JSONValue(json: digits.utf8) else {
+                throw Script.problem(place, "\(digits.shown) is not a supported number")
+            }
+            return placed(.number(digits))
+        }
+        if first == "\"" || first == "'" { return placed(.text(try text(first, place))) }
+        if first == "`" { return placed(.template(try template(place))) }
+        guard let mark = Self.marks.first(where: { starts(with: $0) }) else {
+            throw Script.problem(place, "\(String(first).shown) is not supported")
+        }
+        index += mark.count
+        return placed(.mark(mark))
+    }
+
+    private mutating func text(_ quote: Character, _ place: Position) throws(Problem) -> String {
+        index += 1
+        var text = ""
+        while let next = character, next != quote {
+            guard !next.isNewline else { throw Script.problem(place, "a string is not closed on its line") }
+            text.append(try taken())
+        }
+        guard character == quote else { throw Script.problem(place, "a string is not closed") }
+        index += 1
+        return text
+    }
+
+    private mutating func template(_ place: Position) throws(Problem) -> [TemplatePart] {
+        index += 1
+        var (parts, text) = ([TemplatePart](), "")
+        while let next = character, next != "`" {
+            guard starts(with: "${") else {
+                text.append(try taken())
+                continue
+            }
+            index += 2
+            let (inner, start) = (position, index)
+            while let next = character, next != "}" {
+                guard !"`{".contains(next) else {
+                    throw Script.problem(position, "a string inside a template string is not supported")
+                }
+                step()
+            }
+            guard character == "}" else { break }
+            if !text.isEmpty { parts.append(.text(text)) }
+            text = ""
+            parts.append(.source(String(characters[start..<index]), inner))
+            index += 1
+        }
+        guard character == "`" else { throw Script.problem(place, "a string is not closed") }
+        index += 1
+        return parts + (text.isEmpty ? [] : [.text(text)])
+    }
+
+    /// The next character of a text, with its escape decoded.
+    private mutating func taken() throws(Problem) -> Character {
+        let next = characters[index]
+        guard next == "\\", index + 1 < characters.count else {
+            step()
+            return next
+        }
+        index += 1
+        let letter = characters[index]
+        if letter == "u" || letter == "x" {
+            throw Script.problem(position, "an escape with digits is not supported; write the character itself")
+        }
+        step()
+        return ["n": "\n", "t": "\t", "r": "\r"][letter] ?? letter
+    }
+}
+
+extension Script {
+    static func problem(_ position: Position, _ what: String) -> Problem {
+        Problem(position, what, advice, kind: .script)
+    }
+
+    static let advice =
+        "without a script engine, handlers support only client.global.set, test, assert and log; give "
+        + "--skip-scripts to skip it"
 }

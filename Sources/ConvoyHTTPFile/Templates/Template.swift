@@ -56,41 +56,7 @@ package struct Template: Hashable, Sendable {
             }
         }
     }
-}
 
-/// One `{{…}}`.
-package struct Placeholder: Hashable, Sendable {
-    /// The text between the braces.
-    package var source: String
-    package var position: Position
-    package var expression: Expression
-    /// The file with the placeholder, if it is not the file of requests.
-    package var file: String?
-    /// Whether the value is percent-encoded everywhere, unless the placeholder is `{{&…}}`.
-    var isEncoded = false
-}
-
-/// The meaning of a placeholder.
-package enum Expression: Hashable, Sendable {
-    /// A variable, or a part of a variable's value if the name contains dots.
-    case variable(String, ValueEncoding)
-    /// `{{$shared name}}`: a variable of the environment `$shared`.
-    case shared(String)
-    case system(SystemVariable)
-    case reference(Reference, ValueEncoding)
-}
-
-/// When a value is percent-encoded.
-package enum ValueEncoding: Hashable, Sendable {
-    /// `{{name}}`: a value of a response or a row is encoded in a path, a query or a form.
-    case byPlace
-    /// `{{%name}}`: the value is encoded everywhere.
-    case always
-    /// `{{&name}}`: the value is never encoded, because it may contain several parts of a URL or form.
-    case never
-}
-
-extension Template {
     /// Parses one line of text with `{{…}}` placeholders.
     ///
     /// `\{\{` and `\}\}` are literal braces.
@@ -150,35 +116,7 @@ extension Template {
         }
         return nil
     }
-}
 
-extension UInt8 {
-    /// Whether the byte is an ASCII blank or line end.
-    var isBlank: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
-}
-
-extension Unicode.Scalar {
-    fileprivate var isBlank: Bool { isASCII && UInt8(truncatingIfNeeded: value).isBlank }
-}
-
-extension StringProtocol {
-    /// The text without surrounding blanks.
-    var trimmed: String {
-        // If the first and last scalars are ASCII, scalars suffice. Characters are slower, because they need Unicode
-        // tables.
-        let scalars = unicodeScalars
-        if let first = scalars.firstIndex(where: { !$0.isBlank }), let last = scalars.lastIndex(where: { !$0.isBlank }),
-            scalars[first].isASCII, scalars[last].isASCII
-        {
-            return String(self[first...last])
-        }
-        guard let first = firstIndex(where: { !$0.isWhitespace }), let last = lastIndex(where: { !$0.isWhitespace })
-        else { return "" }
-        return String(self[first...last])
-    }
-}
-
-extension Template {
     /// The template before and after the first `mark` outside of placeholders; nil without one.
     func split(at mark: Character) -> (before: Template, after: Template)? {
         for (index, part) in parts.enumerated() {
@@ -217,4 +155,134 @@ extension Template {
         }
         return result
     }
+}
+
+/// One `{{…}}`.
+package struct Placeholder: Hashable, Sendable {
+    /// The text between the braces.
+    package var source: String
+    package var position: Position
+    package var expression: Expression
+    /// The file with the placeholder, if it is not the file of requests.
+    package var file: String?
+    /// Whether the value is percent-encoded everywhere, unless the placeholder is `{{&…}}`.
+    var isEncoded = false
+}
+
+/// The meaning of a placeholder.
+package enum Expression: Hashable, Sendable {
+    /// A variable, or a part of a variable's value if the name contains dots.
+    case variable(String, ValueEncoding)
+    /// `{{$shared name}}`: a variable of the environment `$shared`.
+    case shared(String)
+    case system(SystemVariable)
+    case reference(Reference, ValueEncoding)
+
+    init(_ source: String, at position: Position, file: String?) throws(Problem) {
+        func problem(_ what: String, _ advice: String, _ kind: Problem.Kind = .mistake) -> Problem {
+            Problem(position, what, advice, kind: kind, file: file)
+        }
+        guard let first = source.first else {
+            throw problem("{{ }} is empty", "write the name of a variable between the braces")
+        }
+        if first == "$" {
+            self = try Self.system(source, at: position, file: file)
+            return
+        }
+        let encoding: ValueEncoding = first == "%" ? .always : first == "&" ? .never : .byPlace
+        let name = encoding == .byPlace ? source : source.dropFirst().trimmed
+        if let reference = try Reference(name, at: position, file: file) {
+            self = .reference(reference, encoding)
+            return
+        }
+        guard name.isVariableName else {
+            throw problem(
+                "\(name.shown) is not a variable name, and scripts are not supported",
+                "set @x = … and write {{x}}, or write \\{\\{ for the two braces", .impossible)
+        }
+        self = .variable(name, encoding)
+    }
+
+    private static func system(_ source: String, at position: Position, file: String?) throws(Problem) -> Expression {
+        do throws(SystemVariable.Defect) {
+            let words = source.words
+            if words.first == "$shared" {
+                guard words.count == 2 else {
+                    throw SystemVariable.Defect("$shared needs a name", "write {{$shared name}}")
+                }
+                return .shared(words[1])
+            }
+            return .system(try SystemVariable(source))
+        } catch {
+            throw Problem(
+                position, error.what, error.advice, kind: error.isImpossible ? .impossible : .mistake, file: file)
+        }
+    }
+}
+
+/// When a value is percent-encoded.
+package enum ValueEncoding: Hashable, Sendable {
+    /// `{{name}}`: a value of a response or a row is encoded in a path, a query or a form.
+    case byPlace
+    /// `{{%name}}`: the value is encoded everywhere.
+    case always
+    /// `{{&name}}`: the value is never encoded, because it may contain several parts of a URL or form.
+    case never
+}
+
+extension UInt8 {
+    /// Whether the byte is an ASCII blank or line end.
+    var isBlank: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
+
+    /// Whether the byte is an ASCII letter or digit, - or _.
+    var isWordByte: Bool {
+        switch self {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
+        default: false
+        }
+    }
+}
+
+extension Unicode.Scalar {
+    fileprivate var isBlank: Bool { isASCII && UInt8(truncatingIfNeeded: value).isBlank }
+}
+
+extension StringProtocol {
+    /// The text without surrounding blanks.
+    var trimmed: String {
+        // If the first and last scalars are ASCII, scalars suffice. Characters are slower, because they need Unicode
+        // tables.
+        let scalars = unicodeScalars
+        if let first = scalars.firstIndex(where: { !$0.isBlank }), let last = scalars.lastIndex(where: { !$0.isBlank }),
+            scalars[first].isASCII, scalars[last].isASCII
+        {
+            return String(self[first...last])
+        }
+        guard let first = firstIndex(where: { !$0.isWhitespace }), let last = lastIndex(where: { !$0.isWhitespace })
+        else { return "" }
+        return String(self[first...last])
+    }
+}
+
+extension String {
+    /// Whether the text is a valid name of a variable: letters, digits, `-`, `_` and inner dots.
+    var isVariableName: Bool {
+        !isEmpty && first != "." && last != "."
+            && allSatisfy { $0.isLetter || $0.isNumber || "-_.".contains($0) }
+    }
+
+    /// Whether the text is a valid name of a request: letters, digits, `-` and `_`.
+    var isRequestName: Bool {
+        if utf8.allSatisfy({ $0.isWordByte }) { return !isEmpty }
+        return allSatisfy { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" }
+    }
+
+    /// The text in quotes, on one line, and shortened.
+    var shown: String {
+        let text = count > 60 ? prefix(57) + "..." : self[...]
+        return "‘" + String(text.map { $0.isNewline || $0 == "\t" ? " " : $0 }) + "’"
+    }
+
+    /// The words of the text, separated by blanks.
+    var words: [String] { split(whereSeparator: \.isWhitespace).map(String.init) }
 }
