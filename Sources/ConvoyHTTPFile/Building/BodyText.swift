@@ -39,20 +39,14 @@ struct BodyText {
     private let base: Int
     /// The text that ends the string, the comment or the section at the current place; nil outside of these.
     private var end: String?
-    /// Whether a backslash in a string precedes the current place.
     private var isEscaped = false
-    /// Whether the current place is in a tag of XML.
     private var isInTag = false
-    /// The line between the parts of a multipart body; nil for other bodies.
     private var boundary: String?
-    /// Whether the current place is in the head of a part.
     private var isInHead = false
-    /// The current line of a multipart body.
     private var line = ""
 
     private init(_ syntax: Syntax, base: Int) { (self.syntax, self.base) = (syntax, base) }
 
-    /// - Parameter type: the content type; nil if the body has none.
     init(_ parts: [PlannedRequest.Part], type: String?) {
         let core = parts.corePieces
         let first = core.first.flatMap { $0.depth == core.leastDepth ? $0.text : nil }?.utf8.first { !$0.isBlank }
@@ -71,7 +65,6 @@ struct BodyText {
 
     private func isOwn(_ piece: Filled) -> Bool { piece.depth <= base || piece.encoding == .never }
 
-    /// Returns the text of the pieces, which follow the pieces of earlier calls.
     mutating func text(of pieces: [Filled]) throws(BuildFailure) -> String {
         // A line end in `own` separates texts, because a value between or in them must not complete the boundary.
         var (text, own, index) = ("", "", 0)
@@ -133,7 +126,6 @@ struct BodyText {
         }
     }
 
-    /// Reads a line of a multipart body: a boundary, a field of a head, or the blank line after a head.
     private mutating func endLine() {
         let text = line.trimmed
         line = ""
@@ -172,7 +164,6 @@ struct BodyText {
         }
     }
 
-    /// The starts of strings, comments and sections, and their ends.
     private var ends: [(start: String, end: String)] {
         switch syntax {
         case .plain, .form: []
@@ -238,7 +229,6 @@ struct BodyText {
 }
 
 extension [PlannedRequest.Part] {
-    /// The pieces of a body without the blanks at both ends; a file counts as text of the body itself.
     fileprivate var corePieces: ArraySlice<Piece> {
         let all = flatMap { part -> [Piece] in
             if case .text(let pieces) = part { pieces } else { .plain("file") }
@@ -255,9 +245,6 @@ extension ArraySlice<Piece> {
 }
 
 extension String {
-    /// The text escaped for XML.
-    ///
-    /// - Parameter isInTag: whether the place is an attribute.
     package func xmlEscaped(isInTag: Bool) -> String {
         unicodeScalars.reduce(into: "") { text, scalar in
             switch scalar {

@@ -10,9 +10,7 @@ import Foundation
 struct RequestBuilder {
     let planned: PlannedRequest
     let surroundings: Surroundings
-    /// The values of the row's columns.
     let row: [String: String]
-    /// Returns the request with a name, and its response; nil if it has no response.
     let exchange: (String) -> Exchange?
 
     private let parsed = ParsedBodies()
@@ -24,19 +22,15 @@ struct RequestBuilder {
         (self.planned, self.surroundings, self.row, self.exchange) = (planned, surroundings, row, exchange)
     }
 
-    /// A piece of the request's text with its value filled in.
     struct Filled {
         var text: String
         /// The placeholder of a value from a response or a row; nil for other text.
         var value: String?
-        /// The name of the request whose response provided the value; nil if no response did.
         var answerer: String?
         var encoding = ValueEncoding.byPlace
-        /// See ``Piece/depth``.
         var depth = 0
         var placeholder: Placeholder?
 
-        /// The text for a path or a query: a value is encoded, unless its placeholder chooses the encoding.
         var asPart: String { value == nil || encoding != .byPlace ? text : text.percentEncoded }
     }
 
@@ -178,9 +172,6 @@ struct RequestBuilder {
         return built
     }
 
-    /// Returns the text of a form.
-    ///
-    /// Characters that a form must not contain are percent-encoded, as in REST Client. A final `&` is removed.
     private static func form(_ text: String) -> String {
         let text = PercentEscaper.url.escaped(text)
         return text.hasSuffix("&") ? String(text.dropLast()) : text
@@ -227,16 +218,12 @@ struct RequestBuilder {
         return content.trimmed
     }
 
-    /// A part of the URL's text, and the range of its bytes in the URL.
     private struct Placed {
         let filled: Filled
         let piece: Piece
         let bytes: Range<Int>
     }
 
-    /// Builds the URL.
-    ///
-    /// `isLedAway` has the meaning of ``BuiltRequest/isLedAway``.
     func url() throws(BuildFailure) -> (url: URL, isLedAway: Bool) {
         var (url, placed) = ("", [Placed]())
         let filled = try fill(planned.target)
@@ -251,7 +238,6 @@ struct RequestBuilder {
         return (spelled, try checkServer(placed, url, spelled))
     }
 
-    /// Returns the text that a part adds to the URL; throws if its value could change the host.
     private func text(of piece: Filled, behind url: String, before next: String) throws(BuildFailure) -> String {
         guard let value = piece.value, !url.isEmpty else { return piece.text }
         if url.isBehindAuthority {
@@ -266,9 +252,6 @@ struct RequestBuilder {
         return piece.text.hashesEncoded
     }
 
-    /// Parses the text of a URL with the library's own parser.
-    ///
-    /// Throws if the URL is neither http nor https, or has no host.
     private func spelled(_ url: String) throws(BuildFailure) -> URL {
         let scheme = Substring(url.utf8.prefix { $0 != UInt8(ascii: ":") }).lowercased()
         guard scheme == "http" || scheme == "https" else {
@@ -361,7 +344,6 @@ struct RequestBuilder {
         return request.url.originText == origin
     }
 
-    /// Describes a secret that the request would send to a server chosen by a response; nil if it sends none.
     private func secret(
         from placed: [Placed], _ parts: URLParts, besides namers: Set<String>, _ origin: String?
     ) -> String? {
@@ -384,9 +366,6 @@ struct RequestBuilder {
 }
 
 extension PlannedRequest {
-    /// Builds the request for a row and the responses of other requests.
-    ///
-    /// Callers use ``built`` instead if it exists.
     package func build(
         _ surroundings: Surroundings, row: [String: String] = [:], answers: (String) -> Exchange? = { _ in nil }
     ) throws(BuildFailure) -> BuiltRequest {
@@ -398,9 +377,6 @@ extension PlannedRequest {
         }.get()
     }
 
-    /// Builds a request that needs neither a response nor a row, and returns its errors.
-    ///
-    /// If the request is the same on every run, it is stored in ``built``.
     mutating func check(_ surroundings: Surroundings) -> [Problem] {
         do throws(BuildFailure) {
             let built = try build(surroundings)
@@ -416,9 +392,6 @@ extension PlannedRequest {
         }
     }
 
-    /// The variables that this request's handlers read, with the values from `--variable` or from other handlers.
-    ///
-    /// Variables without a value are omitted.
     package func globals(_ answers: (String) -> Exchange?) -> [String: JSONValue] {
         globals.compactMapValues { piece in
             switch piece.source {
@@ -430,11 +403,8 @@ extension PlannedRequest {
     }
 }
 
-/// The ranges of a URL's parts in its UTF-8 bytes.
 struct URLParts {
-    /// The range of the user name, the password and the `@`; empty without them.
     let user: Range<Int>
-    /// The range of the scheme and `://`; empty if the URL has no scheme.
     let scheme: Range<Int>
     let server: Range<Int>
     let path: Range<Int>
@@ -453,12 +423,10 @@ struct URLParts {
         path = offset(end)..<offset(pathEnd)
     }
 
-    /// Whether the bytes in a range of the URL determine the scheme, the host or the port.
     func names(_ bytes: Range<Int>) -> Bool { bytes.overlaps(scheme) || bytes.overlaps(server) }
 }
 
 extension Piece {
-    /// Whether the piece is a secret text, or a column whose name suggests a secret.
     fileprivate var isKnownSecret: Bool {
         switch source {
         case .text: isSecret
@@ -468,7 +436,6 @@ extension Piece {
     }
 }
 
-/// The value of an `Authorization` field: text to send, or the credentials for a digest challenge.
 enum Authorization: Hashable {
     case asWritten(String)
     case digest(user: String, password: String)

@@ -1,20 +1,16 @@
 // Checks of a response: `# @expect status 2xx`.
 import Convoy
 
-/// A condition that a response must satisfy.
 package struct Check: Hashable, Sendable {
     package enum Subject: Hashable, Sendable {
         case status
         case header(String)
-        /// The body, or the first node that a path selects in the body.
         case body(JSONPath?)
-        /// Milliseconds from the start of the transfer to its end.
         case time
     }
 
     package enum Condition: Hashable, Sendable {
         case exists(Bool)
-        /// A class of status codes, such as `2xx`.
         case statusClass(Int)
         case compares(Comparison, String)
         case contains(String)
@@ -33,7 +29,6 @@ package struct Check: Hashable, Sendable {
 
     package var subject: Subject
     package var condition: Condition
-    /// The text of the check in the file.
     package var source: String
     package var position: Position
 
@@ -66,7 +61,6 @@ package struct Check: Hashable, Sendable {
         condition = try Self.condition(rest, subject, problem)
     }
 
-    /// The JSONPath at the start of a text: it ends before the first blank outside of brackets.
     private static func path(in text: Substring) -> String {
         var (path, depth, quote) = ("", 0, Character?.none)
         for character in text {
@@ -123,7 +117,6 @@ package struct Check: Hashable, Sendable {
         return String(text.dropFirst().dropLast())
     }
 
-    /// Parses `500ms`, `2s`, or a plain number of milliseconds.
     package static func milliseconds(_ text: String) -> Double? {
         let digits = text.prefix { $0.isASCIIDigit || $0 == "." }
         guard let number = Double(digits) else { return nil }
@@ -151,7 +144,6 @@ package struct Check: Hashable, Sendable {
         return "expected \(source), but found \(isHidden ? "another value, which may be secret" : found.shown())"
     }
 
-    /// Whether the check's field or member has a name that suggests a secret, so that messages do not quote its value.
     private var isOfSecret: Bool {
         switch subject {
         case .header(let name): isSecret(name) || HeaderFields.Field(name: name, value: "").isSecret
@@ -166,9 +158,7 @@ package struct Check: Hashable, Sendable {
     private func isSecret(_ name: String) -> Bool { SecretWords.standard.isSecret(name) }
 
     private struct Found {
-        /// The value as text; nil if the response has no such value.
         var value: String?
-        /// Describes the value for the message of a failed check.
         var shown: () -> String
     }
 
@@ -240,12 +230,10 @@ package struct Check: Hashable, Sendable {
     }
 }
 
-/// The parts of a response that checks test.
 package struct CheckedAnswer: Sendable {
     package var statusCode: Int
     package var fields: [(name: String, value: String)]
     package var body: [UInt8]
-    /// The duration of the transfer; nil while unknown.
     package var milliseconds: Double?
 
     package init(statusCode: Int, fields: [(name: String, value: String)], body: [UInt8], milliseconds: Double? = nil) {
@@ -266,7 +254,6 @@ extension String {
         return isLess != isNegative ? -1 : 1
     }
 
-    /// The body in which `<redacted>` replaces the values of members or parameters whose names suggest a secret.
     fileprivate var withoutSecrets: String {
         guard let json = JSONValue(json: Array(utf8)) else { return SecretWords.standard.redacted(query: self) }
         let shown = json.withoutSecrets()
@@ -275,7 +262,6 @@ extension String {
 }
 
 extension JSONValue {
-    /// Replaces texts and numbers by `<redacted>` in members whose names suggest a secret.
     fileprivate func withoutSecrets(_ isSecret: Bool = false) -> JSONValue {
         switch self {
         case .null, .bool: self

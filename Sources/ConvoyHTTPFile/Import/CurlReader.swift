@@ -1,7 +1,6 @@
 // Reads curl command lines, including those that browsers copy.
 import Convoy
 
-/// Reads the curl commands in a text, in order.
 struct CurlReader {
     private var file = ImportedFile()
     private var otherCount = 0
@@ -37,9 +36,6 @@ struct CurlReader {
         return reader.file
     }
 
-    /// Reads the command that begins in line `first`.
-    ///
-    /// - Returns: the index of the line after the command.
     private mutating func readCommand(_ lines: [String], from first: Int) -> Int {
         let windows = WindowsWords(lines, from: first)
         let shell = windows.isWindows ? nil : ShellWords(lines, from: first, to: lines.count)
@@ -56,7 +52,6 @@ struct CurlReader {
         return max(first + 1, shell?.line ?? windows.line)
     }
 
-    /// The shell operators after which no words of the command follow: separators, pipes and redirections.
     private static let marks: Set = [";", "|", "&", "&&", "||", ">", ">>", "<", "2>&1"]
 
     private mutating func read(_ words: [Word], line: Int) {
@@ -100,7 +95,6 @@ extension Word {
 }
 
 extension StringProtocol {
-    /// The line without the shell's prompt.
     fileprivate var withoutPrompt: String {
         let text = trimmed
         let hasPrompt = ["$ curl", "% curl", "> curl"].contains(where: text.hasPrefix)
@@ -118,11 +112,7 @@ extension StringProtocol {
 /// Current browsers write `^"`, `^\^"` and `^` before special characters. Older browsers write only `"` and `""`.
 struct WindowsWords {
     private(set) var words: [Word] = []
-    /// The index of the line after the command.
     private(set) var line: Int
-    /// Whether the command is for cmd.exe.
-    ///
-    /// If false, there are no words.
     let isWindows: Bool
 
     init(_ lines: [String], from first: Int) {
@@ -141,7 +131,6 @@ struct WindowsWords {
         read(Self.withoutCarets(lines, &line), at: Position(line: first + 1, column: 1))
     }
 
-    /// Returns the text of the command without carets, and moves `line` to the line after the command.
     private static func withoutCarets(_ lines: [String], _ line: inout Int) -> String {
         var text = ""
         while line < lines.count {
@@ -166,7 +155,6 @@ struct WindowsWords {
         return text
     }
 
-    /// Splits the text as Windows programs split their arguments.
     private mutating func read(_ text: String, at position: Position) {
         let characters = Array(text)
         var (word, isWord, isQuoted, index) = ("", false, false, 0)

@@ -2,7 +2,6 @@
 import Convoy
 import Foundation
 
-/// Reads the requests of a HAR in their order.
 struct HARReader {
     private var file = ImportedFile()
     private let keepsAssets: Bool
@@ -126,7 +125,6 @@ struct HARReader {
         imported.request.body = [.text(Template(text))]
     }
 
-    /// Stores a body that is not text in a separate file.
     private mutating func attach(_ bytes: [UInt8], _ imported: inout ImportedRequest) {
         let path = "body-\(file.attachments.count + 1).bin"
         file.attachments.append(ImportedFile.Attachment(path: path, bytes: bytes))
@@ -173,7 +171,6 @@ struct HARReader {
 }
 
 extension String {
-    /// The path of a URL without its query.
     var urlPath: String {
         let start = schemeEnd ?? startIndex
         let path = self[start...].firstIndex { "/?#".contains($0) } ?? endIndex
@@ -191,7 +188,6 @@ extension String {
 }
 
 extension FileReference {
-    /// Makes a body part with the bytes of a file.
     init(_ path: String) {
         self.init(
             path: Template(path), hasVariables: false, encoding: .utf8, position: Position(line: 1, column: 1))

@@ -8,13 +8,11 @@ import Convoy
 package struct HTTPFileWriter {
     private var lines: [String] = []
     private(set) var notes: [String] = []
-    /// The lines that define variables above the current request.
     private var definitions: [String] = []
     private var definedNames: UniqueNames
 
     private init(_ file: ImportedFile) { definedNames = UniqueNames(taken: file.variables.map(\.name)) }
 
-    /// Returns the text, and notes about what could not be written.
     package static func write(_ file: ImportedFile) -> (text: String, notes: [String]) {
         var writer = HTTPFileWriter(file)
         writer.writeHead(file)
@@ -103,7 +101,6 @@ package struct HTTPFileWriter {
         return define(value, name)
     }
 
-    /// Defines a variable above the request, and returns its placeholder; nil if a variable cannot contain the value.
     private mutating func define(_ value: Template, _ name: String) -> String? {
         let unique = definedNames.take(name.variableName)
         guard let line = Self.definition(unique, value) else { return nil }
@@ -147,7 +144,6 @@ package struct HTTPFileWriter {
 
     private static func isForm(_ type: String) -> Bool { type.hasPrefix("application/x-www-form-urlencoded") }
 
-    /// Whether the reader reads this text, below this header field, as the body of the request.
     private static func reads(_ body: String, as request: FileRequest, _ field: String) -> Bool {
         let file = HTTPFileReader.read("POST http://a\n\(field)\n\n\(body)")
         guard file.problems.isEmpty, file.requests.count == 1, file.variables.isEmpty, let read = file.requests.first
@@ -189,7 +185,6 @@ package struct HTTPFileWriter {
 
     // MARK: Comments
 
-    /// The text as a title after `###`.
     private static func title(_ text: String) -> String {
         let title = text.visibleLine
         return title.hasPrefix("@") ? "‘\(title)’" : title
@@ -203,7 +198,6 @@ package struct HTTPFileWriter {
 }
 
 extension [BodyPart] {
-    /// The same parts, with adjacent texts joined.
     var joined: [BodyPart] {
         reduce(into: []) { parts, part in
             guard case .text(let text) = part, case .text(var last)? = parts.last else { return parts.append(part) }
@@ -214,7 +208,6 @@ extension [BodyPart] {
 }
 
 extension FileRequest {
-    /// Whether the body is a form that needs no percent-encoding.
     var isPlainForm: Bool {
         guard let text = bodyText, !text.source.hasSuffix("&") else { return false }
         return text.parts.allSatisfy { part in
@@ -224,7 +217,6 @@ extension FileRequest {
 }
 
 extension Template {
-    /// The template in the syntax of an `.http` file.
     var written: String {
         parts.map { part in
             switch part {
@@ -246,7 +238,6 @@ extension Template {
         return result
     }
 
-    /// The same template without a final CR LF.
     var withoutLastLineEnd: Template {
         guard case .text(let text)? = parts.last, text.hasSuffix("\r\n") else { return self }
         var template = self
@@ -257,7 +248,6 @@ extension Template {
 }
 
 extension String {
-    /// The text with each `{{` written as `\{\{`.
     fileprivate var replacingBraces: String { contains("{{") ? replacing("{{", with: "\\{\\{") : self }
 
     /// Escapes line ends, tabs, backslashes and each `{{`.
@@ -283,7 +273,6 @@ extension String {
         return result.replacingBraces
     }
 
-    /// The text as a valid name of a variable.
     var variableName: String {
         let name = map { $0.isASCII && ($0.isLetter || $0.isNumber) || "-_.".contains($0) ? $0 : "_" }
         let trimmed = String(name).drop { $0 == "." || $0 == "_" }

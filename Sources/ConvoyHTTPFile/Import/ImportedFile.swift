@@ -1,9 +1,7 @@
 // The contents of another program's file of requests.
 import Convoy
 
-/// The requests of a HAR, a Postman collection or curl command lines, before they are written.
 package struct ImportedFile: Sendable {
-    /// A variable of the document, or a variable that replaces a secret.
     package struct Variable: Sendable {
         package var name: String
         package var value: Template
@@ -11,23 +9,19 @@ package struct ImportedFile: Sendable {
         package var isSecret = false
     }
 
-    /// A body that is not text and is written to a separate file.
     package struct Attachment: Sendable {
         package var path: String
         package var bytes: [UInt8]
     }
 
-    /// The title of the document.
     package var title = ""
     package var requests: [ImportedRequest] = []
     package var variables: [Variable] = []
     package var attachments: [Attachment] = []
-    /// Notes about omissions that concern no single request.
     package var notes: [String] = []
 
     package init() {}
 
-    /// The options of an import.
     package struct Wishes: Sendable {
         /// The hosts whose requests are imported, in which `*` matches any characters.
         ///
@@ -35,14 +29,10 @@ package struct ImportedFile: Sendable {
         package var hosts: [String] = []
         /// Whether to import images, fonts, scripts, style sheets and other assets of a HAR, and its preflights.
         package var keepsAssets = false
-        /// Whether the written file contains secrets as values of variables.
         package var keepsSecrets = false
         package init() {}
     }
 
-    /// Reads a HAR, a Postman collection or curl command lines, and detects the format.
-    ///
-    /// Variables replace secrets, and references replace values of earlier responses.
     package init(reading bytes: [UInt8], _ wishes: Wishes = Wishes()) throws(ImportFailure) {
         let first = bytes.dropFirst(bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0).first { !$0.isBlank }
         switch first {
@@ -130,7 +120,6 @@ package struct ImportedFile: Sendable {
         }
     }
 
-    /// For each variable, the indices of the requests whose handlers set it.
     private var setters: [String: [Int]] {
         var setters: [String: [Int]] = [:]
         for index in requests.indices {
@@ -139,9 +128,6 @@ package struct ImportedFile: Sendable {
         return setters
     }
 
-    /// The index of the last request before `index` whose handler sets a variable, or else of the first one after it.
-    ///
-    /// ``Globals/setter(of:for:)`` uses the same rule, but also considers handlers that clear the variable.
     private func setter(_ name: String, of index: Int, _ setters: [String: [Int]]) -> Int? {
         guard let all = setters[name] else { return nil }
         var (low, high) = (0, all.count)
@@ -165,7 +151,6 @@ package struct ImportedFile: Sendable {
         return false
     }
 
-    /// Gives each request a unique name.
     mutating func nameRequests() {
         var names = UniqueNames()
         for index in requests.indices {
@@ -191,7 +176,6 @@ package struct ImportedFile: Sendable {
         }
     }
 
-    /// Removes the attachments of omitted requests.
     mutating func dropAttachments() {
         guard !attachments.isEmpty else { return }
         let paths = requests.flatMap(\.request.body).compactMap { part in
@@ -201,7 +185,6 @@ package struct ImportedFile: Sendable {
         attachments.removeAll { !used.contains($0.path) }
     }
 
-    /// The files that bodies refer to, each once, without the attachments of the import.
     package var bodyFiles: [String] {
         var seen = Set(attachments.map(\.path))
         return requests.flatMap(\.request.body).compactMap { part in
@@ -210,7 +193,6 @@ package struct ImportedFile: Sendable {
         }
     }
 
-    /// The variables that requests use but neither the file nor a handler sets.
     package var unsetVariables: [String] {
         var known = Set(variables.map(\.name))
         for request in requests { known.formUnion(request.setVariables) }
@@ -227,12 +209,9 @@ package struct ImportedFile: Sendable {
     }
 }
 
-/// One request of an imported file.
 package struct ImportedRequest: Sendable {
     package var request: FileRequest
-    /// The lines of the request's response handler.
     package var handler: [String] = []
-    /// Notes about omitted parts of the request.
     package var notes: [String] = []
     /// The names, in lower case, of fields and parameters that the document declares as secrets.
     var secretNames: Set<String> = []
@@ -240,7 +219,6 @@ package struct ImportedRequest: Sendable {
 
     init(_ request: FileRequest = FileRequest(position: Position(line: 1, column: 1))) { self.request = request }
 
-    /// The variables that the request's handler sets.
     var setVariables: [String] {
         guard !handler.isEmpty else { return [] }
         let text = handler.joined(separator: "\n")
@@ -248,7 +226,6 @@ package struct ImportedRequest: Sendable {
         return script?.changes.filter(\.sets).compactMap(\.name) ?? []
     }
 
-    /// The variables that the request uses, each once.
     fileprivate var variables: [String] {
         var seen: Set<String> = []
         return request.templates.flatMap(\.placeholders).compactMap { placeholder in
@@ -277,7 +254,6 @@ package struct ImportedRequest: Sendable {
         (request.body, request.graphQLVariables) = (renamedParts(request.body), renamedParts(request.graphQLVariables))
     }
 
-    /// Adds a field, or a note if the name or the value is invalid.
     mutating func addField(_ name: String, _ value: Template) {
         guard name.isFieldName, !name.hasPrefix("#") else {
             return notes.append("the field \(name.shown) is omitted: its name is invalid")
@@ -318,12 +294,10 @@ package struct ImportedRequest: Sendable {
         setType("multipart/form-data; boundary=\(boundary)")
     }
 
-    /// Sets the body's type, unless a field already specifies it.
     mutating func setType(_ type: String) {
         if request.field("content-type") == nil { addField("Content-Type", Template(type)) }
     }
 
-    /// Removes a body that the method does not allow.
     mutating func completeBody() {
         guard ["HEAD", "TRACE"].contains(request.method), !request.body.isEmpty else { return }
         (request.body, request.graphQLVariables, request.bodyKind) = ([], [], .plain)
@@ -331,14 +305,11 @@ package struct ImportedRequest: Sendable {
     }
 }
 
-/// The recorded response to a request.
 struct ImportedAnswer: Sendable {
     var fields: [(name: String, value: String)] = []
-    /// The body if it is JSON; otherwise nil.
     var json: JSONValue?
 }
 
-/// The reason why a document cannot be imported.
 package struct ImportFailure: Error, Hashable, Sendable {
     package var what: String
     package var advice: String
@@ -353,7 +324,6 @@ extension FileRequest {
         fields.append(Field(name: name, value: value, position: position))
     }
 
-    /// The text of the body; nil if it contains a file.
     var bodyText: Template? {
         var text = Template()
         for part in body {
@@ -363,7 +333,6 @@ extension FileRequest {
         return text
     }
 
-    /// The URL, the field values and the parts of the body, all of which may contain placeholders.
     var templates: [Template] {
         [target] + fields.map(\.value)
             + (body + graphQLVariables).map { part in
@@ -402,7 +371,6 @@ extension Template {
             }
     }
 
-    /// The host of a URL, in lower case; nil if it is missing or depends on a placeholder.
     var host: String? {
         let text = prefixText
         guard let start = text.schemeEnd else { return nil }
@@ -412,7 +380,6 @@ extension Template {
         return place.prefix { $0 != ":" }.lowercased()
     }
 
-    /// The template without surrounding blanks.
     var trimmed: Template {
         var template = self
         if case .text(let text)? = parts.first {
@@ -428,7 +395,6 @@ extension Template {
 }
 
 extension String {
-    /// Whether the text matches a pattern in which `*` matches any characters.
     package func matches(pattern: String) -> Bool {
         let parts = pattern.split(separator: "*", omittingEmptySubsequences: false)
         guard parts.count > 1, let first = parts.first, let last = parts.last else { return self == pattern }
@@ -441,7 +407,6 @@ extension String {
         return true
     }
 
-    /// The URL without its fragment, with invalid characters percent-encoded.
     var importedURL: String {
         let text = prefix { $0 != "#" }
         let start = text.schemeEnd ?? text.startIndex
@@ -465,17 +430,14 @@ extension String {
     }
 }
 
-/// Makes names that are all different.
 struct UniqueNames {
     private var taken: Set<String>
-    /// The last number that was added to each base.
     private var numbers: [String: Int] = [:]
     /// The number of names that were tried; a test limits this number.
     private(set) var tries = 0
 
     init(taken: some Sequence<String> = []) { self.taken = Set(taken) }
 
-    /// Returns an unused name: the base, or the base with a number after it.
     mutating func take(_ base: String) -> String {
         var number = numbers[base] ?? 0
         while true {
@@ -491,7 +453,6 @@ struct UniqueNames {
 }
 
 extension Substring {
-    /// Whether a part of a path looks like an identifier: a number, a hash or a UUID.
     fileprivate var isIdentifier: Bool {
         let digits = utf8.count { (0x30...0x39).contains($0) }
         return digits > 0 && !contains(" ") && (digits * 3 >= utf8.count || utf8.count > 20)

@@ -2,9 +2,7 @@
 import Convoy
 import Foundation
 
-/// Reads the requests of a collection, one folder after another.
 struct PostmanReader {
-    /// The settings that a folder passes on to its requests.
     struct Scope {
         var folders: [String] = []
         var auth: JSONValue?
@@ -111,7 +109,6 @@ struct PostmanReader {
 }
 
 extension Template {
-    /// Parses a text that contains Postman's `{{…}}`.
     init(postman text: String) {
         self.init()
         var rest = text[...]
@@ -152,7 +149,6 @@ extension String {
     }
 }
 
-/// Converts the `url` of a Postman request: a text, or an object that contains the parts of the URL.
 enum PostmanURL {
     static func template(_ url: JSONValue) -> Template {
         var raw = url.string ?? url["raw"]?.string ?? composed(url)
@@ -178,9 +174,6 @@ enum PostmanURL {
         return template
     }
 
-    /// Returns the value of a path variable such as `:id`, or a placeholder if the variable has no value.
-    ///
-    /// Any other segment is returned unchanged.
     private static func value(of segment: Substring, _ variables: [JSONValue]) -> String {
         let name = segment.dropFirst()
         guard segment.first == ":", let first = name.first, first.isLetter || first == "_" else {
@@ -203,7 +196,6 @@ enum PostmanURL {
     }
 }
 
-/// Converts the `auth` of a Postman request or of its folder, which contains credentials.
 enum PostmanAuth {
     static func apply(_ auth: JSONValue, to imported: inout ImportedRequest) {
         let type = auth["type"]?.string ?? ""
@@ -266,7 +258,6 @@ enum PostmanAuth {
     }
 }
 
-/// Converts the `body` of a Postman request.
 enum PostmanBody {
     private static let types = [
         "json": "application/json", "xml": "application/xml", "html": "text/html",
@@ -314,7 +305,6 @@ enum PostmanBody {
         fields?.elements.filter { $0["disabled"]?.isTrue != true } ?? []
     }
 
-    /// The parts of a form field: one for its text, or one for each of its files.
     private static func parts(_ field: JSONValue) -> [FormParts.Part] {
         let name = Template(postman: field["key"]?.scalarText ?? "")
         let type = (field["contentType"]?.string).map { Template(postman: $0) }
@@ -350,7 +340,6 @@ enum PostmanBody {
 struct PostmanScript {
     private var kept: [String] = []
     private var left: [String] = []
-    /// The names that the statements in `kept` define.
     private var names: Set<String> = []
 
     static func apply(_ events: JSONValue?, to imported: inout ImportedRequest) {
@@ -370,7 +359,6 @@ struct PostmanScript {
         imported.notes += script.left.map { "omitted from its script: \($0)" }
     }
 
-    /// Whether a folder or a collection contains scripts.
     static func hasCode(_ item: JSONValue) -> Bool {
         item["event"]?.elements.contains { !ScriptStatements.split(code(of: $0)).isEmpty } ?? false
     }
@@ -410,7 +398,6 @@ struct PostmanScript {
         left += others
     }
 
-    /// Omits all statements if the reader rejects them as one script.
     private mutating func check() {
         guard !kept.isEmpty, Self.names(in: kept.joined(separator: "\n"), after: []) == nil else { return }
         (kept, left) = ([], kept + left)
@@ -429,9 +416,7 @@ struct PostmanScript {
     }
 }
 
-/// Splits a script at semicolons and line ends.
 enum ScriptStatements {
-    /// The statements, without the comments between them.
     static func split(_ code: String) -> [String] {
         var (statements, text, depth) = ([String](), "", 0)
         var rest = code[...]
@@ -527,7 +512,6 @@ enum PostmanWords {
         return assertion(text) ?? text
     }
 
-    /// Parses `pm.test("name", function () { … })`.
     static func test(_ statement: String) -> (name: String, body: String)? {
         guard let start = ["pm.test(", "client.test("].first(where: statement.hasPrefix),
             let arguments = inside(statement.dropFirst(start.count)), arguments.rest.trimmedMarks.isEmpty
@@ -537,7 +521,6 @@ enum PostmanWords {
         return (parts[0], String(parts[1][parts[1].index(after: open)...].dropLast()))
     }
 
-    /// Translates `tests["name"] = condition`.
     private static func oldTest(_ statement: String) -> String? {
         guard statement.hasPrefix("tests["), let close = statement.firstIndex(of: "]") else { return nil }
         let name = statement[statement.index(statement.startIndex, offsetBy: 6)..<close]
@@ -580,7 +563,6 @@ enum PostmanWords {
         "exist": "!= null", "ok": "!= null",
     ]
 
-    /// Translates an expectation: its subject, and a rest such as `.to.be.above(3)`; nil for an unknown rest.
     private static func expectation(_ subject: String, _ rest: Substring) -> String? {
         var (words, argument, rest) = ([String](), String?.none, rest)
         while rest.first == "." {
@@ -616,7 +598,6 @@ enum PostmanWords {
 
     // MARK: Parentheses
 
-    /// Splits the text after an opening parenthesis at the closing one; nil if there is none.
     private static func inside(_ text: Substring) -> (inner: String, rest: Substring)? {
         var (depth, quote, isEscaped) = (1, Character?.none, false)
         for index in text.indices {
@@ -638,7 +619,6 @@ enum PostmanWords {
         return nil
     }
 
-    /// Splits the arguments of a call at the commas outside of brackets and quotes.
     private static func topLevel(_ text: String) -> [String] {
         var (parts, part, depth, quote, isEscaped) = ([String](), "", 0, Character?.none, false)
         for character in text {
@@ -663,7 +643,6 @@ enum PostmanWords {
 }
 
 extension StringProtocol {
-    /// The text without surrounding blanks and trailing semicolons.
     fileprivate var trimmedMarks: String {
         var text = trimmed
         while text.last == ";" { text = text.dropLast().trimmed }

@@ -20,12 +20,10 @@ extension ImportedFile {
     }
 }
 
-/// Finds secrets in credentials and cookies, and in fields, parameters and members with a secret name.
 struct SecretFinder {
     private(set) var variables: [ImportedFile.Variable] = []
     private var names: [String: String] = [:]
     private var unique: UniqueNames
-    /// The names that are secret only in the current request.
     private var secretNames: Set<String> = []
     private let keepsValues: Bool
 
@@ -86,7 +84,6 @@ struct SecretFinder {
         }
     }
 
-    /// Replaces the literal password in credentials whose user name is a variable.
     private mutating func withoutPassword(_ value: Template) -> Template {
         guard ["basic ", "digest "].contains(value.prefixText.lowercased()), value.parts.count == 3,
             case .text(let text) = value.parts[2], let mark = text.first, " :".contains(mark), text.count > 1
@@ -97,7 +94,6 @@ struct SecretFinder {
         return result
     }
 
-    /// Replaces the literal cookie values in a field that also contains placeholders.
     private mutating func withoutCookies(_ value: Template) -> Template {
         value.mappingText { text in
             var result = Template()
@@ -140,7 +136,6 @@ struct SecretFinder {
         return result
     }
 
-    /// Replaces the secret values of `name=value` pairs that follow one of the marks.
     mutating func withoutParameters(_ template: Template, behind marks: String) -> Template {
         var (result, name, isValue, place) = (Template(), "", false, 0)
         for part in template.parts {
@@ -212,7 +207,6 @@ struct SecretFinder {
         return parameter.map { $0.dropFirst(9).filter { $0 != "\"" } }.flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// Replaces the contents of the multipart parts with secret names.
     private mutating func withoutParts(_ template: Template, _ boundary: String) -> Template {
         template.mappingText { text in
             var result = Template()
@@ -235,7 +229,6 @@ struct SecretFinder {
         }
     }
 
-    /// Replaces the texts and numbers of JSON members and GraphQL arguments whose name is secret.
     private mutating func withoutMembers(_ template: Template) -> Template {
         var result = Template()
         var scanner = MemberScanner()
@@ -333,7 +326,6 @@ private struct MemberScanner {
 }
 
 extension ImportedRequest {
-    /// Removes the lines of the handler that contain a secret, and hides secrets in notes about omitted statements.
     mutating func leaveOutSecretTexts() {
         notes = notes.map { note in
             ["omitted from its script: ", "omitted from its pre-request script: "].contains(where: note.hasPrefix)

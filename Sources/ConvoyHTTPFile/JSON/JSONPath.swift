@@ -1,9 +1,7 @@
 // JSONPath (RFC 9535): names, indices, slices, wildcards and descendants, but no filters.
 import Convoy
 
-/// A query into a JSON value.
 package struct JSONPath: Hashable, Sendable {
-    /// Selects children of a node.
     package enum Selector: Hashable, Sendable {
         case name(String)
         case index(Int)
@@ -13,11 +11,9 @@ package struct JSONPath: Hashable, Sendable {
 
     package struct Segment: Hashable, Sendable {
         package var selectors: [Selector]
-        /// Whether the segment applies to all descendants.
         package var isDescendant: Bool
     }
 
-    /// Why a text is not a JSONPath.
     package struct Defect: Error, Equatable {
         package var what: String
         package var advice: String
@@ -32,7 +28,6 @@ package struct JSONPath: Hashable, Sendable {
         segments = try reader.read()
     }
 
-    /// This path, extended by the names of nested members.
     func appending(names: [String]) -> JSONPath {
         JSONPath(segments: segments + names.map { Segment(selectors: [Self.selector(named: $0)], isDescendant: false) })
     }
@@ -60,7 +55,6 @@ package struct JSONPath: Hashable, Sendable {
 }
 
 extension JSONValue {
-    /// The value and all nested values, parents first.
     fileprivate var descendants: [JSONValue] {
         var (all, open) = ([JSONValue](), [self])
         while let value = open.popLast() {
@@ -104,7 +98,6 @@ extension JSONValue {
     }
 }
 
-/// Reads a JSONPath, character by character.
 struct JSONPathReader {
     private let characters: [Character]
     private var index = 0

@@ -2,16 +2,13 @@
 import Convoy
 import Foundation
 
-/// A request that is ready to send.
 package struct BuiltRequest: Sendable {
     package struct Field: Hashable, Sendable {
         package var name: String
         package var value: String
-        /// Whether the value contains a secret.
         package var isSecret: Bool
     }
 
-    /// A part of a body.
     package enum Part: Hashable, Sendable {
         case bytes([UInt8])
         case file(String)
@@ -22,7 +19,6 @@ package struct BuiltRequest: Sendable {
     package var location: URL
     package var fields: [Field] = []
     package var body: [Part] = []
-    /// The credentials of `Digest user password`, which are sent only after a challenge.
     package var digest: (user: String, password: String)?
     package var output: (path: String, replaces: Bool)?
     /// Whether a response's value selects another server than the one that sent the response.
@@ -38,7 +34,6 @@ package struct BuiltRequest: Sendable {
 
     package var url: String { location.absoluteString }
 
-    /// Why the library would reject the request; nil if the request is valid.
     var defect: String? {
         var request = Request<Data>(method: HTTPMethod(method), url: location)
         for field in fields { request = request.addingHeader(field.name, field.value) }
@@ -46,7 +41,6 @@ package struct BuiltRequest: Sendable {
         return request.defect
     }
 
-    /// The bytes of the body; nil if a part is a file, which is read only when the request is sent.
     package var bodyBytes: [UInt8]? {
         var bytes: [UInt8] = []
         for part in body {
@@ -57,11 +51,9 @@ package struct BuiltRequest: Sendable {
     }
 }
 
-/// Why a request cannot be built from its values.
 package struct BuildFailure: Error, Hashable, Sendable {
     package var what: String
     package var advice: String
-    /// The placeholder whose value is wrong; nil for other failures.
     var placeholder: Placeholder?
 
     package var message: String { advice.isEmpty ? what : "\(what); \(advice)" }
@@ -72,15 +64,10 @@ final class ParsedBodies {
     fileprivate var values: [String: JSONValue] = [:]
 }
 
-/// A request and its response, for references to either.
 package struct Exchange: Sendable {
     package var request: BuiltRequest
     package var responseFields: [(name: String, value: String)]
-    /// The variables that the handlers of the request have set.
     package var globals: [String: JSONValue] = [:]
-    /// The body of the response.
-    ///
-    /// The function throws the reason if the body is unavailable.
     package var responseBody: @Sendable () throws(Unreadable) -> [UInt8]
 
     package init(
@@ -90,9 +77,6 @@ package struct Exchange: Sendable {
         (self.request, self.responseFields, self.responseBody) = (request, responseFields, responseBody)
     }
 
-    /// The value to which a reference refers.
-    ///
-    /// - Parameter parsed: bodies that have already been parsed.
     func value(of reference: Reference, _ parsed: ParsedBodies) throws(BuildFailure) -> String {
         let side = reference.side == .request ? "the request" : "the response to"
         let whose = "\(side) \(reference.name)"

@@ -11,18 +11,13 @@ import Foundation
 struct Expander {
     let file: HTTPFile
     let surroundings: Surroundings
-    /// The indices of the requests, by the names that references use.
     let requests: [String: Int]
-    /// The variables that handlers set.
     let globals: Globals
     /// The request whose text is expanded; nil for text outside of requests.
     var current: Int?
-    /// The indices of the file's definitions, in file order, by the names of the variables.
     let definitions: [String: [Int]]
     private var known: [Int: [Piece]] = [:]
-    /// The first error of each invalid definition.
     private var failed: [Int: Problem] = [:]
-    /// The indices of the definitions that are being expanded, the outermost first.
     private var open: [Int] = []
     private var generator = SystemRandomNumberGenerator()
     private let date: Date
@@ -77,7 +72,6 @@ struct Expander {
 
     // MARK: Variables
 
-    /// Reports the errors of a definition, even if no request uses the variable.
     mutating func check(_ definition: Int) { _ = pieces(ofDefinition: definition) }
 
     private mutating func pieces(ofVariable name: String, _ placeholder: Placeholder) -> [Piece] {
@@ -199,11 +193,9 @@ struct Expander {
     }
 
     private var depth = 0
-    /// Whether the environment's value that is being expanded contains itself.
     private var isEndless = false
     var suggestionCount = 0
 
-    /// Expands `name.part`: a part of a request's response, or of a variable that contains a response.
     private mutating func pieces(ofPart name: String, _ placeholder: Placeholder) -> [Piece]? {
         let names = name.split(separator: ".").map(String.init)
         guard names.count > 1, let first = names.first else { return nil }
@@ -224,7 +216,6 @@ struct Expander {
         return [Piece(source: .answer(reference), shown: "{{\(name)}}")]
     }
 
-    /// A reference to the value that a handler sets; nil if no handler sets the variable.
     func piece(ofGlobal name: String) -> Piece? {
         guard let setter = globals.setter(of: name, for: current) else { return nil }
         let reference = Reference(
@@ -259,7 +250,6 @@ struct Expander {
         return [Piece(source: .text(value), shown: "{{\(placeholder.source)}}")]
     }
 
-    /// Reports a name that no request has.
     mutating func check(_ name: String, _ placeholder: Placeholder) {
         guard requests[name] == nil else { return }
         let near = suggestion(for: name, among: requests.keys)
@@ -310,9 +300,6 @@ struct Expander {
 }
 
 extension Piece {
-    /// The same piece with the encoding of a placeholder.
-    ///
-    /// The default encoding does not change the piece.
     fileprivate func encoded(_ encoding: ValueEncoding) -> Piece {
         guard encoding != .byPlace else { return self }
         var piece = self
@@ -326,14 +313,12 @@ extension Piece {
     }
 }
 
-/// The variables that handlers set, with the requests that set or clear them.
 struct Globals {
     private struct Change {
         var request: Int
         var sets: Bool
     }
 
-    /// The changes of each variable, in file order.
     private var changes: [String: [Change]] = [:]
 
     init(_ file: HTTPFile) {

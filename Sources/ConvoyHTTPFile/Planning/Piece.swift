@@ -1,15 +1,11 @@
 // Text after variables were replaced. Values of responses are still missing.
 import Convoy
 
-/// A piece of a request's text.
 package struct Piece: Sendable {
     package enum Source: Sendable {
         case text(String)
-        /// A system variable, whose value is made when the request is built.
         case system(SystemVariable)
-        /// A value of an earlier request's response.
         case answer(Reference)
-        /// A value of the row for which the request is sent.
         case column(String)
     }
 
@@ -24,11 +20,9 @@ package struct Piece: Sendable {
     /// The outermost placeholder around the piece; nil for the text of the request itself.
     var placeholder: Placeholder?
 
-    /// The text; nil if it is known only when the request is built.
     var text: String? { if case .text(let text) = source { text } else { nil } }
     var reference: Reference? { if case .answer(let reference) = source { reference } else { nil } }
     var isSecret: Bool { text != shown }
-    /// Whether the piece depends on neither a response nor a row.
     var isKnown: Bool {
         switch source {
         case .text, .system: true
@@ -36,7 +30,6 @@ package struct Piece: Sendable {
         }
     }
 
-    /// The same piece as a part of a placeholder's value.
     func inside(_ placeholder: Placeholder) -> Piece {
         var piece = self
         piece.depth += 1
@@ -46,7 +39,6 @@ package struct Piece: Sendable {
 }
 
 extension [Piece] {
-    /// The text, if it is completely known.
     var knownText: String? {
         var text = ""
         for piece in self {
@@ -56,7 +48,6 @@ extension [Piece] {
         return text
     }
 
-    /// The text before the first unknown piece.
     var leadingText: String {
         var text = ""
         for piece in self {

@@ -1,18 +1,14 @@
 // The plan of a run: its requests and their dependencies.
 
-/// The requests of a run in a valid sequential order.
 package struct RunPlan: Sendable {
-    /// A request that is not sent, and the reason.
     package struct LeftOut: Sendable, Equatable {
         package var label: String
         package var reason: String
     }
 
-    /// The options of a plan.
     package struct Wishes: Sendable {
         /// The names or titles of the chosen requests; empty for all.
         package var names: [String] = []
-        /// Whether the requests run one after another.
         package var isSerial = false
         /// Whether requests with unsafe methods, such as POST, may run in any order.
         package var mixesUnsafe = false
@@ -21,11 +17,7 @@ package struct RunPlan: Sendable {
 
     package var requests: [PlannedRequest] = []
     package var leftOut: [LeftOut] = []
-    /// All errors.
-    ///
-    /// If the plan has an error, no request may be sent.
     package var problems: [Problem] = []
-    /// Warnings about valid lines that probably have another meaning than intended.
     package var hints: [Problem] = []
 
     /// Makes the plan of a file.
@@ -42,17 +34,14 @@ package struct RunPlan: Sendable {
     init() {}
 }
 
-/// Makes the plan of a run from a file of requests.
 struct Planner {
     let file: HTTPFile
     let surroundings: Surroundings
     let wishes: RunPlan.Wishes
-    /// The requests in file order.
     var planned: [PlannedRequest] = []
     var problems: [Problem] = []
     var leftOut: [RunPlan.LeftOut] = []
     var ordered: [PlannedRequest] = []
-    /// The hints of the file about planned requests.
     var hints: [Problem] = []
     var cycleCount = 0
     /// Names, unique titles, and the keys of requests with handlers, each with the index of its request.
@@ -114,7 +103,6 @@ struct Planner {
 
     // MARK: Problems
 
-    /// Assigns each error to its request or to the file.
     private mutating func sort(_ found: [Problem]) {
         let definitions = Set(file.variables.map(\.position.line))
         for problem in found {
@@ -161,7 +149,6 @@ struct Planner {
 
     // MARK: Choosing requests
 
-    /// The chosen requests, and the requests that they need.
     private mutating func chosen() -> [Int] {
         var open: [Int] = []
         for name in wishes.names {
@@ -190,7 +177,6 @@ struct Planner {
         return seen.sorted()
     }
 
-    /// Leaves out requests that cannot be sent, and the requests that need them.
     private mutating func leaveOut(neededBy chosen: [Int]) {
         var dependents: [Int: [Int]] = [:]
         for index in chosen { for needed in planned[index].needs { dependents[needed, default: []].append(index) } }
@@ -449,7 +435,6 @@ struct Planner {
                 place(of: cycle[1], neededBy: cycle[0]) ?? request.position, what, "remove one of these references"))
     }
 
-    /// The position where a request refers to another.
     private func place(of needed: Int, neededBy index: Int) -> Position? {
         let request = file.requests[index]
         if let word = request.dependencies.first(where: { names[$0.text] == needed }) { return word.position }
@@ -502,7 +487,6 @@ struct Planner {
         }
     }
 
-    /// The requests to each origin since the last unsafe request to that origin.
     private struct History {
         private struct Line {
             var lastUnsafe: Int?
@@ -511,7 +495,6 @@ struct Planner {
             /// origin.
             var anywhereCount = 0
 
-            /// Adds the request at `place`, and returns the requests that must run before it.
             mutating func add(_ place: Int, isSafe: Bool, _ anywhere: Line) -> [Int] {
                 var before = [lastUnsafe, anywhere.lastUnsafe].compactMap(\.self)
                 if isSafe {
@@ -574,7 +557,6 @@ extension HTTPFile {
         }
     }
 
-    /// The names that references and dependencies use.
     private var referredNames: Set<String> {
         var names = Set(requests.flatMap(\.dependencies).map(\.text))
         var templates = variables.map(\.value)

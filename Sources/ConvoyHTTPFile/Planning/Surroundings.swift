@@ -2,7 +2,6 @@
 import Convoy
 import Foundation
 
-/// The sources of values that the file does not define.
 package struct Surroundings: Sendable {
     /// The values of `--variable`.
     ///
@@ -19,13 +18,9 @@ package struct Surroundings: Sendable {
     package var environmentName: String?
     package var processEnvironment: [String: String] = [:]
     package var dotEnvironment: [String: String] = [:]
-    /// Reads a file by its path relative to the file of requests.
-    ///
-    /// The function throws the reason of a failure.
     package var readFile: @Sendable (String) throws(Unreadable) -> [UInt8] = { _ throws(Unreadable) in
         throw Unreadable(reason: "files cannot be read")
     }
-    /// Why a file cannot be read; nil when it can.
     package var defectOfFile: @Sendable (String) -> String? = { _ in nil }
     package var now: @Sendable () -> Date = { Date() }
     /// Whether unsupported scripts, and the requests that need them, are skipped without an error (`--skip-scripts`).
@@ -34,17 +29,14 @@ package struct Surroundings: Sendable {
     package init() {}
 }
 
-/// Why a file cannot be read.
 package struct Unreadable: Error, Sendable {
     package var reason: String
     package init(reason: String) { self.reason = reason }
 }
 
-/// The environments of `http-client.env.json` and `http-client.private.env.json`.
 package struct Environments: Sendable {
     struct Value: Sendable {
         var template: Template
-        /// Whether the value is from a private file, which is not committed to a repository.
         var isSecret: Bool
         /// The errors of the value, which only matter if the value is used.
         var problems: [Problem] = []
@@ -57,10 +49,8 @@ package struct Environments: Sendable {
 
     package init() {}
 
-    /// The names of the environments that `--env` can choose.
     package var names: [String] { values.keys.filter { $0 != Self.shared }.sorted() }
 
-    /// Adds the values of a file; they override the values of earlier files.
     package mutating func add(_ bytes: [UInt8], file: String, isSecret: Bool) {
         let text = String(decoding: bytes, as: UTF8.self)
         if text.trimmed.isEmpty { return }
@@ -150,7 +140,6 @@ extension [UInt8] {
 }
 
 extension Position {
-    /// Finds the first position of a name in a JSON text; the start of the text if the name is missing.
     fileprivate init(ofName name: String, in text: String) {
         let quoted = name.jsonQuoted
         let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
@@ -163,9 +152,7 @@ extension Position {
     }
 }
 
-/// Reads the variables of a file `.env`.
 package enum DotEnvironment {
-    /// Reads `NAME=value` lines, with quotes, comments and `export` as in shells.
     package static func read(_ text: String) -> [String: String] {
         var values: [String: String] = [:]
         for line in text.split(whereSeparator: \.isNewline) {

@@ -2,16 +2,13 @@
 import Foundation
 
 extension HTTPFileReader {
-    /// The effects of the options that were read so far.
     private struct Command {
         var method: String?
         var data: [BodyPart] = []
-        /// Whether an option gave data, which may be empty.
         var hasData = false
         var parts: [FormParts.Part] = []
         /// The names, in lower case, of the fields that an option with an empty value removes, such as `-H 'Accept:'`.
         var removedFields: Set<String> = []
-        /// The names of the fields of `-H`, in lower case.
         var givenFields: Set<String> = []
         var uploadedName: Substring = ""
         var isHead = false
@@ -193,7 +190,6 @@ extension HTTPFileReader {
         }
     }
 
-    /// Adds `name=content` with percent-encoded content, as curl does for `--data-urlencode`.
     private mutating func addEncoded(_ value: Word, _ command: inout Command) {
         let all = template(value)
         let pair = all.split(at: "=")
@@ -211,7 +207,6 @@ extension HTTPFileReader {
         request.fields.append(FileRequest.Field(name: name, value: template(value), position: value.position))
     }
 
-    /// - Parameter text: the data; nil if the word is the data, in which a leading `@` names a file.
     private mutating func addData(
         _ value: Word, as text: Template? = nil, dropsLineEnds: Bool = false, after separator: String,
         _ command: inout Command
@@ -297,14 +292,12 @@ extension HTTPFileReader {
         add("Content-Type", Word(text: "multipart/form-data; boundary=\(boundary)", position: request.position))
     }
 
-    /// The effect of a curl option on a request.
     enum CurlOption {
         case method
         case field
         case data
         /// Data in which a leading `@` does not name a file.
         case rawData
-        /// Data from the command or from a file, whose line ends are kept.
         case binaryData
         case json
         case form(isLiteral: Bool)
@@ -362,7 +355,6 @@ extension HTTPFileReader {
     }()
 }
 
-/// Splits a pasted command with quotes, backslashes and continued lines.
 struct ShellWords {
     private let lines: [String]
     /// The index of the line with the next character; after reading, of the line after the command.
@@ -372,7 +364,6 @@ struct ShellWords {
     private(set) var words: [Word] = []
     private(set) var problem: Problem?
 
-    /// Splits the command that begins in line `first` and ends before line `end`.
     init(_ lines: [String], from first: Int, to end: Int) {
         (self.lines, line, self.end) = (lines, first, end)
         characters = Array(lines[first])
@@ -399,9 +390,6 @@ struct ShellWords {
         line = min(line + 1, end)
     }
 
-    /// Moves to the next word.
-    ///
-    /// Returns false at the end of the command.
     private mutating func skipBlanks() -> Bool {
         while true {
             while column < characters.count, characters[column].isWhitespace { column += 1 }
@@ -420,7 +408,6 @@ struct ShellWords {
         return true
     }
 
-    /// Reads a quoted part, an escape or a character; false if a quote is not closed.
     private mutating func readPiece(into text: inout String, _ start: Position) -> Bool {
         let character = characters[column]
         column += 1
@@ -442,7 +429,6 @@ struct ShellWords {
         return true
     }
 
-    /// Takes the next character inside quotes, across line ends; nil if the quote is not closed.
     private mutating func nextQuoted(_ start: Position) -> Character? {
         if column < characters.count {
             column += 1
@@ -521,7 +507,6 @@ struct ShellWords {
             ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }
 
-    /// Reads up to `most` hexadecimal digits and returns their value; nil if no digit follows.
     private mutating func digits(_ most: Int) -> UInt32? {
         var digits = ""
         while digits.count < most, column < characters.count, characters[column].isHexDigit {

@@ -6,7 +6,6 @@ import Foundation
 package struct FormPart: Equatable {
     package enum Source: Equatable {
         case text(String)
-        /// The path of a file, which is sent with its name.
         case file(String)
         /// The content of a file as text.
         ///
@@ -74,7 +73,6 @@ package struct FormPart: Equatable {
         return pieces + [piece]
     }
 
-    /// A value without its quotes, in which a backslash escapes a quotation mark and a backslash.
     private static func unquoted(_ text: some StringProtocol) -> String {
         let isQuoted = text.count > 1 && text.hasPrefix("\"") && text.hasSuffix("\"")
         guard isQuoted else { return String(text) }
@@ -82,7 +80,6 @@ package struct FormPart: Equatable {
     }
 }
 
-/// Formats a multipart form as text with its boundary.
 enum FormParts {
     struct Part {
         var name: Template
@@ -91,7 +88,6 @@ enum FormParts {
         var type: Template?
     }
 
-    /// A boundary that no part contains.
     static func boundary(of parts: [Part]) -> String {
         let base = "convoy-parts-of-a-form"
         var (isTaken, numbers) = (false, Set<Int>())

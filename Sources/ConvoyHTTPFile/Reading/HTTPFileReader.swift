@@ -5,12 +5,10 @@
 /// Reading continues after an error, so that all errors are found at once.
 package struct HTTPFileReader {
     let lines: [String]
-    /// The index of the next line, from 0.
     var index = 0
     /// The index of the next `###` line; the number of lines if none follows.
     var blockEnd = 0
     var file = HTTPFile()
-    /// The request that is being read; the tags before its request line are stored here too.
     var request = FileRequest(position: Position(line: 1, column: 1))
     /// Whether `{{` begins a placeholder in a command of curl.
     var readsVariables = true
@@ -40,9 +38,6 @@ package struct HTTPFileReader {
         return lines + [String(decoding: bytes[start...], as: UTF8.self)]
     }
 
-    /// Reads a complete file.
-    ///
-    /// - Complexity: O(*n*) for *n* characters.
     package static func read(_ text: String) -> HTTPFile {
         var reader = HTTPFileReader(text)
         reader.readBlocks()
@@ -79,7 +74,6 @@ package struct HTTPFileReader {
         request.title = title
     }
 
-    /// The position of a character in the next line.
     func position(_ offset: Int = 0) -> Position { Position(line: index + 1, column: offset + 1) }
 
     mutating func report(
@@ -92,7 +86,6 @@ package struct HTTPFileReader {
         Template.read(text, at: position, &file.problems)
     }
 
-    /// Reads the lines before the request line, and then the request.
     private mutating func readPreamble() {
         while index < blockEnd {
             let line = lines[index]
@@ -165,7 +158,6 @@ package struct HTTPFileReader {
         return true
     }
 
-    /// Appends the current request to the list.
     mutating func finish() {
         request.lastLine = max(request.position.line, index)
         file.requests.append(request)
@@ -175,7 +167,6 @@ package struct HTTPFileReader {
         "name", "depends", "ref", "forceRef", "prompt", "no-redirect", "no-cookie-jar", "disabled", "expect", "assert",
         "timeout",
     ]
-    /// Unsupported tags of other programs that change a request, and the advice for each.
     private static let impossible = [
         "import": "copy the requests into this file", "loop": "give --each FILE or --repeat N",
         "no-reject-unauthorized": "give --insecure, which applies to all requests", "jwt": "",
@@ -183,7 +174,6 @@ package struct HTTPFileReader {
         "use-os-credentials": "write Authorization: Basic user password",
     ]
 
-    /// Reads a comment line, which has an effect only if it contains a tag.
     mutating func readTag(_ line: String) {
         guard let sign = line.utf8.firstIndex(of: UInt8(ascii: "@")),
             line[..<sign].trimmed.utf8.allSatisfy({ $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "/") })
@@ -253,7 +243,6 @@ package struct HTTPFileReader {
         }
     }
 
-    /// Parses a number of seconds, or of another unit that follows the number.
     private static func duration(_ text: String) -> Duration? {
         let digits = text.prefix { $0.isASCIIDigit }
         guard let number = Int(digits), (1...1_000_000_000).contains(number) else { return nil }
@@ -265,7 +254,6 @@ package struct HTTPFileReader {
         }
     }
 
-    /// Reads `?? status == 200`, the syntax of httpyac for a check.
     mutating func readCheck(behind text: String, at offset: Int) {
         let check = text.dropFirst(2)
         readCheck(check.trimmed, at: position(offset + 2 + check.indentation))
@@ -312,9 +300,6 @@ package struct HTTPFileReader {
         return true
     }
 
-    /// Reads the text between `{%` and `%}`.
-    ///
-    /// A handler is parsed; any other script is an error.
     private mutating func readScriptLines(isHandler: Bool, at start: Position, _ advice: String) {
         let first = lines[index]
         guard let open = first.range(of: "{%") else { return }
@@ -340,12 +325,10 @@ package struct HTTPFileReader {
         "UNLINK",
         "MERGE", "NOTIFY", "SUBSCRIBE", "UNSUBSCRIBE", "BIND", "UNBIND", "REBIND", "CHECKOUT", "MKACTIVITY", "GRAPHQL",
     ]
-    /// Methods of other programs whose requests are not HTTP.
     private static let otherProtocols = [
         "WEBSOCKET", "WS", "WSS", "GRPC", "SSE", "EVENTSOURCE", "MQTT", "AMQP", "RSOCKET",
     ]
 
-    /// Reads a request from its first line, and the requests that follow it without a separator.
     mutating func readRequest() {
         while true {
             let line = lines[index]
@@ -405,7 +388,6 @@ package struct HTTPFileReader {
             near.map { "did you mean \($0)?" } ?? "write one of GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS")
     }
 
-    /// The target without ` HTTP/1.1`; an invalid version is reported.
     private mutating func withoutVersion(_ text: Substring, at place: Position) -> String {
         guard text.utf8.contains(where: { $0.isBlank || $0 >= 0x80 }) else { return String(text) }
         guard
@@ -426,7 +408,6 @@ package struct HTTPFileReader {
         return text[..<range.lowerBound].trimmed
     }
 
-    /// Reads lines that continue the target: `?name=value`, `&name=value`, or an indented part of the path.
     private mutating func readTargetLines(_ base: Int) {
         while index < blockEnd {
             let line = lines[index]
@@ -449,7 +430,6 @@ package struct HTTPFileReader {
         }
     }
 
-    /// Whether a line is a request line, according to its method and the start of its URL.
     private func startsRequest(_ text: String) -> Bool {
         let word = text.prefix { !$0.isWhitespace }
         let behind = text.dropFirst(word.count).trimmed
@@ -519,14 +499,12 @@ package struct HTTPFileReader {
                 name: name, value: template(value.trimmed, at: position(offset)), position: position(indentation)))
     }
 
-    /// A line of a body, before the kind of body decides how lines are joined.
     enum BodyLine {
         case text(String, Position)
         case file(FileReference)
 
         var isBlank: Bool { if case .text(let text, _) = self { text.trimmed.isEmpty } else { false } }
 
-        /// A hint about a line that looks like another part of a request; nil for other lines.
         func hint(isFirst: Bool) -> Problem? {
             guard case .text(let line, let position) = self else { return nil }
             let text = line.trimmed
@@ -554,7 +532,6 @@ package struct HTTPFileReader {
         }
     }
 
-    /// Reads the body, and the tags and outputs below it, up to the next `###` line.
     mutating func readBody() {
         var body: [BodyLine] = []
         var hasContent = false
@@ -647,7 +624,6 @@ package struct HTTPFileReader {
         request.output = FileRequest.Output(path: template(path, at: place), replaces: replaces, position: place)
     }
 
-    /// Joins lines according to the kind of the body.
     private mutating func join(_ lines: [BodyLine]) {
         let type = request.field("content-type")?.value
         let plainType = type?.plainText?.lowercased() ?? ""
@@ -685,7 +661,6 @@ package struct HTTPFileReader {
         }
     }
 
-    /// Joins lines to parts of a body.
     private mutating func parts(_ lines: ArraySlice<BodyLine>, separator: String) -> [BodyPart] {
         var (parts, text) = ([BodyPart](), Template())
         for (place, line) in zip(lines.indices, lines) {
@@ -727,7 +702,6 @@ package struct HTTPFileReader {
         return parts
     }
 
-    /// The boundary of a multipart content type.
     static func boundary(_ type: String) -> String? {
         for parameter in type.split(separator: ";").dropFirst() {
             let parts = parameter.split(separator: "=", maxSplits: 1).map(\.trimmed)
@@ -738,7 +712,6 @@ package struct HTTPFileReader {
         return nil
     }
 
-    /// Reports a missing or forbidden body, and invalid boundaries of a multipart body.
     mutating func check() {
         if request.method == "HEAD" || request.method == "TRACE", !request.body.isEmpty {
             report(request.position, "a \(request.method) request has no body", "remove the body, or write POST")
@@ -768,7 +741,6 @@ package struct HTTPFileReader {
 }
 
 extension StringProtocol {
-    /// The number of leading blanks.
     var indentation: Int {
         var count = 0
         for byte in utf8 {
@@ -783,14 +755,12 @@ extension StringProtocol {
     /// Whether the line is a comment; the caller has removed its leading blanks.
     var isComment: Bool { hasPrefix("#") || hasPrefix("//") }
 
-    /// Whether the line starts with a name and a colon, and then a blank follows or the line ends.
     var startsField: Bool {
         guard let colon = firstIndex(of: ":") else { return false }
         let behind = self[index(after: colon)...]
         return self[..<colon].isFieldName && (behind.isEmpty || behind.first?.isWhitespace == true)
     }
 
-    /// Whether the line starts a script, a body from a file, an output, a saved response or a check.
     fileprivate var startsTail: Bool {
         hasPrefix("> ") || hasPrefix(">>") || hasPrefix("<> ") || hasPrefix("< ") || hasPrefix("<@") || hasPrefix("??")
             || self == "{{"
@@ -835,14 +805,12 @@ extension String {
             && restOfLeft.dropFirst(2) == restOfRight.dropFirst(2)
     }
 
-    /// Whether the word looks like a method: only letters and hyphens.
     fileprivate var isMethodLike: Bool { count > 1 && allSatisfy { $0.isASCII && $0.isLetter || $0 == "-" } }
 
     fileprivate var trimmingQuotes: String {
         count > 1 && hasPrefix("\"") && hasSuffix("\"") ? String(dropFirst().dropLast()) : self
     }
 
-    /// A line of a form, such as `name = value &`, without the blanks around `=` and `&`.
     fileprivate var formLine: String {
         var text = self
         if text.hasSuffix("&") { text = text.dropLast().trimmed + "&" }
@@ -864,7 +832,6 @@ extension Substring {
 }
 
 extension Word {
-    /// The words of the text, separated by commas or blanks.
     fileprivate var words: [Word] {
         var (words, offset) = ([Word](), 0)
         for part in text.split(omittingEmptySubsequences: false, whereSeparator: { $0.isWhitespace || $0 == "," }) {
@@ -876,7 +843,6 @@ extension Word {
 }
 
 extension HTTPFileReader.BodyLine {
-    /// Whether the line starts a query, a mutation or a subscription, or is a file.
     fileprivate var startsOperation: Bool {
         guard case .text(let text, _) = self else { return true }
         return ["query", "mutation", "subscription", "{"].contains { text.hasPrefix($0) }

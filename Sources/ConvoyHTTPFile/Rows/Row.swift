@@ -2,12 +2,9 @@
 import Convoy
 import Foundation
 
-/// One row: a value for each of its columns.
 package struct Row: Sendable, Equatable {
-    /// The number of the row's first line, from 1.
     package var line: Int
     package var values: [String: String]
-    /// The row as written in the file.
     package var text: String
 
     package init(line: Int, values: [String: String] = [:], text: String = "") {
@@ -39,11 +36,8 @@ package struct RowReader: Sendable {
     private let format: Format
     /// The names of the columns: the first line of CSV, or the names of the first JSON object; nil until known.
     package private(set) var columns: [String]?
-    /// Why the complete file is unusable; nil if it is usable.
     package private(set) var defect: String?
-    /// The separator of CSV; nil until the first line.
     private var separator: UInt8?
-    /// The text of a JSON array; nil for other formats.
     private var array: [UInt8]?
     /// The elements of the array that ``finish()`` has not returned, in reverse order; nil until the end of the file.
     private var elements: [Range<Int>]?
@@ -51,7 +45,6 @@ package struct RowReader: Sendable {
     /// The first line's number and the text of a row whose quote is still open; nil if no quote is open.
     private var open: (line: Int, text: String)?
 
-    /// The maximum size in bytes of a row that spans several lines.
     private static let limitBytes = 1 << 20
     private static let limitBytesOfArray = 64 << 20
 
@@ -73,7 +66,6 @@ package struct RowReader: Sendable {
         }
     }
 
-    /// Discards the incomplete row, because one of its lines is unreadable.
     package mutating func skip() {
         open = nil
         if array != nil { defect = defect ?? "a line of its array cannot be read" }
@@ -113,7 +105,6 @@ package struct RowReader: Sendable {
         return .broken(line: line, reason: reason)
     }
 
-    /// Keeps a line of an array, which is read at the end of the file.
     private mutating func keep(_ line: String, at number: Int) {
         guard defect == nil else { return }
         // Blank lines before the array count in messages.
@@ -124,7 +115,6 @@ package struct RowReader: Sendable {
         (array, defect) = ([], "it is an array of more than 64 MiB; write one object in each line: jq -c '.[]'")
     }
 
-    /// Finds the elements of an array, or the reason why the array has no rows.
     private mutating func readElements(_ array: [UInt8]) {
         elements = []
         if let defect = JSONReader.firstDefect(in: Data(array)) {
@@ -203,7 +193,6 @@ package struct RowReader: Sendable {
         }
     }
 
-    /// Takes the comma, semicolon or tab that occurs most often outside of quotes in the first line.
     private mutating func findSeparator(in line: String) {
         guard separator == nil else { return }
         var (counts, isQuoted) = ([UInt8: Int](), false)
@@ -241,7 +230,6 @@ package struct RowReader: Sendable {
 
     private enum Fields {
         case fields([String])
-        /// A quote is open, so the next line belongs to the row.
         case open
         case broken(String)
     }

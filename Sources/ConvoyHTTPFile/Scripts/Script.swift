@@ -11,14 +11,10 @@ package struct Script: Hashable, Sendable {
         case literal(JSONValue)
         case undefined
         case list([Expression])
-        /// A template literal in backquotes.
         case text([Expression])
-        /// A name of an earlier `const name = …`.
         case constant(String)
-        /// `client.global.get("name")`.
         case global(String)
         case answer(AnswerPart)
-        /// `response.headers.valueOf(…)`.
         case header(Expression)
         case member(Expression, Expression)
         case path(Expression, JSONPath)
@@ -38,7 +34,6 @@ package struct Script: Hashable, Sendable {
         case charset
     }
 
-    /// The supported JavaScript methods of values.
     enum Method: String, Hashable, Sendable, CaseIterable {
         case toString
         case valueOf
@@ -53,7 +48,6 @@ package struct Script: Hashable, Sendable {
         case at
     }
 
-    /// The supported JavaScript methods of arrays that take a function.
     enum Each: String, Hashable, Sendable {
         case filter
         case find
@@ -94,9 +88,6 @@ package struct Script: Hashable, Sendable {
         case times = "*"
         case over = "/"
 
-        /// The precedence of the operator.
-        ///
-        /// A higher number binds tighter.
         var strength: Int {
             switch self {
             case .or, .orNull: 1
@@ -111,14 +102,12 @@ package struct Script: Hashable, Sendable {
 
     indirect enum Action: Hashable, Sendable {
         case set(String, Expression)
-        /// Clears a variable; nil for all variables.
         case clear(String?)
         case constant(String, Expression)
         case test(Expression, [Statement])
         case assert(Expression, message: Expression?, source: String)
         case log([Expression])
         case choice(Expression, [Statement], [Statement])
-        /// A loop: `forEach`, or `for (const item of items)`.
         case each(Expression, [String], [Statement])
     }
 
@@ -134,7 +123,6 @@ package struct Script: Hashable, Sendable {
     /// A nil `name` means all variables. `sets` is false if the change clears the variable.
     var changes: [(name: String?, sets: Bool)] { Self.changes(statements) }
 
-    /// The variables that this script reads by `client.global.get`.
     var globals: Set<String> {
         Set(expressions.flatMap(\.all).compactMap { if case .global(let name) = $0 { name } else { nil } })
     }
@@ -174,7 +162,6 @@ package struct Script: Hashable, Sendable {
 }
 
 extension Script.Expression {
-    /// The expression and all nested expressions.
     fileprivate var all: [Self] { [self] + parts.flatMap(\.all) }
 
     private var parts: [Self] {

@@ -10,7 +10,6 @@ struct ScriptReader {
     var depth = 0
     /// The number of operators, members and calls in the statement, each of which adds a level to its tree.
     private var linkCount = 0
-    /// The names of earlier `const`, `let` and `var`, and of parameters and loop elements around the next token.
     var constants: Set<String> = []
     /// The constants of statements before this text, which were parsed separately.
     private var outerConstants: Set<String> = []
@@ -18,7 +17,6 @@ struct ScriptReader {
 
     /// The maximum nesting of statements and expressions, because each level needs stack.
     private static let mostLevels = 64
-    /// The maximum number of operators, members and calls in a statement.
     private static let mostLinks = 1_000
 
     private init(_ text: String, at position: Position) throws(Problem) {
@@ -37,7 +35,6 @@ struct ScriptReader {
         return Script(statements: try reader.statements(until: .end))
     }
 
-    /// Parses an expression inside a template literal, at its position.
     mutating func expression(_ source: String, at position: Position) throws(Problem) -> Script.Expression {
         let (outer, place) = (tokens, index)
         (tokens, index) = (try ScriptLexer.tokens(source, at: position), 0)
@@ -66,7 +63,6 @@ struct ScriptReader {
 
     func isConstant(_ name: String) -> Bool { constants.contains(name) || outerConstants.contains(name) }
 
-    /// Reads a name; throws if the next token is not a name.
     mutating func needName() throws(Problem) -> String {
         guard case .name(let name) = next else { throw refusal() }
         index += 1
@@ -81,7 +77,6 @@ struct ScriptReader {
         return text
     }
 
-    /// The error for an unexpected token.
     func refusal() -> Problem {
         let word =
             switch next {
@@ -102,7 +97,6 @@ struct ScriptReader {
         return try read(&self)
     }
 
-    /// Counts an operator, member or call of the statement; throws above ``mostLinks``.
     mutating func countLink() throws(Problem) {
         linkCount += 1
         guard linkCount <= Self.mostLinks else {
@@ -196,7 +190,6 @@ struct ScriptReader {
         return .choice(condition, first, try block())
     }
 
-    /// Reads `for (const item of items) …` from the opening parenthesis.
     private mutating func loop() throws(Problem) -> Script.Action {
         try need("(")
         guard [.name("const"), .name("let"), .name("var")].contains(next) else { throw refusal() }
@@ -251,7 +244,6 @@ struct ScriptReader {
         return .set(variable, value)
     }
 
-    /// Reads `client.test("name", function() { … })` from the opening parenthesis; an arrow function is allowed too.
     private mutating func test() throws(Problem) -> Script.Action {
         try need("(")
         let name = try expression()
@@ -421,7 +413,6 @@ struct ScriptReader {
         }
     }
 
-    /// Reads a part of the response, such as `.body`, after the word `response`.
     private mutating func answer() throws(Problem) -> Script.Expression {
         try need(".")
         switch try needName() {
@@ -450,7 +441,6 @@ struct ScriptReader {
         }
     }
 
-    /// Reads members, elements and calls after a value.
     private mutating func behind(_ value: Script.Expression) throws(Problem) -> Script.Expression {
         var value = value
         while true {
@@ -484,7 +474,6 @@ struct ScriptReader {
         }
     }
 
-    /// Reads `function(item) { … }` or `item => …`: the names of the parameters and the body.
     mutating func function<Body>(
         _ body: (inout Self) throws(Problem) -> Body
     ) throws(Problem) -> (parameters: [String], body: Body) {
@@ -511,7 +500,6 @@ struct ScriptReader {
         return (parameters, try naming(parameters, body))
     }
 
-    /// Reads a part of the script in which `names` are constants, besides the constants around it.
     mutating func naming<Body>(
         _ names: [String], _ body: (inout Self) throws(Problem) -> Body
     ) throws(Problem) -> Body {
@@ -533,13 +521,11 @@ struct ScriptReader {
     }
 }
 
-/// Splits a script into tokens with their positions.
 struct ScriptLexer {
     enum Token: Hashable {
         case name(String)
         case number(String)
         case text(String)
-        /// A template literal: texts, and the sources of expressions with their positions.
         case template([TemplatePart])
         case mark(String)
         case end
@@ -553,7 +539,6 @@ struct ScriptLexer {
     struct Placed {
         var token: Token
         var position: Position
-        /// The index after the last character of the token.
         var end: Int
         var start: Int
     }
@@ -677,7 +662,6 @@ struct ScriptLexer {
         return parts + (text.isEmpty ? [] : [.text(text)])
     }
 
-    /// The next character of a text, with its escape decoded.
     private mutating func taken() throws(Problem) -> Character {
         let next = characters[index]
         guard next == "\\", index + 1 < characters.count else {

@@ -2,13 +2,9 @@
 import Convoy
 import Foundation
 
-/// The result of a request's handlers.
 package struct HandlerOutcome: Sendable, Equatable {
-    /// The variables that `client.global.set` has set.
     package var globals: [String: JSONValue] = [:]
-    /// The texts of `client.log`.
     package var logs: [String] = []
-    /// The messages of failed tests, failed assertions and other errors.
     package var defects: [String] = []
 }
 
@@ -37,7 +33,6 @@ extension Script {
 ///
 /// A value that is nil means `undefined` of JavaScript.
 struct ScriptRun {
-    /// An error that ends a test or a handler, for example a failed assertion or a member of `undefined`.
     struct Defect: Error {
         var what: String
     }
@@ -47,10 +42,8 @@ struct ScriptRun {
     var constants: [String: JSONValue?] = [:]
     var outcome = HandlerOutcome()
     private let body: JSONValue?
-    /// The number of iterations of all loops so far.
     private var steps = 0
     private static let mostSteps = 1_000_000
-    /// The number of bytes that the scripts may still use for texts and lists.
     private var bytesLeft: Int
     private let mostBytes: Int
 
@@ -128,9 +121,6 @@ struct ScriptRun {
         return elements
     }
 
-    /// Assigns an element and its index to their names.
-    ///
-    /// Limits the number of iterations.
     private mutating func name(_ item: JSONValue, _ place: Int, _ names: [String]) throws(Defect) {
         steps += 1
         guard steps <= Self.mostSteps else { throw Defect(what: "its loops have more than \(Self.mostSteps) steps") }
@@ -172,7 +162,6 @@ struct ScriptRun {
         return value
     }
 
-    /// Counts the size of a value against the limit.
     private mutating func spend(_ value: JSONValue?) throws(Defect) {
         value?.subtractSize(from: &bytesLeft)
         try checkBytesLeft()
@@ -268,7 +257,6 @@ struct ScriptRun {
         }
     }
 
-    /// Whether JavaScript treats the value as true in a condition.
     func isTrue(_ value: JSONValue?) -> Bool {
         switch value {
         case nil, .null?: false
@@ -291,7 +279,6 @@ struct ScriptRun {
         }
     }
 
-    /// Formats a number as JavaScript does, without a decimal point if it is an integer.
     private func json(_ number: Double) -> JSONValue? {
         guard number.isFinite else { return .string(number.isNaN ? "NaN" : number > 0 ? "Infinity" : "-Infinity") }
         return .number(Int64(exactly: number).map { String($0) } ?? String(number))

@@ -14,15 +14,11 @@ package struct Position: Hashable, Comparable, Sendable {
         (left.line, left.column) < (right.line, right.column)
     }
 
-    /// The position `count` characters further on the same line.
     func advanced(by count: Int) -> Position { Position(line: line, column: column + count) }
 }
 
-/// An error: its position, its cause, and a correction.
 package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The consequence of an error.
     package enum Kind: Hashable, Sendable {
-        /// A mistake in the file.
         case mistake
         /// An unsupported script.
         ///
@@ -33,12 +29,10 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     package var kind: Kind
-    /// The file with the error, if it is not the file of requests.
     package var file: String?
     package var position: Position
     package var what: String
     package var advice: String
-    /// The variable whose missing value is the error; nil for other errors.
     var variable: String?
 
     package init(_ position: Position, _ what: String, _ advice: String, kind: Kind = .mistake, file: String? = nil) {
@@ -77,7 +71,6 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension String {
-    /// The text as one line without control characters, shortened for a comment.
     var visibleLine: String {
         let line = String(
             String.UnicodeScalarView(

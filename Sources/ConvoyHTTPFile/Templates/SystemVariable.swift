@@ -12,7 +12,6 @@ package enum SystemVariable: Hashable, Sendable {
         package var unit: String
     }
 
-    /// Why a system variable is invalid.
     struct Defect: Error {
         var what: String
         var advice: String
@@ -29,17 +28,14 @@ package enum SystemVariable: Hashable, Sendable {
     case datetime(DateStyle, Offset?, isLocal: Bool)
     /// A random integer of at least the first number, and less than the second.
     case randomInt(Int, Int)
-    /// A number of random characters from a set.
     case randomText(String, count: Int)
     /// A random number of at least the first number, and less than the second.
     case randomFloat(Double, Double)
-    /// Random words, for example a name, an address or a sentence.
     case randomWords(RandomWords)
     /// A variable of the process's environment.
     ///
     /// If `isIndirect`, the name is the value of another variable.
     case processEnvironment(String, isIndirect: Bool)
-    /// A variable of the file `.env`.
     case dotEnvironment(String, isIndirect: Bool)
 
     private static let letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -158,7 +154,6 @@ package enum SystemVariable: Hashable, Sendable {
         return .randomText(alphabet, count: count)
     }
 
-    /// The arguments in parentheses, separated by commas.
     private static func arguments(_ source: String) -> [String] {
         guard let open = source.firstIndex(of: "("), source.last == ")" else { return [] }
         return source[source.index(after: open)...].dropLast().split(separator: ",").map(\.trimmed)
@@ -198,11 +193,9 @@ package enum SystemVariable: Hashable, Sendable {
     }
 }
 
-/// A date format.
 package enum DateStyle: Hashable, Sendable {
     case iso8601
     case rfc1123
-    /// A format in the notation of Day.js, such as `YYYY-MM-DD`.
     case custom(String)
 
     private static let months = [
@@ -217,7 +210,6 @@ package enum DateStyle: Hashable, Sendable {
         "H", "h", "m", "s", "Z", "A", "a",
     ]
 
-    /// The date as text, in a time zone.
     func text(of date: Date, in zone: TimeZone) -> String {
         switch self {
         case .iso8601:
@@ -287,7 +279,6 @@ package enum DateStyle: Hashable, Sendable {
 }
 
 extension SystemVariable.Offset {
-    /// The date moved by the offset.
     func date(from date: Date) -> Date {
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = TimeZone(secondsFromGMT: 0) ?? .current
@@ -335,9 +326,6 @@ package enum RandomWords: String, Hashable, Sendable {
         "address.cityName": .city, "phoneNumber.cellPhone": .phone, "internet.url": .url,
     ]
 
-    /// Makes a kind from the name of a variable, such as `$random.name.firstName`; nil for an unknown name.
-    ///
-    /// The name excludes the parentheses of a call.
     init?(variable name: String) {
         guard name.hasPrefix("$random.") else { return nil }
         let kind = String(name.dropFirst(8))

@@ -1,6 +1,5 @@
 // Text with `{{…}}` in it.
 
-/// Text with placeholders.
 package struct Template: Hashable, Sendable {
     package enum Part: Hashable, Sendable {
         case text(String)
@@ -13,7 +12,6 @@ package struct Template: Hashable, Sendable {
 
     package init(_ text: some StringProtocol) { parts = text.isEmpty ? [] : [.text(String(text))] }
 
-    /// The text of a template without placeholders; nil for any other template.
     package var plainText: String? {
         switch parts.count {
         case 0: return ""
@@ -26,7 +24,6 @@ package struct Template: Hashable, Sendable {
         parts.compactMap { if case .placeholder(let placeholder) = $0 { placeholder } else { nil } }
     }
 
-    /// The text of the template as the file writes it.
     package var source: String {
         parts.map { part in
             switch part {
@@ -36,7 +33,6 @@ package struct Template: Hashable, Sendable {
         }.joined()
     }
 
-    /// The text before the first placeholder.
     package var prefixText: String { if case .text(let text)? = parts.first { text } else { "" } }
 
     mutating func append(_ text: String) {
@@ -117,7 +113,6 @@ package struct Template: Hashable, Sendable {
         return nil
     }
 
-    /// The template before and after the first `mark` outside of placeholders; nil without one.
     func split(at mark: Character) -> (before: Template, after: Template)? {
         for (index, part) in parts.enumerated() {
             guard case .text(let text) = part, let place = text.firstIndex(of: mark) else { continue }
@@ -130,7 +125,6 @@ package struct Template: Hashable, Sendable {
         return nil
     }
 
-    /// The same template with its texts and values percent-encoded.
     var percentEncoded: Template {
         var encoded = Template()
         for part in parts {
@@ -144,7 +138,6 @@ package struct Template: Hashable, Sendable {
         return encoded
     }
 
-    /// The same template, in which the results of `change` replace the texts between placeholders.
     func mappingText(_ change: (String) -> Template) -> Template {
         var result = Template()
         for part in parts {
@@ -157,9 +150,7 @@ package struct Template: Hashable, Sendable {
     }
 }
 
-/// One `{{…}}`.
 package struct Placeholder: Hashable, Sendable {
-    /// The text between the braces.
     package var source: String
     package var position: Position
     package var expression: Expression
@@ -169,7 +160,6 @@ package struct Placeholder: Hashable, Sendable {
     var isEncoded = false
 }
 
-/// The meaning of a placeholder.
 package enum Expression: Hashable, Sendable {
     /// A variable, or a part of a variable's value if the name contains dots.
     case variable(String, ValueEncoding)
@@ -220,7 +210,6 @@ package enum Expression: Hashable, Sendable {
     }
 }
 
-/// When a value is percent-encoded.
 package enum ValueEncoding: Hashable, Sendable {
     /// `{{name}}`: a value of a response or a row is encoded in a path, a query or a form.
     case byPlace
@@ -231,10 +220,8 @@ package enum ValueEncoding: Hashable, Sendable {
 }
 
 extension UInt8 {
-    /// Whether the byte is an ASCII blank or line end.
     var isBlank: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
 
-    /// Whether the byte is an ASCII letter or digit, - or _.
     var isWordByte: Bool {
         switch self {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
@@ -248,7 +235,6 @@ extension Unicode.Scalar {
 }
 
 extension StringProtocol {
-    /// The text without surrounding blanks.
     var trimmed: String {
         // If the first and last scalars are ASCII, scalars suffice. Characters are slower, because they need Unicode
         // tables.
@@ -277,12 +263,10 @@ extension String {
         return allSatisfy { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" }
     }
 
-    /// The text in quotes, on one line, and shortened.
     var shown: String {
         let text = count > 60 ? prefix(57) + "..." : self[...]
         return "‘" + String(text.map { $0.isNewline || $0 == "\t" ? " " : $0 }) + "’"
     }
 
-    /// The words of the text, separated by blanks.
     var words: [String] { split(whereSeparator: \.isWhitespace).map(String.init) }
 }

@@ -15,7 +15,6 @@ extension StringProtocol {
 }
 
 extension Substring {
-    /// The text before the path, the query or the fragment.
     var authority: Substring {
         let end = utf8.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
         return self[..<(end ?? endIndex)]
@@ -32,7 +31,6 @@ extension String {
         return self[start...]
     }
 
-    /// Whether text that follows this text is part of a path, a query or a fragment.
     var isBehindAuthority: Bool { self[(schemeEnd ?? startIndex)...].unicodeScalars.contains(where: \.endsAuthority) }
 
     /// Whether a value between the texts `host` and `next` cannot change the host.
