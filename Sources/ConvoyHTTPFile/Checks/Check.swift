@@ -169,8 +169,7 @@ package struct Check: Hashable, Sendable {
             guard let milliseconds = answer.milliseconds else { return nil }
             return Found(value: String(milliseconds)) { "\(Int(milliseconds.rounded())) ms" }
         case .header(let name):
-            let values = answer.fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
-            let value = values.isEmpty ? nil : values.joined(separator: ", ")
+            let value = answer.field(name)
             return Found(value: value) { value?.shown ?? "no such field" }
         case .body(nil):
             let text = String(decoding: answer.body, as: UTF8.self)
@@ -238,6 +237,11 @@ package struct CheckedAnswer: Sendable {
 
     package init(statusCode: Int, fields: [(name: String, value: String)], body: [UInt8], milliseconds: Double? = nil) {
         (self.statusCode, self.fields, self.body, self.milliseconds) = (statusCode, fields, body, milliseconds)
+    }
+
+    func field(_ name: String) -> String? {
+        let values = fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
+        return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 }
 

@@ -39,23 +39,11 @@ package struct Piece: Sendable {
 }
 
 extension [Piece] {
-    var knownText: String? {
-        var text = ""
-        for piece in self {
-            guard let next = piece.text else { return nil }
-            text += next
-        }
-        return text
-    }
+    /// The text, if it is completely known.
+    var knownText: String? { allSatisfy { $0.text != nil } ? leadingText : nil }
 
-    var leadingText: String {
-        var text = ""
-        for piece in self {
-            guard let next = piece.text else { break }
-            text += next
-        }
-        return text
-    }
+    /// The text before the first unknown piece.
+    var leadingText: String { prefix { $0.text != nil }.compactMap(\.text).joined() }
 
     package var shown: String { map(\.shown).joined() }
 

@@ -322,8 +322,8 @@ package struct HTTPFileReader {
     static let methods = [
         "GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "CONNECT", "TRACE", "LOCK", "UNLOCK", "PROPFIND",
         "PROPPATCH", "COPY", "MOVE", "MKCOL", "MKCALENDAR", "ACL", "SEARCH", "REPORT", "QUERY", "PURGE", "LINK",
-        "UNLINK",
-        "MERGE", "NOTIFY", "SUBSCRIBE", "UNSUBSCRIBE", "BIND", "UNBIND", "REBIND", "CHECKOUT", "MKACTIVITY", "GRAPHQL",
+        "UNLINK", "MERGE", "NOTIFY", "SUBSCRIBE", "UNSUBSCRIBE", "BIND", "UNBIND", "REBIND", "CHECKOUT", "MKACTIVITY",
+        "GRAPHQL",
     ]
     private static let otherProtocols = [
         "WEBSOCKET", "WS", "WSS", "GRPC", "SSE", "EVENTSOURCE", "MQTT", "AMQP", "RSOCKET",
@@ -741,18 +741,8 @@ package struct HTTPFileReader {
 }
 
 extension StringProtocol {
-    var indentation: Int {
-        var count = 0
-        for byte in utf8 {
-            // A character outside of ASCII may be a blank, or combine with one. Such text is counted in characters.
-            if byte >= 0x80 { return prefix { $0.isWhitespace }.count }
-            guard byte.isBlank else { break }
-            count += 1
-        }
-        return count
-    }
+    var indentation: Int { prefix(while: \.isWhitespace).count }
 
-    /// Whether the line is a comment; the caller has removed its leading blanks.
     var isComment: Bool { hasPrefix("#") || hasPrefix("//") }
 
     var startsField: Bool {

@@ -63,8 +63,9 @@ struct ScriptReader {
 
     func isConstant(_ name: String) -> Bool { constants.contains(name) || outerConstants.contains(name) }
 
-    mutating func needName() throws(Problem) -> String {
-        guard case .name(let name) = next else { throw refusal() }
+    /// Reads a name, which must be one of the known ones if there are any.
+    mutating func needName(_ known: String...) throws(Problem) -> String {
+        guard case .name(let name) = next, known.isEmpty || known.contains(name) else { throw refusal() }
         index += 1
         return name
     }
@@ -112,24 +113,24 @@ struct ScriptReader {
         while true {
             while take(";") {}
             guard next != end else { break }
-            let line = place.line
-            let read = try deeper { (reader) throws(Problem) in try reader.actions() }
-            statements += read.map { Script.Statement(action: $0, line: line) }
+            statements += try statement()
         }
         index += end == .end ? 0 : 1
         return statements
     }
 
     mutating func block() throws(Problem) -> [Script.Statement] {
-        guard take("{") else {
-            let line = place.line
-            let read = try deeper { (reader) throws(Problem) in try reader.actions() }
-            return read.map { Script.Statement(action: $0, line: line) }
-        }
-        return try statements(until: .mark("}"))
+        try take("{") ? statements(until: .mark("}")) : statement()
     }
 
-    private mutating func actions() throws(Problem) -> [Script.Action] {
+    /// Reads a statement; empty if it has no effect.
+    private mutating func statement() throws(Problem) -> [Script.Statement] {
+        let line = place.line
+        let action = try deeper { (reader) throws(Problem) in try reader.action() }
+        return action.map { [Script.Statement(action: $0, line: line)] } ?? []
+    }
+
+    private mutating func action() throws(Problem) -> Script.Action? {
         let outerCount = linkCount
         linkCount = 0
         defer { linkCount = outerCount }
@@ -137,37 +138,33 @@ struct ScriptReader {
             // A string alone, such as "use strict", has no effect and is ignored.
             if case .text = next {
                 index += 1
-                return []
+                return nil
             }
             throw refusal()
         }
         let start = index
         index += 1
         switch word {
-        case "const", "let", "var": return [try constant()]
-        case "if": return [try choice()]
-        case "for": return [try loop()]
+        case "const", "let", "var": return try constant()
+        case "if": return try choice()
+        case "for": return try loop()
         case "client":
             try need(".")
             return try client()
         case "console":
             try need(".")
-            let name = try needName()
-            guard ["log", "info", "warn", "error", "debug"].contains(name) else {
-                index -= 1
-                throw refusal()
-            }
-            return [.log(try arguments())]
+            _ = try needName("log", "info", "warn", "error", "debug")
+            return .log(try arguments())
         default:
             index = start
             // An expression alone has no effect, unless `.forEach` follows. It is always parsed, to find errors.
             let items = try expression()
-            guard isNext("."), tokens[index + 1].token == .name("forEach") else { return [] }
+            guard isNext("."), tokens[index + 1].token == .name("forEach") else { return nil }
             index += 2
             try need("(")
             let (parameters, inner) = try function { (reader) throws(Problem) in try reader.block() }
             try need(")")
-            return [.each(items, parameters, inner)]
+            return .each(items, parameters, inner)
         }
     }
 
@@ -192,38 +189,27 @@ struct ScriptReader {
 
     private mutating func loop() throws(Problem) -> Script.Action {
         try need("(")
-        guard [.name("const"), .name("let"), .name("var")].contains(next) else { throw refusal() }
-        index += 1
+        _ = try needName("const", "let", "var")
         let name = try needName()
-        guard next == .name("of") else { throw refusal() }
-        index += 1
+        _ = try needName("of")
         let items = try expression()
         try need(")")
         return .each(items, [name], try naming([name]) { (reader) throws(Problem) in try reader.block() })
     }
 
-    private mutating func client() throws(Problem) -> [Script.Action] {
-        let name = try needName()
-        switch name {
-        case "log": return [.log(try arguments())]
-        case "test": return [try test()]
-        case "assert": return [try assertion()]
-        case "global":
-            try need(".")
-            return [try global()]
+    private mutating func client() throws(Problem) -> Script.Action {
+        switch try needName("log", "test", "assert", "global") {
+        case "log": return .log(try arguments())
+        case "test": return try test()
+        case "assert": return try assertion()
         default:
-            index -= 1
-            throw refusal()
+            try need(".")
+            return try global()
         }
     }
 
     private mutating func global() throws(Problem) -> Script.Action {
-        let name = try needName()
-        let isSet = name == "set"
-        guard isSet || ["clear", "clearAll"].contains(name) else {
-            index -= 1
-            throw refusal()
-        }
+        let name = try needName("set", "clear", "clearAll")
         try need("(")
         if name == "clearAll" {
             try need(")")
@@ -234,7 +220,7 @@ struct ScriptReader {
             index -= 1
             throw Script.problem(place, "\(variable.shown) is not a variable name")
         }
-        guard isSet else {
+        guard name == "set" else {
             try need(")")
             return .clear(variable)
         }
@@ -313,22 +299,16 @@ struct ScriptReader {
     }
 
     private mutating func unary() throws(Problem) -> Script.Expression {
-        if let conversion: Script.Conversion = isNext("!")
-            ? .not
-            : isNext("-")
-                ? .minus
-                : next == .name("typeof")
-                    ? .type : nil
-        {
+        let isType = next == .name("typeof")
+        guard isType || isNext("!") || isNext("-") else { return try behind(try primary()) }
+        let conversion: Script.Conversion = isType ? .type : isNext("!") ? .not : .minus
+        index += 1
+        if isType, case .name(let name) = next, !Self.known.contains(name), !isConstant(name) {
+            // As in JavaScript, `typeof` of an unknown name is "undefined".
             index += 1
-            if conversion == .type, case .name(let name) = next, !Self.known.contains(name), !isConstant(name) {
-                // As in JavaScript, `typeof` of an unknown name is "undefined".
-                index += 1
-                return .literal(.string("undefined"))
-            }
-            return .convert(conversion, try deeper { (reader) throws(Problem) in try reader.unary() })
+            return .literal(.string("undefined"))
         }
-        return try behind(try primary())
+        return .convert(conversion, try deeper { (reader) throws(Problem) in try reader.unary() })
     }
 
     private mutating func primary() throws(Problem) -> Script.Expression {
@@ -370,8 +350,7 @@ struct ScriptReader {
         case "client":
             for word in ["global", "get"] {
                 try need(".")
-                guard next == .name(word) else { throw refusal() }
-                index += 1
+                _ = try needName(word)
             }
             try need("(")
             let variable = try needText()
@@ -415,29 +394,21 @@ struct ScriptReader {
 
     private mutating func answer() throws(Problem) -> Script.Expression {
         try need(".")
-        switch try needName() {
+        switch try needName("status", "body", "contentType", "headers") {
         case "status": return .answer(.status)
         case "body": return .answer(.body)
         case "contentType":
             try need(".")
-            guard let part = Script.AnswerPart(rawValue: try needName()), part == .mimeType || part == .charset else {
-                index -= 1
-                throw refusal()
-            }
-            return .answer(part)
-        case "headers":
+            return .answer(try needName("mimeType", "charset") == "charset" ? .charset : .mimeType)
+        default:
             if take("[") {
                 let name = try expression()
                 try need("]")
                 return .header(name)
             }
             try need(".")
-            guard next == .name("valueOf") else { throw refusal() }
-            index += 1
+            _ = try needName("valueOf")
             return .header(try argument())
-        default:
-            index -= 1
-            throw refusal()
         }
     }
 
@@ -512,8 +483,7 @@ struct ScriptReader {
     /// Reads the body of a function that returns a value: an expression, or a block with only a `return`.
     mutating func result() throws(Problem) -> Script.Expression {
         guard take("{") else { return try expression() }
-        guard next == .name("return") else { throw refusal() }
-        index += 1
+        _ = try needName("return")
         let value = try expression()
         _ = take(";")
         try need("}")
@@ -539,14 +509,13 @@ struct ScriptLexer {
     struct Placed {
         var token: Token
         var position: Position
-        var end: Int
+        /// The index of the token's first character.
         var start: Int
     }
 
     private static let marks = [
         "===", "!==", "...", "=>", "==", "!=", "<=", ">=", "&&", "||", "??", "?.", "(", ")", "{", "}", "[", "]", ".",
-        ",",
-        ";", ":", "?", "!", "<", ">", "=", "+", "-", "*", "/",
+        ",", ";", ":", "?", "!", "<", ">", "=", "+", "-", "*", "/",
     ]
 
     let characters: [Character]
@@ -600,7 +569,7 @@ struct ScriptLexer {
     private mutating func next() throws(Problem) -> Placed {
         try skipBlanks()
         let (place, start) = (position, index)
-        func placed(_ token: Token) -> Placed { Placed(token: token, position: place, end: index, start: start) }
+        func placed(_ token: Token) -> Placed { Placed(token: token, position: place, start: start) }
         guard let first = character else { return placed(.end) }
         if first.isLetter || "_$".contains(first) {
             while let next = character, next.isLetter || next.isNumber || "_$".contains(next) { index += 1 }

@@ -50,18 +50,13 @@ struct ScriptRun {
     init(answer: CheckedAnswer, globals: [String: JSONValue], mostBytes: Int) {
         (self.answer, self.globals) = (answer, globals)
         (self.mostBytes, bytesLeft) = (mostBytes, mostBytes)
-        let type = Self.field("content-type", of: answer)
+        let type = answer.field("content-type")
         let isJSON = type.map { $0.lowercased().contains("json") } ?? true
         if isJSON, let json = JSONValue(json: answer.body) {
             body = json
         } else {
             body = .string(String(decoding: answer.body, as: UTF8.self))
         }
-    }
-
-    private static func field(_ name: String, of answer: CheckedAnswer) -> String? {
-        let values = answer.fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
-        return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
     // MARK: Statements
@@ -191,7 +186,7 @@ struct ScriptRun {
         case .constant(let name): return constants[name] ?? nil
         case .global(let name): return outcome.globals[name] ?? globals[name]
         case .answer(let part): return self.part(part)
-        case .header(let name): return Self.field(text(try value(name)), of: answer).map { .string($0) }
+        case .header(let name): return answer.field(text(try value(name))).map { .string($0) }
         case .member(let base, let name): return try member(try value(base), try value(name))
         case .path(let base, let path): return try value(base).flatMap { path.nodes(in: $0, atMost: 1).first }
         case .call(let method, let base, let arguments):
@@ -223,7 +218,7 @@ struct ScriptRun {
     }
 
     private func part(_ part: Script.AnswerPart) -> JSONValue? {
-        let type = Self.field("content-type", of: answer)
+        let type = answer.field("content-type")
         switch part {
         case .status: return .number(String(answer.statusCode))
         case .body: return body

@@ -206,19 +206,15 @@ package enum DateStyle: Hashable, Sendable {
     /// The tokens of a format, the longest first, so that a token is not read as two shorter tokens.
     private static let tokens = [
         "YYYY", "MMMM", "dddd", "MMM", "ddd", "SSS", "YY", "MM", "DD", "dd", "HH", "hh", "mm", "ss", "ZZ", "M", "D",
-        "d",
-        "H", "h", "m", "s", "Z", "A", "a",
+        "d", "H", "h", "m", "s", "Z", "A", "a",
     ]
 
     func text(of date: Date, in zone: TimeZone) -> String {
-        switch self {
-        case .iso8601:
-            let isUTC = zone.secondsFromGMT(for: date) == 0
-            return Self.text(of: date, isUTC ? "YYYY-MM-DDTHH:mm:ss.SSS[Z]" : "YYYY-MM-DDTHH:mm:ssZ", zone)
-        case .rfc1123:
-            let isUTC = zone.secondsFromGMT(for: date) == 0
-            return Self.text(of: date, "ddd, DD MMM YYYY HH:mm:ss " + (isUTC ? "[GMT]" : "ZZ"), zone)
-        case .custom(let format): return Self.text(of: date, format, zone)
+        let isUTC = zone.secondsFromGMT(for: date) == 0
+        return switch self {
+        case .iso8601: Self.text(of: date, "YYYY-MM-DDTHH:mm:ss" + (isUTC ? ".SSS[Z]" : "Z"), zone)
+        case .rfc1123: Self.text(of: date, "ddd, DD MMM YYYY HH:mm:ss " + (isUTC ? "[GMT]" : "ZZ"), zone)
+        case .custom(let format): Self.text(of: date, format, zone)
         }
     }
 

@@ -82,7 +82,7 @@ package struct Template: Hashable, Sendable {
                 continue
             }
             let place = position.advanced(by: index)
-            guard let end = closing(of: characters, from: index + 2) else {
+            guard let end = characters[(index + 2)...].firstRange(of: "}}")?.lowerBound else {
                 problems.append(
                     Problem(
                         place, "{{ is not closed on its line", "write }} after the name, or \\{\\{ for the two braces",
@@ -102,15 +102,6 @@ package struct Template: Hashable, Sendable {
         }
         template.append(text)
         return template
-    }
-
-    private static func closing(of characters: [Character], from start: Int) -> Int? {
-        var index = start
-        while index + 1 < characters.count {
-            if characters[index] == "}", characters[index + 1] == "}" { return index }
-            index += 1
-        }
-        return nil
     }
 
     func split(at mark: Character) -> (before: Template, after: Template)? {
@@ -230,20 +221,8 @@ extension UInt8 {
     }
 }
 
-extension Unicode.Scalar {
-    fileprivate var isBlank: Bool { isASCII && UInt8(truncatingIfNeeded: value).isBlank }
-}
-
 extension StringProtocol {
     var trimmed: String {
-        // If the first and last scalars are ASCII, scalars suffice. Characters are slower, because they need Unicode
-        // tables.
-        let scalars = unicodeScalars
-        if let first = scalars.firstIndex(where: { !$0.isBlank }), let last = scalars.lastIndex(where: { !$0.isBlank }),
-            scalars[first].isASCII, scalars[last].isASCII
-        {
-            return String(self[first...last])
-        }
         guard let first = firstIndex(where: { !$0.isWhitespace }), let last = lastIndex(where: { !$0.isWhitespace })
         else { return "" }
         return String(self[first...last])
@@ -259,8 +238,7 @@ extension String {
 
     /// Whether the text is a valid name of a request: letters, digits, `-` and `_`.
     var isRequestName: Bool {
-        if utf8.allSatisfy({ $0.isWordByte }) { return !isEmpty }
-        return allSatisfy { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" }
+        !isEmpty && allSatisfy { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" }
     }
 
     var shown: String {

@@ -3,15 +3,7 @@ import Convoy
 
 extension StringProtocol {
     /// The index after the first `://`; nil without one.
-    var schemeEnd: Index? {
-        var rest = utf8[...]
-        while let colon = rest.firstIndex(of: UInt8(ascii: ":")) {
-            rest = rest[colon...]
-            if rest.starts(with: "://".utf8) { return utf8.index(colon, offsetBy: 3) }
-            rest = rest.dropFirst()
-        }
-        return nil
-    }
+    var schemeEnd: Index? { utf8.firstRange(of: "://".utf8)?.upperBound }
 }
 
 extension Substring {
