@@ -95,8 +95,7 @@ struct ChainFinder {
     // MARK: Replacing values in requests
 
     mutating func note(_ templates: [Template]) {
-        for part in templates.flatMap(\.parts) {
-            guard case .text(let text) = part else { continue }
+        for text in templates.flatMap(\.parts).compactMap(\.string) {
             for isPart in [{ $0.isPartOfValue }, { $0.isPartOfWord }] as [(UInt8) -> Bool] {
                 for word in text.utf8.split(whereSeparator: { !isPart($0) }) where word.count >= Self.leastBytes {
                     known.insert(Array(word))
@@ -106,18 +105,8 @@ struct ChainFinder {
     }
 
     func replace(in request: inout FileRequest) {
-        request.target = replaced(request.target)
-        for place in request.fields.indices {
-            let field = request.fields[place]
-            request.fields[place].value =
-                field.name.lowercased() == "cookie" ? replacedCookies(field.value) : replaced(field.value)
-        }
-        request.body = request.body.map { part in
-            if case .text(let text) = part { .text(replaced(text)) } else { part }
-        }
+        request.mapTemplates { $1 == "cookie" ? replacedCookies($0) : $0.mappingText(replaced) }
     }
-
-    private func replaced(_ template: Template) -> Template { template.mappingText(replaced) }
 
     private func replaced(_ text: String) -> Template {
         guard !sources.isEmpty else { return Template(text) }

@@ -64,12 +64,12 @@ struct CurlReader {
             return file.notes.append("line \(line) is omitted: the command has no URL")
         }
         var imported = ImportedRequest(request)
-        imported.request.position = Position(line: 1, column: 1)
+        imported.request.position = .start
         let source = request.target.source
         let url = source.schemeEnd == nil && !source.hasPrefix("{{") ? "http://" + source : source
         imported.request.target = Template(url.importedURL)
         imported.setMethod(request.method)
-        imported.request.title = Word(text: "\(request.method) \(url.urlPath)", position: request.position)
+        imported.request.title = Word(text: "\(request.method) \(url.urlPath)")
         imported.notes += problems.map { "omitted: \($0.what)" }
         if request.output != nil { imported.notes.append("omitted: the output file; write >> FILE below the request") }
         imported.request.output = nil

@@ -50,7 +50,7 @@ struct HARReader {
         readFields(sent, &imported)
         if let data = sent["postData"], data != .null { readBody(data, &imported) }
         imported.completeBody()
-        imported.request.title = Word(text: "\(method) \(url.urlPath)", position: imported.request.position)
+        imported.request.title = Word(text: "\(method) \(url.urlPath)")
         imported.answer = entry["response"].map(Self.answer)
         file.requests.append(imported)
     }
@@ -140,7 +140,7 @@ struct HARReader {
                     fileName: (parameter["fileName"]?.string).map { Template($0) },
                     type: (parameter["contentType"]?.string).map { Template($0) })
             }
-            return imported.setParts(parts)
+            return imported.request.setParts(parts)
         }
         imported.setForm(
             parameters.map { parameter in
@@ -189,7 +189,6 @@ extension String {
 
 extension FileReference {
     init(_ path: String) {
-        self.init(
-            path: Template(path), hasVariables: false, encoding: .utf8, position: Position(line: 1, column: 1))
+        self.init(path: Template(path))
     }
 }

@@ -198,21 +198,14 @@ package struct HTTPFileWriter {
 }
 
 extension [BodyPart] {
-    var joined: [BodyPart] {
-        reduce(into: []) { parts, part in
-            guard case .text(let text) = part, case .text(var last)? = parts.last else { return parts.append(part) }
-            last.append(text)
-            parts[parts.count - 1] = .text(last)
-        }
-    }
+    /// The same parts, with adjacent texts joined.
+    fileprivate var joined: [BodyPart] { reduce(into: []) { $0.add($1) } }
 }
 
 extension FileRequest {
     var isPlainForm: Bool {
         guard let text = bodyText, !text.source.hasSuffix("&") else { return false }
-        return text.parts.allSatisfy { part in
-            if case .text(let text) = part { PercentEscaper.url.escaped(text) == text } else { true }
-        }
+        return text.parts.compactMap(\.string).allSatisfy { PercentEscaper.url.escaped($0) == $0 }
     }
 }
 

@@ -89,7 +89,7 @@ package struct ImportedFile: Sendable {
         for index in requests.indices {
             let target = requests[index].request.target
             guard target.host != nil || target.placeholders.isEmpty else { continue }
-            let text = target.parts.map { part in if case .text(let text) = part { text } else { "1" } }.joined()
+            let text = target.parts.map { $0.string ?? "1" }.joined()
             let url = text.schemeEnd == nil ? "http://" + text : text
             let scheme = url.prefix { $0 != ":" }.lowercased()
             if ["http", "https"].contains(scheme), url.originText != nil { continue }
@@ -105,10 +105,11 @@ package struct ImportedFile: Sendable {
     ///
     /// - Complexity: O(*n*) for *n* uses of variables, and a search for each use before its setter.
     mutating func breakCycles() {
-        let setters = setters
-        guard !setters.isEmpty else { return }
+        let setters = Globals(requests.map(\.changes))
         var needs = requests.indices.map { index in
-            requests[index].variables.compactMap { name in setter(name, of: index, setters).map { (name, $0) } }
+            requests[index].request.templates.variables().compactMap { name in
+                setters.setter(of: name, for: index).map { (name, $0) }
+            }
         }
         for index in requests.indices {
             // In file order, the first request of a cycle uses a variable that a later request sets. Renaming it
@@ -118,25 +119,6 @@ package struct ImportedFile: Sendable {
                 needs[index].removeAll { $0.0 == name }
             }
         }
-    }
-
-    private var setters: [String: [Int]] {
-        var setters: [String: [Int]] = [:]
-        for index in requests.indices {
-            for name in requests[index].setVariables { setters[name, default: []].append(index) }
-        }
-        return setters
-    }
-
-    private func setter(_ name: String, of index: Int, _ setters: [String: [Int]]) -> Int? {
-        guard let all = setters[name] else { return nil }
-        var (low, high) = (0, all.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if all[middle] < index { low = middle + 1 } else { high = middle }
-        }
-        if low > 0 { return all[low - 1] }
-        return all.first { $0 > index }
     }
 
     /// Whether the request `start` needs the request `goal`, directly or through requests after `goal`.
@@ -156,7 +138,7 @@ package struct ImportedFile: Sendable {
         for index in requests.indices {
             let title = requests[index].request.title?.text ?? ""
             let base = title.split(separator: " / ").last.map { String($0).requestName } ?? "request"
-            requests[index].request.name = Word(text: names.take(base), position: Position(line: 1, column: 1))
+            requests[index].request.name = Word(text: names.take(base))
         }
     }
 
@@ -169,43 +151,25 @@ package struct ImportedFile: Sendable {
             attachments[index].path = name
         }
         for index in requests.indices {
-            guard case .file(let file)? = requests[index].request.body.first, let name = names[file.path.source] else {
-                continue
-            }
+            guard let name = requests[index].request.body.first?.path.flatMap({ names[$0] }) else { continue }
             requests[index].request.body = [.file(FileReference(name))]
         }
     }
 
     mutating func dropAttachments() {
         guard !attachments.isEmpty else { return }
-        let paths = requests.flatMap(\.request.body).compactMap { part in
-            if case .file(let file) = part { file.path.source } else { nil }
-        }
-        let used = Set(paths)
+        let used = Set(requests.flatMap(\.request.body).compactMap(\.path))
         attachments.removeAll { !used.contains($0.path) }
     }
 
     package var bodyFiles: [String] {
         var seen = Set(attachments.map(\.path))
-        return requests.flatMap(\.request.body).compactMap { part in
-            guard case .file(let file) = part, seen.insert(file.path.source).inserted else { return nil }
-            return file.path.source
-        }
+        return requests.flatMap(\.request.body).compactMap(\.path).filter { seen.insert($0).inserted }
     }
 
     package var unsetVariables: [String] {
-        var known = Set(variables.map(\.name))
-        for request in requests { known.formUnion(request.setVariables) }
-        var names: [String] = []
-        for template in variables.map(\.value) + requests.flatMap(\.request.templates) {
-            for placeholder in template.placeholders {
-                guard case .variable(let name, _) = placeholder.expression, known.insert(name).inserted else {
-                    continue
-                }
-                names.append(name)
-            }
-        }
-        return names
+        let known = variables.map(\.name) + requests.flatMap(\.changes).filter(\.sets).compactMap(\.name)
+        return (variables.map(\.value) + requests.flatMap(\.request.templates)).variables(besides: Set(known))
     }
 }
 
@@ -217,51 +181,32 @@ package struct ImportedRequest: Sendable {
     var secretNames: Set<String> = []
     var answer: ImportedAnswer?
 
-    init(_ request: FileRequest = FileRequest(position: Position(line: 1, column: 1))) { self.request = request }
+    init(_ request: FileRequest = FileRequest()) { self.request = request }
 
-    var setVariables: [String] {
-        guard !handler.isEmpty else { return [] }
-        let text = handler.joined(separator: "\n")
-        let script = try? ScriptReader.read(text, at: Position(line: 1, column: 1))
-        return script?.changes.filter(\.sets).compactMap(\.name) ?? []
-    }
-
-    fileprivate var variables: [String] {
-        var seen: Set<String> = []
-        return request.templates.flatMap(\.placeholders).compactMap { placeholder in
-            guard case .variable(let name, _) = placeholder.expression, seen.insert(name).inserted else { return nil }
-            return name
-        }
+    /// The changes of variables by the request's handler.
+    var changes: [(name: String?, sets: Bool)] {
+        handler.isEmpty ? [] : (try? ScriptReader.read(handler.joined(separator: "\n"), at: .start))?.changes ?? []
     }
 
     fileprivate mutating func rename(_ name: String, to other: String) {
-        func renamed(_ template: Template) -> Template {
-            var result = Template()
-            for part in template.parts {
+        request.mapTemplates { template, _ in
+            template.parts.reduce(into: Template()) { result, part in
                 if case .placeholder(let placeholder) = part, case .variable(name, _) = placeholder.expression {
                     result.append(Template(placeholder: other))
                 } else {
                     result.parts.append(part)
                 }
             }
-            return result
         }
-        request.target = renamed(request.target)
-        for place in request.fields.indices { request.fields[place].value = renamed(request.fields[place].value) }
-        func renamedParts(_ parts: [BodyPart]) -> [BodyPart] {
-            parts.map { part in if case .text(let text) = part { .text(renamed(text)) } else { part } }
-        }
-        (request.body, request.graphQLVariables) = (renamedParts(request.body), renamedParts(request.graphQLVariables))
     }
 
     mutating func addField(_ name: String, _ value: Template) {
         guard name.isFieldName, !name.hasPrefix("#") else {
             return notes.append("the field \(name.shown) is omitted: its name is invalid")
         }
-        let text = value.parts.contains { part in
-            if case .text(let text) = part { text.utf8.contains { $0 == 0 || $0 == 0x0A || $0 == 0x0D } } else { false }
+        guard !value.parts.compactMap(\.string).joined().utf8.contains(where: { [0, 0x0A, 0x0D].contains($0) }) else {
+            return notes.append("the field \(name) is omitted: its value contains a line end")
         }
-        guard !text else { return notes.append("the field \(name) is omitted: its value contains a line end") }
         request.addField(name, value.trimmed)
     }
 
@@ -284,14 +229,6 @@ package struct ImportedRequest: Sendable {
         request.bodyKind = .form
         request.body = text.parts.isEmpty ? [] : [.text(text)]
         setType("application/x-www-form-urlencoded")
-    }
-
-    mutating func setParts(_ parts: [FormParts.Part]) {
-        let boundary = FormParts.boundary(of: parts)
-        request.bodyKind = .multipart(boundary: boundary)
-        request.body = FormParts.body(parts, boundary: boundary)
-        request.fields.removeAll { $0.name.lowercased() == "content-type" }
-        setType("multipart/form-data; boundary=\(boundary)")
     }
 
     mutating func setType(_ type: String) {
@@ -320,10 +257,6 @@ package struct ImportFailure: Error, Hashable, Sendable {
 }
 
 extension FileRequest {
-    mutating func addField(_ name: String, _ value: Template) {
-        fields.append(Field(name: name, value: value, position: position))
-    }
-
     var bodyText: Template? {
         var text = Template()
         for part in body {
@@ -333,27 +266,25 @@ extension FileRequest {
         return text
     }
 
-    var templates: [Template] {
-        [target] + fields.map(\.value)
-            + (body + graphQLVariables).map { part in
-                switch part {
-                case .text(let text): text
-                case .file(let file): file.path
-                }
-            }
+}
+
+extension [Template] {
+    /// The names of the variables, each once.
+    fileprivate func variables(besides known: Set<String> = []) -> [String] {
+        var seen = known
+        return flatMap(\.placeholders).compactMap { placeholder in
+            guard case .variable(let name, _) = placeholder.expression, seen.insert(name).inserted else { return nil }
+            return name
+        }
     }
 }
 
 extension Template {
     /// Makes a placeholder, or plain text if the source is not a valid expression.
     init(placeholder source: String) {
-        let position = Position(line: 1, column: 1)
-        guard let expression = try? Expression(source, at: position, file: nil) else {
-            self.init("{{\(source)}}")
-            return
-        }
-        self.init()
-        parts = [.placeholder(Placeholder(source: source, position: position, expression: expression, file: nil))]
+        self.init("{{\(source)}}")
+        guard let expression = try? Expression(source, at: .start, file: nil) else { return }
+        parts = [.placeholder(Placeholder(source: source, position: .start, expression: expression))]
     }
 
     /// Whether both templates have the same texts and placeholders.

@@ -63,7 +63,7 @@ struct PostmanReader {
     private mutating func read(_ request: JSONValue, _ item: JSONValue, _ name: String, _ scope: Scope) {
         var imported = ImportedRequest()
         let title = (scope.folders + [name]).joined(separator: " / ")
-        imported.request.title = Word(text: title, position: imported.request.position)
+        imported.request.title = Word(text: title)
         imported.request.target = PostmanURL.template(request["url"] ?? request)
         guard !imported.request.target.parts.isEmpty else {
             return file.notes.append("\(title.shown) is omitted: it has no URL")
@@ -237,9 +237,7 @@ enum PostmanAuth {
     ) {
         guard !user.isEmpty || !password.isEmpty else { return }
         let texts = [user, password].map { Template(postman: $0) }
-        let marks = texts.map { template in
-            template.parts.map { part in if case .text(let text) = part { text } else { "" } }.joined()
-        }
+        let marks = texts.map { $0.parts.compactMap(\.string).joined() }
         let hasNoBlank = !marks.joined().contains(where: \.isWhitespace)
         if hasNoBlank, !user.isEmpty, !password.isEmpty {
             authorize(scheme, "\(user) \(password)", &imported)
@@ -287,7 +285,7 @@ enum PostmanBody {
                     let values = ["key", "value"].map { Template(postman: field[$0]?.scalarText ?? "") }
                     return (values[0].formEncoded, values[1].formEncoded)
                 })
-        case "formdata": imported.setParts(enabled(content).flatMap(parts))
+        case "formdata": imported.request.setParts(enabled(content).flatMap(parts))
         case "graphql": applyGraphQL(content, to: &imported)
         case "file":
             let path = (content?["src"] ?? content)?.string ?? ""
@@ -410,7 +408,7 @@ struct PostmanScript {
     /// The constants that a script defines; nil if the reader rejects the script.
     private static func names(in text: String, after names: Set<String>) -> [String]? {
         guard !text.contains("%}"), !text.contains("\n###"), !text.hasPrefix("###"),
-            let script = try? ScriptReader.read(text, at: Position(line: 1, column: 1), after: names)
+            let script = try? ScriptReader.read(text, at: .start, after: names)
         else { return nil }
         return script.statements.compactMap { if case .constant(let name, _) = $0.action { name } else { nil } }
     }

@@ -339,7 +339,7 @@ extension ImportedRequest {
         }
         handler = pairs.filter { $0 == $1 }.map(\.0)
         let text = handler.joined(separator: "\n")
-        guard (try? ScriptReader.read(text, at: Position(line: 1, column: 1))) == nil else { return }
+        guard (try? ScriptReader.read(text, at: .start)) == nil else { return }
         handler = []
         notes.append("omitted: the rest of its script, which needs these statements")
     }

@@ -25,7 +25,7 @@ struct Expander {
 
     init(_ file: HTTPFile, _ surroundings: Surroundings, requests: [String: Int]) {
         (self.file, self.surroundings, self.requests) = (file, surroundings, requests)
-        globals = Globals(file)
+        globals = Globals(file.requests.map { $0.handlers.flatMap(\.changes) })
         definitions = Dictionary(grouping: file.variables.indices) { file.variables[$0].name }
         date = surroundings.now()
     }
@@ -321,9 +321,10 @@ struct Globals {
 
     private var changes: [String: [Change]] = [:]
 
-    init(_ file: HTTPFile) {
-        for (index, request) in file.requests.enumerated() {
-            for change in request.handlers.flatMap(\.changes) {
+    /// - Parameter requests: the changes by each request, in file order.
+    init(_ requests: [[(name: String?, sets: Bool)]]) {
+        for (index, all) in requests.enumerated() {
+            for change in all {
                 for name in change.name.map({ [$0] }) ?? Array(changes.keys) {
                     changes[name, default: []].append(Change(request: index, sets: change.sets))
                 }

@@ -144,7 +144,7 @@ struct Planner {
             ? "write it into http-client.env.json beside the file of requests"
             : "the environments are \(names.joined(separator: ", "))"
         problems.append(
-            Problem(Position(line: 1, column: 1), "no environment is called \(name.shown)", advice))
+            Problem(.start, "no environment is called \(name.shown)", advice))
     }
 
     // MARK: Choosing requests
@@ -166,7 +166,7 @@ struct Planner {
                 near.map { "did you mean \($0)?" }
                 ?? (known.isEmpty ? "write # @name \(name) above its request line" : "the requests are \(list)")
             let what = "\(matching.isEmpty ? "no request is" : "several requests are") called \(name.shown)"
-            let place = matching.first.map { file.requests[$0].position } ?? Position(line: 1, column: 1)
+            let place = matching.first.map { file.requests[$0].position } ?? .start
             problems.append(Problem(place, what, matching.isEmpty ? advice : "give each its own # @name"))
         }
         if wishes.names.isEmpty { return Array(file.requests.indices) }
@@ -438,9 +438,7 @@ struct Planner {
     private func place(of needed: Int, neededBy index: Int) -> Position? {
         let request = file.requests[index]
         if let word = request.dependencies.first(where: { names[$0.text] == needed }) { return word.position }
-        var templates = [request.target] + request.fields.map(\.value)
-        for part in request.body { if case .text(let text) = part { templates.append(text) } }
-        for placeholder in templates.flatMap(\.placeholders) {
+        for placeholder in request.templates.flatMap(\.placeholders) {
             if case .reference(let reference, _) = placeholder.expression, names[reference.name] == needed {
                 return placeholder.position
             }
@@ -559,17 +557,7 @@ extension HTTPFile {
 
     private var referredNames: Set<String> {
         var names = Set(requests.flatMap(\.dependencies).map(\.text))
-        var templates = variables.map(\.value)
-        for request in requests {
-            templates += [request.target] + request.fields.map(\.value)
-            if let output = request.output { templates.append(output.path) }
-            for part in request.body + request.graphQLVariables {
-                switch part {
-                case .text(let text): templates.append(text)
-                case .file(let file): templates.append(file.path)
-                }
-            }
-        }
+        let templates = variables.map(\.value) + requests.flatMap { $0.templates + ($0.output.map { [$0.path] } ?? []) }
         for placeholder in templates.lazy.flatMap(\.placeholders) {
             switch placeholder.expression {
             case .reference(let reference, _): names.insert(reference.name)

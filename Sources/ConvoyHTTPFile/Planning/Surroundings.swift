@@ -62,7 +62,7 @@ package struct Environments: Sendable {
         }
         guard case .object(let environments) = root else {
             let advice = "write {\"dev\": {\"host\": \"example.com\"}}"
-            problems.append(Problem(Position(line: 1, column: 1), "the file is not an object", advice, file: file))
+            problems.append(Problem(.start, "the file is not an object", advice, file: file))
             return
         }
         for environment in environments {
@@ -88,7 +88,7 @@ package struct Environments: Sendable {
             }
             var (template, problems) = (Template(), [Problem]())
             let hasPlaceholders = variable.value.text.contains("{{")
-            let place = hasPlaceholders ? Position(ofName: variable.name, in: text) : Position(line: 1, column: 1)
+            let place = hasPlaceholders ? Position(ofName: variable.name, in: text) : .start
             for (number, line) in variable.value.text.split(
                 omittingEmptySubsequences: false, whereSeparator: \.isNewline
             )

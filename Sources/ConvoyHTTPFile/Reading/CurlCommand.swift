@@ -11,10 +11,9 @@ extension HTTPFileReader {
         var removedFields: Set<String> = []
         var givenFields: Set<String> = []
         var uploadedName: Substring = ""
-        var isHead = false
-        var isGet = false
+        /// The options without a value.
+        var flags: Set<CurlOption> = []
         var isUpload = false
-        var isDigest = false
     }
 
     mutating func readCurl() {
@@ -60,13 +59,16 @@ extension HTTPFileReader {
     /// In an `.http` file, the request is not disabled, because the reported error already prevents the run.
     private mutating func disableImported() { if !readsVariables { request.isDisabled = true } }
 
-    private mutating func template(_ word: Word) -> Template {
+    private mutating func template(_ word: Word) -> Template { words(word.text, at: word.position) }
+
+    /// The text of a word, which may have several lines.
+    private mutating func words(_ text: String, at position: Position) -> Template {
+        guard readsVariables else { return Template(text) }
         var all = Template()
-        guard readsVariables else { return Template(word.text) }
-        let lines = word.text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         for (number, line) in lines.enumerated() {
             if number > 0 { all.append("\n") }
-            all.append(template(Substring(line), at: word.position))
+            all.append(template(Substring(line), at: position))
         }
         return all
     }
@@ -92,32 +94,22 @@ extension HTTPFileReader {
             while let next = words.first, !next.text.hasPrefix("-"), !next.text.contains("://") { words.removeFirst() }
             return refuse()
         }
-        func value() -> Word? {
-            attached.map { Word(text: $0, position: word.position) } ?? words.popFirst()
-        }
-        switch option {
-        case .head, .get, .digest, .nothing(takesValue: false), .other(takesValue: false):
-            switch option {
-            case .head: command.isHead = true
-            case .get: command.isGet = true
-            case .digest: command.isDigest = true
-            case .other: refuse()
-            default: break
-            }
+        guard option.takesValue else {
+            if option == .other(takesValue: false) { refuse() }
+            command.flags.insert(option)
             // The rest of the word has more short options: -sSL.
             if let attached, !name.hasPrefix("--") {
                 words = [Word(text: "-" + attached, position: word.position)] + words
             }
-        case .other(takesValue: true):
-            _ = value()
-            refuse()
-        default:
-            guard let value = value() else {
-                disableImported()
-                return report(word.position, "the option \(name) has no value", "write the value after it")
-            }
-            apply(option, value, &command)
+            return
         }
+        let value = attached.map { Word(text: $0, position: word.position) } ?? words.popFirst()
+        if option == .other(takesValue: true) { return refuse() }
+        guard let value else {
+            disableImported()
+            return report(word.position, "the option \(name) has no value", "write the value after it")
+        }
+        apply(option, value, &command)
     }
 
     private mutating func apply(_ option: CurlOption, _ value: Word, _ command: inout Command) {
@@ -135,14 +127,14 @@ extension HTTPFileReader {
                 return
             }
             command.givenFields.insert(name.lowercased())
-            add(name, Word(text: text, position: value.position))
+            add(name, text, at: value.position)
         case .data: addData(value, dropsLineEnds: true, after: "&", &command)
         case .rawData: addData(value, as: template(value), after: "&", &command)
         case .binaryData: addData(value, after: "&", &command)
         case .json:
             addData(value, after: "", &command)
             for name in ["Content-Type", "Accept"] where request.field(name.lowercased()) == nil {
-                add(name, Word(text: "application/json", position: value.position))
+                add(name, "application/json", at: value.position)
             }
         case .form(let isLiteral):
             guard let part = FormPart(value.text, isLiteral: isLiteral) else {
@@ -157,7 +149,7 @@ extension HTTPFileReader {
             let isOneWord = value.text.contains("{{") || !value.text.contains(where: \.isWhitespace)
             let text = value.text.contains(":") || value.text.contains("{{") ? value.text : value.text + ":"
             let user = isOneWord ? text : Data(text.utf8).base64EncodedString()
-            add("Authorization", Word(text: "Basic " + user, position: value.position))
+            add("Authorization", "Basic " + user, at: value.position)
         case .cookie:
             guard value.text.contains("=") else {
                 return report(value.position, "cookie files are not supported", "write -b name=value")
@@ -166,23 +158,24 @@ extension HTTPFileReader {
                 request.fields[place].value.append("; ")
                 request.fields[place].value.append(template(value))
             } else {
-                add("Cookie", value)
+                add("Cookie", value.text, at: value.position)
             }
         case .urlEncoded: addEncoded(value, &command)
         case .upload:
             (command.isUpload, command.hasData) = (true, true)
             if value.text != "-" { command.uploadedName = value.text.split(separator: "/").last ?? "" }
             command.data = [fileBody(value.text, at: value.position)]
-        case .range: add("Range", Word(text: "bytes=" + value.text, position: value.position))
-        case .bearer: add("Authorization", Word(text: "Bearer " + value.text, position: value.position))
+        case .range: add("Range", "bytes=" + value.text, at: value.position)
+        case .bearer: add("Authorization", "Bearer " + value.text, at: value.position)
         case .timeout:
             guard let seconds = Double(value.text), (0.001...1e9).contains(seconds) else {
                 return report(value.position, "\(value.text.shown) is not a time", "write seconds: --max-time 30")
             }
             request.timeout = .milliseconds(Int64(seconds * 1_000))
         case .agent:
-            if value.text.isEmpty { command.removedFields.insert("user-agent") } else { add("User-Agent", value) }
-        case .referer: add("Referer", value)
+            if value.text.isEmpty { command.removedFields.insert("user-agent") }
+            if !value.text.isEmpty { add("User-Agent", value.text, at: value.position) }
+        case .referer: add("Referer", value.text, at: value.position)
         case .url: setTarget(value)
         case .output:
             request.output = FileRequest.Output(path: template(value), replaces: true, position: value.position)
@@ -203,63 +196,61 @@ extension HTTPFileReader {
         addData(value, as: text, after: "&", &command)
     }
 
-    private mutating func add(_ name: String, _ value: Word) {
-        request.fields.append(FileRequest.Field(name: name, value: template(value), position: value.position))
+    private mutating func add(_ name: String, _ text: String, at position: Position) {
+        request.fields.append(FileRequest.Field(name: name, value: words(text, at: position), position: position))
     }
 
     private mutating func addData(
         _ value: Word, as text: Template? = nil, dropsLineEnds: Bool = false, after separator: String,
         _ command: inout Command
     ) {
-        if command.hasData, !separator.isEmpty { command.data.append(.text(Template(separator))) }
+        if command.hasData { command.data.add(.text(Template(separator))) }
         command.hasData = true
-        guard text == nil, value.text.hasPrefix("@") else {
-            let data = if let text { text } else { template(value) }
-            if !data.parts.isEmpty { command.data.append(.text(data)) }
-            return
+        if text == nil, value.text.hasPrefix("@") {
+            let path = String(value.text.dropFirst())
+            command.data.append(fileBody(path, dropsLineEnds: dropsLineEnds, at: value.position))
+        } else {
+            command.data.add(.text(text ?? template(value)))
         }
-        command.data.append(
-            fileBody(value.text.dropFirst(), dropsLineEnds: dropsLineEnds, at: value.position))
     }
 
-    private mutating func fileBody(
-        _ path: some StringProtocol, dropsLineEnds: Bool = false, at position: Position
-    ) -> BodyPart {
-        let path = template(Word(text: String(path), position: position))
-        return .file(
-            FileReference(
-                path: path, hasVariables: false, encoding: .utf8, position: position, dropsLineEnds: dropsLineEnds))
+    private mutating func fileBody(_ path: String, dropsLineEnds: Bool = false, at position: Position) -> BodyPart {
+        var file = FileReference(path: words(path, at: position), position: position)
+        file.dropsLineEnds = dropsLineEnds
+        return .file(file)
     }
 
     private mutating func formPart(_ part: FormPart, at position: Position) -> FormParts.Part {
         var (fileName, content) = (part.fileName, BodyPart.text(Template()))
         switch part.source {
-        case .text(let text): content = .text(template(Word(text: text, position: position)))
+        case .text(let text): content = .text(words(text, at: position))
         case .content(let path): content = fileBody(path, at: position)
         case .file(let path):
             content = fileBody(path, at: position)
             fileName = fileName ?? path.split(separator: "/").last.map(String.init) ?? "file"
         }
         return FormParts.Part(
-            name: template(Word(text: part.name, position: position)), content: content,
-            fileName: fileName.map { template(Word(text: $0, position: position)) },
-            type: part.contentType.map { template(Word(text: $0, position: position)) })
+            name: words(part.name, at: position), content: content,
+            fileName: fileName.map { words($0, at: position) }, type: part.contentType.map { words($0, at: position) })
     }
 
     private mutating func complete(_ command: Command) {
         let removed = command.removedFields.subtracting(command.givenFields)
         request.fields.removeAll { removed.contains($0.name.lowercased()) }
         if command.isUpload, request.target.source.hasSuffix("/") {
-            let name = Word(text: String(command.uploadedName), position: request.position)
-            let hasVariables = readsVariables && name.text.contains("{{")
-            request.target.append(hasVariables ? template(name) : Template(name.text.percentEncoded))
+            let name = String(command.uploadedName)
+            let hasVariables = readsVariables && name.contains("{{")
+            request.target.append(hasVariables ? words(name, at: request.position) : Template(name.percentEncoded))
         }
-        request.method = command.method?.uppercased() ?? (command.isHead ? "HEAD" : command.isUpload ? "PUT" : "GET")
-        if command.isDigest, let place = request.fields.firstIndex(where: { $0.value.prefixText.hasPrefix("Basic ") }) {
+        request.method =
+            command.method?.uppercased() ?? (command.flags.contains(.head) ? "HEAD" : command.isUpload ? "PUT" : "GET")
+        if command.flags.contains(.digest),
+            let place = request.fields.firstIndex(where: { $0.value.prefixText.hasPrefix("Basic ") })
+        {
             let user = request.fields[place].value.source.dropFirst(6)
-            request.fields[place].value = template(Word(text: "Digest " + user, position: request.position))
+            request.fields[place].value = words("Digest " + user, at: request.position)
         }
-        if command.isGet {
+        if command.flags.contains(.get) {
             let hasQuery = request.target.source.contains("?")
             for (number, part) in command.data.enumerated() {
                 guard case .text(let text) = part else {
@@ -272,27 +263,20 @@ extension HTTPFileReader {
             }
             return
         }
-        if !command.parts.isEmpty { return completeForm(command) }
+        if !command.parts.isEmpty {
+            if command.method == nil { request.method = "POST" }
+            return request.setParts(command.parts)
+        }
         guard command.hasData else { return }
         request.body = command.data
         guard !command.isUpload else { return }
-        if command.method == nil, !command.isHead { request.method = "POST" }
+        if command.method == nil, !command.flags.contains(.head) { request.method = "POST" }
         if request.field("content-type") == nil, !removed.contains("content-type") {
-            add("Content-Type", Word(text: "application/x-www-form-urlencoded", position: request.position))
+            add("Content-Type", "application/x-www-form-urlencoded", at: request.position)
         }
     }
 
-    private mutating func completeForm(_ command: Command) {
-        let boundary = FormParts.boundary(of: command.parts)
-        (request.bodyKind, request.body) = (
-            .multipart(boundary: boundary), FormParts.body(command.parts, boundary: boundary)
-        )
-        if command.method == nil { request.method = "POST" }
-        request.fields.removeAll { $0.name.lowercased() == "content-type" }
-        add("Content-Type", Word(text: "multipart/form-data; boundary=\(boundary)", position: request.position))
-    }
-
-    enum CurlOption {
+    enum CurlOption: Hashable {
         case method
         case field
         case data
@@ -319,6 +303,14 @@ extension HTTPFileReader {
         case nothing(takesValue: Bool)
         /// An effect that a request of a file cannot express; the option is an error.
         case other(takesValue: Bool)
+
+        var takesValue: Bool {
+            switch self {
+            case .head, .get, .digest: false
+            case .nothing(let takesValue), .other(let takesValue): takesValue
+            default: true
+            }
+        }
     }
 
     static let curlOptions: [String: CurlOption] = {

@@ -124,15 +124,21 @@ enum FormParts {
                 text.append(type.mappingText { Template($0.visibleLine) })
             }
             text.append("\r\n\r\n")
-            switch part.content {
-            case .text(let content): text.append(content)
-            case .file:
-                body += [.text(text), part.content]
-                text = Template()
-            }
-            text.append("\r\n")
+            body.add(.text(text))
+            body.add(part.content)
+            text = Template("\r\n")
         }
         text.append("--\(boundary)--\r\n")
-        return body + [.text(text)]
+        body.add(.text(text))
+        return body
+    }
+}
+
+extension FileRequest {
+    mutating func setParts(_ parts: [FormParts.Part]) {
+        let boundary = FormParts.boundary(of: parts)
+        (bodyKind, body) = (.multipart(boundary: boundary), FormParts.body(parts, boundary: boundary))
+        fields.removeAll { $0.name.lowercased() == "content-type" }
+        addField("Content-Type", Template("multipart/form-data; boundary=\(boundary)"))
     }
 }

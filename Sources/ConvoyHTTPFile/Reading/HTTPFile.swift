@@ -17,7 +17,7 @@ package struct VariableDefinition: Hashable, Sendable {
 
 package struct Word: Hashable, Sendable {
     package var text: String
-    package var position: Position
+    package var position = Position.start
     /// Whether a part of the word was quoted, so that a shell takes it literally.
     package var isQuoted = false
 }
@@ -42,7 +42,7 @@ package struct FileRequest: Sendable {
         package var position: Position
     }
 
-    package var position: Position
+    package var position = Position.start
     package var lastLine = 0
     package var name: Word?
     package var title: Word?
@@ -67,18 +67,65 @@ package struct FileRequest: Sendable {
 
     /// The first field with this name, which the caller passes in lower case.
     func field(_ name: String) -> Field? { fields.first { $0.name.lowercased() == name } }
+
+    mutating func addField(_ name: String, _ value: Template) {
+        fields.append(Field(name: name, value: value, position: position))
+    }
+
+    /// The URL, the field values, and the texts and paths of the body.
+    var templates: [Template] {
+        [target] + fields.map(\.value)
+            + (body + graphQLVariables).map { part in
+                switch part {
+                case .text(let text): text
+                case .file(let file): file.path
+                }
+            }
+    }
+
+    /// Changes the URL, the field values and the texts of the body.
+    ///
+    /// - Parameter change: gets the name of a field in lower case, otherwise an empty one.
+    mutating func mapTemplates(_ change: (Template, _ field: String) -> Template) {
+        target = change(target, "")
+        for place in fields.indices {
+            fields[place].value = change(fields[place].value, fields[place].name.lowercased())
+        }
+        func changed(_ part: BodyPart) -> BodyPart {
+            if case .text(let text) = part { .text(change(text, "")) } else { part }
+        }
+        (body, graphQLVariables) = (body.map(changed), graphQLVariables.map(changed))
+    }
 }
 
 package enum BodyPart: Hashable, Sendable {
     case text(Template)
     case file(FileReference)
+
+    /// The path of the file; nil for text.
+    var path: String? { if case .file(let file) = self { file.path.source } else { nil } }
+}
+
+extension [BodyPart] {
+    /// Adds a part; text continues the text before it.
+    mutating func add(_ part: BodyPart) {
+        guard case .text(let text) = part else { return append(part) }
+        guard case .text(var before)? = last else {
+            if !text.parts.isEmpty { append(part) }
+            return
+        }
+        // The part is removed first, so that its text grows in place. A body may have 100,000 lines.
+        removeLast()
+        before.append(text)
+        append(.text(before))
+    }
 }
 
 package struct FileReference: Hashable, Sendable {
     package var path: Template
-    package var hasVariables: Bool
-    package var encoding: TextEncoding
-    package var position: Position
+    package var hasVariables = false
+    package var encoding = TextEncoding.utf8
+    package var position = Position.start
     /// Whether the body is the content without CR, LF and NUL, as curl sends the file of `-d`.
     var dropsLineEnds = false
 }

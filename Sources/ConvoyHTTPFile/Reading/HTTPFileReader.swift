@@ -9,7 +9,7 @@ package struct HTTPFileReader {
     /// The index of the next `###` line; the number of lines if none follows.
     var blockEnd = 0
     var file = HTTPFile()
-    var request = FileRequest(position: Position(line: 1, column: 1))
+    var request = FileRequest(position: .start)
     /// Whether `{{` begins a placeholder in a command of curl.
     var readsVariables = true
 
@@ -595,13 +595,13 @@ package struct HTTPFileReader {
                 report(
                     place, "\(mark.dropFirst(2).description.shown) is not a supported encoding",
                     "write utf8, latin1, ascii or utf16le")
-                return FileReference(path: Template(path), hasVariables: false, encoding: .utf8, position: place)
+                return FileReference(path: Template(path), position: place)
             }
             encoding = named
         }
         guard !path.isEmpty else {
             report(place, "no file follows <", "write < ./body.json")
-            return FileReference(path: Template("."), hasVariables: false, encoding: .utf8, position: place)
+            return FileReference(path: Template("."), position: place)
         }
         let pathPlace = place.advanced(by: mark.count + behind.indentation)
         return FileReference(
@@ -645,7 +645,7 @@ package struct HTTPFileReader {
         } else {
             request.body = parts(lines[...], separator: "\n")
             if plainType.hasPrefix("application/x-ndjson") || plainType.hasPrefix("application/jsonl") {
-                request.body.append(.text(Template("\n")))
+                request.body.add(.text(Template("\n")))
             }
         }
     }
@@ -662,19 +662,14 @@ package struct HTTPFileReader {
     }
 
     private mutating func parts(_ lines: ArraySlice<BodyLine>, separator: String) -> [BodyPart] {
-        var (parts, text) = ([BodyPart](), Template())
-        for (place, line) in zip(lines.indices, lines) {
+        var parts: [BodyPart] = []
+        for (place, line) in lines.enumerated() {
+            if place > 0 { parts.add(.text(Template(separator))) }
             switch line {
-            case .text(let line, let position):
-                text.append(template(line, at: position))
-            case .file(let reference):
-                if !text.parts.isEmpty { parts.append(.text(text)) }
-                text = Template()
-                parts.append(.file(reference))
+            case .text(let line, let position): parts.add(.text(template(line, at: position)))
+            case .file(let reference): parts.add(.file(reference))
             }
-            if place < lines.endIndex - 1 { text.append(separator) }
         }
-        if !text.parts.isEmpty { parts.append(.text(text)) }
         return parts
     }
 
@@ -682,23 +677,19 @@ package struct HTTPFileReader {
     ///
     /// A line that starts with &, or that follows a line ending with &, is joined without a line end.
     private mutating func formParts(_ lines: [BodyLine]) -> [BodyPart] {
-        var (parts, text) = ([BodyPart](), Template())
-        var endsField = true
+        var (parts, endsField) = ([BodyPart](), true)
         for (place, line) in lines.enumerated() {
             switch line {
             case .text(let line, let position):
                 let content = line.trimmed
-                if place > 0, !endsField, !content.hasPrefix("&") { text.append("\n") }
+                if place > 0, !endsField, !content.hasPrefix("&") { parts.add(.text(Template("\n"))) }
                 endsField = content.hasSuffix("&") || content.isEmpty
-                text.append(template(content.formLine, at: position.advanced(by: line.indentation)))
+                parts.add(.text(template(content.formLine, at: position.advanced(by: line.indentation))))
             case .file(let reference):
-                if !text.parts.isEmpty { parts.append(.text(text)) }
-                text = Template()
-                parts.append(.file(reference))
+                parts.add(.file(reference))
                 endsField = false
             }
         }
-        if !text.parts.isEmpty { parts.append(.text(text)) }
         return parts
     }
 

@@ -5,10 +5,9 @@ package struct Position: Hashable, Comparable, Sendable {
     package var line: Int
     package var column: Int
 
-    package init(line: Int, column: Int) {
-        self.line = line
-        self.column = column
-    }
+    package static let start = Position(line: 1, column: 1)
+
+    package init(line: Int, column: Int) { (self.line, self.column) = (line, column) }
 
     package static func < (left: Position, right: Position) -> Bool {
         (left.line, left.column) < (right.line, right.column)

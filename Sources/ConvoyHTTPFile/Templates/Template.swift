@@ -4,6 +4,9 @@ package struct Template: Hashable, Sendable {
     package enum Part: Hashable, Sendable {
         case text(String)
         case placeholder(Placeholder)
+
+        /// The text; nil for a placeholder.
+        var string: String? { if case .text(let text) = self { text } else { nil } }
     }
 
     package var parts: [Part] = []
@@ -12,13 +15,7 @@ package struct Template: Hashable, Sendable {
 
     package init(_ text: some StringProtocol) { parts = text.isEmpty ? [] : [.text(String(text))] }
 
-    package var plainText: String? {
-        switch parts.count {
-        case 0: return ""
-        case 1: if case .text(let text) = parts[0] { return text } else { return nil }
-        default: return nil
-        }
-    }
+    package var plainText: String? { parts.isEmpty ? "" : parts.count == 1 ? parts[0].string : nil }
 
     package var placeholders: [Placeholder] {
         parts.compactMap { if case .placeholder(let placeholder) = $0 { placeholder } else { nil } }
@@ -33,7 +30,7 @@ package struct Template: Hashable, Sendable {
         }.joined()
     }
 
-    package var prefixText: String { if case .text(let text)? = parts.first { text } else { "" } }
+    package var prefixText: String { parts.first?.string ?? "" }
 
     mutating func append(_ text: String) {
         guard !text.isEmpty else { return }
