@@ -153,23 +153,14 @@ struct RequestBuilder {
         let type = built.fields.first { $0.name.lowercased() == "content-type" }?.value
         let isForm = if case .form = planned.request.bodyKind { true } else { false }
         var body = isForm ? BodyText(planned.body, .form) : BodyText(planned.body, type: type)
-        built.body = try parts(planned.body) { (pieces) throws(BuildFailure) in
-            let text = try body.text(of: fill(pieces))
-            return isForm ? Self.form(text) : text
-        }
-    }
-
-    private func parts(
-        _ parts: [PlannedRequest.Part], _ make: ([Piece]) throws(BuildFailure) -> String
-    ) throws(BuildFailure) -> [BuiltRequest.Part] {
-        var built: [BuiltRequest.Part] = []
-        for part in parts {
+        for part in planned.body {
             switch part {
-            case .text(let pieces): built.append(.bytes(Array(try make(pieces).utf8)))
-            case .file(let path, _): built.append(.file(path))
+            case .text(let pieces):
+                let text = try body.text(of: fill(pieces))
+                built.body.append(.bytes(Array((isForm ? Self.form(text) : text).utf8)))
+            case .file(let path, _): built.body.append(.file(path))
             }
         }
-        return built
     }
 
     private static func form(_ text: String) -> String {
@@ -179,25 +170,20 @@ struct RequestBuilder {
 
     private func graphQL() throws(BuildFailure) -> String {
         let query = try content(planned.body, .graphQL)
-        var json = "{\"query\":\(query.jsonQuoted)"
+        var json: JSONValue = ["query": .string(query)]
         let words = query.split { $0.isWhitespace || "({@".contains($0) }.prefix(2).map(String.init)
         if words.count == 2, ["query", "mutation", "subscription"].contains(words[0]), words[1].isRequestName,
             query.drop(while: { $0 != " " }).trimmed.hasPrefix(words[1])
         {
-            json += ",\"operationName\":\(words[1].jsonQuoted)"
+            json.append("operationName", .string(words[1]))
         }
         let variables = try content(planned.graphQLVariables, .json)
-        if !variables.isEmpty {
-            do throws(JSONReader.Defect) {
-                json += ",\"variables\":\(try JSONReader.read(Array(variables.utf8)).json)"
-            } catch {
-                throw BuildFailure(
-                    what: "the variables of the query are not JSON: \(error.what)",
-                    advice: "write {\"name\": \"value\"}"
-                )
-            }
+        guard !variables.isEmpty else { return json.json }
+        do throws(JSONReader.Defect) { json.append("variables", try JSONReader.read(Array(variables.utf8))) } catch {
+            throw BuildFailure(
+                what: "the variables of the query are not JSON: \(error.what)", advice: "write {\"name\": \"value\"}")
         }
-        return json + "}"
+        return json.json
     }
 
     private func content(

@@ -88,18 +88,21 @@ struct HARReader {
     ]
 
     private mutating func readFields(_ sent: JSONValue, _ imported: inout ImportedRequest) {
-        for field in sent["headers"]?.elements ?? [] {
-            guard let name = field["name"]?.string, let value = field["value"]?.scalarText else { continue }
+        for (name, value) in Self.pairs(sent["headers"]) {
             let small = name.lowercased()
             guard !name.hasPrefix(":"), !small.hasPrefix("sec-"), !Self.noise.contains(small) else { continue }
             imported.addField(name, Template(value))
         }
         guard imported.request.field("cookie") == nil else { return }
-        let cookies = (sent["cookies"]?.elements ?? []).compactMap { cookie -> String? in
-            guard let name = cookie["name"]?.string, let value = cookie["value"]?.scalarText else { return nil }
-            return "\(name)=\(value)"
-        }
+        let cookies = Self.pairs(sent["cookies"]).map { "\($0.name)=\($0.value)" }
         if !cookies.isEmpty { imported.addField("Cookie", Template(cookies.joined(separator: "; "))) }
+    }
+
+    private static func pairs(_ fields: JSONValue?) -> [(name: String, value: String)] {
+        (fields?.elements ?? []).compactMap { field in
+            guard let name = field["name"]?.string, let value = field["value"]?.scalarText else { return nil }
+            return (name, value)
+        }
     }
 
     // MARK: Bodies
@@ -152,17 +155,12 @@ struct HARReader {
 
     private static func answer(_ response: JSONValue) -> ImportedAnswer {
         var answer = ImportedAnswer()
-        answer.fields = (response["headers"]?.elements ?? []).compactMap { field in
-            guard let name = field["name"]?.string, let value = field["value"]?.scalarText else { return nil }
-            return (name, value)
-        }
-        guard let content = response["content"], let text = content["text"]?.string,
-            let first = text.utf8.first(where: { !$0.isBlank })
-        else { return answer }
+        answer.fields = pairs(response["headers"])
+        guard let content = response["content"], let text = content["text"]?.string else { return answer }
         var bytes = Array(text.utf8)
         if content["encoding"]?.string?.lowercased() == "base64" {
             bytes = Data(base64Encoded: text, options: .ignoreUnknownCharacters).map(Array.init) ?? []
-        } else if !"{[".utf8.contains(first) {
+        } else if !text.looksLikeJSON {
             return answer
         }
         if bytes.count <= 8 << 20 { answer.json = try? JSONReader.read(bytes) }

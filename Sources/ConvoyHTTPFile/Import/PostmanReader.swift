@@ -28,7 +28,7 @@ struct PostmanReader {
     }
 
     private mutating func readVariables(_ variables: JSONValue?) {
-        for variable in variables?.elements ?? [] where variable["disabled"]?.isTrue != true {
+        for variable in variables?.enabled ?? [] {
             guard let key = (variable["key"] ?? variable["id"])?.scalarText, !key.isEmpty,
                 let value = variable["value"]?.scalarText, !value.isEmpty
             else { continue }
@@ -101,7 +101,7 @@ struct PostmanReader {
                 imported.addField(line[..<colon].trimmed, value)
             }
         }
-        for field in header?.elements ?? [] where field["disabled"]?.isTrue != true {
+        for field in header?.enabled ?? [] {
             guard let key = field["key"]?.scalarText, !key.isEmpty else { continue }
             imported.addField(key.trimmed, Template(postman: field["value"]?.scalarText ?? ""))
         }
@@ -153,10 +153,9 @@ enum PostmanURL {
     static func template(_ url: JSONValue) -> Template {
         var raw = url.string ?? url["raw"]?.string ?? composed(url)
         raw = String(raw.trimmed.prefix { $0 != "#" })
-        if let query = url["query"], case .array(let parameters) = query, !parameters.isEmpty {
-            let enabled = parameters.filter { $0["disabled"]?.isTrue != true }.map { parameter in
-                let value = parameter["value"]?.scalarText
-                return (parameter["key"]?.scalarText ?? "") + (value.map { "=" + $0 } ?? "")
+        if let query = url["query"], !query.elements.isEmpty {
+            let enabled = query.enabled.map { parameter in
+                (parameter["key"]?.scalarText ?? "") + (parameter["value"]?.scalarText.map { "=" + $0 } ?? "")
             }
             raw = raw.prefix { $0 != "?" } + (enabled.isEmpty ? "" : "?" + enabled.joined(separator: "&"))
         }
@@ -269,8 +268,7 @@ enum PostmanBody {
         case "raw":
             let source = content?.scalarText ?? ""
             // Between the values of JSON, line ends and blanks have no meaning, so the import may change them.
-            let isJSON = source.utf8.first { !$0.isBlank }.map { "{[".utf8.contains($0) } ?? false
-            let text = Template(postman: isJSON ? source.replacing("\r\n", with: "\n").trimmed : source)
+            let text = Template(postman: source.looksLikeJSON ? source.replacing("\r\n", with: "\n").trimmed : source)
             guard !text.parts.isEmpty else { return }
             imported.request.body = [.text(text)]
             imported.setType(types[body["options"]?["raw"]?["language"]?.string ?? ""] ?? "text/plain")
@@ -281,11 +279,11 @@ enum PostmanBody {
                 return imported.setType("application/x-www-form-urlencoded")
             }
             imported.setForm(
-                enabled(content).map { field in
+                (content?.enabled ?? []).map { field in
                     let values = ["key", "value"].map { Template(postman: field[$0]?.scalarText ?? "") }
                     return (values[0].formEncoded, values[1].formEncoded)
                 })
-        case "formdata": imported.request.setParts(enabled(content).flatMap(parts))
+        case "formdata": imported.request.setParts((content?.enabled ?? []).flatMap(parts))
         case "graphql": applyGraphQL(content, to: &imported)
         case "file":
             let path = (content?["src"] ?? content)?.string ?? ""
@@ -297,10 +295,6 @@ enum PostmanBody {
         case "": break
         default: imported.notes.append("omitted: a body of the type \(mode.shown)")
         }
-    }
-
-    private static func enabled(_ fields: JSONValue?) -> [JSONValue] {
-        fields?.elements.filter { $0["disabled"]?.isTrue != true } ?? []
     }
 
     private static func parts(_ field: JSONValue) -> [FormParts.Part] {
@@ -343,7 +337,7 @@ struct PostmanScript {
     static func apply(_ events: JSONValue?, to imported: inout ImportedRequest) {
         // Postman runs the scripts of several events one after another, so they become one handler.
         var script = PostmanScript()
-        for event in events?.elements ?? [] where event["disabled"]?.isTrue != true {
+        for event in events?.enabled ?? [] {
             let code = code(of: event)
             guard !code.isEmpty else { continue }
             if event["listen"]?.string == "test" {
@@ -416,7 +410,7 @@ struct PostmanScript {
 
 enum ScriptStatements {
     static func split(_ code: String) -> [String] {
-        var (statements, text, depth) = ([String](), "", 0)
+        var (statements, text, nesting) = ([String](), "", Nesting())
         var rest = code[...]
         func end() {
             let statement = text.trimmed
@@ -424,34 +418,21 @@ enum ScriptStatements {
             text = ""
         }
         while let character = rest.first {
-            if rest.hasPrefix("//") {
+            if nesting.quote == nil, rest.hasPrefix("//") {
                 rest = rest.drop { !$0.isNewline }
                 continue
             }
-            if rest.hasPrefix("/*") {
+            if nesting.quote == nil, rest.hasPrefix("/*") {
                 rest = rest.dropFirst(2).firstRange(of: "*/").map { rest[$0.upperBound...] } ?? ""
                 continue
             }
             rest = rest.dropFirst()
-            switch character {
-            case "'", "\"", "`":
-                text.append(character)
-                var isEscaped = false
-                while let next = rest.popFirst() {
-                    text.append(next)
-                    if !isEscaped, next == character { break }
-                    isEscaped = !isEscaped && next == "\\"
-                }
-                continue
-            case "(", "[", "{": depth += 1
-            case ")", "]", "}": depth -= 1
-            default: break
-            }
+            nesting.take(character)
             text.append(character)
-            guard depth <= 0, character == ";" || character.isNewline else { continue }
-            depth = 0
+            guard nesting.quote == nil, nesting.depth <= 0, character == ";" || character.isNewline else { continue }
+            nesting.depth = 0
             // The blanks after a line end are skipped now, so that later line ends do not read them again.
-            if character != ";" { rest = rest.trimmedStart }
+            if character != ";" { rest = rest.drop(while: \.isWhitespace) }
             if character == ";" || !goesOn(text.last { !$0.isWhitespace }, rest) { end() }
         }
         end()
@@ -465,8 +446,27 @@ enum ScriptStatements {
     }
 }
 
-extension Substring {
-    fileprivate var trimmedStart: Substring { drop(while: \.isWhitespace) }
+/// Follows the strings and brackets of a script.
+private struct Nesting {
+    var depth = 0
+    /// The quote of the string at the current place; nil outside of strings.
+    private(set) var quote: Character?
+    private var isEscaped = false
+
+    init(depth: Int = 0) { self.depth = depth }
+
+    mutating func take(_ character: Character) {
+        if let open = quote {
+            if !isEscaped, character == open { quote = nil }
+            isEscaped = !isEscaped && character == "\\"
+        } else if "'\"`".contains(character) {
+            quote = character
+        } else if "([{".contains(character) {
+            depth += 1
+        } else if ")]}".contains(character) {
+            depth -= 1
+        }
+    }
 }
 
 /// Translates one statement of a Postman script to the API of response handlers.
@@ -597,44 +597,24 @@ enum PostmanWords {
     // MARK: Parentheses
 
     private static func inside(_ text: Substring) -> (inner: String, rest: Substring)? {
-        var (depth, quote, isEscaped) = (1, Character?.none, false)
+        var nesting = Nesting(depth: 1)
         for index in text.indices {
-            let character = text[index]
-            if let open = quote {
-                if !isEscaped, character == open { quote = nil }
-                isEscaped = !isEscaped && character == "\\"
-                continue
-            }
-            switch character {
-            case "'", "\"", "`": quote = character
-            case "(", "[", "{": depth += 1
-            case ")", "]", "}":
-                depth -= 1
-                if depth == 0 { return (text[..<index].trimmed, text[text.index(after: index)...]) }
-            default: break
-            }
+            nesting.take(text[index])
+            if nesting.depth == 0 { return (text[..<index].trimmed, text[text.index(after: index)...]) }
         }
         return nil
     }
 
     private static func topLevel(_ text: String) -> [String] {
-        var (parts, part, depth, quote, isEscaped) = ([String](), "", 0, Character?.none, false)
+        var (parts, part, nesting) = ([String](), "", Nesting())
         for character in text {
-            if let open = quote {
-                if !isEscaped, character == open { quote = nil }
-                isEscaped = !isEscaped && character == "\\"
-            } else if "'\"`".contains(character) {
-                quote = character
-            } else if "([{".contains(character) {
-                depth += 1
-            } else if ")]}".contains(character) {
-                depth -= 1
-            } else if character == ",", depth == 0 {
+            nesting.take(character)
+            if character == ",", nesting.depth == 0, nesting.quote == nil {
                 parts.append(part.trimmed)
                 part = ""
-                continue
+            } else {
+                part.append(character)
             }
-            part.append(character)
         }
         return parts + (part.trimmed.isEmpty ? [] : [part.trimmed])
     }

@@ -179,12 +179,9 @@ struct SecretFinder {
     mutating func replaceBody(of request: inout FileRequest) {
         let type = request.field("content-type")?.value.plainText ?? ""
         let isForm = type.contains("x-www-form-urlencoded")
-        let boundary = type.hasPrefix("multipart/") ? Self.boundary(in: type) : nil
+        let boundary = type.hasPrefix("multipart/") ? HTTPFileReader.boundary(type) : nil
         // Postman collections and curl commands often have no content type for a JSON body, so the text is checked.
-        let isJSON =
-            if case .text(let text)? = request.body.first {
-                text.prefixText.utf8.first { !$0.isBlank }.map { "{[".utf8.contains($0) } ?? false
-            } else { false }
+        let isJSON = if case .text(let text)? = request.body.first { text.prefixText.looksLikeJSON } else { false }
         let hasMembers = isJSON || type.contains("json")
         for place in request.body.indices {
             guard case .text(let text) = request.body[place] else { continue }
@@ -200,11 +197,6 @@ struct SecretFinder {
             guard case .text(let text) = request.graphQLVariables[place] else { continue }
             request.graphQLVariables[place] = .text(withoutMembers(text))
         }
-    }
-
-    private static func boundary(in type: String) -> String? {
-        let parameter = type.split(separator: ";").map(\.trimmed).first { $0.lowercased().hasPrefix("boundary=") }
-        return parameter.map { $0.dropFirst(9).filter { $0 != "\"" } }.flatMap { $0.isEmpty ? nil : $0 }
     }
 
     private mutating func withoutParts(_ template: Template, _ boundary: String) -> Template {

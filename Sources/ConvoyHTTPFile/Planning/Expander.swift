@@ -293,6 +293,12 @@ struct Expander {
     }
 
     mutating func report(
+        _ position: Position, _ what: String, _ advice: String, _ kind: Problem.Kind = .mistake
+    ) {
+        problems.append(Problem(position, what, advice, kind: kind))
+    }
+
+    mutating func report(
         _ placeholder: Placeholder, _ what: String, _ advice: String, _ kind: Problem.Kind = .mistake
     ) {
         problems.append(Problem(placeholder.position, what, advice, kind: kind, file: placeholder.file))

@@ -221,10 +221,9 @@ struct Planner {
             checkOutput(path, output, &expander)
         }
         for prompt in request.prompts where surroundings.given[prompt.text] == nil {
-            expander.problems.append(
-                Problem(
-                    prompt.position, "convoy cannot ask for \(prompt.text.shown)",
-                    "give the value: --variable \(prompt.text)=…", kind: .impossible))
+            expander.report(
+                prompt.position, "convoy cannot ask for \(prompt.text.shown)",
+                "give the value: --variable \(prompt.text)=…", .impossible)
         }
         for name in Set(request.handlers.flatMap(\.globals)).sorted() {
             // A variable without a value is left out, because it is `undefined` in scripts.
@@ -249,8 +248,7 @@ struct Planner {
             guard let needed = names[word.text] else {
                 let near = names.keys.sorted().first { $0.isOneSlip(from: word.text) }
                 let advice = near.map { "did you mean \($0)?" } ?? "write # @name \(word.text) above its request line"
-                expander.problems.append(
-                    Problem(word.position, "no request is called \(word.text.shown)", advice))
+                expander.report(word.position, "no request is called \(word.text.shown)", advice)
                 continue
             }
             needs.insert(needed)
@@ -273,20 +271,18 @@ struct Planner {
         if expander.problems.count > known, case .placeholder? = request.target.parts.first { return pieces }
         let text = pieces.leadingText
         if text.hasPrefix("*") {
-            expander.problems.append(
-                Problem(
-                    request.position, "a request for the whole server, *, cannot be sent",
-                    "write a URL: OPTIONS https://…/",
-                    kind: .impossible))
+            expander.report(
+                request.position, "a request for the whole server, *, cannot be sent",
+                "write a URL: OPTIONS https://…/",
+                .impossible)
             return pieces
         }
         guard text.hasPrefix("/") else {
             if text.schemeEnd != nil || pieces.isEmpty || pieces[0].text == nil { return pieces }
             if text.prefix(while: { !"/?#".contains($0) }).contains(where: \.isWhitespace) {
-                expander.problems.append(
-                    Problem(
-                        request.position, "\(pieces.shown.shown) is not a request line",
-                        "write METHOD https://example.com/path, and header fields below it"))
+                expander.report(
+                    request.position, "\(pieces.shown.shown) is not a request line",
+                    "write METHOD https://example.com/path, and header fields below it")
             }
             // A URL without a scheme is an http URL, as in JetBrains' HTTP Client.
             return .plain("http://") + pieces
@@ -335,7 +331,7 @@ struct Planner {
 
     private func part(_ reference: FileReference, _ expander: inout Expander) -> PlannedRequest.Part? {
         func problem(_ what: String, _ advice: String) -> PlannedRequest.Part? {
-            expander.problems.append(Problem(reference.position, what, advice))
+            expander.report(reference.position, what, advice)
             return nil
         }
         guard let path = expander.pieces(of: reference.path).knownText else {
@@ -375,10 +371,9 @@ struct Planner {
 
     private func checkOutput(_ path: [Piece], _ output: FileRequest.Output, _ expander: inout Expander) {
         guard let text = path.knownText, let defect = OutputPath.defect(text) else { return }
-        expander.problems.append(
-            Problem(
-                output.position, "\(path.shown.shown) \(defect)",
-                "write a name inside of the output directory: answer.json"))
+        expander.report(
+            output.position, "\(path.shown.shown) \(defect)",
+            "write a name inside of the output directory: answer.json")
     }
 
     /// Orders requests so that each one follows the requests that it needs; otherwise in file order.

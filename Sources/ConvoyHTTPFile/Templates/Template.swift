@@ -219,6 +219,9 @@ extension UInt8 {
 }
 
 extension StringProtocol {
+    /// Whether the text begins as an object or an array of JSON does.
+    var looksLikeJSON: Bool { utf8.first { !$0.isBlank }.map { "{[".utf8.contains($0) } ?? false }
+
     var trimmed: String {
         guard let first = firstIndex(where: { !$0.isWhitespace }), let last = lastIndex(where: { !$0.isWhitespace })
         else { return "" }
