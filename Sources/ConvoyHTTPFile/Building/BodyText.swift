@@ -90,8 +90,7 @@ struct BodyText {
         }
         guard let boundary else { return text }
         guard text.count(of: boundary) == own.count(of: boundary) else {
-            throw BuildFailure(
-                what: "a value contains the boundary of the parts", advice: "choose another boundary")
+            throw BuildFailure("a value contains the boundary of the parts", "choose another boundary")
         }
         return text
     }
@@ -223,8 +222,7 @@ struct BodyText {
     private func failure(_ piece: Filled, _ what: String, _ advice: String) -> BuildFailure {
         let source = piece.placeholder?.source ?? ""
         let raw = source.hasPrefix("$") ? "" : ", or {{&\(source)}} to insert it unchanged"
-        return BuildFailure(
-            what: "the value of {{\(source)}} \(what)", advice: advice + raw, placeholder: piece.placeholder)
+        return BuildFailure("the value of {{\(source)}} \(what)", advice + raw, placeholder: piece.placeholder)
     }
 }
 

@@ -15,13 +15,6 @@ struct RequestBuilder {
 
     private let parsed = ParsedBodies()
 
-    init(
-        planned: PlannedRequest, surroundings: Surroundings, row: [String: String],
-        exchange: @escaping (String) -> Exchange?
-    ) {
-        (self.planned, self.surroundings, self.row, self.exchange) = (planned, surroundings, row, exchange)
-    }
-
     struct Filled {
         var text: String
         /// The placeholder of a value from a response or a row; nil for other text.
@@ -61,14 +54,14 @@ struct RequestBuilder {
                 next = Filled(text: variable.value(at: surroundings.now(), using: &generator) ?? "")
             case .answer(let reference):
                 guard let exchange = exchange(reference.name) else {
-                    throw BuildFailure(what: "{{\(reference.source)}}: \(reference.name) has no response", advice: "")
+                    throw BuildFailure("{{\(reference.source)}}: \(reference.name) has no response")
                 }
                 next = Filled(
                     text: try exchange.value(of: reference, parsed), value: "{{\(reference.source)}}",
                     answerer: reference.name)
             case .column(let name):
                 guard let text = row[name] else {
-                    throw BuildFailure(what: "{{\(name)}}: the row has no \(name)", advice: "")
+                    throw BuildFailure("{{\(name)}}: the row has no \(name)")
                 }
                 next = Filled(text: text, value: "{{\(name)}}")
             }
@@ -85,8 +78,7 @@ struct RequestBuilder {
         let filled = try fill(field.value)
         for piece in filled where piece.text.unicodeScalars.contains(where: { "\r\n\0".unicodeScalars.contains($0) }) {
             let whose = piece.value.map { "the value of \($0)" } ?? "the value of the field \(field.name)"
-            throw BuildFailure(
-                what: "\(whose) contains a line end or a NUL character, which a header field cannot have", advice: "")
+            throw BuildFailure("\(whose) contains a line end or a NUL character, which a header field cannot have")
         }
         let value = filled.map(\.text).joined().trimmed
         try checkSeparators(in: filled, of: field.name, value)
@@ -118,8 +110,8 @@ struct RequestBuilder {
             guard piece.text.utf8.contains(where: { separators.utf8.contains($0) }) else { continue }
             let source = piece.placeholder?.source ?? ""
             throw BuildFailure(
-                what: "the value of {{\(source)}} contains a separator of \(name), so it is more than one value",
-                advice: "write {{&…}} if it is meant to", placeholder: piece.placeholder)
+                "the value of {{\(source)}} contains a separator of \(name), so it is more than one value",
+                "write {{&…}} if it is meant to", placeholder: piece.placeholder)
         }
     }
 
@@ -129,12 +121,11 @@ struct RequestBuilder {
         let filled = try fill(pieces)
         for piece in filled {
             guard let answer = piece.value, let defect = OutputPath.defect(ofValue: piece.text) else { continue }
-            throw BuildFailure(
-                what: "the value of \(answer) \(defect), so it cannot be part of a file name", advice: "")
+            throw BuildFailure("the value of \(answer) \(defect), so it cannot be part of a file name")
         }
         let path = filled.map(\.text).joined()
         if let defect = OutputPath.defect(path) {
-            throw BuildFailure(what: "the output \(pieces.shown.shown) \(defect)", advice: "nothing was sent")
+            throw BuildFailure("the output \(pieces.shown.shown) \(defect)", "nothing was sent")
         }
         return path
     }
@@ -180,8 +171,7 @@ struct RequestBuilder {
         let variables = try content(planned.graphQLVariables, .json)
         guard !variables.isEmpty else { return json.json }
         do throws(JSONReader.Defect) { json.append("variables", try JSONReader.read(Array(variables.utf8))) } catch {
-            throw BuildFailure(
-                what: "the variables of the query are not JSON: \(error.what)", advice: "write {\"name\": \"value\"}")
+            throw BuildFailure("the variables of the query are not JSON: \(error.what)", "write {\"name\": \"value\"}")
         }
         return json.json
     }
@@ -197,7 +187,7 @@ struct RequestBuilder {
                 do throws(Unreadable) {
                     content += String(decoding: try surroundings.readFile(path), as: UTF8.self)
                 } catch {
-                    throw BuildFailure(what: "the file \(path.shown) cannot be read: \(error.reason)", advice: "")
+                    throw BuildFailure("the file \(path.shown) cannot be read: \(error.reason)")
                 }
             }
         }
@@ -232,8 +222,8 @@ struct RequestBuilder {
         }
         if let host = url.openAuthority, !piece.text.mayFollow(host: host, before: next) {
             throw BuildFailure(
-                what: "\(value) would change the host: its value is more than a name",
-                advice: "write {{…}} for the whole URL, or / before it")
+                "\(value) would change the host: its value is more than a name",
+                "write {{…}} for the whole URL, or / before it")
         }
         return piece.text.hashesEncoded
     }
@@ -242,22 +232,19 @@ struct RequestBuilder {
         let scheme = Substring(url.utf8.prefix { $0 != UInt8(ascii: ":") }).lowercased()
         guard scheme == "http" || scheme == "https" else {
             throw BuildFailure(
-                what: "\(planned.shownTarget.shown) is not an http or https URL",
-                advice: "write https://example.com/path")
+                "\(planned.shownTarget.shown) is not an http or https URL",
+                "write https://example.com/path")
         }
         let authority = url.utf8.dropFirst(scheme.utf8.count + 3).prefix { !"/?#\\".utf8.contains($0) }
         let host = authority.lastIndex(of: UInt8(ascii: "@")).map { authority[$0...].dropFirst() } ?? authority
         guard let first = host.first, first != UInt8(ascii: ":") else {
-            throw BuildFailure(
-                what: "the URL \(planned.shownTarget.shown) has no host", advice: "write https://example.com/path")
+            throw BuildFailure("the URL \(planned.shownTarget.shown) has no host", "write https://example.com/path")
         }
         guard let spelled = url.requestURL else {
-            throw BuildFailure(
-                what: "\(planned.shownTarget.shown) is not a URL", advice: "write https://example.com/path")
+            throw BuildFailure("\(planned.shownTarget.shown) is not a URL", "write https://example.com/path")
         }
         if case .failure(let defect) = spelled.origin {
-            throw BuildFailure(
-                what: "the URL \(planned.shownTarget.shown) \(defect.words)", advice: "write https://example.com/path")
+            throw BuildFailure("the URL \(planned.shownTarget.shown) \(defect.words)", "write https://example.com/path")
         }
         return spelled
     }
@@ -280,8 +267,8 @@ struct RequestBuilder {
             }
             guard let value = value?.filled.value else { continue }
             throw BuildFailure(
-                what: "the value of \(value) turns a part of the path into \(text), which leads to another path",
-                advice: "write {{&…}} if a value may be several parts of a path")
+                "the value of \(value) turns a part of the path into \(text), which leads to another path",
+                "write {{&…}} if a value may be several parts of a path")
         }
     }
 
@@ -313,9 +300,8 @@ struct RequestBuilder {
         }
         if let secret = secret(from: placed, parts, besides: Set(namers.compactMap(\.answerer)), origin) {
             throw BuildFailure(
-                what:
-                    "\(stranger.value ?? "") leads to another server, \((origin ?? url).shown), which would get \(secret)",
-                advice: "write the host in the URL, or remove the secret")
+                "\(stranger.value ?? "") leads to another server, \((origin ?? url).shown), which would get \(secret)",
+                "write the host in the URL, or remove the secret")
         }
         return true
     }
@@ -436,8 +422,8 @@ enum Authorization: Hashable {
         let rest = words.dropFirst().first?.drop(while: \.isWhitespace) ?? ""
         if scheme == "aws" || scheme == "cognito", rest.contains(where: \.isWhitespace) {
             throw BuildFailure(
-                what: "\(scheme.uppercased()) signatures are not supported",
-                advice: "sign with curl --aws-sigv4, or send a token")
+                "\(scheme.uppercased()) signatures are not supported",
+                "sign with curl --aws-sigv4, or send a token")
         }
         // A user name has no colon (RFC 7617), but a password may have colons and blanks.
         guard scheme == "basic" || scheme == "digest",

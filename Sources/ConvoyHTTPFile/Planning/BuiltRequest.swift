@@ -56,6 +56,10 @@ package struct BuildFailure: Error, Hashable, Sendable {
     package var advice: String
     var placeholder: Placeholder?
 
+    init(_ what: String, _ advice: String = "", placeholder: Placeholder? = nil) {
+        (self.what, self.advice, self.placeholder) = (what, advice, placeholder)
+    }
+
     package var message: String { advice.isEmpty ? what : "\(what); \(advice)" }
 }
 
@@ -87,18 +91,17 @@ package struct Exchange: Sendable {
                 ? request.fields.map { ($0.name, $0.value) } : responseFields.map { ($0, $1) }
             let values = fields.filter { $0.0.lowercased() == name.lowercased() }.map(\.1)
             guard !values.isEmpty else {
-                throw BuildFailure(what: "{{\(reference.source)}}: \(whose) has no header field \(name)", advice: "")
+                throw BuildFailure("{{\(reference.source)}}: \(whose) has no header field \(name)")
             }
             return values.joined(separator: ", ")
         case .cookie(let name):
             guard let value = cookie(name) else {
-                throw BuildFailure(what: "{{\(reference.source)}}: \(whose) sets no cookie \(name)", advice: "")
+                throw BuildFailure("{{\(reference.source)}}: \(whose) sets no cookie \(name)")
             }
             return value
         case .global(let name):
             guard let value = globals[name] else {
-                throw BuildFailure(
-                    what: "{{\(reference.source)}}: the response handler of its request has not set it", advice: "")
+                throw BuildFailure("{{\(reference.source)}}: the response handler of its request has not set it")
             }
             return value.text
         case .body: return String(decoding: try bytes(of: reference), as: UTF8.self)
@@ -107,7 +110,7 @@ package struct Exchange: Sendable {
             if let known = parsed.values[whose] { json = known } else { json = try self.json(of: reference, whose) }
             parsed.values[whose] = json
             guard let node = path.nodes(in: json, atMost: 1).first else {
-                throw BuildFailure(what: "{{\(reference.source)}}: \(whose) has no value there", advice: "")
+                throw BuildFailure("{{\(reference.source)}}: \(whose) has no value there")
             }
             return node.text
         }
@@ -129,20 +132,17 @@ package struct Exchange: Sendable {
         let bytes = try bytes(of: reference)
         do throws(JSONReader.Defect) { return try JSONReader.read(bytes) } catch {
             throw BuildFailure(
-                what:
-                    "{{\(reference.source)}}: \(whose) is not JSON: \(error.what), at \(error.line):\(error.column) of it",
-                advice: "")
+                "{{\(reference.source)}}: \(whose) is not JSON: \(error.what), at \(error.line):\(error.column) of it")
         }
     }
 
     private func bytes(of reference: Reference) throws(BuildFailure) -> [UInt8] {
         guard reference.side == .response else {
             if let bytes = request.bodyBytes { return bytes }
-            throw BuildFailure(
-                what: "{{\(reference.source)}}: the body of the request is a file", advice: "refer to its response")
+            throw BuildFailure("{{\(reference.source)}}: the body of the request is a file", "refer to its response")
         }
         do throws(Unreadable) { return try responseBody() } catch {
-            throw BuildFailure(what: "{{\(reference.source)}}: \(error.reason)", advice: "")
+            throw BuildFailure("{{\(reference.source)}}: \(error.reason)")
         }
     }
 }

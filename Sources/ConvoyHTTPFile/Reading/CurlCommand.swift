@@ -277,28 +277,12 @@ extension HTTPFileReader {
     }
 
     enum CurlOption: Hashable {
-        case method
-        case field
-        case data
+        case method, field, data
         /// Data in which a leading `@` does not name a file.
         case rawData
-        case binaryData
-        case json
+        case binaryData, json
         case form(isLiteral: Bool)
-        case head
-        case get
-        case user
-        case cookie
-        case agent
-        case referer
-        case url
-        case output
-        case urlEncoded
-        case upload
-        case range
-        case bearer
-        case digest
-        case timeout
+        case head, get, user, cookie, agent, referer, url, output, urlEncoded, upload, range, bearer, digest, timeout
         /// No effect on the request; the option may have a value.
         case nothing(takesValue: Bool)
         /// An effect that a request of a file cannot express; the option is an error.

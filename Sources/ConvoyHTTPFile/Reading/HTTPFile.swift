@@ -24,8 +24,7 @@ package struct Word: Hashable, Sendable {
 
 package struct FileRequest: Sendable {
     package enum BodyKind: Sendable {
-        case plain
-        case form
+        case plain, form
         case multipart(boundary: String)
         case graphQL
     }
@@ -131,10 +130,7 @@ package struct FileReference: Hashable, Sendable {
 }
 
 package enum TextEncoding: Hashable, Sendable {
-    case utf8
-    case latin1
-    case ascii
-    case utf16LittleEndian
+    case utf8, latin1, ascii, utf16LittleEndian
 
     init?(named name: String) {
         switch name.lowercased().filter({ $0 != "-" && $0 != "_" }) {

@@ -28,32 +28,15 @@ package struct Script: Hashable, Sendable {
     }
 
     enum AnswerPart: String, Hashable, Sendable {
-        case status
-        case body
-        case mimeType
-        case charset
+        case status, body, mimeType, charset
     }
 
     enum Method: String, Hashable, Sendable, CaseIterable {
-        case toString
-        case valueOf
-        case includes
-        case startsWith
-        case endsWith
-        case hasOwnProperty
-        case toLowerCase
-        case toUpperCase
-        case trim
-        case join
-        case at
+        case toString, valueOf, includes, startsWith, endsWith, hasOwnProperty, toLowerCase, toUpperCase, trim, join, at
     }
 
     enum Each: String, Hashable, Sendable {
-        case filter
-        case find
-        case some
-        case every
-        case map
+        case filter, find, some, every, map
     }
 
     enum Conversion: String, Hashable, Sendable {

@@ -2,8 +2,7 @@
 
 package struct Reference: Hashable, Sendable {
     package enum Side: String, Hashable, Sendable {
-        case request
-        case response
+        case request, response
     }
 
     package enum Part: Hashable, Sendable {

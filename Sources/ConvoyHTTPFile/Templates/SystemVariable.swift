@@ -194,8 +194,7 @@ package enum SystemVariable: Hashable, Sendable {
 }
 
 package enum DateStyle: Hashable, Sendable {
-    case iso8601
-    case rfc1123
+    case iso8601, rfc1123
     case custom(String)
 
     private static let months = [

@@ -290,7 +290,7 @@ import Testing
         let head = "Content-Type: multipart/form-data; boundary=abcd\n\n--abcd\n\n"
         let plan = plan("@b = abcd\nPOST http://h/\n\(head)\(line)\n--abcd--", surroundings)
         let failure = #expect(throws: BuildFailure.self) {
-            if let problem = plan.problems.first { throw BuildFailure(what: problem.what, advice: "") }
+            if let problem = plan.problems.first { throw BuildFailure(problem.what) }
             _ = try plan.requests[0].build(surroundings, row: row)
         }
         #expect(failure?.what == "a value contains the boundary of the parts")
