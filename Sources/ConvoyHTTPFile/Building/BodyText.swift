@@ -183,8 +183,7 @@ struct BodyText {
         if syntax == .graphQL, text.isRequestName { return text }
         guard let value = JSONValue(json: text.utf8) else {
             let source = pieces[0].placeholder?.source ?? ""
-            throw failure(
-                pieces[0], "stands outside of quotes, and is not JSON", "write \"{{\(source)}}\" for a text")
+            throw failure(pieces[0], "stands outside of quotes, and is not JSON", "write \"{{\(source)}}\" for a text")
         }
         return syntax == .jsonLines && text.utf8.contains(where: { $0 == 0x0A || $0 == 0x0D }) ? value.json : text
     }
@@ -228,9 +227,7 @@ struct BodyText {
 
 extension [PlannedRequest.Part] {
     fileprivate var corePieces: ArraySlice<Piece> {
-        let all = flatMap { part -> [Piece] in
-            if case .text(let pieces) = part { pieces } else { .plain("file") }
-        }
+        let all = flatMap { part -> [Piece] in if case .text(let pieces) = part { pieces } else { .plain("file") } }
         func isBlank(_ piece: Piece) -> Bool { piece.depth == 0 && piece.text?.utf8.allSatisfy(\.isBlank) == true }
         guard let first = all.firstIndex(where: { !isBlank($0) }), let last = all.lastIndex(where: { !isBlank($0) })
         else { return [] }

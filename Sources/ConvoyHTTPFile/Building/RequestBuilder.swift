@@ -60,9 +60,7 @@ struct RequestBuilder {
                     text: try exchange.value(of: reference, parsed), value: "{{\(reference.source)}}",
                     answerer: reference.name)
             case .column(let name):
-                guard let text = row[name] else {
-                    throw BuildFailure("{{\(name)}}: the row has no \(name)")
-                }
+                guard let text = row[name] else { throw BuildFailure("{{\(name)}}: the row has no \(name)") }
                 next = Filled(text: text, value: "{{\(name)}}")
             }
             (next.encoding, next.depth, next.placeholder) = (piece.encoding, piece.depth, piece.placeholder)
@@ -176,9 +174,7 @@ struct RequestBuilder {
         return json.json
     }
 
-    private func content(
-        _ parts: [PlannedRequest.Part], _ syntax: BodyText.Syntax
-    ) throws(BuildFailure) -> String {
+    private func content(_ parts: [PlannedRequest.Part], _ syntax: BodyText.Syntax) throws(BuildFailure) -> String {
         var (body, content) = (BodyText(parts, syntax), "")
         for part in parts {
             switch part {
@@ -186,9 +182,7 @@ struct RequestBuilder {
             case .file(let path, _):
                 do throws(Unreadable) {
                     content += String(decoding: try surroundings.readFile(path), as: UTF8.self)
-                } catch {
-                    throw BuildFailure("the file \(path.shown) cannot be read: \(error.reason)")
-                }
+                } catch { throw BuildFailure("the file \(path.shown) cannot be read: \(error.reason)") }
             }
         }
         return content.trimmed
@@ -232,8 +226,7 @@ struct RequestBuilder {
         let scheme = Substring(url.utf8.prefix { $0 != UInt8(ascii: ":") }).lowercased()
         guard scheme == "http" || scheme == "https" else {
             throw BuildFailure(
-                "\(planned.shownTarget.shown) is not an http or https URL",
-                "write https://example.com/path")
+                "\(planned.shownTarget.shown) is not an http or https URL", "write https://example.com/path")
         }
         let authority = url.utf8.dropFirst(scheme.utf8.count + 3).prefix { !"/?#\\".utf8.contains($0) }
         let host = authority.lastIndex(of: UInt8(ascii: "@")).map { authority[$0...].dropFirst() } ?? authority
@@ -343,8 +336,7 @@ extension PlannedRequest {
     ) throws(BuildFailure) -> BuiltRequest {
         try withoutActuallyEscaping(answers) { answers in
             Result { () throws(BuildFailure) in
-                try RequestBuilder(planned: self, surroundings: surroundings, row: row, exchange: answers)
-                    .build()
+                try RequestBuilder(planned: self, surroundings: surroundings, row: row, exchange: answers).build()
             }
         }.get()
     }
@@ -422,8 +414,7 @@ enum Authorization: Hashable {
         let rest = words.dropFirst().first?.drop(while: \.isWhitespace) ?? ""
         if scheme == "aws" || scheme == "cognito", rest.contains(where: \.isWhitespace) {
             throw BuildFailure(
-                "\(scheme.uppercased()) signatures are not supported",
-                "sign with curl --aws-sigv4, or send a token")
+                "\(scheme.uppercased()) signatures are not supported", "sign with curl --aws-sigv4, or send a token")
         }
         // A user name has no colon (RFC 7617), but a password may have colons and blanks.
         guard scheme == "basic" || scheme == "digest",

@@ -120,9 +120,7 @@ struct HARReader {
             guard let bytes = Data(base64Encoded: text, options: .ignoreUnknownCharacters) else {
                 return imported.notes.append("the body is omitted: it is not valid base64")
             }
-            guard let decoded = String(validating: bytes, as: UTF8.self) else {
-                return attach(Array(bytes), &imported)
-            }
+            guard let decoded = String(validating: bytes, as: UTF8.self) else { return attach(Array(bytes), &imported) }
             text = decoded
         }
         imported.request.body = [.text(Template(text))]

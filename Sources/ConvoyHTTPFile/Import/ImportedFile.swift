@@ -313,9 +313,7 @@ extension Template {
 
     var trimmed: Template {
         var template = self
-        if case .text(let text)? = parts.first {
-            template.parts[0] = .text(String(text.drop(while: \.isWhitespace)))
-        }
+        if case .text(let text)? = parts.first { template.parts[0] = .text(String(text.drop(while: \.isWhitespace))) }
         if let place = template.parts.indices.last, case .text(var text) = template.parts[place] {
             while text.last?.isWhitespace == true { text.removeLast() }
             template.parts[place] = .text(text)

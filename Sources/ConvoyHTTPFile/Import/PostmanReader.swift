@@ -476,12 +476,10 @@ enum PostmanWords {
     private static let words = [
         ("pm.response.json()", "response.body"), ("JSON.parse(responseBody)", "response.body"),
         ("JSON.parse(pm.response.text())", "response.body"), ("responseCode.code", "response.status"),
-        ("pm.response.code", "response.status"),
-        ("pm.response.status", "pm.response.reason"),
+        ("pm.response.code", "response.status"), ("pm.response.status", "pm.response.reason"),
         ("pm.response.headers.get(", "response.headers.valueOf("),
         ("postman.getResponseHeader(", "response.headers.valueOf("),
-        ("postman.setEnvironmentVariable(", "client.global.set("),
-        ("postman.setGlobalVariable(", "client.global.set("),
+        ("postman.setEnvironmentVariable(", "client.global.set("), ("postman.setGlobalVariable(", "client.global.set("),
         ("postman.getEnvironmentVariable(", "client.global.get("),
         ("postman.clearEnvironmentVariable(", "client.global.clear("),
     ]
@@ -498,9 +496,7 @@ enum PostmanWords {
         var text = statement
         for (old, new) in words where text.contains(old) { text = text.replacing(old, with: new) }
         for store in stores where text.contains("pm.\(store).") {
-            for (old, new) in verbs {
-                text = text.replacing("pm.\(store).\(old)(", with: "client.global.\(new)(")
-            }
+            for (old, new) in verbs { text = text.replacing("pm.\(store).\(old)(", with: "client.global.\(new)(") }
         }
         if let test = test(text) {
             let inner = ScriptStatements.split(test.body).map { "    \(translated($0, depth: depth + 1))\n" }.joined()
@@ -541,8 +537,7 @@ enum PostmanWords {
             ("pm.response.to.have.status(", "response.status === "),
             ("pm.response.to.have.header(", "response.headers.valueOf("),
         ] {
-            guard fixed.hasPrefix(start), let arguments = inside(fixed.dropFirst(start.count)),
-                arguments.rest.isEmpty
+            guard fixed.hasPrefix(start), let arguments = inside(fixed.dropFirst(start.count)), arguments.rest.isEmpty
             else { continue }
             if condition.hasSuffix("(") { return "client.assert(\(condition)\(arguments.inner)));" }
             guard arguments.inner.allSatisfy(\.isASCIIDigit) else { return nil }

@@ -356,8 +356,7 @@ extension String {
                 // The words `code`, `key` and `keys` alone are not secret: a status is a code, and a member of an
                 // object has a key.
                 isText || !["code", "key", "keys"].contains(name),
-                name.contains(" ")
-                    ? SecretWords.standard.isSecret(sentence: name) : SecretWords.standard.isSecret(name)
+                name.contains(" ") ? SecretWords.standard.isSecret(sentence: name) : SecretWords.standard.isSecret(name)
             else { return }
             (isSecret, isByText, isFound) = (true, isText, false)
         }

@@ -70,8 +70,7 @@ extension JSONValue {
 
     fileprivate func children(_ selector: JSONPath.Selector) -> [JSONValue] {
         switch (self, selector) {
-        case (.object(let members), .name(let name)):
-            return members.last { $0.name == name }.map { [$0.value] } ?? []
+        case (.object(let members), .name(let name)): return members.last { $0.name == name }.map { [$0.value] } ?? []
         case (.object(let members), .wildcard): return members.map(\.value)
         case (.array(let elements), .wildcard): return elements
         case (.array(let elements), .index(let index)):
@@ -134,8 +133,7 @@ struct JSONPathReader {
             index += 1
         }
         guard !name.isEmpty else {
-            throw defect(
-                "no name follows \(isDescendant ? ".." : ".")", "write $.name, or $['a name'] in quotes")
+            throw defect("no name follows \(isDescendant ? ".." : ".")", "write $.name, or $['a name'] in quotes")
         }
         return JSONPath.Segment(selectors: [.name(name)], isDescendant: isDescendant)
     }

@@ -61,9 +61,7 @@ struct Expander {
             return [piece.encoded(encoding)]
         case .system(let variable): return pieces(of: variable, placeholder)
         case .shared(let name):
-            guard let value = environmentValue(name, in: Environments.shared) else {
-                return missing(name, placeholder)
-            }
+            guard let value = environmentValue(name, in: Environments.shared) else { return missing(name, placeholder) }
             return pieces(of: value, name, placeholder)
         case .variable(let name, let encoding):
             return pieces(ofVariable: name, placeholder).map { $0.encoded(encoding) }
@@ -167,14 +165,11 @@ struct Expander {
         environment.flatMap { surroundings.environments.values[$0]?[name] }
     }
 
-    private mutating func pieces(
-        of value: Environments.Value, _ name: String, _ placeholder: Placeholder
-    ) -> [Piece] {
+    private mutating func pieces(of value: Environments.Value, _ name: String, _ placeholder: Placeholder) -> [Piece] {
         // The depth is limited, because the value {{a}} of the variable a would recurse without end.
         guard depth < 32, !isEndless || depth == 0 else {
             if !isEndless {
-                report(
-                    placeholder, "\(name.shown) contains itself in its environment", "write the value itself there")
+                report(placeholder, "\(name.shown) contains itself in its environment", "write the value itself there")
             }
             isEndless = true
             return []
@@ -218,8 +213,7 @@ struct Expander {
 
     func piece(ofGlobal name: String) -> Piece? {
         guard let setter = globals.setter(of: name, for: current) else { return nil }
-        let reference = Reference(
-            name: file.requests[setter].key, side: .response, part: .global(name), source: name)
+        let reference = Reference(name: file.requests[setter].key, side: .response, part: .global(name), source: name)
         return Piece(source: .answer(reference), shown: "{{\(name)}}")
     }
 
@@ -266,8 +260,7 @@ struct Expander {
         let environment = surroundings.environmentName.flatMap { surroundings.environments.values[$0] } ?? [:]
         var advice = "write @\(name) = …, or give --variable \(name)=…"
         if let near = suggestion(for: name, among: definitions.keys) ?? suggestion(
-            for: name, among: surroundings.given.keys)
-            ?? suggestion(for: name, among: surroundings.columns)
+            for: name, among: surroundings.given.keys) ?? suggestion(for: name, among: surroundings.columns)
             ?? suggestion(for: name, among: environment.keys)
         {
             advice = "did you mean \(near)?"
@@ -292,9 +285,7 @@ struct Expander {
         return suggestionCount > 100 ? nil : names.filter { $0.isOneSlip(from: name) }.min()
     }
 
-    mutating func report(
-        _ position: Position, _ what: String, _ advice: String, _ kind: Problem.Kind = .mistake
-    ) {
+    mutating func report(_ position: Position, _ what: String, _ advice: String, _ kind: Problem.Kind = .mistake) {
         problems.append(Problem(position, what, advice, kind: kind))
     }
 

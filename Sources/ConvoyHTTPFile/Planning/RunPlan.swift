@@ -143,8 +143,7 @@ struct Planner {
             names.isEmpty
             ? "write it into http-client.env.json beside the file of requests"
             : "the environments are \(names.joined(separator: ", "))"
-        problems.append(
-            Problem(.start, "no environment is called \(name.shown)", advice))
+        problems.append(Problem(.start, "no environment is called \(name.shown)", advice))
     }
 
     // MARK: Choosing requests
@@ -273,8 +272,7 @@ struct Planner {
         if text.hasPrefix("*") {
             expander.report(
                 request.position, "a request for the whole server, *, cannot be sent",
-                "write a URL: OPTIONS https://…/",
-                .impossible)
+                "write a URL: OPTIONS https://…/", .impossible)
             return pieces
         }
         guard text.hasPrefix("/") else {
@@ -352,8 +350,7 @@ struct Planner {
         guard let text = reference.encoding.text(of: bytes) else {
             return problem(
                 "the file \(path.shown) is in another encoding",
-                reference.dropsLineEnds
-                    ? "write --data-binary @\(path)" : "write <@latin1 \(path), or < \(path)")
+                reference.dropsLineEnds ? "write --data-binary @\(path)" : "write <@latin1 \(path), or < \(path)")
         }
         if reference.dropsLineEnds {
             let kept = text.utf8.filter { ![0x0D, 0x0A, 0].contains($0) }
@@ -418,9 +415,7 @@ struct Planner {
         guard cycleCount <= 20 else { return }
         let labels = cycle.map { planned[$0].label }
         let request = file.requests[cycle[0]]
-        let round =
-            labels.count > 9
-            ? labels.prefix(8) + ["\(labels.count - 9) more", labels[0]] : labels[...]
+        let round = labels.count > 9 ? labels.prefix(8) + ["\(labels.count - 9) more", labels[0]] : labels[...]
         let what =
             cycle.count == 2
             ? "\(labels[0].shown) needs its own response"

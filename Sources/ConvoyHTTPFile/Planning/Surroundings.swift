@@ -91,8 +91,7 @@ package struct Environments: Sendable {
             let place = hasPlaceholders ? Position(ofName: variable.name, in: text) : .start
             for (number, line) in variable.value.text.split(
                 omittingEmptySubsequences: false, whereSeparator: \.isNewline
-            )
-            .enumerated() {
+            ).enumerated() {
                 if number > 0 { template.append("\n") }
                 template.append(Template.read(line, at: place, file: file, &problems))
             }
@@ -102,8 +101,7 @@ package struct Environments: Sendable {
                 placeholder.position = place
                 return .placeholder(placeholder)
             }
-            values[environment, default: [:]][name] = Value(
-                template: template, isSecret: isSecret, problems: problems)
+            values[environment, default: [:]][name] = Value(template: template, isSecret: isSecret, problems: problems)
         }
     }
 }

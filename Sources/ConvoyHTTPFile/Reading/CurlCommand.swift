@@ -301,13 +301,11 @@ extension HTTPFileReader {
         let table: [(names: String, option: CurlOption)] = [
             ("-X --request", .method), ("-H --header", .field), ("--data-raw", .rawData),
             ("-d --data --data-ascii", .data), ("--data-binary", .binaryData), ("--json", .json),
-            ("-F --form", .form(isLiteral: false)),
-            ("--form-string", .form(isLiteral: true)),
-            ("-I --head", .head), ("-G --get", .get), ("-u --user", .user), ("-b --cookie", .cookie),
-            ("-A --user-agent", .agent), ("-e --referer", .referer), ("--url", .url), ("-o --output", .output),
-            ("--data-urlencode", .urlEncoded), ("-T --upload-file", .upload), ("-r --range", .range),
-            ("--oauth2-bearer", .bearer), ("--digest", .digest), ("-m --max-time", .timeout),
-            ("-w --write-out", .nothing(takesValue: true)),
+            ("-F --form", .form(isLiteral: false)), ("--form-string", .form(isLiteral: true)), ("-I --head", .head),
+            ("-G --get", .get), ("-u --user", .user), ("-b --cookie", .cookie), ("-A --user-agent", .agent),
+            ("-e --referer", .referer), ("--url", .url), ("-o --output", .output), ("--data-urlencode", .urlEncoded),
+            ("-T --upload-file", .upload), ("-r --range", .range), ("--oauth2-bearer", .bearer), ("--digest", .digest),
+            ("-m --max-time", .timeout), ("-w --write-out", .nothing(takesValue: true)),
             (
                 "-L --location --compressed -s --silent -S --show-error -v --verbose -i --include -f --fail --http1.1 "
                     + "--http2 -g --globoff -N --no-buffer -# --progress-bar --fail-with-body --no-progress-meter "

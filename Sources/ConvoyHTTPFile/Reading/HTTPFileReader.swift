@@ -13,9 +13,7 @@ package struct HTTPFileReader {
     /// Whether `{{` begins a placeholder in a command of curl.
     var readsVariables = true
 
-    init(_ text: String) {
-        lines = Self.lines(of: Array(text.utf8))
-    }
+    init(_ text: String) { lines = Self.lines(of: Array(text.utf8)) }
 
     /// Splits the bytes of a text into lines.
     ///
@@ -76,9 +74,7 @@ package struct HTTPFileReader {
 
     func position(_ offset: Int = 0) -> Position { Position(line: index + 1, column: offset + 1) }
 
-    mutating func report(
-        _ position: Position, _ what: String, _ advice: String, _ kind: Problem.Kind = .mistake
-    ) {
+    mutating func report(_ position: Position, _ what: String, _ advice: String, _ kind: Problem.Kind = .mistake) {
         file.problems.append(Problem(position, what, advice, kind: kind))
     }
 
@@ -123,8 +119,7 @@ package struct HTTPFileReader {
     ///
     /// Returns false if no comment starts here, or if the comment has no end.
     mutating func skipComment(_ text: String) -> Bool {
-        guard text.hasPrefix("/*"),
-            let last = lines[index..<blockEnd].firstIndex(where: { $0.trimmed.hasSuffix("*/") })
+        guard text.hasPrefix("/*"), let last = lines[index..<blockEnd].firstIndex(where: { $0.trimmed.hasSuffix("*/") })
         else { return false }
         index = last + 1
         return true
@@ -195,9 +190,7 @@ package struct HTTPFileReader {
                 let rest = value.text.dropFirst()
                 value = Word(text: rest.trimmed, position: value.position.advanced(by: 1 + rest.indentation))
             }
-            if value.text.isEmpty {
-                return report(place, "no name follows @name", "write # @name login")
-            }
+            if value.text.isEmpty { return report(place, "no name follows @name", "write # @name login") }
             guard value.text.isRequestName else {
                 // References cannot use this text, so it is only a title.
                 request.title = value
@@ -213,8 +206,7 @@ package struct HTTPFileReader {
             request.dependencies += words
         case "prompt":
             guard let word = value.words.first else {
-                return report(
-                    place, "no name follows @prompt", "write # @prompt name, and give --variable name=…")
+                return report(place, "no name follows @prompt", "write # @prompt name, and give --variable name=…")
             }
             request.prompts.append(word)
         case "timeout":
@@ -573,9 +565,7 @@ package struct HTTPFileReader {
     private mutating func readBodyLine(_ line: String, _ text: String, _ body: inout [BodyLine]) {
         let indentation = line.indentation
         if text.hasPrefix("<> ") { return }
-        if text.hasPrefix("??") {
-            return readCheck(behind: text, at: indentation)
-        }
+        if text.hasPrefix("??") { return readCheck(behind: text, at: indentation) }
         if line.hasPrefix(">>") { return readOutput(line) }
         guard text.hasPrefix("<"), let reference = fileReference(text, at: position(indentation)) else {
             return body.append(.text(line, position()))
@@ -615,8 +605,7 @@ package struct HTTPFileReader {
         let path = behind.trimmed
         let place = position(line.count - behind.count + behind.indentation)
         guard !path.isEmpty else {
-            return report(
-                position(), "no file follows >>", "write >> answer.json, or >>! answer.json to replace it")
+            return report(position(), "no file follows >>", "write >> answer.json, or >>! answer.json to replace it")
         }
         guard request.output == nil else {
             return report(position(), "the response already goes to a file", "remove one of the two")
@@ -725,8 +714,7 @@ package struct HTTPFileReader {
             report(type.position, "no part begins with --\(boundary)", "write --\(boundary) on a line before each part")
         } else if !lines.contains(where: { $0.trimmed == "--\(boundary)--" }) {
             report(
-                type.position, "the parts do not end with --\(boundary)--", "write --\(boundary)-- after the last part"
-            )
+                type.position, "the parts do not end with --\(boundary)--", "write --\(boundary)-- after the last part")
         }
     }
 }

@@ -185,8 +185,7 @@ package struct RowReader: Sendable {
             }
             guard fields.count == columns.count else {
                 let values = fields.count == 1 ? "1 value" : "\(fields.count) values"
-                return .broken(
-                    line: start, reason: "it has \(values) for \(columns.count) columns")
+                return .broken(line: start, reason: "it has \(values) for \(columns.count) columns")
             }
             let values = Dictionary(zip(columns, fields)) { _, last in last }
             return .row(Row(line: start, values: values, text: text))

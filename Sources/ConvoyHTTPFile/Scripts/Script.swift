@@ -136,8 +136,7 @@ package struct Script: Hashable, Sendable {
             case .test(let name, let inner): [name] + expressions(inner)
             case .assert(let condition, let message, _): [condition] + (message.map { [$0] } ?? [])
             case .log(let values): values
-            case .choice(let condition, let first, let second):
-                [condition] + expressions(first) + expressions(second)
+            case .choice(let condition, let first, let second): [condition] + expressions(first) + expressions(second)
             case .each(let items, _, let inner): [items] + expressions(inner)
             }
         }

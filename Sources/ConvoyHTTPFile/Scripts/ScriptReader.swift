@@ -89,9 +89,7 @@ struct ScriptReader {
         return Script.problem(place, "\(word.shown) is not supported")
     }
 
-    mutating func deeper<Value>(
-        _ read: (inout Self) throws(Problem) -> Value
-    ) throws(Problem) -> Value {
+    mutating func deeper<Value>(_ read: (inout Self) throws(Problem) -> Value) throws(Problem) -> Value {
         depth += 1
         defer { depth -= 1 }
         guard depth < Self.mostLevels else { throw Script.problem(place, "this is nested too deeply") }

@@ -72,9 +72,7 @@ struct ScriptRun {
     private mutating func run(_ action: Script.Action) throws(Defect) {
         switch action {
         case .set(let name, let expression):
-            guard let value = try value(expression) else {
-                throw Defect(what: "the response has no value for \(name)")
-            }
+            guard let value = try value(expression) else { throw Defect(what: "the response has no value for \(name)") }
             outcome.globals[name] = value
         case .clear(let name?): outcome.globals[name] = nil
         case .clear(nil): outcome.globals = [:]
@@ -97,8 +95,7 @@ struct ScriptRun {
             guard !isTrue(try value(condition)) else { return }
             guard let message else { throw Defect(what: "\(source.shown) is not true") }
             throw Defect(what: text(try value(message)))
-        case .choice(let condition, let first, let second):
-            try run(isTrue(try value(condition)) ? first : second)
+        case .choice(let condition, let first, let second): try run(isTrue(try value(condition)) ? first : second)
         case .each(let items, let names, let statements):
             let outer = constants
             defer { constants = outer }
@@ -202,8 +199,7 @@ struct ScriptRun {
                 try checkBytesLeft()
             }
             return try call(method, base, values)
-        case .each(let each, let base, let names, let body):
-            return try self.each(each, try value(base), names, body)
+        case .each(let each, let base, let names, let body): return try self.each(each, try value(base), names, body)
         case .convert(let conversion, let inner):
             let value = try value(inner)
             switch value {
@@ -367,9 +363,7 @@ struct ScriptRun {
     }
 
     func call(_ method: Script.Method, _ base: JSONValue?, _ arguments: [JSONValue?]) throws(Defect) -> JSONValue? {
-        guard let base, base != .null else {
-            throw Defect(what: "a missing value has no \(method.rawValue.shown)")
-        }
+        guard let base, base != .null else { throw Defect(what: "a missing value has no \(method.rawValue.shown)") }
         let argument = arguments.first ?? nil
         switch (method, base) {
         case (.toString, _): return .string(base.text)
@@ -378,8 +372,7 @@ struct ScriptRun {
         case (.includes, .string(let text)): return .bool(text.contains(self.text(argument)))
         case (.startsWith, .string(let text)): return .bool(text.hasPrefix(self.text(argument)))
         case (.endsWith, .string(let text)): return .bool(text.hasSuffix(self.text(argument)))
-        case (.hasOwnProperty, .object(let members)):
-            return .bool(members.contains { $0.name == text(argument) })
+        case (.hasOwnProperty, .object(let members)): return .bool(members.contains { $0.name == text(argument) })
         case (.hasOwnProperty, _): return .bool(false)
         case (.toLowerCase, .string(let text)): return .string(text.lowercased())
         case (.toUpperCase, .string(let text)): return .string(text.uppercased())

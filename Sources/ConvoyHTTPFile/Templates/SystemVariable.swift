@@ -67,8 +67,7 @@ package enum SystemVariable: Hashable, Sendable {
         case "$aadToken", "$aadV2Token", "$oidcAccessToken", "$auth.token", "$auth.idToken":
             throw Defect(
                 "\(name) needs a person to log in",
-                "get the token with a request of the file, or give it with --variable",
-                isImpossible: true)
+                "get the token with a request of the file, or give it with --variable", isImpossible: true)
         case "$input", "$password", "$pick", "$prompt", "$input-askonce", "$password-askonce", "$pick-askonce":
             throw Defect(
                 "\(name) needs input from a terminal", "write {{x}}, and give the value with --variable x=…",
@@ -148,8 +147,7 @@ package enum SystemVariable: Hashable, Sendable {
 
     private static func randomText(_ alphabet: String, _ source: String) throws(Defect) -> SystemVariable {
         guard let argument = arguments(source).first, let count = Int(argument), (1...10_000).contains(count) else {
-            throw Defect(
-                "\(source.shown) needs a number of characters", "write {{\(source.prefix { $0 != "(" })(12)}}")
+            throw Defect("\(source.shown) needs a number of characters", "write {{\(source.prefix { $0 != "(" })(12)}}")
         }
         return .randomText(alphabet, count: count)
     }

@@ -232,14 +232,11 @@ extension StringProtocol {
 extension String {
     /// Whether the text is a valid name of a variable: letters, digits, `-`, `_` and inner dots.
     var isVariableName: Bool {
-        !isEmpty && first != "." && last != "."
-            && allSatisfy { $0.isLetter || $0.isNumber || "-_.".contains($0) }
+        !isEmpty && first != "." && last != "." && allSatisfy { $0.isLetter || $0.isNumber || "-_.".contains($0) }
     }
 
     /// Whether the text is a valid name of a request: letters, digits, `-` and `_`.
-    var isRequestName: Bool {
-        !isEmpty && allSatisfy { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" }
-    }
+    var isRequestName: Bool { !isEmpty && allSatisfy { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" } }
 
     var shown: String {
         let text = count > 60 ? prefix(57) + "..." : self[...]

@@ -18,8 +18,7 @@ extension String {
     ///
     /// Nil if the text has no scheme, or continues after the authority.
     var openAuthority: Substring? {
-        guard let start = schemeEnd, !self[start...].unicodeScalars.contains(where: \.endsAuthority)
-        else { return nil }
+        guard let start = schemeEnd, !self[start...].unicodeScalars.contains(where: \.endsAuthority) else { return nil }
         return self[start...]
     }
 

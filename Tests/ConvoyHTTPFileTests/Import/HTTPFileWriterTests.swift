@@ -8,11 +8,9 @@ import Testing
 @Suite struct HTTPFileWriterTests {
     private static let pieces = [
         "{{", "}}", "{", "\\", "\\{\\{", "\\n", "###", "### title", "\n", "\r\n", "\r", "\n\n", "#", "//", "/*", "*/",
-        "@",
-        "@x = y", "<", "< file", "> {%", "%}", ">>", "<> a", "?? status == 200", "# @name x", ":", "=", "&", "\"", "'",
-        " ", "\t", "\u{0}", "\u{1}", "\u{7F}", "é", "e\u{301}", "\u{301}", "😀", "\u{2028}", "\u{A0}", "name",
-        "{\"a\": 1}",
-        "curl http://x", "GET http://x", "HTTP/1.1", "import a", "run a", "--b", "%41",
+        "@", "@x = y", "<", "< file", "> {%", "%}", ">>", "<> a", "?? status == 200", "# @name x", ":", "=", "&", "\"",
+        "'", " ", "\t", "\u{0}", "\u{1}", "\u{7F}", "é", "e\u{301}", "\u{301}", "😀", "\u{2028}", "\u{A0}", "name",
+        "{\"a\": 1}", "curl http://x", "GET http://x", "HTTP/1.1", "import a", "run a", "--b", "%41",
     ]
     private static let types = [
         "application/json", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b",

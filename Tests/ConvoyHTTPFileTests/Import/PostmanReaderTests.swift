@@ -62,8 +62,7 @@ import Testing
             (
                 "{\"mode\": \"raw\", \"raw\": \"{\\\"a\\\":\\r\\n1}\", \"options\": {\"raw\": {\"language\": \"json\"}}}",
                 "application/json", "{\"a\":\n1}"
-            ),
-            ("{\"mode\": \"raw\", \"raw\": \"a\"}", "text/plain", "a"),
+            ), ("{\"mode\": \"raw\", \"raw\": \"a\"}", "text/plain", "a"),
             (
                 "{\"mode\": \"urlencoded\", \"urlencoded\": [{\"key\": \"a b\", \"value\": \"{{v}}&\"}, {\"key\": \"c\", \"value\": \"d\", \"disabled\": true}]}",
                 "application/x-www-form-urlencoded", "a%20b=v%26"

@@ -18,12 +18,10 @@ import Testing
         #expect(request.bodyText == "body")
     }
 
-    @Test(
-        arguments: [
-            "http://example.com", "GET http://example.com", "GET http://example.com HTTP/1.1", "get http://example.com",
-            "GET  http://example.com   HTTP/2 (Prior Knowledge)", "example.com", "GET example.com",
-        ])
-    func methodSchemeAndVersionAreOptional(line: String) throws {
+    @Test(arguments: [
+        "http://example.com", "GET http://example.com", "GET http://example.com HTTP/1.1", "get http://example.com",
+        "GET  http://example.com   HTTP/2 (Prior Knowledge)", "example.com", "GET example.com",
+    ]) func methodSchemeAndVersionAreOptional(line: String) throws {
         let request = try #require(built(line).first)
         #expect(request.method == "GET")
         #expect(request.url == "http://example.com")
@@ -50,14 +48,12 @@ import Testing
         #expect(try built(text).first?.url == url)
     }
 
-    @Test(
-        arguments: [
-            ("GET /api/get\nHost: example.com", "http://example.com/api/get"),
-            ("GET /api/get\nHost: example.com:8443", "https://example.com:8443/api/get"),
-            ("GET /api\nhost: https://example.com/", "https://example.com/api"),
-            ("@host=http://localhost\nGET /json", "http://localhost/json"),
-        ])
-    func aPathHasTheHostOfItsField(text: String, url: String) throws {
+    @Test(arguments: [
+        ("GET /api/get\nHost: example.com", "http://example.com/api/get"),
+        ("GET /api/get\nHost: example.com:8443", "https://example.com:8443/api/get"),
+        ("GET /api\nhost: https://example.com/", "https://example.com/api"),
+        ("@host=http://localhost\nGET /json", "http://localhost/json"),
+    ]) func aPathHasTheHostOfItsField(text: String, url: String) throws {
         let request = try #require(built(text).first)
         #expect(request.url == url)
         #expect(request.value(of: "Host") == nil)
@@ -166,10 +162,7 @@ import Testing
         #expect(try built("GRAPHQL https://a/\n\nquery { a }").first?.bodyText == #"{"query":"query { a }"}"#)
     }
 
-    @Test(
-        arguments: [
-            "Basic user:passwd", "Basic dXNlcjpwYXNzd2Q=", "Basic user passwd", "basic {{u}} {{p}}",
-        ])
+    @Test(arguments: ["Basic user:passwd", "Basic dXNlcjpwYXNzd2Q=", "Basic user passwd", "basic {{u}} {{p}}"])
     func threeWaysOfWritingAPasswordAreOne(value: String) throws {
         let values = surroundings { $0.given = ["u": "user", "p": "passwd"] }
         let request = try #require(built("GET https://a/\nAuthorization: \(value)", values).first)
