@@ -362,8 +362,6 @@ extension String {
 struct UniqueNames {
     private var taken: Set<String>
     private var numbers: [String: Int] = [:]
-    /// The number of names that were tried; a test limits this number.
-    private(set) var tries = 0
 
     init(taken: some Sequence<String> = []) { self.taken = Set(taken) }
 
@@ -371,7 +369,6 @@ struct UniqueNames {
         var number = numbers[base] ?? 0
         while true {
             number += 1
-            tries += 1
             let name = number == 1 ? base : "\(base)_\(number)"
             if taken.insert(name).inserted {
                 numbers[base] = number

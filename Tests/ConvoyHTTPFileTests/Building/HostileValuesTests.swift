@@ -47,7 +47,8 @@ import Testing
         ("http://h/{{%a.response.body.*}}", "a/b", "http://h/a%2Fb"),
         ("http://h/{{&a.response.body.*}}", "a/b?c=d&e", "http://h/a/b?c=d&e"),
         ("http://h/x?{{& a.response.body.*}}", "page=2&size=5", "http://h/x?page=2&size=5"),
-        ("http://h\(url)", "/a/../b?c=d", "http://h/b?c=d"),
+        ("http://h\(url)", "/a/../b?c=d", "http://h/b?c=d"), ("http://h/\(url)/end", "x#y", "http://h/x%23y/end"),
+        ("http://h/{{&a.response.body.*}}/end", "x#y", "http://h/x%23y/end"),
     ]) func aValueIsOnePartOfAPathOrAQuery(target: String, value: String, url: String) throws {
         #expect(try build("GET \(target)", value).url == url)
     }

@@ -106,21 +106,11 @@ import Testing
         #expect(url.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"<>\\^`{|}".utf8.contains($0) })
     }
 
-    @Test func aFragmentInAValueHidesNothing() throws {
-        #expect(try build("GET http://h/{{a.response.body.*}}/end", "x#y").url == "http://h/x%23y/end")
-        #expect(try build("GET http://h/{{&a.response.body.*}}/end", "x#y").url == "http://h/x%23y/end")
-    }
-
     @Test(arguments: ["evil.com/", "evil.com#", "user@evil.com", "evil.com?", "evil.com\\"])
     func valuesLeadToNoOtherHost(value: String) throws {
         let message = "{{a.response.body.*}} would change the host: its value is more than a name"
         #expect(try failure("GET https://{{a.response.body.*}}.example.com/x", value) == message)
         #expect(try failure("GET https://example.com{{a.response.body.*}}", value) == message)
-    }
-
-    @Test func valuesOfHostsMayBeNames() throws {
-        #expect(
-            try build("GET https://{{a.response.body.*}}.example.com/x", "eu-1").url == "https://eu-1.example.com/x")
     }
 
     @Test(arguments: ["../x", "/etc/passwd", "a/b", "..", ".ssh", "a\\b"]) func valuesLeadOutOfNoDirectory(

@@ -118,8 +118,6 @@ import Testing
             String(repeating: "pm.test('a', function () { ", count: depth) + "client.log(1); "
                 + String(repeating: "});", count: depth)
         }
-        #expect(!PostmanWords.translated(nested(32)).contains("pm.test"))
-        #expect(PostmanWords.translated(nested(40)).contains("pm.test"))
         let imported = try Self.imported("{\"url\": \"http://a/\"}", Self.script(nested(70)))
         #expect(imported.file.requests.first?.handler == [])
         #expect(imported.file.requests.first?.notes.count == 1)

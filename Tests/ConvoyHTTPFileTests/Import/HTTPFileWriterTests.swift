@@ -34,8 +34,7 @@ import Testing
             let url = "http://example.com/\(number)?q=" + Self.text(&generator, atMost: 4).percentEncoded
             imported.request.method = method
             imported.request.target = Template(url)
-            imported.request.title = Word(
-                text: Self.text(&generator, atMost: 3), position: Position(line: 1, column: 1))
+            imported.request.title = Word(text: Self.text(&generator, atMost: 3))
             imported.notes = [Self.text(&generator, atMost: 3)]
             let value = Self.text(&generator, atMost: 4)
             imported.addField("X-A", Template(value))

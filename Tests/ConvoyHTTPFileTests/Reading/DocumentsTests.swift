@@ -66,9 +66,16 @@ import Testing
         #expect(request.value(of: "From") == "user@example.com")
     }
 
-    @Test func blankLinesAroundABodyAreRemoved() throws {
-        let requests = try built("###\nPOST http://example.com/add\n\n\nmessage-body\n\n###\n")
-        #expect(requests.first?.bodyText == "message-body")
+    private static let form = "POST https://a/login\nContent-Type: application/x-www-form-urlencoded\n\n"
+
+    @Test(arguments: [
+        ("###\nPOST http://example.com/add\n\n\nmessage-body\n\n###\n", "message-body"),
+        (form + "name=foo\n&password=bar", "name=foo&password=bar"),
+        (form + "key1 = a b &\nkey2 = ü &\n", "key1=a%20b&key2=%C3%BC"),
+        ("POST http://a/post\ncontent-type: application/json\n{\n  \"foo\": 1\n}\n    ", "{\n  \"foo\": 1\n}"),
+        ("POST http://a/\n\n<div>\\{\\{title\\}\\}</div>", "<div>{{title}}</div>"),
+    ]) func theLinesOfABodyAreJoined(text: String, body: String) throws {
+        #expect(try built(text).first?.bodyText == body)
     }
 
     @Test func aFileIsSentAsItIs() throws {
@@ -133,12 +140,6 @@ import Testing
     }
 
     // MARK: REST Client's README
-
-    @Test func linesOfAFormAreOne() throws {
-        let text = "POST https://a/login\nContent-Type: application/x-www-form-urlencoded\n\n"
-        #expect(try built(text + "name=foo\n&password=bar").first?.bodyText == "name=foo&password=bar")
-        #expect(try built(text + "key1 = a b &\nkey2 = ü &\n").first?.bodyText == "key1=a%20b&key2=%C3%BC")
-    }
 
     @Test func aQueryOfGraphQLIsJSON() throws {
         let text = """
@@ -227,21 +228,11 @@ import Testing
             ])
     }
 
-    @Test func aBodyNeedsNoBlankLine() throws {
-        let text = "POST http://a/post\ncontent-type: application/json\n{\n  \"foo\": \"foo\"\n}\n    "
-        #expect(try built(text).first?.bodyText == "{\n  \"foo\": \"foo\"\n}")
-    }
-
     @Test func aFileWithVariablesIsFilledIn() throws {
         let files = surroundings(files: ["./body.json": "{\n \"bar\": \"{{bar}}\"\n}"])
         #expect(
             try built("@bar=bar2\nPOST http://a/post\n\n<@ ./body.json\n      ", files).first?.bodyText
                 == "{\n \"bar\": \"bar2\"\n}")
-    }
-
-    @Test func bracesCanBeEscaped() throws {
-        let request = try #require(built("POST http://a/\n\n<div>\\{\\{title\\}\\}</div>").first)
-        #expect(request.bodyText == "<div>{{title}}</div>")
     }
 
     @Test func namesWithDotsMeanPartsOfAnswers() throws {

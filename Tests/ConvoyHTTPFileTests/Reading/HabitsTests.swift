@@ -5,14 +5,6 @@ import Testing
 
 /// Tests notations that other programs accept.
 @Suite struct HabitsTests {
-    @Test func aVariableWithoutAValueIsOneProblemWithItsPlacesCounted() {
-        let text = "GET http://{{h}}/{{x}}\n###\nGET http://{{h}}/\nA: {{h}}"
-        let problems = plan(text).problems
-        #expect(
-            problems.map(\.what) == ["the variable ‘h’ has no value, in 3 places", "the variable ‘x’ has no value"])
-        #expect(problems.first?.position == Position(line: 1, column: 12))
-    }
-
     @Test func aNameWithBlanksIsATitle() throws {
         let file = HTTPFileReader.read("# @name Get all users\nGET http://h/")
         #expect(file.problems == [])

@@ -14,7 +14,7 @@ import Testing
         _ script: String, body: String = body, status: Int = 200, type: String = "application/json; charset=utf-8",
         globals: [String: JSONValue] = [:], mostBytes: Int = 1 << 20
     ) throws -> HandlerOutcome {
-        let script = try ScriptReader.read(script, at: Position(line: 1, column: 1))
+        let script = try ScriptReader.read(script, at: .start)
         let answer = CheckedAnswer(
             statusCode: status, fields: [("Content-Type", type), ("X-Token", "abc")], body: Array(body.utf8))
         return Script.outcome(of: [script], for: answer, globals: globals, mostBytes: mostBytes)
@@ -197,7 +197,7 @@ import Testing
             script: String, line: Int, column: Int, what: String
         ) throws
     {
-        let problem = #expect(throws: Problem.self) { try ScriptReader.read(script, at: Position(line: 1, column: 1)) }
+        let problem = #expect(throws: Problem.self) { try ScriptReader.read(script, at: .start) }
         #expect(problem?.position == Position(line: line, column: column))
         #expect(problem?.what.contains(what) == true, "\(problem?.what ?? "")")
         #expect(problem?.kind == .script)
@@ -207,10 +207,10 @@ import Testing
         for (open, close) in [("(", ")"), ("[", "]"), ("!", ""), ("`${(", ")}`")] {
             let script =
                 "client.log(\(String(repeating: open, count: 20_000))1\(String(repeating: close, count: 20_000)))"
-            #expect(throws: Problem.self) { try ScriptReader.read(script, at: Position(line: 1, column: 1)) }
+            #expect(throws: Problem.self) { try ScriptReader.read(script, at: .start) }
         }
         let blocks = String(repeating: "if (1) { ", count: 10_000) + String(repeating: "}", count: 10_000)
-        #expect(throws: Problem.self) { try ScriptReader.read(blocks, at: Position(line: 1, column: 1)) }
+        #expect(throws: Problem.self) { try ScriptReader.read(blocks, at: .start) }
     }
 
     /// Each operator, member and call adds a level to the tree of its statement.
@@ -218,7 +218,7 @@ import Testing
     func tooManyLinksAreRefused(_ start: String, _ link: String) throws {
         func read(_ count: Int) throws {
             let statement = "client.log(\(start)\(String(repeating: link, count: count)));"
-            _ = try ScriptReader.read("client.log(1+1); \(statement) \(statement)", at: Position(line: 1, column: 1))
+            _ = try ScriptReader.read("client.log(1+1); \(statement) \(statement)", at: .start)
         }
         try read(1_000)
         #expect(throws: Problem.self) { try read(1_001) }
@@ -228,9 +228,7 @@ import Testing
     @Test func everyBeginningOfAScriptIsReadOrRefused() throws {
         let script =
             "client.test('a', () => { const b = `x${response.body.c[0]}`; client.assert(b == 1 ? 2 : 3, 'm') })"
-        for count in 0..<script.count {
-            _ = try? ScriptReader.read(String(script.prefix(count)), at: Position(line: 1, column: 1))
-        }
-        #expect(try ScriptReader.read(script, at: Position(line: 1, column: 1)).statements.count == 1)
+        for count in 0..<script.count { _ = try? ScriptReader.read(String(script.prefix(count)), at: .start) }
+        #expect(try ScriptReader.read(script, at: .start).statements.count == 1)
     }
 }
