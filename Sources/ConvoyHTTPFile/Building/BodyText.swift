@@ -97,8 +97,6 @@ struct BodyText {
 
     // MARK: Places
 
-    /// Whether the first piece belongs to a line between the parts, as in `--{{b}}` with `boundary={{b}}`.
-    ///
     /// Such a line begins with `--` of the body itself, and contains no value of a row or a response.
     private func isDelimiter(_ pieces: ArraySlice<Filled>) -> Bool {
         guard let boundary, line.hasPrefix("--") else { return false }
@@ -174,8 +172,6 @@ struct BodyText {
 
     // MARK: Values
 
-    /// A value outside of strings: JSON, or a name in GraphQL.
-    ///
     /// A value may have values of its own, as `{{user}}` with `@user = {"name": "{{name}}"}` has.
     private func token(_ pieces: [Filled]) throws(BuildFailure) -> String {
         var inner = BodyText(syntax, base: base + 1)

@@ -299,8 +299,6 @@ struct RequestBuilder {
         return true
     }
 
-    /// Whether `origin` is that of the server whose response contains the value.
-    ///
     /// False if another response selected that server.
     private func isOrigin(_ origin: String?, of answer: Filled) -> Bool {
         guard let origin, let request = answer.answerer.flatMap(exchange)?.request, !request.isLedAway else {

@@ -157,35 +157,27 @@ package struct Check: Hashable, Sendable {
 
     private func isSecret(_ name: String) -> Bool { SecretWords.standard.isSecret(name) }
 
-    private struct Found {
-        var value: String?
-        var shown: () -> String
-    }
-
-    private func found(in answer: CheckedAnswer) -> Found? {
+    private func found(in answer: CheckedAnswer) -> (value: String?, shown: () -> String)? {
         switch subject {
-        case .status: return Found(value: String(answer.statusCode)) { String(answer.statusCode) }
+        case .status: return (String(answer.statusCode), { String(answer.statusCode) })
         case .time:
             guard let milliseconds = answer.milliseconds else { return nil }
-            return Found(value: String(milliseconds)) { "\(Int(milliseconds.rounded())) ms" }
+            return (String(milliseconds), { "\(Int(milliseconds.rounded())) ms" })
         case .header(let name):
             let value = answer.field(name)
-            return Found(value: value) { value?.shown ?? "no such field" }
+            return (value, { value?.shown ?? "no such field" })
         case .body(nil):
             let text = String(decoding: answer.body, as: UTF8.self)
-            return Found(value: text.isEmpty ? nil : text) { text.isEmpty ? "no body" : text.withoutSecrets.shown }
+            return (text.isEmpty ? nil : text, { text.isEmpty ? "no body" : text.withoutSecrets.shown })
         case .body(let path?):
-            guard let json = JSONValue(json: answer.body) else {
-                return Found(value: nil) { "a body that is not JSON" }
-            }
-            return Found(value: path.nodes(in: json, atMost: 1).first?.text) {
-                path.nodes(in: json.withoutSecrets(), atMost: 1).first?.json.shown ?? "no value"
-            }
+            guard let json = JSONValue(json: answer.body) else { return (nil, { "a body that is not JSON" }) }
+            return (
+                path.nodes(in: json, atMost: 1).first?.text,
+                { path.nodes(in: json.withoutSecrets(), atMost: 1).first?.json.shown ?? "no value" }
+            )
         }
     }
 
-    /// Parses a number in JSON syntax; nil for any other text.
-    ///
     /// Texts such as `nan` and `0x10` are rejected, although `Double` reads them.
     private static func number(_ text: String) -> Double? {
         let digits = text.hasPrefix("-") ? text.dropFirst() : text[...]
@@ -212,9 +204,7 @@ package struct Check: Hashable, Sendable {
         }
     }
 
-    /// Orders two texts: -1 if `found` is less, 1 if it is greater, 0 if both are equal.
-    ///
-    /// Nil if only one of the texts is a number.
+    /// -1, 0 or 1; nil if only one of the texts is a number.
     private func order(_ found: String, _ expected: String) -> Int? {
         if found == expected { return 0 }
         let expectedNumber = subject == .time ? Check.milliseconds(expected) : Self.number(expected)
@@ -248,8 +238,6 @@ package struct CheckedAnswer: Sendable {
 extension String {
     fileprivate var isInteger: Bool { utf8.allSatisfy { $0 == 0x2D || (0x30...0x39).contains($0) } }
 
-    /// Orders two different integers in JSON syntax: -1 if this one is less, otherwise 1.
-    ///
     /// The syntax has no leading zeros, so the integer with more digits has the greater magnitude.
     fileprivate func integerOrder(_ other: String) -> Int {
         let (isNegative, otherIsNegative) = (hasPrefix("-"), other.hasPrefix("-"))

@@ -25,9 +25,7 @@ struct ChainFinder {
     /// The lengths of the values, by their first eight bytes, so that a search tests few lengths.
     private var lengths: [UInt64: Set<Int>] = [:]
     private var cookies: [String: (value: String, source: String)] = [:]
-    /// The words of the requests read so far.
-    ///
-    /// If one of these requests contains a value, the client did not learn the value from a later response.
+    /// If an earlier request contains a value, the client did not learn the value from a later response.
     private var known: Set<[UInt8]> = []
     private static let mostValues = 100_000
     private static let leastBytes = 8

@@ -174,8 +174,6 @@ extension String {
         return text.isEmpty ? "/" : String(text)
     }
 
-    /// The text percent-encoded for a form.
-    ///
     /// Existing escapes are not encoded again.
     var formEncoded: String {
         PercentEscaper.url.escaped(self).replacing("&", with: "%26").replacing("+", with: "%2B")

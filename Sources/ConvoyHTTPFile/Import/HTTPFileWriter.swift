@@ -78,9 +78,7 @@ package struct HTTPFileWriter {
         return tags
     }
 
-    /// The duration for a `# @timeout` line, in seconds; nil for zero, which means no limit.
-    ///
-    /// A duration with a fraction is in milliseconds if it is below a million seconds.
+    /// In seconds, or in milliseconds below a million seconds; nil for zero, which means no limit.
     private static func duration(_ duration: Duration) -> String? {
         let (seconds, attoseconds) = duration.components
         guard attoseconds > 0, seconds < 1_000_000 else { return seconds > 0 ? "\(seconds)" : nil }
@@ -154,9 +152,7 @@ package struct HTTPFileWriter {
             && isSame(read.graphQLVariables, request.graphQLVariables)
     }
 
-    /// The text of a body in the syntax of an `.http` file.
-    ///
-    /// Lines end with LF. In a multipart body, the reader adds the CR again.
+    /// Lines end with LF; in a multipart body, the reader adds the CR again.
     private static func text(_ body: [BodyPart]) -> String {
         body.map { part in
             switch part {
@@ -166,8 +162,6 @@ package struct HTTPFileWriter {
         }.joined()
     }
 
-    /// Whether the body that the reader has read equals the imported one.
-    ///
     /// - Parameter isMultipart: whether to ignore a line end after the last boundary.
     private static func isSame(_ read: [BodyPart], _ meant: [BodyPart], isMultipart: Bool = false) -> Bool {
         let (read, meant) = (read.joined, meant.joined)
@@ -243,8 +237,6 @@ extension Template {
 extension String {
     fileprivate var replacingBraces: String { contains("{{") ? replacing("{{", with: "\\{\\{") : self }
 
-    /// Escapes line ends, tabs, backslashes and each `{{`.
-    ///
     /// A blank at the start of the value's first text is escaped too, and a blank at the end of its last text.
     fileprivate func escaped(isFirst: Bool, isLast: Bool) -> String {
         var result = ""

@@ -23,9 +23,7 @@ package struct ImportedFile: Sendable {
     package init() {}
 
     package struct Wishes: Sendable {
-        /// The hosts whose requests are imported, in which `*` matches any characters.
-        ///
-        /// An empty list imports the requests of all hosts.
+        /// In a pattern, `*` matches any characters; an empty list imports the requests of all hosts.
         package var hosts: [String] = []
         /// Whether to import images, fonts, scripts, style sheets and other assets of a HAR, and its preflights.
         package var keepsAssets = false
@@ -82,8 +80,6 @@ package struct ImportedFile: Sendable {
         }
     }
 
-    /// Disables each request whose URL is invalid, or is neither http nor https.
-    ///
     /// A URL whose scheme or host depends on a variable is not checked.
     mutating func disableUnsendable() {
         for index in requests.indices {
@@ -121,8 +117,6 @@ package struct ImportedFile: Sendable {
         }
     }
 
-    /// Whether the request `start` needs the request `goal`, directly or through requests after `goal`.
-    ///
     /// Requests before `goal` are not searched, because their cycles are broken already.
     private func reaches(_ goal: Int, from start: Int, _ needs: [[(String, Int)]]) -> Bool {
         var (open, seen) = ([start], Set<Int>())
@@ -287,8 +281,6 @@ extension Template {
         parts = [.placeholder(Placeholder(source: source, position: .start, expression: expression))]
     }
 
-    /// Whether both templates have the same texts and placeholders.
-    ///
     /// Positions are ignored.
     func isSame(as other: Template) -> Bool {
         parts.count == other.parts.count
@@ -343,8 +335,6 @@ extension String {
         return text[..<path].filter { !$0.isWhitespace } + PercentEscaper.url.escaped(String(text[path...]))
     }
 
-    /// A request name from the words of a title.
-    ///
     /// Parts of a path that are identifiers are omitted.
     fileprivate var requestName: String {
         let segments = split { $0 == "/" }

@@ -228,8 +228,6 @@ enum PostmanAuth {
         }
     }
 
-    /// Adds an `Authorization` field with a user name and a password.
-    ///
     /// The field contains `user password`, `user:password` or their base64 encoding.
     private static func authorize(
         _ scheme: String, user: String, _ password: String, _ imported: inout ImportedRequest
@@ -326,8 +324,6 @@ enum PostmanBody {
     }
 }
 
-/// Converts the statements of a script one by one.
-///
 /// Statements that `ScriptReader` rejects are omitted.
 struct PostmanScript {
     private var kept: [String] = []
@@ -469,8 +465,6 @@ private struct Nesting {
     }
 }
 
-/// Translates one statement of a Postman script to the API of response handlers.
-///
 /// Unknown parts stay unchanged, so that the reader rejects them.
 enum PostmanWords {
     private static let words = [
@@ -486,9 +480,7 @@ enum PostmanWords {
     private static let stores = ["environment", "globals", "collectionVariables", "variables"]
     private static let verbs = [("set", "set"), ("get", "get"), ("unset", "clear")]
 
-    /// The maximum nesting of tests, because each level needs stack.
-    ///
-    /// The reader rejects deeper tests.
+    /// Each level needs stack, so the reader rejects deeper tests.
     private static let mostLevels = 32
 
     static func translated(_ statement: String, depth: Int = 0) -> String {

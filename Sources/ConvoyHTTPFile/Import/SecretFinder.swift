@@ -338,8 +338,6 @@ extension ImportedRequest {
 }
 
 extension String {
-    /// A script in which each text and number after a secret name is replaced with `…`.
-    ///
     /// In `set("password", "x")`, only the x is replaced.
     fileprivate var withoutSecretTexts: String {
         let bytes = Array(utf8)

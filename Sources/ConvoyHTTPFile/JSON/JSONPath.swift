@@ -228,44 +228,28 @@ struct JSONPathReader {
 
     private mutating func escape(in quote: Character) throws(JSONPath.Defect) -> Unicode.Scalar {
         defer { index += 1 }
-        switch next {
-        case "b": return "\u{8}"
-        case "f": return "\u{C}"
-        case "n": return "\n"
-        case "r": return "\r"
-        case "t": return "\t"
-        case "/": return "/"
-        case "\\": return "\\"
-        case quote where quote == "'": return "'"
-        case quote where quote == "\"": return "\""
-        case "u":
-            let high = try unit()
-            guard (0xD800...0xDBFF).contains(high) else {
-                guard let scalar = Unicode.Scalar(high) else { break }
-                return scalar
+        let simple: [Character: Unicode.Scalar] = [
+            "b": "\u{8}", "f": "\u{C}", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\": "\\",
+        ]
+        if let scalar = next.flatMap({ simple[$0] }) { return scalar }
+        if next == quote, let scalar = quote.unicodeScalars.first { return scalar }
+        if next == "u" {
+            var units = [try unit()]
+            if UTF16.isLeadSurrogate(units[0]), characters[(index + 1)...].starts(with: "\\u") {
+                index += 2
+                units.append(try unit())
             }
-            guard index + 2 < characters.count, characters[index + 1] == "\\", characters[index + 2] == "u" else {
-                break
-            }
-            index += 2
-            let low = try unit()
-            guard (0xDC00...0xDFFF).contains(low),
-                let scalar = Unicode.Scalar(0x10000 + (high - 0xD800) << 10 + (low - 0xDC00))
-            else { break }
-            return scalar
-        default: break
+            if let scalar = String(validating: units, as: UTF16.self)?.unicodeScalars.first { return scalar }
         }
         throw defect("\\\(next.map(String.init) ?? "") is not an escape", "write \\\\ for a backslash")
     }
 
-    /// Reads the four hexadecimal digits after `\u`.
-    ///
     /// Afterwards, `index` is that of the last digit.
-    private mutating func unit() throws(JSONPath.Defect) -> UInt32 {
+    private mutating func unit() throws(JSONPath.Defect) -> UInt16 {
         // Each digit is checked, because an integer initializer would accept "+041".
         guard index + 4 < characters.count,
             characters[index + 1...index + 4].allSatisfy({ $0.isASCII && $0.isHexDigit }),
-            let unit = UInt32(String(characters[index + 1...index + 4]), radix: 16)
+            let unit = UInt16(String(characters[index + 1...index + 4]), radix: 16)
         else {
             throw defect("four digits must follow \\u", "write \\u0041 for example")
         }
@@ -291,8 +275,6 @@ struct JSONPathReader {
 extension Character {
     var isASCIIDigit: Bool { isASCII && isNumber }
 
-    /// Whether the character may be in a name without quotes.
-    ///
     /// RFC 9535 does not allow -, but names of header fields contain it.
     fileprivate func isShorthand(isFirst: Bool) -> Bool {
         if self == "_" || !isASCII || isLetter { return true }

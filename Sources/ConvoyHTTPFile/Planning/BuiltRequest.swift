@@ -116,8 +116,6 @@ package struct Exchange: Sendable {
         }
     }
 
-    /// The value of a cookie that the response sets.
-    ///
     /// If the response sets the cookie several times, the last value counts, as in a cookie jar.
     private func cookie(_ name: String) -> String? {
         for field in responseFields.reversed() where field.name.lowercased() == "set-cookie" {

@@ -96,18 +96,9 @@ struct Expander {
     private func definition(_ name: String, before placeholder: Placeholder) -> Int? {
         guard let places = definitions[name] else { return nil }
         guard placeholder.file == nil else { return places.last }
-        // This is a binary search in file order, because each of 10,000 requests may have a definition.
-        var (low, high) = (0, places.count)
-        while low < high {
-            let middle = (low + high) / 2
-            // The search excludes the same line, because `@a = {{a}}2` refers to the previous definition.
-            if file.variables[places[middle]].position.line < placeholder.position.line {
-                low = middle + 1
-            } else {
-                high = middle
-            }
-        }
-        return places[max(0, low - 1)]
+        // The same line is not before, because `@a = {{a}}2` refers to the previous definition.
+        let next = places.firstIndex(notBefore: { file.variables[$0].position.line < placeholder.position.line })
+        return places[max(0, next - 1)]
     }
 
     private mutating func pieces(ofDefinition definition: Int) -> [Piece] {
@@ -149,8 +140,6 @@ struct Expander {
         return pieces
     }
 
-    /// Reports a cycle of definitions.
-    ///
     /// The message begins with the cycle's first member in the file, so that all reports of the cycle are equal.
     private mutating func reportCycle(_ members: [Int]) {
         guard let first = members.min(), let start = members.firstIndex(of: first) else { return }
@@ -277,8 +266,6 @@ struct Expander {
         return []
     }
 
-    /// Returns the known name that an unknown one probably means; nil if none is similar.
-    ///
     /// Only the first hundred calls search, because there may be very many names.
     private mutating func suggestion(for name: String, among names: some Collection<String>) -> String? {
         suggestionCount += 1
@@ -311,19 +298,14 @@ extension Piece {
 }
 
 struct Globals {
-    private struct Change {
-        var request: Int
-        var sets: Bool
-    }
-
-    private var changes: [String: [Change]] = [:]
+    private var changes: [String: [(request: Int, sets: Bool)]] = [:]
 
     /// - Parameter requests: the changes by each request, in file order.
     init(_ requests: [[(name: String?, sets: Bool)]]) {
         for (index, all) in requests.enumerated() {
             for change in all {
                 for name in change.name.map({ [$0] }) ?? Array(changes.keys) {
-                    changes[name, default: []].append(Change(request: index, sets: change.sets))
+                    changes[name, default: []].append((index, change.sets))
                 }
             }
         }
@@ -338,12 +320,8 @@ struct Globals {
     /// - Complexity: O(log *n*) for *n* changes of the variable, plus the changes by the request itself.
     func setter(of name: String, for request: Int?) -> Int? {
         guard let changes = changes[name] else { return nil }
-        var (low, high) = (0, changes.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if changes[middle].request < request ?? .max { low = middle + 1 } else { high = middle }
-        }
-        if low > 0 { return changes[low - 1].sets ? changes[low - 1].request : nil }
+        let next = changes.firstIndex(notBefore: { $0.request < request ?? .max })
+        if next > 0 { return changes[next - 1].sets ? changes[next - 1].request : nil }
         return changes.first { $0.request != request && $0.sets }?.request
     }
 }

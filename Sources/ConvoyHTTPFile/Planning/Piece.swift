@@ -10,8 +10,6 @@ package struct Piece: Sendable {
     }
 
     package var source: Source
-    /// The text for display.
-    ///
     /// Values from private environments, and of variables with secret names, are shown as placeholders.
     package var shown: String
     var encoding = ValueEncoding.byPlace
@@ -51,8 +49,6 @@ extension [Piece] {
 }
 
 extension String {
-    /// Whether the name of a variable or a field suggests a secret.
-    ///
     /// The value of such a variable or field is hidden, and is not sent to a server that only a response names.
     var namesSecret: Bool { SecretWords.standard.isSecret(self) }
 }

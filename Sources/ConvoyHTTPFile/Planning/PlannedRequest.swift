@@ -30,8 +30,6 @@ package struct PlannedRequest: Sendable {
     package var needs: [Int] = []
     /// The indices of the requests that must run before this one, with any outcome.
     package var follows: [Int] = []
-    /// Whether another request refers to the body of this request's response.
-    ///
     /// A body that no reference, check, handler or output needs is discarded while it arrives.
     package var keepsBody = false
 

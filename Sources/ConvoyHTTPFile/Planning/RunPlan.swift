@@ -46,8 +46,6 @@ struct Planner {
     var cycleCount = 0
     /// Names, unique titles, and the keys of requests with handlers, each with the index of its request.
     let names: [String: Int]
-    /// The errors of each request.
-    ///
     /// Errors of requests that are not chosen are ignored.
     private var found: [Int: [Problem]] = [:]
     /// The error because of which each skipped request is not sent, by the index of the request.
@@ -116,17 +114,10 @@ struct Planner {
     }
 
     private func request(at line: Int) -> Int? {
-        // A binary search, because there may be 10,000 requests.
-        var (low, high) = (0, file.requests.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if file.requests[middle].lastLine < line { low = middle + 1 } else { high = middle }
-        }
-        return low < file.requests.count ? low : nil
+        let index = file.requests.firstIndex(notBefore: { $0.lastLine < line })
+        return index < file.requests.count ? index : nil
     }
 
-    /// Records an error of a request.
-    ///
     /// With `--skip-scripts`, an error of a script is ignored, and a request that cannot be sent is skipped.
     private mutating func note(_ problem: Problem, of index: Int) {
         guard surroundings.skipsScripts, problem.kind != .mistake else {
@@ -258,8 +249,6 @@ struct Planner {
 
     // MARK: Targets
 
-    /// The complete URL.
-    ///
     /// For a path, the host comes from the `Host` field or the variable `host`.
     private mutating func target(
         of request: FileRequest, _ fields: inout [PlannedRequest.Field], _ expander: inout Expander
@@ -496,9 +485,7 @@ struct Planner {
         }
 
         private var lines: [String: Line] = [:]
-        /// Requests whose origin depends on a response.
-        ///
-        /// Such a request may go to any origin.
+        /// A request whose origin depends on a response may go to any origin.
         private var anywhere = Line()
 
         mutating func add(_ place: Int, origin: String?, isSafe: Bool) -> [Int] {
@@ -522,9 +509,7 @@ struct Planner {
 }
 
 extension HTTPFile {
-    /// The errors for names that several requests have and a reference or a dependency uses.
-    ///
-    /// Any other name is only a title.
+    /// A name that no reference or dependency uses is only a title.
     var repeatedNames: [Problem] {
         var first: [String: Int] = [:]
         var repeated: [(name: Word, line: Int)] = []

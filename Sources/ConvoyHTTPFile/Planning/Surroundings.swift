@@ -3,17 +3,11 @@ import Convoy
 import Foundation
 
 package struct Surroundings: Sendable {
-    /// The values of `--variable`.
-    ///
-    /// These values take precedence over all other values.
+    /// The values of `--variable`, which take precedence over all other values.
     package var given: [String: String] = [:]
-    /// The names of the rows' columns.
-    ///
-    /// Columns take precedence over variables of the file.
+    /// The rows' columns, which take precedence over variables of the file.
     package var columns: Set<String> = []
     package var environments = Environments()
-    /// The name of the environment of `--env`, or of the only environment.
-    ///
     /// With nil, only `$shared` applies.
     package var environmentName: String?
     package var processEnvironment: [String: String] = [:]
@@ -107,8 +101,6 @@ package struct Environments: Sendable {
 }
 
 extension [UInt8] {
-    /// The JSON text with its comments replaced by blanks.
-    ///
     /// JetBrains' HTTP Client allows comments in the files of environments.
     fileprivate var withoutComments: [UInt8] {
         var (bytes, index, isText) = (self, 0, false)

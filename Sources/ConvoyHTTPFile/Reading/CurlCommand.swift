@@ -54,8 +54,6 @@ extension HTTPFileReader {
         request.target = template(word)
     }
 
-    /// Disables an imported request that lost a part of its body.
-    ///
     /// In an `.http` file, the request is not disabled, because the reported error already prevents the run.
     private mutating func disableImported() { if !readsVariables { request.isDisabled = true } }
 
@@ -432,6 +430,11 @@ struct ShellWords {
         return false
     }
 
+    private static let escapes: [Character: Unicode.Scalar] = [
+        "n": "\n", "r": "\r", "t": "\t", "a": "\u{7}", "b": "\u{8}", "e": "\u{1B}", "E": "\u{1B}", "f": "\u{C}",
+        "v": "\u{B}",
+    ]
+
     /// Reads `$'…'`, which browsers use for requests with line ends.
     private mutating func readANSI(into text: inout String, _ start: Position) -> Bool {
         while let character = nextQuoted(start) {
@@ -442,14 +445,7 @@ struct ShellWords {
             }
             guard let escaped = nextQuoted(start) else { return false }
             switch escaped {
-            case "n": text.append("\n")
-            case "r": text.append("\r")
-            case "t": text.append("\t")
-            case "a", "b", "e", "E", "f", "v":
-                let values: [Character: Unicode.Scalar] = [
-                    "a": "\u{7}", "b": "\u{8}", "e": "\u{1B}", "E": "\u{1B}", "f": "\u{C}",
-                ]
-                text.unicodeScalars.append(values[escaped] ?? "\u{B}")
+            case _ where Self.escapes[escaped] != nil: text.unicodeScalars.append(Self.escapes[escaped] ?? "\n")
             case _ where escaped.octalValue != nil:
                 column -= 1
                 text += readOctets()
@@ -462,9 +458,7 @@ struct ShellWords {
         return false
     }
 
-    /// The text of consecutive octal escapes, each of which is a byte.
-    ///
-    /// The next character is the first digit. Bytes that are not UTF-8 are code points of Latin-1, as after `\x`.
+    /// Bytes that are not UTF-8 are code points of Latin-1, as after `\x`.
     private mutating func readOctets() -> String {
         var bytes: [UInt8] = []
         while true {

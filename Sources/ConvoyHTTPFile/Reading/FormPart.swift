@@ -7,8 +7,6 @@ package struct FormPart: Equatable {
     package enum Source: Equatable {
         case text(String)
         case file(String)
-        /// The content of a file as text.
-        ///
         /// A dash means standard input.
         case content(of: String)
     }
@@ -18,8 +16,6 @@ package struct FormPart: Equatable {
     package private(set) var contentType: String?
     package private(set) var fileName: String?
 
-    /// Reads a part; nil without a name or an equals sign.
-    ///
     /// - Parameter isLiteral: whether the value is text even if it begins with `@` or `<`.
     package init?(_ text: String, isLiteral: Bool = false) {
         guard let equals = text.firstIndex(of: "="), equals != text.startIndex else { return nil }
@@ -48,8 +44,6 @@ package struct FormPart: Equatable {
         }
     }
 
-    /// Splits at semicolons outside of quoted values.
-    ///
     /// As in curl, only a quotation mark at the start of a value with a closing one quotes.
     private static func pieces(of text: Substring) -> [String] {
         var (pieces, piece, rest) = ([String](), "", text)

@@ -82,8 +82,6 @@ package struct FileRequest: Sendable {
             }
     }
 
-    /// Changes the URL, the field values and the texts of the body.
-    ///
     /// - Parameter change: gets the name of a field in lower case, otherwise an empty one.
     mutating func mapTemplates(_ change: (Template, _ field: String) -> Template) {
         target = change(target, "")

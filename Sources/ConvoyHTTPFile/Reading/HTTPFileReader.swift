@@ -1,7 +1,5 @@
 // Splits the text of a file into requests: separators, and the lines before a request line.
 
-/// Reads a file of requests line by line.
-///
 /// Reading continues after an error, so that all errors are found at once.
 package struct HTTPFileReader {
     let lines: [String]
@@ -13,27 +11,14 @@ package struct HTTPFileReader {
     /// Whether `{{` begins a placeholder in a command of curl.
     var readsVariables = true
 
-    init(_ text: String) { lines = Self.lines(of: Array(text.utf8)) }
-
-    /// Splits the bytes of a text into lines.
-    ///
     /// Splitting by `Character` is slower, which shows in files with a million lines.
-    private static func lines(of bytes: [UInt8]) -> [String] {
-        var start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
-        var lines: [String] = []
-        var index = start
-        while index < bytes.count {
-            let byte = bytes[index]
-            guard byte == 0x0A || byte == 0x0D else {
-                index += 1
-                continue
-            }
-            lines.append(String(decoding: bytes[start..<index], as: UTF8.self))
-            let isPair = byte == 0x0D && index + 1 < bytes.count && bytes[index + 1] == 0x0A
-            index += isPair ? 2 : 1
-            start = index
+    init(_ text: String) {
+        let bytes = text.utf8.dropFirst(text.utf8.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0)
+        // A line ends with LF, CR or both.
+        lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false).flatMap { line in
+            (line.last == 0x0D ? line.dropLast() : line).split(separator: 0x0D, omittingEmptySubsequences: false)
+                .map { String(Substring($0)) }
         }
-        return lines + [String(decoding: bytes[start...], as: UTF8.self)]
     }
 
     package static func read(_ text: String) -> HTTPFile {
@@ -115,9 +100,7 @@ package struct HTTPFileReader {
         }
     }
 
-    /// Skips the lines of a comment from `/*` to `*/`.
-    ///
-    /// Returns false if no comment starts here, or if the comment has no end.
+    /// False if no comment starts here, or if the comment has no end.
     mutating func skipComment(_ text: String) -> Bool {
         guard text.hasPrefix("/*"), let last = lines[index..<blockEnd].firstIndex(where: { $0.trimmed.hasSuffix("*/") })
         else { return false }
@@ -125,9 +108,7 @@ package struct HTTPFileReader {
         return true
     }
 
-    /// Reads `@name = value`.
-    ///
-    /// Returns true in every case, because an invalid definition is reported and then skipped.
+    /// True in every case, because an invalid definition is reported and then skipped.
     mutating func readVariable(_ line: String) -> Bool {
         let offset = line.indentation
         guard let equals = line.firstIndex(of: "=") else {
@@ -260,9 +241,7 @@ package struct HTTPFileReader {
         do throws(Problem) { request.checks.append(try Check(text, at: place)) } catch { file.problems.append(error) }
     }
 
-    /// Reads a script of one or more lines.
-    ///
-    /// Returns false if the line starts no script.
+    /// False if the line starts no script.
     mutating func readScript(_ text: String, startsBody: Bool) -> Bool {
         guard let first = text.utf8.first, "<>{".utf8.contains(first) else { return false }
         let start = position(lines[index].indentation)
@@ -430,9 +409,7 @@ package struct HTTPFileReader {
             || behind.hasPrefix("{{")
     }
 
-    /// Reads header fields up to a blank line.
-    ///
-    /// Returns true if another request follows without a separator.
+    /// True if another request follows without a separator.
     private mutating func readFields(_ base: Int) -> Bool {
         while index < blockEnd {
             let line = lines[index]
@@ -639,8 +616,6 @@ package struct HTTPFileReader {
         }
     }
 
-    /// Whether the lines after a blank line are the variables of the GraphQL query before it.
-    ///
     /// If only fragments precede the blank line, the query itself follows it.
     private static func startsVariables(_ rest: ArraySlice<BodyLine>, behind query: ArraySlice<BodyLine>) -> Bool {
         switch rest.first {
@@ -662,8 +637,6 @@ package struct HTTPFileReader {
         return parts
     }
 
-    /// Joins the lines of a form.
-    ///
     /// A line that starts with &, or that follows a line ending with &, is joined without a line end.
     private mutating func formParts(_ lines: [BodyLine]) -> [BodyPart] {
         var (parts, endsField) = ([BodyPart](), true)

@@ -12,9 +12,7 @@ package struct Row: Sendable, Equatable {
     }
 }
 
-/// Reads rows line by line.
-///
-/// The reader stores only the incomplete row, or a complete JSON array.
+/// Only the incomplete row, or a complete JSON array, is stored.
 package struct RowReader: Sendable {
     package enum Format: Sendable, Equatable {
         /// Values separated by commas (RFC 4180), semicolons or tabs, whose first line names the columns.
@@ -22,9 +20,7 @@ package struct RowReader: Sendable {
         /// The first line determines the separator, for example by `sep=;` as Excel writes it. Quoted values may contain
         /// separators, quotes and line ends.
         case csv
-        /// One object in each line, or an array of objects.
-        ///
-        /// Values other than texts and numbers remain JSON.
+        /// One object in each line, or an array of objects; values other than texts and numbers remain JSON.
         case json
     }
 
@@ -50,8 +46,6 @@ package struct RowReader: Sendable {
 
     package init(_ format: Format) { self.format = format }
 
-    /// Reads the next line, without its line end.
-    ///
     /// Returns nil if the line does not complete a row.
     package mutating func take(_ line: String, at number: Int) -> Outcome? {
         switch format {

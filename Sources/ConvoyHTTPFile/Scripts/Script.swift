@@ -101,9 +101,7 @@ package struct Script: Hashable, Sendable {
 
     var statements: [Statement] = []
 
-    /// The changes to variables, in order.
-    ///
-    /// A nil `name` means all variables. `sets` is false if the change clears the variable.
+    /// A nil `name` means all variables; `sets` is false if the change clears the variable.
     var changes: [(name: String?, sets: Bool)] { Self.changes(statements) }
 
     var globals: Set<String> {

@@ -1,8 +1,6 @@
 // Parses the tokens of a handler into statements.
 import Convoy
 
-/// Parses a response handler.
-///
 /// Unsupported syntax is an error at its position.
 struct ScriptReader {
     var tokens: [ScriptLexer.Placed]
@@ -24,11 +22,7 @@ struct ScriptReader {
         tokens = try ScriptLexer.tokens(text, at: position)
     }
 
-    /// Parses the text between `{%` and `%}`.
-    ///
-    /// - Parameters:
-    ///   - position: the position of the first character.
-    ///   - names: the constants of statements before this text, which were parsed separately.
+    /// - Parameter names: the constants of statements before this text, which were parsed separately.
     static func read(_ text: String, at position: Position, after names: Set<String> = []) throws(Problem) -> Script {
         var reader = try ScriptReader(text, at: position)
         reader.outerConstants = names
@@ -266,9 +260,7 @@ struct ScriptReader {
         return values
     }
 
-    /// The names with which an expression may start, besides the names of constants.
-    ///
-    /// The `typeof` of any other name is "undefined".
+    /// The `typeof` of any name besides these and those of constants is "undefined".
     private static let known: Set = [
         "true", "false", "null", "undefined", "response", "client", "JSON", "Array", "jsonPath", "Number", "String",
         "Boolean", "parseInt", "parseFloat", "encodeURIComponent", "typeof",
@@ -370,8 +362,6 @@ struct ScriptReader {
         }
     }
 
-    /// Reads the arguments of a call, and returns the first one.
-    ///
     /// Further arguments, such as the indentation of `JSON.stringify`, are ignored.
     private mutating func argument() throws(Problem) -> Script.Expression {
         let place = place
@@ -519,9 +509,7 @@ struct ScriptLexer {
     let characters: [Character]
     private var index = 0
     private var line: Int
-    /// The index of the line's first character.
-    ///
-    /// The index is zero or negative for the first line, which starts before this text in the file.
+    /// Zero or negative for the first line, which starts before this text in the file.
     private var lineStart: Int
 
     init(_ text: String, at position: Position) {

@@ -29,8 +29,6 @@ extension Script {
     }
 }
 
-/// Runs the statements of handlers.
-///
 /// A value that is nil means `undefined` of JavaScript.
 struct ScriptRun {
     struct Defect: Error {
@@ -310,8 +308,6 @@ struct ScriptRun {
         }
     }
 
-    /// Whether two values are equal under JavaScript's `===`.
-    ///
     /// Integers are compared by their digits, so that integers with 20 digits are exact.
     private func isSame(_ left: JSONValue?, _ right: JSONValue?) -> Bool {
         guard case .number(let first)? = left, case .number(let second)? = right else { return left == right }

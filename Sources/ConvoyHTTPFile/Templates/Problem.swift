@@ -19,9 +19,7 @@ package struct Position: Hashable, Comparable, Sendable {
 package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
         case mistake
-        /// An unsupported script.
-        ///
-        /// The request can be sent without the script.
+        /// An unsupported script, without which the request can be sent.
         case script
         /// A feature of other programs, without which the request cannot be sent.
         case impossible
@@ -43,8 +41,6 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
         "\(file.map { $0 + ":" } ?? "")\(position.line):\(position.column): \(what); \(advice)"
     }
 
-    /// Sorts errors in file order, and removes duplicates.
-    ///
     /// Errors in other files are last.
     package static func inOrder(_ problems: [Problem]) -> [Problem] {
         var seen: Set<Problem> = []

@@ -32,8 +32,6 @@ package enum SystemVariable: Hashable, Sendable {
     /// A random number of at least the first number, and less than the second.
     case randomFloat(Double, Double)
     case randomWords(RandomWords)
-    /// A variable of the process's environment.
-    ///
     /// If `isIndirect`, the name is the value of another variable.
     case processEnvironment(String, isIndirect: Bool)
     case dotEnvironment(String, isIndirect: Bool)
@@ -291,8 +289,6 @@ extension SystemVariable.Offset {
     }
 }
 
-/// A kind of random words.
-///
 /// The names are those of JetBrains' HTTP Client, which uses the library Datafaker.
 package enum RandomWords: String, Hashable, Sendable {
     case boolean = "bool.bool"

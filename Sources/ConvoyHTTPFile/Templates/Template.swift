@@ -207,6 +207,18 @@ package enum ValueEncoding: Hashable, Sendable {
     case never
 }
 
+extension RandomAccessCollection where Index == Int {
+    /// A binary search for the first element that is not before the wanted place.
+    func firstIndex(notBefore isBefore: (Element) -> Bool) -> Int {
+        var (low, high) = (startIndex, endIndex)
+        while low < high {
+            let middle = (low + high) / 2
+            if isBefore(self[middle]) { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}
+
 extension UInt8 {
     var isBlank: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
 

@@ -14,8 +14,6 @@ extension Substring {
 }
 
 extension String {
-    /// The authority at the end of the text, which following text may continue.
-    ///
     /// Nil if the text has no scheme, or continues after the authority.
     var openAuthority: Substring? {
         guard let start = schemeEnd, !self[start...].unicodeScalars.contains(where: \.endsAuthority) else { return nil }
