@@ -39,20 +39,14 @@ struct BodyText {
     private let base: Int
     /// The text that ends the string, the comment or the section at the current place; nil outside of these.
     private var end: String?
-    /// Whether a backslash in a string precedes the current place.
     private var isEscaped = false
-    /// Whether the current place is in a tag of XML.
     private var isInTag = false
-    /// The line between the parts of a multipart body; nil for other bodies.
     private var boundary: String?
-    /// Whether the current place is in the head of a part.
     private var isInHead = false
-    /// The current line of a multipart body.
     private var line = ""
 
     private init(_ syntax: Syntax, base: Int) { (self.syntax, self.base) = (syntax, base) }
 
-    /// - Parameter type: the content type; nil if the body has none.
     init(_ parts: [PlannedRequest.Part], type: String?) {
         let core = parts.corePieces
         let first = core.first.flatMap { $0.depth == core.leastDepth ? $0.text : nil }?.utf8.first { !$0.isBlank }
@@ -71,7 +65,6 @@ struct BodyText {
 
     private func isOwn(_ piece: Filled) -> Bool { piece.depth <= base || piece.encoding == .never }
 
-    /// Returns the text of the pieces, which follow the pieces of earlier calls.
     mutating func text(of pieces: [Filled]) throws(BuildFailure) -> String {
         // A line end in `own` separates texts, because a value between or in them must not complete the boundary.
         var (text, own, index) = ("", "", 0)
@@ -97,16 +90,13 @@ struct BodyText {
         }
         guard let boundary else { return text }
         guard text.count(of: boundary) == own.count(of: boundary) else {
-            throw BuildFailure(
-                what: "a value contains the boundary of the parts", advice: "choose another boundary")
+            throw BuildFailure("a value contains the boundary of the parts", "choose another boundary")
         }
         return text
     }
 
     // MARK: Places
 
-    /// Whether the first piece belongs to a line between the parts, as in `--{{b}}` with `boundary={{b}}`.
-    ///
     /// Such a line begins with `--` of the body itself, and contains no value of a row or a response.
     private func isDelimiter(_ pieces: ArraySlice<Filled>) -> Bool {
         guard let boundary, line.hasPrefix("--") else { return false }
@@ -133,7 +123,6 @@ struct BodyText {
         }
     }
 
-    /// Reads a line of a multipart body: a boundary, a field of a head, or the blank line after a head.
     private mutating func endLine() {
         let text = line.trimmed
         line = ""
@@ -172,7 +161,6 @@ struct BodyText {
         }
     }
 
-    /// The starts of strings, comments and sections, and their ends.
     private var ends: [(start: String, end: String)] {
         switch syntax {
         case .plain, .form: []
@@ -184,8 +172,6 @@ struct BodyText {
 
     // MARK: Values
 
-    /// A value outside of strings: JSON, or a name in GraphQL.
-    ///
     /// A value may have values of its own, as `{{user}}` with `@user = {"name": "{{name}}"}` has.
     private func token(_ pieces: [Filled]) throws(BuildFailure) -> String {
         var inner = BodyText(syntax, base: base + 1)
@@ -193,8 +179,7 @@ struct BodyText {
         if syntax == .graphQL, text.isRequestName { return text }
         guard let value = JSONValue(json: text.utf8) else {
             let source = pieces[0].placeholder?.source ?? ""
-            throw failure(
-                pieces[0], "stands outside of quotes, and is not JSON", "write \"{{\(source)}}\" for a text")
+            throw failure(pieces[0], "stands outside of quotes, and is not JSON", "write \"{{\(source)}}\" for a text")
         }
         return syntax == .jsonLines && text.utf8.contains(where: { $0 == 0x0A || $0 == 0x0D }) ? value.json : text
     }
@@ -232,17 +217,13 @@ struct BodyText {
     private func failure(_ piece: Filled, _ what: String, _ advice: String) -> BuildFailure {
         let source = piece.placeholder?.source ?? ""
         let raw = source.hasPrefix("$") ? "" : ", or {{&\(source)}} to insert it unchanged"
-        return BuildFailure(
-            what: "the value of {{\(source)}} \(what)", advice: advice + raw, placeholder: piece.placeholder)
+        return BuildFailure("the value of {{\(source)}} \(what)", advice + raw, placeholder: piece.placeholder)
     }
 }
 
 extension [PlannedRequest.Part] {
-    /// The pieces of a body without the blanks at both ends; a file counts as text of the body itself.
     fileprivate var corePieces: ArraySlice<Piece> {
-        let all = flatMap { part -> [Piece] in
-            if case .text(let pieces) = part { pieces } else { .plain("file") }
-        }
+        let all = flatMap { part -> [Piece] in if case .text(let pieces) = part { pieces } else { .plain("file") } }
         func isBlank(_ piece: Piece) -> Bool { piece.depth == 0 && piece.text?.utf8.allSatisfy(\.isBlank) == true }
         guard let first = all.firstIndex(where: { !isBlank($0) }), let last = all.lastIndex(where: { !isBlank($0) })
         else { return [] }
@@ -255,9 +236,6 @@ extension ArraySlice<Piece> {
 }
 
 extension String {
-    /// The text escaped for XML.
-    ///
-    /// - Parameter isInTag: whether the place is an attribute.
     package func xmlEscaped(isInTag: Bool) -> String {
         unicodeScalars.reduce(into: "") { text, scalar in
             switch scalar {

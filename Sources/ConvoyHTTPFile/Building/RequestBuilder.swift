@@ -10,33 +10,20 @@ import Foundation
 struct RequestBuilder {
     let planned: PlannedRequest
     let surroundings: Surroundings
-    /// The values of the row's columns.
     let row: [String: String]
-    /// Returns the request with a name, and its response; nil if it has no response.
     let exchange: (String) -> Exchange?
 
     private let parsed = ParsedBodies()
 
-    init(
-        planned: PlannedRequest, surroundings: Surroundings, row: [String: String],
-        exchange: @escaping (String) -> Exchange?
-    ) {
-        (self.planned, self.surroundings, self.row, self.exchange) = (planned, surroundings, row, exchange)
-    }
-
-    /// A piece of the request's text with its value filled in.
     struct Filled {
         var text: String
         /// The placeholder of a value from a response or a row; nil for other text.
         var value: String?
-        /// The name of the request whose response provided the value; nil if no response did.
         var answerer: String?
         var encoding = ValueEncoding.byPlace
-        /// See ``Piece/depth``.
         var depth = 0
         var placeholder: Placeholder?
 
-        /// The text for a path or a query: a value is encoded, unless its placeholder chooses the encoding.
         var asPart: String { value == nil || encoding != .byPlace ? text : text.percentEncoded }
     }
 
@@ -67,15 +54,13 @@ struct RequestBuilder {
                 next = Filled(text: variable.value(at: surroundings.now(), using: &generator) ?? "")
             case .answer(let reference):
                 guard let exchange = exchange(reference.name) else {
-                    throw BuildFailure(what: "{{\(reference.source)}}: \(reference.name) has no response", advice: "")
+                    throw BuildFailure("{{\(reference.source)}}: \(reference.name) has no response")
                 }
                 next = Filled(
                     text: try exchange.value(of: reference, parsed), value: "{{\(reference.source)}}",
                     answerer: reference.name)
             case .column(let name):
-                guard let text = row[name] else {
-                    throw BuildFailure(what: "{{\(name)}}: the row has no \(name)", advice: "")
-                }
+                guard let text = row[name] else { throw BuildFailure("{{\(name)}}: the row has no \(name)") }
                 next = Filled(text: text, value: "{{\(name)}}")
             }
             (next.encoding, next.depth, next.placeholder) = (piece.encoding, piece.depth, piece.placeholder)
@@ -91,8 +76,7 @@ struct RequestBuilder {
         let filled = try fill(field.value)
         for piece in filled where piece.text.unicodeScalars.contains(where: { "\r\n\0".unicodeScalars.contains($0) }) {
             let whose = piece.value.map { "the value of \($0)" } ?? "the value of the field \(field.name)"
-            throw BuildFailure(
-                what: "\(whose) contains a line end or a NUL character, which a header field cannot have", advice: "")
+            throw BuildFailure("\(whose) contains a line end or a NUL character, which a header field cannot have")
         }
         let value = filled.map(\.text).joined().trimmed
         try checkSeparators(in: filled, of: field.name, value)
@@ -124,8 +108,8 @@ struct RequestBuilder {
             guard piece.text.utf8.contains(where: { separators.utf8.contains($0) }) else { continue }
             let source = piece.placeholder?.source ?? ""
             throw BuildFailure(
-                what: "the value of {{\(source)}} contains a separator of \(name), so it is more than one value",
-                advice: "write {{&…}} if it is meant to", placeholder: piece.placeholder)
+                "the value of {{\(source)}} contains a separator of \(name), so it is more than one value",
+                "write {{&…}} if it is meant to", placeholder: piece.placeholder)
         }
     }
 
@@ -135,12 +119,11 @@ struct RequestBuilder {
         let filled = try fill(pieces)
         for piece in filled {
             guard let answer = piece.value, let defect = OutputPath.defect(ofValue: piece.text) else { continue }
-            throw BuildFailure(
-                what: "the value of \(answer) \(defect), so it cannot be part of a file name", advice: "")
+            throw BuildFailure("the value of \(answer) \(defect), so it cannot be part of a file name")
         }
         let path = filled.map(\.text).joined()
         if let defect = OutputPath.defect(path) {
-            throw BuildFailure(what: "the output \(pieces.shown.shown) \(defect)", advice: "nothing was sent")
+            throw BuildFailure("the output \(pieces.shown.shown) \(defect)", "nothing was sent")
         }
         return path
     }
@@ -159,28 +142,16 @@ struct RequestBuilder {
         let type = built.fields.first { $0.name.lowercased() == "content-type" }?.value
         let isForm = if case .form = planned.request.bodyKind { true } else { false }
         var body = isForm ? BodyText(planned.body, .form) : BodyText(planned.body, type: type)
-        built.body = try parts(planned.body) { (pieces) throws(BuildFailure) in
-            let text = try body.text(of: fill(pieces))
-            return isForm ? Self.form(text) : text
-        }
-    }
-
-    private func parts(
-        _ parts: [PlannedRequest.Part], _ make: ([Piece]) throws(BuildFailure) -> String
-    ) throws(BuildFailure) -> [BuiltRequest.Part] {
-        var built: [BuiltRequest.Part] = []
-        for part in parts {
+        for part in planned.body {
             switch part {
-            case .text(let pieces): built.append(.bytes(Array(try make(pieces).utf8)))
-            case .file(let path, _): built.append(.file(path))
+            case .text(let pieces):
+                let text = try body.text(of: fill(pieces))
+                built.body.append(.bytes(Array((isForm ? Self.form(text) : text).utf8)))
+            case .file(let path, _): built.body.append(.file(path))
             }
         }
-        return built
     }
 
-    /// Returns the text of a form.
-    ///
-    /// Characters that a form must not contain are percent-encoded, as in REST Client. A final `&` is removed.
     private static func form(_ text: String) -> String {
         let text = PercentEscaper.url.escaped(text)
         return text.hasSuffix("&") ? String(text.dropLast()) : text
@@ -188,30 +159,22 @@ struct RequestBuilder {
 
     private func graphQL() throws(BuildFailure) -> String {
         let query = try content(planned.body, .graphQL)
-        var json = "{\"query\":\(query.jsonQuoted)"
+        var json: JSONValue = ["query": .string(query)]
         let words = query.split { $0.isWhitespace || "({@".contains($0) }.prefix(2).map(String.init)
         if words.count == 2, ["query", "mutation", "subscription"].contains(words[0]), words[1].isRequestName,
             query.drop(while: { $0 != " " }).trimmed.hasPrefix(words[1])
         {
-            json += ",\"operationName\":\(words[1].jsonQuoted)"
+            json.append("operationName", .string(words[1]))
         }
         let variables = try content(planned.graphQLVariables, .json)
-        if !variables.isEmpty {
-            do throws(JSONReader.Defect) {
-                json += ",\"variables\":\(try JSONReader.read(Array(variables.utf8)).json)"
-            } catch {
-                throw BuildFailure(
-                    what: "the variables of the query are not JSON: \(error.what)",
-                    advice: "write {\"name\": \"value\"}"
-                )
-            }
+        guard !variables.isEmpty else { return json.json }
+        do throws(JSONReader.Defect) { json.append("variables", try JSONReader.read(Array(variables.utf8))) } catch {
+            throw BuildFailure("the variables of the query are not JSON: \(error.what)", "write {\"name\": \"value\"}")
         }
-        return json + "}"
+        return json.json
     }
 
-    private func content(
-        _ parts: [PlannedRequest.Part], _ syntax: BodyText.Syntax
-    ) throws(BuildFailure) -> String {
+    private func content(_ parts: [PlannedRequest.Part], _ syntax: BodyText.Syntax) throws(BuildFailure) -> String {
         var (body, content) = (BodyText(parts, syntax), "")
         for part in parts {
             switch part {
@@ -219,33 +182,163 @@ struct RequestBuilder {
             case .file(let path, _):
                 do throws(Unreadable) {
                     content += String(decoding: try surroundings.readFile(path), as: UTF8.self)
-                } catch {
-                    throw BuildFailure(what: "the file \(path.shown) cannot be read: \(error.reason)", advice: "")
-                }
+                } catch { throw BuildFailure("the file \(path.shown) cannot be read: \(error.reason)") }
             }
         }
         return content.trimmed
     }
+
+    private struct Placed {
+        let filled: Filled
+        let piece: Piece
+        let bytes: Range<Int>
+    }
+
+    func url() throws(BuildFailure) -> (url: URL, isLedAway: Bool) {
+        var (url, placed) = ("", [Placed]())
+        let filled = try fill(planned.target)
+        for (place, (piece, source)) in zip(filled, planned.target).enumerated() {
+            let start = url.utf8.count
+            let next = place + 1 < filled.count ? filled[place + 1].text : ""
+            url += try text(of: piece, behind: url, before: next)
+            placed.append(Placed(filled: piece, piece: source, bytes: start..<url.utf8.count))
+        }
+        try checkPath(placed, url)
+        let spelled = try spelled((url.schemeEnd == nil ? "http://" + url : url).trimmed)
+        return (spelled, try checkServer(placed, url, spelled))
+    }
+
+    private func text(of piece: Filled, behind url: String, before next: String) throws(BuildFailure) -> String {
+        guard let value = piece.value, !url.isEmpty else { return piece.text }
+        if url.isBehindAuthority {
+            // Fragments are not sent, so the text after a # in a value would be lost. Therefore each # is encoded.
+            return piece.encoding == .never ? piece.text.hashesEncoded : piece.asPart
+        }
+        if let host = url.openAuthority, !piece.text.mayFollow(host: host, before: next) {
+            throw BuildFailure(
+                "\(value) would change the host: its value is more than a name",
+                "write {{…}} for the whole URL, or / before it")
+        }
+        return piece.text.hashesEncoded
+    }
+
+    private func spelled(_ url: String) throws(BuildFailure) -> URL {
+        let scheme = Substring(url.utf8.prefix { $0 != UInt8(ascii: ":") }).lowercased()
+        guard scheme == "http" || scheme == "https" else {
+            throw BuildFailure(
+                "\(planned.shownTarget.shown) is not an http or https URL", "write https://example.com/path")
+        }
+        let authority = url.utf8.dropFirst(scheme.utf8.count + 3).prefix { !"/?#\\".utf8.contains($0) }
+        let host = authority.lastIndex(of: UInt8(ascii: "@")).map { authority[$0...].dropFirst() } ?? authority
+        guard let first = host.first, first != UInt8(ascii: ":") else {
+            throw BuildFailure("the URL \(planned.shownTarget.shown) has no host", "write https://example.com/path")
+        }
+        guard let spelled = url.requestURL else {
+            throw BuildFailure("\(planned.shownTarget.shown) is not a URL", "write https://example.com/path")
+        }
+        if case .failure(let defect) = spelled.origin {
+            throw BuildFailure("the URL \(planned.shownTarget.shown) \(defect.words)", "write https://example.com/path")
+        }
+        return spelled
+    }
+
+    /// Throws if a value turns a segment of the path into `.` or `..`, which would lead to another path.
+    private func checkPath(_ placed: [Placed], _ url: String) throws(BuildFailure) {
+        guard placed.contains(where: { $0.filled.value != nil }) else { return }
+        let bytes = Array(url.utf8)
+        let path = URLParts(url).path
+        var start = path.lowerBound
+        for segment in bytes[path].split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+            let range = start..<start + segment.count
+            start = range.upperBound + 1
+            let text = String(decoding: segment, as: UTF8.self).lowercased().replacing("%2e", with: ".")
+            guard text == "." || text == ".." else { continue }
+            // A value that contains the start of the path is a path itself, so it may contain `..`.
+            let value = placed.first { place in
+                place.filled.value != nil && place.filled.encoding != .never
+                    && place.bytes.lowerBound > path.lowerBound && place.bytes.overlaps(range)
+            }
+            guard let value = value?.filled.value else { continue }
+            throw BuildFailure(
+                "the value of \(value) turns a part of the path into \(text), which leads to another path",
+                "write {{&…}} if a value may be several parts of a path")
+        }
+    }
+
+    // MARK: Secrets
+
+    /// Throws if a response's value leads to another server, and the request would send a secret there.
+    ///
+    /// - Returns: whether a response's value leads to another server than the one that sent the response.
+    private func checkServer(_ placed: [Placed], _ written: String, _ url: URL) throws(BuildFailure) -> Bool {
+        let hosts = planned.fields.filter { $0.name.lowercased() == "host" }
+        let answers = placed.filter { $0.filled.answerer != nil }
+        guard !answers.isEmpty || !hosts.isEmpty else { return false }
+        let parts = URLParts(written)
+        var namers = answers.filter { parts.names($0.bytes) }.map(\.filled)
+        guard !namers.isEmpty || !hosts.isEmpty else { return false }
+        let url = url.absoluteString
+        var origins = [url.originText]
+        // The `Host` field selects a virtual server, and HTTP/2 uses it in place of the URL's host.
+        for field in hosts {
+            let host = try fill(field.value)
+            let answers = host.filter { $0.answerer != nil && !$0.text.isEmpty }
+            guard !answers.isEmpty else { continue }
+            namers += answers
+            origins.append((url.prefix { $0 != ":" } + "://" + host.map(\.text).joined().trimmed).originText)
+        }
+        let origin = origins.last.flatMap { $0 }
+        guard let stranger = namers.first(where: { namer in origins.contains { !isOrigin($0, of: namer) } }) else {
+            return false
+        }
+        if let secret = secret(from: placed, parts, besides: Set(namers.compactMap(\.answerer)), origin) {
+            throw BuildFailure(
+                "\(stranger.value ?? "") leads to another server, \((origin ?? url).shown), which would get \(secret)",
+                "write the host in the URL, or remove the secret")
+        }
+        return true
+    }
+
+    /// False if another response selected that server.
+    private func isOrigin(_ origin: String?, of answer: Filled) -> Bool {
+        guard let origin, let request = answer.answerer.flatMap(exchange)?.request, !request.isLedAway else {
+            return false
+        }
+        return request.url.originText == origin
+    }
+
+    private func secret(
+        from placed: [Placed], _ parts: URLParts, besides namers: Set<String>, _ origin: String?
+    ) -> String? {
+        if placed.contains(where: { $0.filled.answerer == nil && $0.bytes.overlaps(parts.user) }) {
+            return "the user in the URL"
+        }
+        for field in planned.fields {
+            let isOfOther = field.value.contains { piece in
+                guard let name = piece.reference?.name, !namers.contains(name) else { return false }
+                return exchange(name)?.request.url.originText != origin
+            }
+            let isNamed = ["authorization", "cookie", "proxy-authorization"].contains(field.name.lowercased())
+            if isNamed || field.name.namesSecret || isOfOther || field.value.contains(where: \.isKnownSecret) {
+                return "the field \(field.name)"
+            }
+        }
+        let others = placed.map(\.piece) + planned.bodyPieces
+        return others.first(where: \.isKnownSecret).map { "the value of \($0.shown)" }
+    }
 }
 
 extension PlannedRequest {
-    /// Builds the request for a row and the responses of other requests.
-    ///
-    /// Callers use ``built`` instead if it exists.
     package func build(
         _ surroundings: Surroundings, row: [String: String] = [:], answers: (String) -> Exchange? = { _ in nil }
     ) throws(BuildFailure) -> BuiltRequest {
         try withoutActuallyEscaping(answers) { answers in
             Result { () throws(BuildFailure) in
-                try RequestBuilder(planned: self, surroundings: surroundings, row: row, exchange: answers)
-                    .build()
+                try RequestBuilder(planned: self, surroundings: surroundings, row: row, exchange: answers).build()
             }
         }.get()
     }
 
-    /// Builds a request that needs neither a response nor a row, and returns its errors.
-    ///
-    /// If the request is the same on every run, it is stored in ``built``.
     mutating func check(_ surroundings: Surroundings) -> [Problem] {
         do throws(BuildFailure) {
             let built = try build(surroundings)
@@ -261,9 +354,6 @@ extension PlannedRequest {
         }
     }
 
-    /// The variables that this request's handlers read, with the values from `--variable` or from other handlers.
-    ///
-    /// Variables without a value are omitted.
     package func globals(_ answers: (String) -> Exchange?) -> [String: JSONValue] {
         globals.compactMapValues { piece in
             switch piece.source {
@@ -272,5 +362,72 @@ extension PlannedRequest {
             case .system, .column: nil
             }
         }
+    }
+}
+
+struct URLParts {
+    let user: Range<Int>
+    let scheme: Range<Int>
+    let server: Range<Int>
+    let path: Range<Int>
+
+    init(_ url: String) {
+        let start = url.schemeEnd ?? url.startIndex
+        let scalars = url[start...].unicodeScalars
+        let end = scalars.firstIndex(where: \.endsAuthority) ?? url.endIndex
+        let host =
+            url[start..<end].unicodeScalars.lastIndex(of: "@").map { url.unicodeScalars.index(after: $0) } ?? start
+        let pathEnd = url[end...].unicodeScalars.firstIndex { "?#".unicodeScalars.contains($0) } ?? url.endIndex
+        func offset(_ index: String.Index) -> Int { url.utf8.distance(from: url.startIndex, to: index) }
+        scheme = 0..<offset(start)
+        user = offset(start)..<offset(host)
+        server = offset(host)..<offset(end)
+        path = offset(end)..<offset(pathEnd)
+    }
+
+    func names(_ bytes: Range<Int>) -> Bool { bytes.overlaps(scheme) || bytes.overlaps(server) }
+}
+
+extension Piece {
+    fileprivate var isKnownSecret: Bool {
+        switch source {
+        case .text: isSecret
+        case .column: shown.namesSecret
+        case .answer, .system: false
+        }
+    }
+}
+
+enum Authorization: Hashable {
+    case asWritten(String)
+    case digest(user: String, password: String)
+
+    /// Reads the value of an `Authorization` field.
+    ///
+    /// After `Basic`, a user name and a password are encoded. After `Digest`, they are stored for the challenge. AWS
+    /// and Cognito signatures are rejected. Any other value is sent unchanged.
+    init(_ value: String) throws(BuildFailure) {
+        let words = value.split(maxSplits: 1, whereSeparator: \.isWhitespace)
+        let scheme = words.first?.lowercased() ?? ""
+        let rest = words.dropFirst().first?.drop(while: \.isWhitespace) ?? ""
+        if scheme == "aws" || scheme == "cognito", rest.contains(where: \.isWhitespace) {
+            throw BuildFailure(
+                "\(scheme.uppercased()) signatures are not supported", "sign with curl --aws-sigv4, or send a token")
+        }
+        // A user name has no colon (RFC 7617), but a password may have colons and blanks.
+        guard scheme == "basic" || scheme == "digest",
+            let end = rest.firstIndex(where: { $0 == ":" || $0.isWhitespace })
+        else {
+            self = .asWritten(value)
+            return
+        }
+        let last = rest[end...].dropFirst()
+        let (user, password) = (
+            String(rest[..<end]), String(rest[end] == ":" ? last : last.drop(while: \.isWhitespace))
+        )
+        self =
+            scheme == "digest"
+            ? .digest(user: user, password: password)
+            : .asWritten("Basic " + Data("\(user):\(password)".utf8).base64EncodedString())
     }
 }

@@ -20,17 +20,12 @@ extension ImportedFile {
     }
 }
 
-/// Collects values of responses, and replaces them in later requests.
 struct ChainFinder {
-    /// The reference for each value, such as `login.response.body.$.token`.
     private var sources: [[UInt8]: String] = [:]
     /// The lengths of the values, by their first eight bytes, so that a search tests few lengths.
     private var lengths: [UInt64: Set<Int>] = [:]
-    /// The value and the reference of each cookie that a response set, by name.
     private var cookies: [String: (value: String, source: String)] = [:]
-    /// The words of the requests read so far.
-    ///
-    /// If one of these requests contains a value, the client did not learn the value from a later response.
+    /// If an earlier request contains a value, the client did not learn the value from a later response.
     private var known: Set<[UInt8]> = []
     private static let mostValues = 100_000
     private static let leastBytes = 8
@@ -97,10 +92,8 @@ struct ChainFinder {
 
     // MARK: Replacing values in requests
 
-    /// Records the words of a request, so that no later response counts as their source.
     mutating func note(_ templates: [Template]) {
-        for part in templates.flatMap(\.parts) {
-            guard case .text(let text) = part else { continue }
+        for text in templates.flatMap(\.parts).compactMap(\.string) {
             for isPart in [{ $0.isPartOfValue }, { $0.isPartOfWord }] as [(UInt8) -> Bool] {
                 for word in text.utf8.split(whereSeparator: { !isPart($0) }) where word.count >= Self.leastBytes {
                     known.insert(Array(word))
@@ -110,20 +103,9 @@ struct ChainFinder {
     }
 
     func replace(in request: inout FileRequest) {
-        request.target = replaced(request.target)
-        for place in request.fields.indices {
-            let field = request.fields[place]
-            request.fields[place].value =
-                field.name.lowercased() == "cookie" ? replacedCookies(field.value) : replaced(field.value)
-        }
-        request.body = request.body.map { part in
-            if case .text(let text) = part { .text(replaced(text)) } else { part }
-        }
+        request.mapTemplates { $1 == "cookie" ? replacedCookies($0) : $0.mappingText(replaced) }
     }
 
-    private func replaced(_ template: Template) -> Template { template.mappingText(replaced) }
-
-    /// Replaces each known value in a text with its reference, unless the value is part of a longer word.
     private func replaced(_ text: String) -> Template {
         guard !sources.isEmpty else { return Template(text) }
         let bytes = Array(text.utf8)
@@ -144,7 +126,6 @@ struct ChainFinder {
         return template
     }
 
-    /// Returns the longest known value with which the bytes start, if a word ends there.
     private func value(in bytes: ArraySlice<UInt8>) -> (count: Int, source: String)? {
         guard let key = Self.key(bytes), let counts = lengths[key] else { return nil }
         for count in counts.sorted(by: >) where count <= bytes.count {
@@ -172,11 +153,7 @@ struct ChainFinder {
 }
 
 extension UInt8 {
-    /// Whether the byte is a letter, a digit, `_` or `-`.
-    ///
-    /// A value is not replaced if such a byte precedes or follows it.
     fileprivate var isPartOfWord: Bool { isWordByte }
-    /// Whether a value may start with the byte.
     fileprivate var isPartOfValue: Bool { isWordByte || "./+=~%".utf8.contains(self) }
 }
 
@@ -202,7 +179,6 @@ extension String {
         return digits >= 2 && letters >= 1 || bytes.count >= 20 && capitals >= 3
     }
 
-    /// The member as `.name` or `['name']` in a JSONPath; nil if a placeholder cannot contain the name.
     fileprivate var jsonStep: String? {
         guard !isEmpty, utf8.allSatisfy({ (0x20..<0x7F).contains($0) && !"{}'\"\\".utf8.contains($0) }) else {
             return nil

@@ -1,7 +1,6 @@
 // Reads curl command lines, including those that browsers copy.
 import Convoy
 
-/// Reads the curl commands in a text, in order.
 struct CurlReader {
     private var file = ImportedFile()
     private var otherCount = 0
@@ -37,9 +36,6 @@ struct CurlReader {
         return reader.file
     }
 
-    /// Reads the command that begins in line `first`.
-    ///
-    /// - Returns: the index of the line after the command.
     private mutating func readCommand(_ lines: [String], from first: Int) -> Int {
         let windows = WindowsWords(lines, from: first)
         let shell = windows.isWindows ? nil : ShellWords(lines, from: first, to: lines.count)
@@ -56,7 +52,6 @@ struct CurlReader {
         return max(first + 1, shell?.line ?? windows.line)
     }
 
-    /// The shell operators after which no words of the command follow: separators, pipes and redirections.
     private static let marks: Set = [";", "|", "&", "&&", "||", ">", ">>", "<", "2>&1"]
 
     private mutating func read(_ words: [Word], line: Int) {
@@ -69,12 +64,12 @@ struct CurlReader {
             return file.notes.append("line \(line) is omitted: the command has no URL")
         }
         var imported = ImportedRequest(request)
-        imported.request.position = Position(line: 1, column: 1)
+        imported.request.position = .start
         let source = request.target.source
         let url = source.schemeEnd == nil && !source.hasPrefix("{{") ? "http://" + source : source
         imported.request.target = Template(url.importedURL)
         imported.setMethod(request.method)
-        imported.request.title = Word(text: "\(request.method) \(url.urlPath)", position: request.position)
+        imported.request.title = Word(text: "\(request.method) \(url.urlPath)")
         imported.notes += problems.map { "omitted: \($0.what)" }
         if request.output != nil { imported.notes.append("omitted: the output file; write >> FILE below the request") }
         imported.request.output = nil
@@ -100,7 +95,6 @@ extension Word {
 }
 
 extension StringProtocol {
-    /// The line without the shell's prompt.
     fileprivate var withoutPrompt: String {
         let text = trimmed
         let hasPrompt = ["$ curl", "% curl", "> curl"].contains(where: text.hasPrefix)
@@ -110,5 +104,92 @@ extension StringProtocol {
     fileprivate var startsCommand: Bool {
         let word = trimmed.prefix { !$0.isWhitespace }
         return ["curl", "curl.exe"].contains(word.lowercased()) && trimmed.count > word.count
+    }
+}
+
+/// Splits a Windows command line with carets, quotation marks and continuation lines.
+///
+/// Current browsers write `^"`, `^\^"` and `^` before special characters. Older browsers write only `"` and `""`.
+struct WindowsWords {
+    private(set) var words: [Word] = []
+    private(set) var line: Int
+    let isWindows: Bool
+
+    init(_ lines: [String], from first: Int) {
+        line = first
+        let text = lines[first]
+        let behind = text.trimmed.drop { !$0.isWhitespace }.trimmed
+        // In cmd.exe, two quotation marks inside quotes mean one. In other shells they have no effect.
+        // A word of two quotation marks is an empty value in every shell.
+        let isPOSIX = text.hasSingleQuoteOutsideDoubleQuotes || text.contains("\\$") || text.last == "\\"
+        let doublesQuotes = (text + " ").replacing(" \"\" ", with: " ").contains("\"\"")
+        isWindows =
+            !behind.hasPrefix("'")
+            && (text.trimmed.lowercased().hasPrefix("curl.exe") || behind.hasPrefix("^\"") || text.last == "^"
+                || !isPOSIX && (text.contains(" ^\"") || doublesQuotes))
+        guard isWindows else { return }
+        read(Self.withoutCarets(lines, &line), at: Position(line: first + 1, column: 1))
+    }
+
+    private static func withoutCarets(_ lines: [String], _ line: inout Int) -> String {
+        var text = ""
+        while line < lines.count {
+            var goesOn = false
+            var characters = lines[line][...]
+            while let character = characters.popFirst() {
+                guard character == "^" else {
+                    text.append(character)
+                    continue
+                }
+                if let next = characters.popFirst() { text.append(next) } else { goesOn = true }
+            }
+            line += 1
+            // A caret escapes the line end. If an empty line follows, the browser has written a line end inside the
+            // text.
+            guard goesOn else { break }
+            if line < lines.count, lines[line].isEmpty {
+                text.append("\n")
+                line += 1
+            }
+        }
+        return text
+    }
+
+    private mutating func read(_ text: String, at position: Position) {
+        let characters = Array(text)
+        var (word, isWord, isQuoted, index) = ("", false, false, 0)
+        while index < characters.count {
+            let character = characters[index]
+            let next = index + 1 < characters.count ? characters[index + 1] : nil
+            index += 1
+            switch character {
+            case "\\" where next == "\"" || next == "\\":
+                word.append(next ?? "\\")
+                index += 1
+            case "\"" where isQuoted && next == "\"":
+                word.append("\"")
+                index += 1
+            case "\"":
+                isQuoted.toggle()
+                isWord = true
+            case _ where character.isWhitespace && !isQuoted:
+                if isWord || !word.isEmpty { words.append(Word(text: word, position: position, isQuoted: isWord)) }
+                (word, isWord) = ("", false)
+            default: word.append(character)
+            }
+        }
+        if isWord || !word.isEmpty { words.append(Word(text: word, position: position, isQuoted: isWord)) }
+    }
+}
+
+extension String {
+    /// Whether the text has a `'` outside of double quotes, which is a quote in shells other than cmd.exe.
+    fileprivate var hasSingleQuoteOutsideDoubleQuotes: Bool {
+        var isQuoted = false
+        for character in self {
+            if character == "\"" { isQuoted.toggle() }
+            if character == "'", !isQuoted { return true }
+        }
+        return false
     }
 }

@@ -2,7 +2,6 @@
 import Convoy
 import Foundation
 
-/// Reads the requests of a HAR in their order.
 struct HARReader {
     private var file = ImportedFile()
     private let keepsAssets: Bool
@@ -51,7 +50,7 @@ struct HARReader {
         readFields(sent, &imported)
         if let data = sent["postData"], data != .null { readBody(data, &imported) }
         imported.completeBody()
-        imported.request.title = Word(text: "\(method) \(url.urlPath)", position: imported.request.position)
+        imported.request.title = Word(text: "\(method) \(url.urlPath)")
         imported.answer = entry["response"].map(Self.answer)
         file.requests.append(imported)
     }
@@ -89,18 +88,21 @@ struct HARReader {
     ]
 
     private mutating func readFields(_ sent: JSONValue, _ imported: inout ImportedRequest) {
-        for field in sent["headers"]?.elements ?? [] {
-            guard let name = field["name"]?.string, let value = field["value"]?.scalarText else { continue }
+        for (name, value) in Self.pairs(sent["headers"]) {
             let small = name.lowercased()
             guard !name.hasPrefix(":"), !small.hasPrefix("sec-"), !Self.noise.contains(small) else { continue }
             imported.addField(name, Template(value))
         }
         guard imported.request.field("cookie") == nil else { return }
-        let cookies = (sent["cookies"]?.elements ?? []).compactMap { cookie -> String? in
-            guard let name = cookie["name"]?.string, let value = cookie["value"]?.scalarText else { return nil }
-            return "\(name)=\(value)"
-        }
+        let cookies = Self.pairs(sent["cookies"]).map { "\($0.name)=\($0.value)" }
         if !cookies.isEmpty { imported.addField("Cookie", Template(cookies.joined(separator: "; "))) }
+    }
+
+    private static func pairs(_ fields: JSONValue?) -> [(name: String, value: String)] {
+        (fields?.elements ?? []).compactMap { field in
+            guard let name = field["name"]?.string, let value = field["value"]?.scalarText else { return nil }
+            return (name, value)
+        }
     }
 
     // MARK: Bodies
@@ -118,15 +120,12 @@ struct HARReader {
             guard let bytes = Data(base64Encoded: text, options: .ignoreUnknownCharacters) else {
                 return imported.notes.append("the body is omitted: it is not valid base64")
             }
-            guard let decoded = String(validating: bytes, as: UTF8.self) else {
-                return attach(Array(bytes), &imported)
-            }
+            guard let decoded = String(validating: bytes, as: UTF8.self) else { return attach(Array(bytes), &imported) }
             text = decoded
         }
         imported.request.body = [.text(Template(text))]
     }
 
-    /// Stores a body that is not text in a separate file.
     private mutating func attach(_ bytes: [UInt8], _ imported: inout ImportedRequest) {
         let path = "body-\(file.attachments.count + 1).bin"
         file.attachments.append(ImportedFile.Attachment(path: path, bytes: bytes))
@@ -142,7 +141,7 @@ struct HARReader {
                     fileName: (parameter["fileName"]?.string).map { Template($0) },
                     type: (parameter["contentType"]?.string).map { Template($0) })
             }
-            return imported.setParts(parts)
+            return imported.request.setParts(parts)
         }
         imported.setForm(
             parameters.map { parameter in
@@ -154,17 +153,12 @@ struct HARReader {
 
     private static func answer(_ response: JSONValue) -> ImportedAnswer {
         var answer = ImportedAnswer()
-        answer.fields = (response["headers"]?.elements ?? []).compactMap { field in
-            guard let name = field["name"]?.string, let value = field["value"]?.scalarText else { return nil }
-            return (name, value)
-        }
-        guard let content = response["content"], let text = content["text"]?.string,
-            let first = text.utf8.first(where: { !$0.isBlank })
-        else { return answer }
+        answer.fields = pairs(response["headers"])
+        guard let content = response["content"], let text = content["text"]?.string else { return answer }
         var bytes = Array(text.utf8)
         if content["encoding"]?.string?.lowercased() == "base64" {
             bytes = Data(base64Encoded: text, options: .ignoreUnknownCharacters).map(Array.init) ?? []
-        } else if !"{[".utf8.contains(first) {
+        } else if !text.looksLikeJSON {
             return answer
         }
         if bytes.count <= 8 << 20 { answer.json = try? JSONReader.read(bytes) }
@@ -173,7 +167,6 @@ struct HARReader {
 }
 
 extension String {
-    /// The path of a URL without its query.
     var urlPath: String {
         let start = schemeEnd ?? startIndex
         let path = self[start...].firstIndex { "/?#".contains($0) } ?? endIndex
@@ -181,8 +174,6 @@ extension String {
         return text.isEmpty ? "/" : String(text)
     }
 
-    /// The text percent-encoded for a form.
-    ///
     /// Existing escapes are not encoded again.
     var formEncoded: String {
         PercentEscaper.url.escaped(self).replacing("&", with: "%26").replacing("+", with: "%2B")
@@ -191,9 +182,7 @@ extension String {
 }
 
 extension FileReference {
-    /// Makes a body part with the bytes of a file.
     init(_ path: String) {
-        self.init(
-            path: Template(path), hasVariables: false, encoding: .utf8, position: Position(line: 1, column: 1))
+        self.init(path: Template(path))
     }
 }

@@ -8,13 +8,11 @@ import Convoy
 package struct HTTPFileWriter {
     private var lines: [String] = []
     private(set) var notes: [String] = []
-    /// The lines that define variables above the current request.
     private var definitions: [String] = []
     private var definedNames: UniqueNames
 
     private init(_ file: ImportedFile) { definedNames = UniqueNames(taken: file.variables.map(\.name)) }
 
-    /// Returns the text, and notes about what could not be written.
     package static func write(_ file: ImportedFile) -> (text: String, notes: [String]) {
         var writer = HTTPFileWriter(file)
         writer.writeHead(file)
@@ -80,9 +78,7 @@ package struct HTTPFileWriter {
         return tags
     }
 
-    /// The duration for a `# @timeout` line, in seconds; nil for zero, which means no limit.
-    ///
-    /// A duration with a fraction is in milliseconds if it is below a million seconds.
+    /// In seconds, or in milliseconds below a million seconds; nil for zero, which means no limit.
     private static func duration(_ duration: Duration) -> String? {
         let (seconds, attoseconds) = duration.components
         guard attoseconds > 0, seconds < 1_000_000 else { return seconds > 0 ? "\(seconds)" : nil }
@@ -103,7 +99,6 @@ package struct HTTPFileWriter {
         return define(value, name)
     }
 
-    /// Defines a variable above the request, and returns its placeholder; nil if a variable cannot contain the value.
     private mutating func define(_ value: Template, _ name: String) -> String? {
         let unique = definedNames.take(name.variableName)
         guard let line = Self.definition(unique, value) else { return nil }
@@ -147,7 +142,6 @@ package struct HTTPFileWriter {
 
     private static func isForm(_ type: String) -> Bool { type.hasPrefix("application/x-www-form-urlencoded") }
 
-    /// Whether the reader reads this text, below this header field, as the body of the request.
     private static func reads(_ body: String, as request: FileRequest, _ field: String) -> Bool {
         let file = HTTPFileReader.read("POST http://a\n\(field)\n\n\(body)")
         guard file.problems.isEmpty, file.requests.count == 1, file.variables.isEmpty, let read = file.requests.first
@@ -158,9 +152,7 @@ package struct HTTPFileWriter {
             && isSame(read.graphQLVariables, request.graphQLVariables)
     }
 
-    /// The text of a body in the syntax of an `.http` file.
-    ///
-    /// Lines end with LF. In a multipart body, the reader adds the CR again.
+    /// Lines end with LF; in a multipart body, the reader adds the CR again.
     private static func text(_ body: [BodyPart]) -> String {
         body.map { part in
             switch part {
@@ -170,8 +162,6 @@ package struct HTTPFileWriter {
         }.joined()
     }
 
-    /// Whether the body that the reader has read equals the imported one.
-    ///
     /// - Parameter isMultipart: whether to ignore a line end after the last boundary.
     private static func isSame(_ read: [BodyPart], _ meant: [BodyPart], isMultipart: Bool = false) -> Bool {
         let (read, meant) = (read.joined, meant.joined)
@@ -189,7 +179,6 @@ package struct HTTPFileWriter {
 
     // MARK: Comments
 
-    /// The text as a title after `###`.
     private static func title(_ text: String) -> String {
         let title = text.visibleLine
         return title.hasPrefix("@") ? "‘\(title)’" : title
@@ -199,5 +188,80 @@ package struct HTTPFileWriter {
     private static func comment(_ text: String) -> String {
         let line = text.visibleLine
         return "# " + (line.hasPrefix("@") ? "‘\(line)’" : line)
+    }
+}
+
+extension [BodyPart] {
+    /// The same parts, with adjacent texts joined.
+    fileprivate var joined: [BodyPart] { reduce(into: []) { $0.add($1) } }
+}
+
+extension FileRequest {
+    var isPlainForm: Bool {
+        guard let text = bodyText, !text.source.hasSuffix("&") else { return false }
+        return text.parts.compactMap(\.string).allSatisfy { PercentEscaper.url.escaped($0) == $0 }
+    }
+}
+
+extension Template {
+    var written: String {
+        parts.map { part in
+            switch part {
+            case .text(let text): text.replacingBraces
+            case .placeholder(let placeholder): "{{\(placeholder.source)}}"
+            }
+        }.joined()
+    }
+
+    /// The template in the syntax of a variable's value, in which a backslash starts an escape.
+    var writtenEscaped: String {
+        var result = ""
+        for (place, part) in parts.enumerated() {
+            switch part {
+            case .text(let text): result += text.escaped(isFirst: place == 0, isLast: place == parts.count - 1)
+            case .placeholder(let placeholder): result += "{{\(placeholder.source)}}"
+            }
+        }
+        return result
+    }
+
+    var withoutLastLineEnd: Template {
+        guard case .text(let text)? = parts.last, text.hasSuffix("\r\n") else { return self }
+        var template = self
+        template.parts.removeLast()
+        template.append(String(text.dropLast()))
+        return template
+    }
+}
+
+extension String {
+    fileprivate var replacingBraces: String { contains("{{") ? replacing("{{", with: "\\{\\{") : self }
+
+    /// A blank at the start of the value's first text is escaped too, and a blank at the end of its last text.
+    fileprivate func escaped(isFirst: Bool, isLast: Bool) -> String {
+        var result = ""
+        let scalars = unicodeScalars
+        for (index, scalar) in zip(scalars.indices, scalars) {
+            let isFirst = isFirst && index == scalars.startIndex
+            let isLast = isLast && scalars.index(after: index) == scalars.endIndex
+            switch scalar {
+            case "\n": result += "\\n"
+            case "\r": result += "\\r"
+            case "\t": result += "\\t"
+            case "\\": result += "\\\\"
+            default:
+                let isBlank = scalar.properties.isWhitespace || scalar.properties.isGraphemeExtend
+                if isBlank, isFirst || isLast { result += "\\" }
+                result.unicodeScalars.append(scalar)
+            }
+        }
+        return result.replacingBraces
+    }
+
+    var variableName: String {
+        let name = map { $0.isASCII && ($0.isLetter || $0.isNumber) || "-_.".contains($0) ? $0 : "_" }
+        let trimmed = String(name).drop { $0 == "." || $0 == "_" }
+        let text = trimmed.last == "." ? String(trimmed.dropLast()) : String(trimmed)
+        return text.isEmpty ? "value" : text.replacing("-", with: "_")
     }
 }

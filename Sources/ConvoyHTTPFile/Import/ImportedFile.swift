@@ -1,9 +1,7 @@
 // The contents of another program's file of requests.
 import Convoy
 
-/// The requests of a HAR, a Postman collection or curl command lines, before they are written.
 package struct ImportedFile: Sendable {
-    /// A variable of the document, or a variable that replaces a secret.
     package struct Variable: Sendable {
         package var name: String
         package var value: Template
@@ -11,45 +9,238 @@ package struct ImportedFile: Sendable {
         package var isSecret = false
     }
 
-    /// A body that is not text and is written to a separate file.
     package struct Attachment: Sendable {
         package var path: String
         package var bytes: [UInt8]
     }
 
-    /// The title of the document.
     package var title = ""
     package var requests: [ImportedRequest] = []
     package var variables: [Variable] = []
     package var attachments: [Attachment] = []
-    /// Notes about omissions that concern no single request.
     package var notes: [String] = []
 
     package init() {}
+
+    package struct Wishes: Sendable {
+        /// In a pattern, `*` matches any characters; an empty list imports the requests of all hosts.
+        package var hosts: [String] = []
+        /// Whether to import images, fonts, scripts, style sheets and other assets of a HAR, and its preflights.
+        package var keepsAssets = false
+        package var keepsSecrets = false
+        package init() {}
+    }
+
+    package init(reading bytes: [UInt8], _ wishes: Wishes = Wishes()) throws(ImportFailure) {
+        let first = bytes.dropFirst(bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0).first { !$0.isBlank }
+        switch first {
+        case nil: throw ImportFailure("the document is empty", Self.kinds)
+        case UInt8(ascii: "{"), UInt8(ascii: "["): self = try Self.json(bytes, wishes)
+        default:
+            guard let text = String(validating: bytes, as: UTF8.self), !bytes.contains(0) else {
+                throw ImportFailure("the document is not UTF-8 text", Self.kinds)
+            }
+            self = try CurlReader.read(text)
+        }
+        guard !requests.isEmpty else { throw ImportFailure("the document contains no request", Self.kinds) }
+        keepHosts(wishes.hosts)
+        guard !requests.isEmpty else {
+            throw ImportFailure("no request goes to \(wishes.hosts.joined(separator: " or "))", "give another --host")
+        }
+        dropAttachments()
+        disableUnsendable()
+        nameRequests()
+        breakCycles()
+        findChains()
+        takeSecrets(keepsValues: wishes.keepsSecrets)
+    }
+
+    static let kinds = "give a HAR, a Postman collection (v2.1 or v2.0) or curl commands"
+
+    private static func json(_ bytes: [UInt8], _ wishes: Wishes) throws(ImportFailure) -> ImportedFile {
+        let root: JSONValue
+        do throws(JSONReader.Defect) { root = try JSONReader.read(bytes) } catch {
+            throw ImportFailure("the document is not JSON: \(error.description)", Self.kinds)
+        }
+        if let log = root["log"] { return try HARReader.read(log, keepsAssets: wishes.keepsAssets) }
+        let collection = root["collection"] ?? root
+        if collection["item"] != nil { return try PostmanReader.read(collection) }
+        if collection["requests"] != nil, collection["order"] != nil || collection["folders"] != nil {
+            throw ImportFailure("this is a Postman collection of version 1", "export it from Postman as v2.1")
+        }
+        throw ImportFailure("the document is neither a HAR nor a Postman collection", kinds)
+    }
+
+    private mutating func keepHosts(_ patterns: [String]) {
+        guard !patterns.isEmpty else { return }
+        requests = requests.filter { imported in
+            // A host that contains a variable may match any pattern.
+            guard let host = imported.request.target.host else { return true }
+            return patterns.contains { host.matches(pattern: $0.lowercased()) }
+        }
+    }
+
+    /// A URL whose scheme or host depends on a variable is not checked.
+    mutating func disableUnsendable() {
+        for index in requests.indices {
+            let target = requests[index].request.target
+            guard target.host != nil || target.placeholders.isEmpty else { continue }
+            let text = target.parts.map { $0.string ?? "1" }.joined()
+            let url = text.schemeEnd == nil ? "http://" + text : text
+            let scheme = url.prefix { $0 != ":" }.lowercased()
+            if ["http", "https"].contains(scheme), url.originText != nil { continue }
+            requests[index].request.isDisabled = true
+            requests[index].notes.append("it is disabled: its URL is neither http nor https")
+        }
+    }
+
+    /// Renames variables, so that no request depends on itself through the handlers of later requests.
+    ///
+    /// In such a cycle, Postman uses the value of a variable from an earlier run. Here, `{{t}}` becomes `{{t_before}}`.
+    /// The user sets that variable.
+    ///
+    /// - Complexity: O(*n*) for *n* uses of variables, and a search for each use before its setter.
+    mutating func breakCycles() {
+        let setters = Globals(requests.map(\.changes))
+        var needs = requests.indices.map { index in
+            requests[index].request.templates.variables().compactMap { name in
+                setters.setter(of: name, for: index).map { (name, $0) }
+            }
+        }
+        for index in requests.indices {
+            // In file order, the first request of a cycle uses a variable that a later request sets. Renaming it
+            // breaks the cycle.
+            for (name, setter) in needs[index] where setter > index && reaches(index, from: setter, needs) {
+                requests[index].rename(name, to: name + "_before")
+                needs[index].removeAll { $0.0 == name }
+            }
+        }
+    }
+
+    /// Requests before `goal` are not searched, because their cycles are broken already.
+    private func reaches(_ goal: Int, from start: Int, _ needs: [[(String, Int)]]) -> Bool {
+        var (open, seen) = ([start], Set<Int>())
+        while let next = open.popLast() {
+            if next == goal { return true }
+            if next > goal, seen.insert(next).inserted { open += needs[next].map(\.1) }
+        }
+        return false
+    }
+
+    mutating func nameRequests() {
+        var names = UniqueNames()
+        for index in requests.indices {
+            let title = requests[index].request.title?.text ?? ""
+            let base = title.split(separator: " / ").last.map { String($0).requestName } ?? "request"
+            requests[index].request.name = Word(text: names.take(base))
+        }
+    }
+
+    /// Puts a prefix before the name of each attachment, so that two imports do not share a file.
+    package mutating func nameAttachments(after stem: String) {
+        var names: [String: String] = [:]
+        for index in attachments.indices {
+            let name = "\(stem)-\(attachments[index].path)"
+            names[attachments[index].path] = name
+            attachments[index].path = name
+        }
+        for index in requests.indices {
+            guard let name = requests[index].request.body.first?.path.flatMap({ names[$0] }) else { continue }
+            requests[index].request.body = [.file(FileReference(name))]
+        }
+    }
+
+    mutating func dropAttachments() {
+        guard !attachments.isEmpty else { return }
+        let used = Set(requests.flatMap(\.request.body).compactMap(\.path))
+        attachments.removeAll { !used.contains($0.path) }
+    }
+
+    package var bodyFiles: [String] {
+        var seen = Set(attachments.map(\.path))
+        return requests.flatMap(\.request.body).compactMap(\.path).filter { seen.insert($0).inserted }
+    }
+
+    package var unsetVariables: [String] {
+        let known = variables.map(\.name) + requests.flatMap(\.changes).filter(\.sets).compactMap(\.name)
+        return (variables.map(\.value) + requests.flatMap(\.request.templates)).variables(besides: Set(known))
+    }
 }
 
-/// One request of an imported file.
 package struct ImportedRequest: Sendable {
     package var request: FileRequest
-    /// The lines of the request's response handler.
     package var handler: [String] = []
-    /// Notes about omitted parts of the request.
     package var notes: [String] = []
     /// The names, in lower case, of fields and parameters that the document declares as secrets.
     var secretNames: Set<String> = []
     var answer: ImportedAnswer?
 
-    init(_ request: FileRequest = FileRequest(position: Position(line: 1, column: 1))) { self.request = request }
+    init(_ request: FileRequest = FileRequest()) { self.request = request }
+
+    /// The changes of variables by the request's handler.
+    var changes: [(name: String?, sets: Bool)] {
+        handler.isEmpty ? [] : (try? ScriptReader.read(handler.joined(separator: "\n"), at: .start))?.changes ?? []
+    }
+
+    fileprivate mutating func rename(_ name: String, to other: String) {
+        request.mapTemplates { template, _ in
+            template.parts.reduce(into: Template()) { result, part in
+                if case .placeholder(let placeholder) = part, case .variable(name, _) = placeholder.expression {
+                    result.append(Template(placeholder: other))
+                } else {
+                    result.parts.append(part)
+                }
+            }
+        }
+    }
+
+    mutating func addField(_ name: String, _ value: Template) {
+        guard name.isFieldName, !name.hasPrefix("#") else {
+            return notes.append("the field \(name.shown) is omitted: its name is invalid")
+        }
+        guard !value.parts.compactMap(\.string).joined().utf8.contains(where: { [0, 0x0A, 0x0D].contains($0) }) else {
+            return notes.append("the field \(name) is omitted: its value contains a line end")
+        }
+        request.addField(name, value.trimmed)
+    }
+
+    mutating func setMethod(_ method: String) {
+        request.method = method
+        guard !HTTPFileReader.methods.contains(method) || method == "GRAPHQL" else { return }
+        request.method = "GET"
+        request.isDisabled = true
+        notes.append("the method was \(method.shown), which convoy cannot send")
+    }
+
+    mutating func setForm(_ fields: [(name: Template, value: Template)]) {
+        var text = Template()
+        for (place, field) in fields.enumerated() {
+            if place > 0 { text.append("&") }
+            text.append(field.name)
+            text.append("=")
+            text.append(field.value)
+        }
+        request.bodyKind = .form
+        request.body = text.parts.isEmpty ? [] : [.text(text)]
+        setType("application/x-www-form-urlencoded")
+    }
+
+    mutating func setType(_ type: String) {
+        if request.field("content-type") == nil { addField("Content-Type", Template(type)) }
+    }
+
+    mutating func completeBody() {
+        guard ["HEAD", "TRACE"].contains(request.method), !request.body.isEmpty else { return }
+        (request.body, request.graphQLVariables, request.bodyKind) = ([], [], .plain)
+        notes.append("its body is omitted: a \(request.method) request has none")
+    }
 }
 
-/// The recorded response to a request.
 struct ImportedAnswer: Sendable {
     var fields: [(name: String, value: String)] = []
-    /// The body if it is JSON; otherwise nil.
     var json: JSONValue?
 }
 
-/// The reason why a document cannot be imported.
 package struct ImportFailure: Error, Hashable, Sendable {
     package var what: String
     package var advice: String
@@ -60,11 +251,6 @@ package struct ImportFailure: Error, Hashable, Sendable {
 }
 
 extension FileRequest {
-    mutating func addField(_ name: String, _ value: Template) {
-        fields.append(Field(name: name, value: value, position: position))
-    }
-
-    /// The text of the body; nil if it contains a file.
     var bodyText: Template? {
         var text = Template()
         for part in body {
@@ -73,22 +259,28 @@ extension FileRequest {
         }
         return text
     }
+
+}
+
+extension [Template] {
+    /// The names of the variables, each once.
+    fileprivate func variables(besides known: Set<String> = []) -> [String] {
+        var seen = known
+        return flatMap(\.placeholders).compactMap { placeholder in
+            guard case .variable(let name, _) = placeholder.expression, seen.insert(name).inserted else { return nil }
+            return name
+        }
+    }
 }
 
 extension Template {
     /// Makes a placeholder, or plain text if the source is not a valid expression.
     init(placeholder source: String) {
-        let position = Position(line: 1, column: 1)
-        guard let expression = try? Expression(source, at: position, file: nil) else {
-            self.init("{{\(source)}}")
-            return
-        }
-        self.init()
-        parts = [.placeholder(Placeholder(source: source, position: position, expression: expression, file: nil))]
+        self.init("{{\(source)}}")
+        guard let expression = try? Expression(source, at: .start, file: nil) else { return }
+        parts = [.placeholder(Placeholder(source: source, position: .start, expression: expression))]
     }
 
-    /// Whether both templates have the same texts and placeholders.
-    ///
     /// Positions are ignored.
     func isSame(as other: Template) -> Bool {
         parts.count == other.parts.count
@@ -100,5 +292,85 @@ extension Template {
                 default: false
                 }
             }
+    }
+
+    var host: String? {
+        let text = prefixText
+        guard let start = text.schemeEnd else { return nil }
+        let authority = text[start...].prefix { !"/?#".contains($0) }
+        guard authority.endIndex < text.endIndex || parts.count == 1 else { return nil }
+        let place = authority.split(separator: "@").last ?? authority
+        return place.prefix { $0 != ":" }.lowercased()
+    }
+
+    var trimmed: Template {
+        var template = self
+        if case .text(let text)? = parts.first { template.parts[0] = .text(String(text.drop(while: \.isWhitespace))) }
+        if let place = template.parts.indices.last, case .text(var text) = template.parts[place] {
+            while text.last?.isWhitespace == true { text.removeLast() }
+            template.parts[place] = .text(text)
+        }
+        template.parts.removeAll { $0 == .text("") }
+        return template
+    }
+}
+
+extension String {
+    package func matches(pattern: String) -> Bool {
+        let parts = pattern.split(separator: "*", omittingEmptySubsequences: false)
+        guard parts.count > 1, let first = parts.first, let last = parts.last else { return self == pattern }
+        guard hasPrefix(first), hasSuffix(last), utf8.count >= first.utf8.count + last.utf8.count else { return false }
+        var rest = dropFirst(first.count).dropLast(last.count)
+        for part in parts.dropFirst().dropLast() where !part.isEmpty {
+            guard let range = rest.firstRange(of: part) else { return false }
+            rest = rest[range.upperBound...]
+        }
+        return true
+    }
+
+    var importedURL: String {
+        let text = prefix { $0 != "#" }
+        let start = text.schemeEnd ?? text.startIndex
+        let path = text[start...].firstIndex { "/?".contains($0) } ?? text.endIndex
+        return text[..<path].filter { !$0.isWhitespace } + PercentEscaper.url.escaped(String(text[path...]))
+    }
+
+    /// Parts of a path that are identifiers are omitted.
+    fileprivate var requestName: String {
+        let segments = split { $0 == "/" }
+        let telling = segments.filter { !$0.isIdentifier }
+        let all = (telling.isEmpty ? segments : telling).flatMap { segment in
+            segment.split { !($0.isLetter || $0.isNumber || $0 == "_") }.map { $0.lowercased() }
+        }
+        // In a long path, the method and the last parts identify the request best.
+        let chosen = all.count > 5 ? all.prefix(1) + all.suffix(4) : all[...]
+        let name = String(chosen.joined(separator: "_").prefix(48))
+        return name.isRequestName ? name : "request"
+    }
+}
+
+struct UniqueNames {
+    private var taken: Set<String>
+    private var numbers: [String: Int] = [:]
+
+    init(taken: some Sequence<String> = []) { self.taken = Set(taken) }
+
+    mutating func take(_ base: String) -> String {
+        var number = numbers[base] ?? 0
+        while true {
+            number += 1
+            let name = number == 1 ? base : "\(base)_\(number)"
+            if taken.insert(name).inserted {
+                numbers[base] = number
+                return name
+            }
+        }
+    }
+}
+
+extension Substring {
+    fileprivate var isIdentifier: Bool {
+        let digits = utf8.count { (0x30...0x39).contains($0) }
+        return digits > 0 && !contains(" ") && (digits * 3 >= utf8.count || utf8.count > 20)
     }
 }

@@ -1,9 +1,7 @@
 // JSONPath (RFC 9535): names, indices, slices, wildcards and descendants, but no filters.
 import Convoy
 
-/// A query into a JSON value.
 package struct JSONPath: Hashable, Sendable {
-    /// Selects children of a node.
     package enum Selector: Hashable, Sendable {
         case name(String)
         case index(Int)
@@ -13,11 +11,9 @@ package struct JSONPath: Hashable, Sendable {
 
     package struct Segment: Hashable, Sendable {
         package var selectors: [Selector]
-        /// Whether the segment applies to all descendants.
         package var isDescendant: Bool
     }
 
-    /// Why a text is not a JSONPath.
     package struct Defect: Error, Equatable {
         package var what: String
         package var advice: String
@@ -32,15 +28,12 @@ package struct JSONPath: Hashable, Sendable {
         segments = try reader.read()
     }
 
-    /// This path, extended by the names of nested members.
     func appending(names: [String]) -> JSONPath {
         JSONPath(segments: segments + names.map { Segment(selectors: [Self.selector(named: $0)], isDescendant: false) })
     }
 
     private static func selector(named name: String) -> Selector { .name(name) }
-}
 
-extension JSONPath {
     /// The nodes that the path selects, at most `limit`.
     ///
     /// A path with several `..` selects a node once for each way to reach it, which may be very often. A segment that
@@ -62,7 +55,6 @@ extension JSONPath {
 }
 
 extension JSONValue {
-    /// The value and all nested values, parents first.
     fileprivate var descendants: [JSONValue] {
         var (all, open) = ([JSONValue](), [self])
         while let value = open.popLast() {
@@ -78,8 +70,7 @@ extension JSONValue {
 
     fileprivate func children(_ selector: JSONPath.Selector) -> [JSONValue] {
         switch (self, selector) {
-        case (.object(let members), .name(let name)):
-            return members.last { $0.name == name }.map { [$0.value] } ?? []
+        case (.object(let members), .name(let name)): return members.last { $0.name == name }.map { [$0.value] } ?? []
         case (.object(let members), .wildcard): return members.map(\.value)
         case (.array(let elements), .wildcard): return elements
         case (.array(let elements), .index(let index)):
@@ -103,5 +94,190 @@ extension JSONValue {
         let upper = min(max(normalized(start ?? count - 1), -1), count - 1)
         let lower = min(max(end.map(normalized) ?? -1, -1), count - 1)
         return Array(stride(from: upper, to: lower, by: step))
+    }
+}
+
+struct JSONPathReader {
+    private let characters: [Character]
+    private var index = 0
+
+    init(_ text: String) { characters = Array(text) }
+
+    private var next: Character? { index < characters.count ? characters[index] : nil }
+
+    mutating func read() throws(JSONPath.Defect) -> [JSONPath.Segment] {
+        guard take("$") else { throw defect("it does not begin with $", "write $.name") }
+        var segments: [JSONPath.Segment] = []
+        while true {
+            let before = index
+            skipBlanks()
+            guard next != nil else {
+                guard before == index else { throw defect("it ends with a space", "remove it") }
+                return segments
+            }
+            segments.append(try segment())
+        }
+    }
+
+    private mutating func segment() throws(JSONPath.Defect) -> JSONPath.Segment {
+        if take("[") { return JSONPath.Segment(selectors: try bracketed(), isDescendant: false) }
+        guard take(".") else {
+            throw defect("\(String(next ?? " ").shown) is in the place of . or [", "write $.name or $[0]")
+        }
+        let isDescendant = take(".")
+        if isDescendant, take("[") { return JSONPath.Segment(selectors: try bracketed(), isDescendant: true) }
+        if take("*") { return JSONPath.Segment(selectors: [.wildcard], isDescendant: isDescendant) }
+        var name = ""
+        while let character = next, character.isShorthand(isFirst: name.isEmpty) {
+            name.append(character)
+            index += 1
+        }
+        guard !name.isEmpty else {
+            throw defect("no name follows \(isDescendant ? ".." : ".")", "write $.name, or $['a name'] in quotes")
+        }
+        return JSONPath.Segment(selectors: [.name(name)], isDescendant: isDescendant)
+    }
+
+    private mutating func bracketed() throws(JSONPath.Defect) -> [JSONPath.Selector] {
+        var selectors: [JSONPath.Selector] = []
+        while true {
+            skipBlanks()
+            selectors.append(try selector())
+            skipBlanks()
+            if take("]") { return selectors }
+            guard take(",") else { throw defect("[ is not closed", "write ] after the number or the name in quotes") }
+        }
+    }
+
+    private mutating func selector() throws(JSONPath.Defect) -> JSONPath.Selector {
+        switch next {
+        case "*":
+            index += 1
+            return .wildcard
+        case "'", "\"": return .name(try quoted())
+        case "?", "(":
+            throw defect(
+                "filters are not supported", "choose by name, number, slice or *: $.items[0], $.items[-1], $..name")
+        case ":", "-",
+            _ where next?.isASCIIDigit == true:
+            return try numbered()
+        default:
+            throw defect(
+                "\(String(next ?? " ").shown) is neither a number nor a name in quotes", "write [0] or ['name']")
+        }
+    }
+
+    private mutating func numbered() throws(JSONPath.Defect) -> JSONPath.Selector {
+        let start = try number()
+        skipBlanks()
+        guard take(":") else {
+            guard let start else { throw defect("no digits follow -", "write [-1] for the last one") }
+            return .index(start)
+        }
+        skipBlanks()
+        let end = try number()
+        skipBlanks()
+        var step: Int?
+        if take(":") {
+            skipBlanks()
+            step = try number()
+        }
+        return .slice(start: start, end: end, step: step ?? 1)
+    }
+
+    private mutating func number() throws(JSONPath.Defect) -> Int? {
+        let isNegative = take("-")
+        var digits = ""
+        while let digit = next, digit.isASCIIDigit {
+            digits.append(digit)
+            index += 1
+        }
+        guard !digits.isEmpty else {
+            if isNegative { throw defect("no digits follow -", "write [-1] for the last one") }
+            return nil
+        }
+        guard digits == "0" ? !isNegative : !digits.hasPrefix("0") else {
+            throw defect(
+                "\(isNegative ? "-" : "")\(digits) is not the number of an element", "write it without the zero")
+        }
+        // RFC 9535, section 2.1, limits integers to the range that I-JSON (RFC 7493) allows: below 2^53.
+        guard let number = Int(digits), number < 1 << 53 else {
+            throw defect("\(digits) is too large", "write a number below 9007199254740992")
+        }
+        return isNegative ? -number : number
+    }
+
+    private mutating func quoted() throws(JSONPath.Defect) -> String {
+        guard let quote = next else { return "" }
+        index += 1
+        var name = String.UnicodeScalarView()
+        while let character = next, character != quote {
+            index += 1
+            guard character == "\\" else {
+                guard !character.isNewline, (character.asciiValue ?? 0x20) >= 0x20 else {
+                    throw defect("a name contains a control character", "write it as \\u and four digits")
+                }
+                name.append(contentsOf: character.unicodeScalars)
+                continue
+            }
+            name.append(try escape(in: quote))
+        }
+        guard take(quote) else { throw defect("a name in quotes is not closed", "write \(quote) after it") }
+        return String(name)
+    }
+
+    private mutating func escape(in quote: Character) throws(JSONPath.Defect) -> Unicode.Scalar {
+        defer { index += 1 }
+        let simple: [Character: Unicode.Scalar] = [
+            "b": "\u{8}", "f": "\u{C}", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\": "\\",
+        ]
+        if let scalar = next.flatMap({ simple[$0] }) { return scalar }
+        if next == quote, let scalar = quote.unicodeScalars.first { return scalar }
+        if next == "u" {
+            var units = [try unit()]
+            if UTF16.isLeadSurrogate(units[0]), characters[(index + 1)...].starts(with: "\\u") {
+                index += 2
+                units.append(try unit())
+            }
+            if let scalar = String(validating: units, as: UTF16.self)?.unicodeScalars.first { return scalar }
+        }
+        throw defect("\\\(next.map(String.init) ?? "") is not an escape", "write \\\\ for a backslash")
+    }
+
+    /// Afterwards, `index` is that of the last digit.
+    private mutating func unit() throws(JSONPath.Defect) -> UInt16 {
+        // Each digit is checked, because an integer initializer would accept "+041".
+        guard index + 4 < characters.count,
+            characters[index + 1...index + 4].allSatisfy({ $0.isASCII && $0.isHexDigit }),
+            let unit = UInt16(String(characters[index + 1...index + 4]), radix: 16)
+        else {
+            throw defect("four digits must follow \\u", "write \\u0041 for example")
+        }
+        index += 4
+        return unit
+    }
+
+    private mutating func take(_ character: Character) -> Bool {
+        guard next == character else { return false }
+        index += 1
+        return true
+    }
+
+    private mutating func skipBlanks() {
+        while let character = next, " \t\n\r\r\n".contains(character) { index += 1 }
+    }
+
+    private func defect(_ what: String, _ advice: String) -> JSONPath.Defect {
+        JSONPath.Defect(what: what, advice: advice)
+    }
+}
+
+extension Character {
+    var isASCIIDigit: Bool { isASCII && isNumber }
+
+    /// RFC 9535 does not allow -, but names of header fields contain it.
+    fileprivate func isShorthand(isFirst: Bool) -> Bool {
+        if self == "_" || !isASCII || isLetter { return true }
+        return !isFirst && (isASCIIDigit || self == "-")
     }
 }

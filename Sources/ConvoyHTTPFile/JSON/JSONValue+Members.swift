@@ -7,12 +7,12 @@ extension JSONValue {
         return members.last { $0.name == name }?.value
     }
 
-    /// The elements of an array; empty for any other value.
     var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
+    /// The elements that the document does not disable.
+    var enabled: [JSONValue] { elements.filter { $0["disabled"]?.isTrue != true } }
     var string: String? { if case .string(let text) = self { text } else { nil } }
     var isTrue: Bool { self == .bool(true) }
 
-    /// The text of a string, a number or a Boolean; nil for other values.
     var scalarText: String? {
         switch self {
         case .string, .number, .bool: text

@@ -2,16 +2,13 @@
 import Convoy
 import Foundation
 
-/// A request that is ready to send.
 package struct BuiltRequest: Sendable {
     package struct Field: Hashable, Sendable {
         package var name: String
         package var value: String
-        /// Whether the value contains a secret.
         package var isSecret: Bool
     }
 
-    /// A part of a body.
     package enum Part: Hashable, Sendable {
         case bytes([UInt8])
         case file(String)
@@ -22,7 +19,6 @@ package struct BuiltRequest: Sendable {
     package var location: URL
     package var fields: [Field] = []
     package var body: [Part] = []
-    /// The credentials of `Digest user password`, which are sent only after a challenge.
     package var digest: (user: String, password: String)?
     package var output: (path: String, replaces: Bool)?
     /// Whether a response's value selects another server than the one that sent the response.
@@ -38,7 +34,6 @@ package struct BuiltRequest: Sendable {
 
     package var url: String { location.absoluteString }
 
-    /// Why the library would reject the request; nil if the request is valid.
     var defect: String? {
         var request = Request<Data>(method: HTTPMethod(method), url: location)
         for field in fields { request = request.addingHeader(field.name, field.value) }
@@ -46,7 +41,6 @@ package struct BuiltRequest: Sendable {
         return request.defect
     }
 
-    /// The bytes of the body; nil if a part is a file, which is read only when the request is sent.
     package var bodyBytes: [UInt8]? {
         var bytes: [UInt8] = []
         for part in body {
@@ -57,12 +51,14 @@ package struct BuiltRequest: Sendable {
     }
 }
 
-/// Why a request cannot be built from its values.
 package struct BuildFailure: Error, Hashable, Sendable {
     package var what: String
     package var advice: String
-    /// The placeholder whose value is wrong; nil for other failures.
     var placeholder: Placeholder?
+
+    init(_ what: String, _ advice: String = "", placeholder: Placeholder? = nil) {
+        (self.what, self.advice, self.placeholder) = (what, advice, placeholder)
+    }
 
     package var message: String { advice.isEmpty ? what : "\(what); \(advice)" }
 }
@@ -72,15 +68,10 @@ final class ParsedBodies {
     fileprivate var values: [String: JSONValue] = [:]
 }
 
-/// A request and its response, for references to either.
 package struct Exchange: Sendable {
     package var request: BuiltRequest
     package var responseFields: [(name: String, value: String)]
-    /// The variables that the handlers of the request have set.
     package var globals: [String: JSONValue] = [:]
-    /// The body of the response.
-    ///
-    /// The function throws the reason if the body is unavailable.
     package var responseBody: @Sendable () throws(Unreadable) -> [UInt8]
 
     package init(
@@ -90,9 +81,6 @@ package struct Exchange: Sendable {
         (self.request, self.responseFields, self.responseBody) = (request, responseFields, responseBody)
     }
 
-    /// The value to which a reference refers.
-    ///
-    /// - Parameter parsed: bodies that have already been parsed.
     func value(of reference: Reference, _ parsed: ParsedBodies) throws(BuildFailure) -> String {
         let side = reference.side == .request ? "the request" : "the response to"
         let whose = "\(side) \(reference.name)"
@@ -103,18 +91,17 @@ package struct Exchange: Sendable {
                 ? request.fields.map { ($0.name, $0.value) } : responseFields.map { ($0, $1) }
             let values = fields.filter { $0.0.lowercased() == name.lowercased() }.map(\.1)
             guard !values.isEmpty else {
-                throw BuildFailure(what: "{{\(reference.source)}}: \(whose) has no header field \(name)", advice: "")
+                throw BuildFailure("{{\(reference.source)}}: \(whose) has no header field \(name)")
             }
             return values.joined(separator: ", ")
         case .cookie(let name):
             guard let value = cookie(name) else {
-                throw BuildFailure(what: "{{\(reference.source)}}: \(whose) sets no cookie \(name)", advice: "")
+                throw BuildFailure("{{\(reference.source)}}: \(whose) sets no cookie \(name)")
             }
             return value
         case .global(let name):
             guard let value = globals[name] else {
-                throw BuildFailure(
-                    what: "{{\(reference.source)}}: the response handler of its request has not set it", advice: "")
+                throw BuildFailure("{{\(reference.source)}}: the response handler of its request has not set it")
             }
             return value.text
         case .body: return String(decoding: try bytes(of: reference), as: UTF8.self)
@@ -123,14 +110,12 @@ package struct Exchange: Sendable {
             if let known = parsed.values[whose] { json = known } else { json = try self.json(of: reference, whose) }
             parsed.values[whose] = json
             guard let node = path.nodes(in: json, atMost: 1).first else {
-                throw BuildFailure(what: "{{\(reference.source)}}: \(whose) has no value there", advice: "")
+                throw BuildFailure("{{\(reference.source)}}: \(whose) has no value there")
             }
             return node.text
         }
     }
 
-    /// The value of a cookie that the response sets.
-    ///
     /// If the response sets the cookie several times, the last value counts, as in a cookie jar.
     private func cookie(_ name: String) -> String? {
         for field in responseFields.reversed() where field.name.lowercased() == "set-cookie" {
@@ -145,20 +130,17 @@ package struct Exchange: Sendable {
         let bytes = try bytes(of: reference)
         do throws(JSONReader.Defect) { return try JSONReader.read(bytes) } catch {
             throw BuildFailure(
-                what:
-                    "{{\(reference.source)}}: \(whose) is not JSON: \(error.what), at \(error.line):\(error.column) of it",
-                advice: "")
+                "{{\(reference.source)}}: \(whose) is not JSON: \(error.what), at \(error.line):\(error.column) of it")
         }
     }
 
     private func bytes(of reference: Reference) throws(BuildFailure) -> [UInt8] {
         guard reference.side == .response else {
             if let bytes = request.bodyBytes { return bytes }
-            throw BuildFailure(
-                what: "{{\(reference.source)}}: the body of the request is a file", advice: "refer to its response")
+            throw BuildFailure("{{\(reference.source)}}: the body of the request is a file", "refer to its response")
         }
         do throws(Unreadable) { return try responseBody() } catch {
-            throw BuildFailure(what: "{{\(reference.source)}}: \(error.reason)", advice: "")
+            throw BuildFailure("{{\(reference.source)}}: \(error.reason)")
         }
     }
 }

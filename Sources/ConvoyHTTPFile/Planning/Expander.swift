@@ -11,18 +11,13 @@ import Foundation
 struct Expander {
     let file: HTTPFile
     let surroundings: Surroundings
-    /// The indices of the requests, by the names that references use.
     let requests: [String: Int]
-    /// The variables that handlers set.
     let globals: Globals
     /// The request whose text is expanded; nil for text outside of requests.
     var current: Int?
-    /// The indices of the file's definitions, in file order, by the names of the variables.
     let definitions: [String: [Int]]
     private var known: [Int: [Piece]] = [:]
-    /// The first error of each invalid definition.
     private var failed: [Int: Problem] = [:]
-    /// The indices of the definitions that are being expanded, the outermost first.
     private var open: [Int] = []
     private var generator = SystemRandomNumberGenerator()
     private let date: Date
@@ -30,7 +25,7 @@ struct Expander {
 
     init(_ file: HTTPFile, _ surroundings: Surroundings, requests: [String: Int]) {
         (self.file, self.surroundings, self.requests) = (file, surroundings, requests)
-        globals = Globals(file)
+        globals = Globals(file.requests.map { $0.handlers.flatMap(\.changes) })
         definitions = Dictionary(grouping: file.variables.indices) { file.variables[$0].name }
         date = surroundings.now()
     }
@@ -66,9 +61,7 @@ struct Expander {
             return [piece.encoded(encoding)]
         case .system(let variable): return pieces(of: variable, placeholder)
         case .shared(let name):
-            guard let value = environmentValue(name, in: Environments.shared) else {
-                return missing(name, placeholder)
-            }
+            guard let value = environmentValue(name, in: Environments.shared) else { return missing(name, placeholder) }
             return pieces(of: value, name, placeholder)
         case .variable(let name, let encoding):
             return pieces(ofVariable: name, placeholder).map { $0.encoded(encoding) }
@@ -77,7 +70,6 @@ struct Expander {
 
     // MARK: Variables
 
-    /// Reports the errors of a definition, even if no request uses the variable.
     mutating func check(_ definition: Int) { _ = pieces(ofDefinition: definition) }
 
     private mutating func pieces(ofVariable name: String, _ placeholder: Placeholder) -> [Piece] {
@@ -104,18 +96,9 @@ struct Expander {
     private func definition(_ name: String, before placeholder: Placeholder) -> Int? {
         guard let places = definitions[name] else { return nil }
         guard placeholder.file == nil else { return places.last }
-        // This is a binary search in file order, because each of 10,000 requests may have a definition.
-        var (low, high) = (0, places.count)
-        while low < high {
-            let middle = (low + high) / 2
-            // The search excludes the same line, because `@a = {{a}}2` refers to the previous definition.
-            if file.variables[places[middle]].position.line < placeholder.position.line {
-                low = middle + 1
-            } else {
-                high = middle
-            }
-        }
-        return places[max(0, low - 1)]
+        // The same line is not before, because `@a = {{a}}2` refers to the previous definition.
+        let next = places.firstIndex(notBefore: { file.variables[$0].position.line < placeholder.position.line })
+        return places[max(0, next - 1)]
     }
 
     private mutating func pieces(ofDefinition definition: Int) -> [Piece] {
@@ -157,8 +140,6 @@ struct Expander {
         return pieces
     }
 
-    /// Reports a cycle of definitions.
-    ///
     /// The message begins with the cycle's first member in the file, so that all reports of the cycle are equal.
     private mutating func reportCycle(_ members: [Int]) {
         guard let first = members.min(), let start = members.firstIndex(of: first) else { return }
@@ -173,14 +154,11 @@ struct Expander {
         environment.flatMap { surroundings.environments.values[$0]?[name] }
     }
 
-    private mutating func pieces(
-        of value: Environments.Value, _ name: String, _ placeholder: Placeholder
-    ) -> [Piece] {
+    private mutating func pieces(of value: Environments.Value, _ name: String, _ placeholder: Placeholder) -> [Piece] {
         // The depth is limited, because the value {{a}} of the variable a would recurse without end.
         guard depth < 32, !isEndless || depth == 0 else {
             if !isEndless {
-                report(
-                    placeholder, "\(name.shown) contains itself in its environment", "write the value itself there")
+                report(placeholder, "\(name.shown) contains itself in its environment", "write the value itself there")
             }
             isEndless = true
             return []
@@ -199,11 +177,9 @@ struct Expander {
     }
 
     private var depth = 0
-    /// Whether the environment's value that is being expanded contains itself.
     private var isEndless = false
     var suggestionCount = 0
 
-    /// Expands `name.part`: a part of a request's response, or of a variable that contains a response.
     private mutating func pieces(ofPart name: String, _ placeholder: Placeholder) -> [Piece]? {
         let names = name.split(separator: ".").map(String.init)
         guard names.count > 1, let first = names.first else { return nil }
@@ -224,11 +200,9 @@ struct Expander {
         return [Piece(source: .answer(reference), shown: "{{\(name)}}")]
     }
 
-    /// A reference to the value that a handler sets; nil if no handler sets the variable.
     func piece(ofGlobal name: String) -> Piece? {
         guard let setter = globals.setter(of: name, for: current) else { return nil }
-        let reference = Reference(
-            name: file.requests[setter].key, side: .response, part: .global(name), source: name)
+        let reference = Reference(name: file.requests[setter].key, side: .response, part: .global(name), source: name)
         return Piece(source: .answer(reference), shown: "{{\(name)}}")
     }
 
@@ -258,12 +232,58 @@ struct Expander {
         }
         return [Piece(source: .text(value), shown: "{{\(placeholder.source)}}")]
     }
+
+    mutating func check(_ name: String, _ placeholder: Placeholder) {
+        guard requests[name] == nil else { return }
+        let near = suggestion(for: name, among: requests.keys)
+        let advice = near.map { "did you mean \($0)?" } ?? "write # @name \(name) above its request line"
+        report(placeholder, "no request is called \(name.shown)", advice)
+    }
+
+    mutating func missing(_ name: String, _ placeholder: Placeholder) -> [Piece] {
+        if requests[name] != nil {
+            let advice = "write {{\(name).response.body.*}} or {{\(name).response.body.$.x}}"
+            report(placeholder, "\(name.shown) is a request, not a value", advice)
+            return []
+        }
+        let environment = surroundings.environmentName.flatMap { surroundings.environments.values[$0] } ?? [:]
+        var advice = "write @\(name) = …, or give --variable \(name)=…"
+        if let near = suggestion(for: name, among: definitions.keys) ?? suggestion(
+            for: name, among: surroundings.given.keys) ?? suggestion(for: name, among: surroundings.columns)
+            ?? suggestion(for: name, among: environment.keys)
+        {
+            advice = "did you mean \(near)?"
+        } else if surroundings.environmentName == nil,
+            let environment = surroundings.environments.names.first(where: { environmentValue(name, in: $0) != nil })
+        {
+            advice = "give --env \(environment)"
+        }
+        let kind: Problem.Kind = surroundings.skipsScripts ? .impossible : .mistake
+        var problem = Problem(
+            placeholder.position, "the variable \(name.shown) has no value", advice, kind: kind, file: placeholder.file)
+        problem.variable = name
+        problems.append(problem)
+        return []
+    }
+
+    /// Only the first hundred calls search, because there may be very many names.
+    private mutating func suggestion(for name: String, among names: some Collection<String>) -> String? {
+        suggestionCount += 1
+        return suggestionCount > 100 ? nil : names.filter { $0.isOneSlip(from: name) }.min()
+    }
+
+    mutating func report(_ position: Position, _ what: String, _ advice: String, _ kind: Problem.Kind = .mistake) {
+        problems.append(Problem(position, what, advice, kind: kind))
+    }
+
+    mutating func report(
+        _ placeholder: Placeholder, _ what: String, _ advice: String, _ kind: Problem.Kind = .mistake
+    ) {
+        problems.append(Problem(placeholder.position, what, advice, kind: kind, file: placeholder.file))
+    }
 }
 
 extension Piece {
-    /// The same piece with the encoding of a placeholder.
-    ///
-    /// The default encoding does not change the piece.
     fileprivate func encoded(_ encoding: ValueEncoding) -> Piece {
         guard encoding != .byPlace else { return self }
         var piece = self
@@ -274,5 +294,34 @@ extension Piece {
         // The text is encoded already.
         piece.encoding = .never
         return piece
+    }
+}
+
+struct Globals {
+    private var changes: [String: [(request: Int, sets: Bool)]] = [:]
+
+    /// - Parameter requests: the changes by each request, in file order.
+    init(_ requests: [[(name: String?, sets: Bool)]]) {
+        for (index, all) in requests.enumerated() {
+            for change in all {
+                for name in change.name.map({ [$0] }) ?? Array(changes.keys) {
+                    changes[name, default: []].append((index, change.sets))
+                }
+            }
+        }
+    }
+
+    /// The request that sets a variable for another request: the last setter before it, otherwise the first setter
+    /// after it.
+    ///
+    /// Nil if the last change before the request clears the variable.
+    ///
+    /// - Parameter request: the index of the request that uses the variable; nil outside of requests.
+    /// - Complexity: O(log *n*) for *n* changes of the variable, plus the changes by the request itself.
+    func setter(of name: String, for request: Int?) -> Int? {
+        guard let changes = changes[name] else { return nil }
+        let next = changes.firstIndex(notBefore: { $0.request < request ?? .max })
+        if next > 0 { return changes[next - 1].sets ? changes[next - 1].request : nil }
+        return changes.first { $0.request != request && $0.sets }?.request
     }
 }

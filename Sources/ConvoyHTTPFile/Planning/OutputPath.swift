@@ -2,7 +2,6 @@
 
 /// Checks the paths of outputs, which are relative to the output directory.
 package enum OutputPath {
-    /// Why the path is not allowed; nil if it is allowed.
     package static func defect(_ path: String) -> String? {
         if path.isEmpty { return "is not a file name" }
         // Compares bytes, because Swift treats a slash with a combining mark as one character, but the system sees a
@@ -20,7 +19,6 @@ package enum OutputPath {
         return nil
     }
 
-    /// Why a value of a response or a row must not be part of a file name; nil if the value is allowed.
     static func defect(ofValue value: String) -> String? {
         if value.utf8.contains(where: { "/\\".utf8.contains($0) }) { return "contains a slash" }
         if value.hasPrefix(".") { return "begins with a dot" }

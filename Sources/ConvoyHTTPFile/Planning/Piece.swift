@@ -1,21 +1,15 @@
 // Text after variables were replaced. Values of responses are still missing.
 import Convoy
 
-/// A piece of a request's text.
 package struct Piece: Sendable {
     package enum Source: Sendable {
         case text(String)
-        /// A system variable, whose value is made when the request is built.
         case system(SystemVariable)
-        /// A value of an earlier request's response.
         case answer(Reference)
-        /// A value of the row for which the request is sent.
         case column(String)
     }
 
     package var source: Source
-    /// The text for display.
-    ///
     /// Values from private environments, and of variables with secret names, are shown as placeholders.
     package var shown: String
     var encoding = ValueEncoding.byPlace
@@ -24,11 +18,9 @@ package struct Piece: Sendable {
     /// The outermost placeholder around the piece; nil for the text of the request itself.
     var placeholder: Placeholder?
 
-    /// The text; nil if it is known only when the request is built.
     var text: String? { if case .text(let text) = source { text } else { nil } }
     var reference: Reference? { if case .answer(let reference) = source { reference } else { nil } }
     var isSecret: Bool { text != shown }
-    /// Whether the piece depends on neither a response nor a row.
     var isKnown: Bool {
         switch source {
         case .text, .system: true
@@ -36,7 +28,6 @@ package struct Piece: Sendable {
         }
     }
 
-    /// The same piece as a part of a placeholder's value.
     func inside(_ placeholder: Placeholder) -> Piece {
         var piece = self
         piece.depth += 1
@@ -47,24 +38,10 @@ package struct Piece: Sendable {
 
 extension [Piece] {
     /// The text, if it is completely known.
-    var knownText: String? {
-        var text = ""
-        for piece in self {
-            guard let next = piece.text else { return nil }
-            text += next
-        }
-        return text
-    }
+    var knownText: String? { allSatisfy { $0.text != nil } ? leadingText : nil }
 
     /// The text before the first unknown piece.
-    var leadingText: String {
-        var text = ""
-        for piece in self {
-            guard let next = piece.text else { break }
-            text += next
-        }
-        return text
-    }
+    var leadingText: String { prefix { $0.text != nil }.compactMap(\.text).joined() }
 
     package var shown: String { map(\.shown).joined() }
 
@@ -72,8 +49,6 @@ extension [Piece] {
 }
 
 extension String {
-    /// Whether the name of a variable or a field suggests a secret.
-    ///
     /// The value of such a variable or field is hidden, and is not sent to a server that only a response names.
     var namesSecret: Bool { SecretWords.standard.isSecret(self) }
 }

@@ -1,27 +1,21 @@
 // A request after variables were replaced, and its dependencies.
 
-/// A request of a plan.
 package struct PlannedRequest: Sendable {
-    /// A header field.
     package struct Field: Sendable {
         package var name: String
         package var value: [Piece]
     }
 
-    /// A part of a body.
     package enum Part: Sendable {
         case text([Piece])
-        /// The bytes of a file.
         case file(String, Position)
     }
 
-    /// The file to which the response is written.
     package struct Output: Sendable {
         package var path: [Piece]
         package var replaces: Bool
     }
 
-    /// The request as read from the file.
     package var request: FileRequest
     /// The text for messages: the name of the request, its title, or its method and URL.
     package var label = ""
@@ -30,16 +24,12 @@ package struct PlannedRequest: Sendable {
     package var body: [Part] = []
     package var graphQLVariables: [Part] = []
     package var output: Output?
-    /// The variables that this request's handlers read, with the values from `--variable` or from other handlers.
     var globals: [String: Piece] = [:]
-    /// The built request, if it is the same for every run and row.
     package var built: BuiltRequest?
     /// The indices in the plan of the requests whose responses or success this request needs.
     package var needs: [Int] = []
     /// The indices of the requests that must run before this one, with any outcome.
     package var follows: [Int] = []
-    /// Whether another request refers to the body of this request's response.
-    ///
     /// A body that no reference, check, handler or output needs is discarded while it arrives.
     package var keepsBody = false
 
@@ -74,31 +64,25 @@ package struct PlannedRequest: Sendable {
     }
     var references: [Reference] { (pieces + globals.values).compactMap(\.reference) }
 
-    /// Whether the request depends on neither a response nor a row.
     var isKnown: Bool { pieces.allSatisfy(\.isKnown) }
 
-    /// Whether the request is always the same: its text is known, and its body contains no file.
     var isFixed: Bool {
         pieces.allSatisfy { $0.text != nil }
             && (body + graphQLVariables).allSatisfy { if case .text = $0 { true } else { false } }
     }
 
-    /// The secret values of the request, which are never shown.
     package var secrets: Set<String> { Set(pieces.filter(\.isSecret).compactMap(\.text)) }
 
     var pieces: [Piece] { target + fields.flatMap(\.value) + (output?.path ?? []) + bodyPieces }
 
-    /// The pieces of the body's texts and of the GraphQL variables.
     var bodyPieces: [Piece] {
         (body + graphQLVariables).flatMap { part -> [Piece] in if case .text(let text) = part { text } else { [] } }
     }
 
-    /// Whether the method of the request is safe (RFC 9110, section 9.2.1).
     var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "TRACE", "QUERY", "SEARCH", "PROPFIND", "REPORT"].contains(method) }
 }
 
 extension [Piece] {
-    /// The scheme, host and port of a URL; nil if they are unknown before the run.
     var origin: String? {
         let text = leadingText
         guard let start = text.schemeEnd else { return nil }

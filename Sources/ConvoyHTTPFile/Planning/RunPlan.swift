@@ -1,18 +1,14 @@
 // The plan of a run: its requests and their dependencies.
 
-/// The requests of a run in a valid sequential order.
 package struct RunPlan: Sendable {
-    /// A request that is not sent, and the reason.
     package struct LeftOut: Sendable, Equatable {
         package var label: String
         package var reason: String
     }
 
-    /// The options of a plan.
     package struct Wishes: Sendable {
         /// The names or titles of the chosen requests; empty for all.
         package var names: [String] = []
-        /// Whether the requests run one after another.
         package var isSerial = false
         /// Whether requests with unsafe methods, such as POST, may run in any order.
         package var mixesUnsafe = false
@@ -21,11 +17,7 @@ package struct RunPlan: Sendable {
 
     package var requests: [PlannedRequest] = []
     package var leftOut: [LeftOut] = []
-    /// All errors.
-    ///
-    /// If the plan has an error, no request may be sent.
     package var problems: [Problem] = []
-    /// Warnings about valid lines that probably have another meaning than intended.
     package var hints: [Problem] = []
 
     /// Makes the plan of a file.
@@ -42,23 +34,18 @@ package struct RunPlan: Sendable {
     init() {}
 }
 
-/// Makes the plan of a run from a file of requests.
 struct Planner {
     let file: HTTPFile
     let surroundings: Surroundings
     let wishes: RunPlan.Wishes
-    /// The requests in file order.
     var planned: [PlannedRequest] = []
     var problems: [Problem] = []
     var leftOut: [RunPlan.LeftOut] = []
     var ordered: [PlannedRequest] = []
-    /// The hints of the file about planned requests.
     var hints: [Problem] = []
     var cycleCount = 0
     /// Names, unique titles, and the keys of requests with handlers, each with the index of its request.
     let names: [String: Int]
-    /// The errors of each request.
-    ///
     /// Errors of requests that are not chosen are ignored.
     private var found: [Int: [Problem]] = [:]
     /// The error because of which each skipped request is not sent, by the index of the request.
@@ -114,7 +101,6 @@ struct Planner {
 
     // MARK: Problems
 
-    /// Assigns each error to its request or to the file.
     private mutating func sort(_ found: [Problem]) {
         let definitions = Set(file.variables.map(\.position.line))
         for problem in found {
@@ -128,17 +114,10 @@ struct Planner {
     }
 
     private func request(at line: Int) -> Int? {
-        // A binary search, because there may be 10,000 requests.
-        var (low, high) = (0, file.requests.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if file.requests[middle].lastLine < line { low = middle + 1 } else { high = middle }
-        }
-        return low < file.requests.count ? low : nil
+        let index = file.requests.firstIndex(notBefore: { $0.lastLine < line })
+        return index < file.requests.count ? index : nil
     }
 
-    /// Records an error of a request.
-    ///
     /// With `--skip-scripts`, an error of a script is ignored, and a request that cannot be sent is skipped.
     private mutating func note(_ problem: Problem, of index: Int) {
         guard surroundings.skipsScripts, problem.kind != .mistake else {
@@ -155,13 +134,11 @@ struct Planner {
             names.isEmpty
             ? "write it into http-client.env.json beside the file of requests"
             : "the environments are \(names.joined(separator: ", "))"
-        problems.append(
-            Problem(Position(line: 1, column: 1), "no environment is called \(name.shown)", advice))
+        problems.append(Problem(.start, "no environment is called \(name.shown)", advice))
     }
 
     // MARK: Choosing requests
 
-    /// The chosen requests, and the requests that they need.
     private mutating func chosen() -> [Int] {
         var open: [Int] = []
         for name in wishes.names {
@@ -179,7 +156,7 @@ struct Planner {
                 near.map { "did you mean \($0)?" }
                 ?? (known.isEmpty ? "write # @name \(name) above its request line" : "the requests are \(list)")
             let what = "\(matching.isEmpty ? "no request is" : "several requests are") called \(name.shown)"
-            let place = matching.first.map { file.requests[$0].position } ?? Position(line: 1, column: 1)
+            let place = matching.first.map { file.requests[$0].position } ?? .start
             problems.append(Problem(place, what, matching.isEmpty ? advice : "give each its own # @name"))
         }
         if wishes.names.isEmpty { return Array(file.requests.indices) }
@@ -190,7 +167,6 @@ struct Planner {
         return seen.sorted()
     }
 
-    /// Leaves out requests that cannot be sent, and the requests that need them.
     private mutating func leaveOut(neededBy chosen: [Int]) {
         var dependents: [Int: [Int]] = [:]
         for index in chosen { for needed in planned[index].needs { dependents[needed, default: []].append(index) } }
@@ -216,5 +192,354 @@ struct Planner {
             guard let reason = reasons[index] else { continue }
             leftOut.append(RunPlan.LeftOut(label: planned[index].label, reason: reason.what))
         }
+    }
+
+    mutating func expand(_ request: FileRequest, _ index: Int, _ expander: inout Expander) -> PlannedRequest {
+        var planned = PlannedRequest(request: request)
+        expander.current = index
+        defer { expander.current = nil }
+        for field in request.fields where !Self.ownFields.contains(field.name.lowercased()) {
+            planned.fields.append(.init(name: field.name, value: expander.pieces(of: field.value)))
+        }
+        planned.target = target(of: request, &planned.fields, &expander)
+        planned.label = request.name?.text ?? request.title?.text ?? "\(request.method) \(planned.shownTarget)"
+        planned.body = parts(request.body, &expander)
+        planned.graphQLVariables = parts(request.graphQLVariables, &expander)
+        if let output = request.output {
+            let path = expander.pieces(of: output.path)
+            planned.output = .init(path: path, replaces: output.replaces)
+            checkOutput(path, output, &expander)
+        }
+        for prompt in request.prompts where surroundings.given[prompt.text] == nil {
+            expander.report(
+                prompt.position, "convoy cannot ask for \(prompt.text.shown)",
+                "give the value: --variable \(prompt.text)=…", .impossible)
+        }
+        for name in Set(request.handlers.flatMap(\.globals)).sorted() {
+            // A variable without a value is left out, because it is `undefined` in scripts.
+            if let text = surroundings.given[name] {
+                planned.globals[name] = Piece(source: .text(text), shown: "{{\(name)}}")
+            } else if let piece = expander.piece(ofGlobal: name) {
+                planned.globals[name] = piece
+            }
+        }
+        planned.needs = needs(of: planned, request, &expander)
+        return planned
+    }
+
+    /// The header fields of the file that are not sent: the body determines them, or only other programs use them.
+    private static let ownFields: Set = ["content-length", "transfer-encoding", "x-request-type"]
+
+    private mutating func needs(
+        of planned: PlannedRequest, _ request: FileRequest, _ expander: inout Expander
+    ) -> [Int] {
+        var needs: Set<Int> = []
+        for word in request.dependencies {
+            guard let needed = names[word.text] else {
+                let near = names.keys.sorted().first { $0.isOneSlip(from: word.text) }
+                let advice = near.map { "did you mean \($0)?" } ?? "write # @name \(word.text) above its request line"
+                expander.report(word.position, "no request is called \(word.text.shown)", advice)
+                continue
+            }
+            needs.insert(needed)
+        }
+        needs.formUnion(planned.references.compactMap { names[$0.name] })
+        return needs.sorted()
+    }
+
+    // MARK: Targets
+
+    /// For a path, the host comes from the `Host` field or the variable `host`.
+    private mutating func target(
+        of request: FileRequest, _ fields: inout [PlannedRequest.Field], _ expander: inout Expander
+    ) -> [Piece] {
+        let known = expander.problems.count
+        let pieces = expander.pieces(of: request.target)
+        // If the host is a variable without a value, only the missing value is reported.
+        if expander.problems.count > known, case .placeholder? = request.target.parts.first { return pieces }
+        let text = pieces.leadingText
+        if text.hasPrefix("*") {
+            expander.report(
+                request.position, "a request for the whole server, *, cannot be sent",
+                "write a URL: OPTIONS https://…/", .impossible)
+            return pieces
+        }
+        guard text.hasPrefix("/") else {
+            if text.schemeEnd != nil || pieces.isEmpty || pieces[0].text == nil { return pieces }
+            if text.prefix(while: { !"/?#".contains($0) }).contains(where: \.isWhitespace) {
+                expander.report(
+                    request.position, "\(pieces.shown.shown) is not a request line",
+                    "write METHOD https://example.com/path, and header fields below it")
+            }
+            // A URL without a scheme is an http URL, as in JetBrains' HTTP Client.
+            return .plain("http://") + pieces
+        }
+        if let place = fields.firstIndex(where: { $0.name.lowercased() == "host" }) {
+            let host = fields.remove(at: place).value
+            let known = host.leadingText
+            if known.contains("://") { return Self.withoutSlash(host) + pieces }
+            // The port determines the scheme, as in REST Client.
+            let isSecure = known.hasSuffix(":443") || known.hasSuffix(":8443")
+            return .plain(isSecure ? "https://" : "http://") + host + pieces
+        }
+        let placeholder = Placeholder(
+            source: "host", position: request.position, expression: .variable("host", .byPlace))
+        let before = expander.problems.count
+        var template = Template()
+        template.parts = [.placeholder(placeholder)]
+        let host = expander.pieces(of: template)
+        guard expander.problems.count == before else {
+            expander.problems.removeLast(expander.problems.count - before)
+            var problem = Problem(
+                request.position, "the URL has no host",
+                "write https://example.com\(request.target.prefixText.prefix(20)), or a header field Host: example.com")
+            problem.variable = "host"
+            expander.problems.append(problem)
+            return pieces
+        }
+        return (host.leadingText.contains("://") ? [] : .plain("http://")) + Self.withoutSlash(host) + pieces
+    }
+
+    private static func withoutSlash(_ pieces: [Piece]) -> [Piece] {
+        guard let last = pieces.last, let text = last.text, text.hasSuffix("/") else { return pieces }
+        return pieces.dropLast() + .plain(String(text.dropLast()))
+    }
+
+    // MARK: Bodies and outputs
+
+    private mutating func parts(_ parts: [BodyPart], _ expander: inout Expander) -> [PlannedRequest.Part] {
+        parts.compactMap { part -> PlannedRequest.Part? in
+            switch part {
+            case .text(let template): .text(expander.pieces(of: template))
+            case .file(let reference): self.part(reference, &expander)
+            }
+        }
+    }
+
+    private func part(_ reference: FileReference, _ expander: inout Expander) -> PlannedRequest.Part? {
+        func problem(_ what: String, _ advice: String) -> PlannedRequest.Part? {
+            expander.report(reference.position, what, advice)
+            return nil
+        }
+        guard let path = expander.pieces(of: reference.path).knownText else {
+            return problem(
+                "a file name cannot come from a response or a row", "write the name, or set it with --variable")
+        }
+        if let reason = surroundings.defectOfFile(path) {
+            return problem(
+                "the file \(path.shown) cannot be read: \(reason)", "its path is relative to the file of requests")
+        }
+        guard reference.hasVariables || reference.dropsLineEnds else { return .file(path, reference.position) }
+        let bytes: [UInt8]
+        do throws(Unreadable) { bytes = try surroundings.readFile(path) } catch {
+            return problem(
+                "the file \(path.shown) cannot be read: \(error.reason)", "its path is relative to the file of requests"
+            )
+        }
+        guard let text = reference.encoding.text(of: bytes) else {
+            return problem(
+                "the file \(path.shown) is in another encoding",
+                reference.dropsLineEnds ? "write --data-binary @\(path)" : "write <@latin1 \(path), or < \(path)")
+        }
+        if reference.dropsLineEnds {
+            let kept = text.utf8.filter { ![0x0D, 0x0A, 0].contains($0) }
+            return .text(.plain(String(decoding: kept, as: UTF8.self)))
+        }
+        var template = Template()
+        let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+        for (number, line) in lines.enumerated() {
+            if number > 0 { template.append(text.contains("\r\n") ? "\r\n" : "\n") }
+            let place = Position(line: number + 1, column: 1)
+            template.append(Template.read(line, at: place, file: path, &expander.problems))
+        }
+        return .text(expander.pieces(of: template))
+    }
+
+    private func checkOutput(_ path: [Piece], _ output: FileRequest.Output, _ expander: inout Expander) {
+        guard let text = path.knownText, let defect = OutputPath.defect(text) else { return }
+        expander.report(
+            output.position, "\(path.shown.shown) \(defect)",
+            "write a name inside of the output directory: answer.json")
+    }
+
+    /// Orders requests so that each one follows the requests that it needs; otherwise in file order.
+    ///
+    /// Reports at most 20 cycles.
+    mutating func order(of chosen: [Int]) -> [Int] {
+        enum Mark { case open, done }
+        let isChosen = Set(chosen)
+        var (marks, order) = ([Int: Mark](), [Int]())
+        // The path from a root to the current request. `seen` is the number of visited needs of each request. This
+        // stack replaces recursion, because a chain may have 100,000 links.
+        var way: [(request: Int, seen: Int)] = []
+        for root in chosen where marks[root] == nil {
+            way = [(root, 0)]
+            marks[root] = .open
+            while let (request, seen) = way.last {
+                let needs = planned[request].needs
+                guard seen < needs.count else {
+                    marks[request] = .done
+                    order.append(request)
+                    way.removeLast()
+                    continue
+                }
+                way[way.count - 1].seen += 1
+                let needed = needs[seen]
+                guard isChosen.contains(needed) else { continue }
+                switch marks[needed] {
+                case nil:
+                    marks[needed] = .open
+                    way.append((needed, 0))
+                case .open: reportCycle(way.map(\.request).drop { $0 != needed } + [needed])
+                case .done: break
+                }
+            }
+        }
+        return order
+    }
+
+    private mutating func reportCycle(_ cycle: [Int]) {
+        // Many dependencies can form very many cycles, so at most 20 cycles are reported.
+        cycleCount += 1
+        guard cycleCount <= 20 else { return }
+        let labels = cycle.map { planned[$0].label }
+        let request = file.requests[cycle[0]]
+        let round = labels.count > 9 ? labels.prefix(8) + ["\(labels.count - 9) more", labels[0]] : labels[...]
+        let what =
+            cycle.count == 2
+            ? "\(labels[0].shown) needs its own response"
+            : "\(labels[0].shown) waits for itself: \(round.joined(separator: " needs "))"
+        problems.append(
+            Problem(
+                place(of: cycle[1], neededBy: cycle[0]) ?? request.position, what, "remove one of these references"))
+    }
+
+    private func place(of needed: Int, neededBy index: Int) -> Position? {
+        let request = file.requests[index]
+        if let word = request.dependencies.first(where: { names[$0.text] == needed }) { return word.position }
+        for placeholder in request.templates.flatMap(\.placeholders) {
+            if case .reference(let reference, _) = placeholder.expression, names[reference.name] == needed {
+                return placeholder.position
+            }
+        }
+        return nil
+    }
+
+    /// Stores the requests in their order, and sets for which requests each one waits.
+    ///
+    /// By default, an unsafe request runs after all earlier requests to the same server, and before all later requests
+    /// to that server, because file order is the order of changes. Safe requests run concurrently.
+    mutating func arrange(_ order: [Int]) {
+        var places: [Int: Int] = [:]
+        for (place, index) in order.enumerated() { places[index] = place }
+        var history = History()
+        var outputs: [String: Int] = [:]
+        // If the order is that of the file, as usual, the requests are not copied, because they are large values.
+        ordered = order.elementsEqual(planned.indices) ? planned : order.map { planned[$0] }
+        planned = []
+        for place in ordered.indices {
+            let needs = ordered[place].needs.compactMap { places[$0] }.sorted()
+            var follows: [Int] = []
+            if wishes.isSerial {
+                follows = place > 0 ? [place - 1] : []
+            } else if !wishes.mixesUnsafe {
+                follows = history.add(place, origin: ordered[place].target.origin, isSafe: ordered[place].isSafe)
+            }
+            // Only one request at a time may write a file.
+            if let path = ordered[place].output?.path.knownText {
+                if let last = outputs[path], !follows.contains(last) { follows.append(last) }
+                outputs[path] = place
+            }
+            let isNeeded = Set(needs)
+            (ordered[place].needs, ordered[place].follows) = (needs, follows.filter { !isNeeded.contains($0) })
+        }
+        for place in ordered.indices where ordered[place].built == nil {
+            for reference in ordered[place].references where reference.side == .response {
+                switch reference.part {
+                case .header, .cookie, .global: continue
+                case .body, .json: break
+                }
+                if let needed = names[reference.name].flatMap({ places[$0] }) { ordered[needed].keepsBody = true }
+            }
+        }
+    }
+
+    private struct History {
+        private struct Line {
+            var lastUnsafe: Int?
+            var safe: [Int] = []
+            /// The number of safe requests with an unknown origin that run before the last unsafe request to this
+            /// origin.
+            var anywhereCount = 0
+
+            mutating func add(_ place: Int, isSafe: Bool, _ anywhere: Line) -> [Int] {
+                var before = [lastUnsafe, anywhere.lastUnsafe].compactMap(\.self)
+                if isSafe {
+                    safe.append(place)
+                } else {
+                    before += safe + anywhere.safe[anywhereCount...]
+                    self = Line(lastUnsafe: place, anywhereCount: anywhere.safe.count)
+                }
+                return before
+            }
+        }
+
+        private var lines: [String: Line] = [:]
+        /// A request whose origin depends on a response may go to any origin.
+        private var anywhere = Line()
+
+        mutating func add(_ place: Int, origin: String?, isSafe: Bool) -> [Int] {
+            guard let origin else { return addAnywhere(place, isSafe) }
+            // The line is changed in the dictionary. A copy of its requests would take O(*n*) for each of *n* requests.
+            return lines[origin, default: Line()].add(place, isSafe: isSafe, anywhere)
+        }
+
+        private mutating func addAnywhere(_ place: Int, _ isSafe: Bool) -> [Int] {
+            var before = (lines.values.map(\.lastUnsafe) + [anywhere.lastUnsafe]).compactMap(\.self)
+            if isSafe {
+                anywhere.safe.append(place)
+            } else {
+                before += lines.values.flatMap(\.safe) + anywhere.safe
+                lines = [:]
+                anywhere = Line(lastUnsafe: place)
+            }
+            return before.sorted()
+        }
+    }
+}
+
+extension HTTPFile {
+    /// A name that no reference or dependency uses is only a title.
+    var repeatedNames: [Problem] {
+        var first: [String: Int] = [:]
+        var repeated: [(name: Word, line: Int)] = []
+        for request in requests {
+            guard let name = request.name else { continue }
+            if let line = first[name.text] {
+                repeated.append((name, line))
+            } else {
+                first[name.text] = name.position.line
+            }
+        }
+        guard !repeated.isEmpty else { return [] }
+        let referred = referredNames
+        return repeated.filter { referred.contains($0.name.text) }.map { name, line in
+            Problem(
+                name.position, "the request in line \(line) is also called \(name.text.shown)",
+                "give one of them another name")
+        }
+    }
+
+    private var referredNames: Set<String> {
+        var names = Set(requests.flatMap(\.dependencies).map(\.text))
+        let templates = variables.map(\.value) + requests.flatMap { $0.templates + ($0.output.map { [$0.path] } ?? []) }
+        for placeholder in templates.lazy.flatMap(\.placeholders) {
+            switch placeholder.expression {
+            case .reference(let reference, _): names.insert(reference.name)
+            case .variable(let name, _): names.insert(String(name.prefix { $0 != "." }))
+            case .shared, .system: break
+            }
+        }
+        return names
     }
 }

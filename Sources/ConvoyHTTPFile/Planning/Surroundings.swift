@@ -2,30 +2,19 @@
 import Convoy
 import Foundation
 
-/// The sources of values that the file does not define.
 package struct Surroundings: Sendable {
-    /// The values of `--variable`.
-    ///
-    /// These values take precedence over all other values.
+    /// The values of `--variable`, which take precedence over all other values.
     package var given: [String: String] = [:]
-    /// The names of the rows' columns.
-    ///
-    /// Columns take precedence over variables of the file.
+    /// The rows' columns, which take precedence over variables of the file.
     package var columns: Set<String> = []
     package var environments = Environments()
-    /// The name of the environment of `--env`, or of the only environment.
-    ///
     /// With nil, only `$shared` applies.
     package var environmentName: String?
     package var processEnvironment: [String: String] = [:]
     package var dotEnvironment: [String: String] = [:]
-    /// Reads a file by its path relative to the file of requests.
-    ///
-    /// The function throws the reason of a failure.
     package var readFile: @Sendable (String) throws(Unreadable) -> [UInt8] = { _ throws(Unreadable) in
         throw Unreadable(reason: "files cannot be read")
     }
-    /// Why a file cannot be read; nil when it can.
     package var defectOfFile: @Sendable (String) -> String? = { _ in nil }
     package var now: @Sendable () -> Date = { Date() }
     /// Whether unsupported scripts, and the requests that need them, are skipped without an error (`--skip-scripts`).
@@ -34,17 +23,14 @@ package struct Surroundings: Sendable {
     package init() {}
 }
 
-/// Why a file cannot be read.
 package struct Unreadable: Error, Sendable {
     package var reason: String
     package init(reason: String) { self.reason = reason }
 }
 
-/// The environments of `http-client.env.json` and `http-client.private.env.json`.
 package struct Environments: Sendable {
     struct Value: Sendable {
         var template: Template
-        /// Whether the value is from a private file, which is not committed to a repository.
         var isSecret: Bool
         /// The errors of the value, which only matter if the value is used.
         var problems: [Problem] = []
@@ -57,10 +43,8 @@ package struct Environments: Sendable {
 
     package init() {}
 
-    /// The names of the environments that `--env` can choose.
     package var names: [String] { values.keys.filter { $0 != Self.shared }.sorted() }
 
-    /// Adds the values of a file; they override the values of earlier files.
     package mutating func add(_ bytes: [UInt8], file: String, isSecret: Bool) {
         let text = String(decoding: bytes, as: UTF8.self)
         if text.trimmed.isEmpty { return }
@@ -72,7 +56,7 @@ package struct Environments: Sendable {
         }
         guard case .object(let environments) = root else {
             let advice = "write {\"dev\": {\"host\": \"example.com\"}}"
-            problems.append(Problem(Position(line: 1, column: 1), "the file is not an object", advice, file: file))
+            problems.append(Problem(.start, "the file is not an object", advice, file: file))
             return
         }
         for environment in environments {
@@ -98,11 +82,10 @@ package struct Environments: Sendable {
             }
             var (template, problems) = (Template(), [Problem]())
             let hasPlaceholders = variable.value.text.contains("{{")
-            let place = hasPlaceholders ? Position(ofName: variable.name, in: text) : Position(line: 1, column: 1)
+            let place = hasPlaceholders ? Position(ofName: variable.name, in: text) : .start
             for (number, line) in variable.value.text.split(
                 omittingEmptySubsequences: false, whereSeparator: \.isNewline
-            )
-            .enumerated() {
+            ).enumerated() {
                 if number > 0 { template.append("\n") }
                 template.append(Template.read(line, at: place, file: file, &problems))
             }
@@ -112,15 +95,12 @@ package struct Environments: Sendable {
                 placeholder.position = place
                 return .placeholder(placeholder)
             }
-            values[environment, default: [:]][name] = Value(
-                template: template, isSecret: isSecret, problems: problems)
+            values[environment, default: [:]][name] = Value(template: template, isSecret: isSecret, problems: problems)
         }
     }
 }
 
 extension [UInt8] {
-    /// The JSON text with its comments replaced by blanks.
-    ///
     /// JetBrains' HTTP Client allows comments in the files of environments.
     fileprivate var withoutComments: [UInt8] {
         var (bytes, index, isText) = (self, 0, false)
@@ -150,7 +130,6 @@ extension [UInt8] {
 }
 
 extension Position {
-    /// Finds the first position of a name in a JSON text; the start of the text if the name is missing.
     fileprivate init(ofName name: String, in text: String) {
         let quoted = name.jsonQuoted
         let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
@@ -163,9 +142,7 @@ extension Position {
     }
 }
 
-/// Reads the variables of a file `.env`.
 package enum DotEnvironment {
-    /// Reads `NAME=value` lines, with quotes, comments and `export` as in shells.
     package static func read(_ text: String) -> [String: String] {
         var values: [String: String] = [:]
         for line in text.split(whereSeparator: \.isNewline) {

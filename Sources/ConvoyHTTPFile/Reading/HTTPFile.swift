@@ -1,79 +1,61 @@
 // The content of a file of requests, as values.
 
-/// A file of requests after reading, with all its errors.
 package struct HTTPFile: Sendable {
     package var variables: [VariableDefinition] = []
     package var requests: [FileRequest] = []
     package var problems: [Problem] = []
-    /// Warnings about valid lines that probably have another meaning than intended.
     package var hints: [Problem] = []
 
     package init() {}
 }
 
-/// The definition of a variable: `@name = value`.
 package struct VariableDefinition: Hashable, Sendable {
     package var name: String
     package var value: Template
     package var position: Position
 }
 
-/// A word of the file and its position.
 package struct Word: Hashable, Sendable {
     package var text: String
-    package var position: Position
+    package var position = Position.start
     /// Whether a part of the word was quoted, so that a shell takes it literally.
     package var isQuoted = false
 }
 
-/// One request of a file.
 package struct FileRequest: Sendable {
-    /// How the body is interpreted.
     package enum BodyKind: Sendable {
-        case plain
-        case form
+        case plain, form
         case multipart(boundary: String)
-        /// A GraphQL query, with its variables after a blank line.
         case graphQL
     }
 
-    /// One header field.
     package struct Field: Hashable, Sendable {
         package var name: String
         package var value: Template
         package var position: Position
     }
 
-    /// The file for the response: `>> file`, or `>>! file`, which replaces an existing file.
     package struct Output: Hashable, Sendable {
         package var path: Template
         package var replaces: Bool
         package var position: Position
     }
 
-    /// The position of the request line.
-    package var position: Position
-    /// The number of the request's last line, from 1.
+    package var position = Position.start
     package var lastLine = 0
-    /// The name of the request, from `# @name`.
     package var name: Word?
-    /// The text after `###`.
     package var title: Word?
     package var method = "GET"
     package var target = Template()
     package var fields: [Field] = []
     package var body: [BodyPart] = []
-    /// The variables of a GraphQL query, which follow the query in the body.
     package var graphQLVariables: [BodyPart] = []
     package var bodyKind = BodyKind.plain
-    /// The names of the requests that this request needs, from `# @depends` and `# @ref`.
     package var dependencies: [Word] = []
     package var prompts: [Word] = []
     package var checks: [Check] = []
     package var output: Output?
-    /// The response handlers.
     package var handlers: [Script] = []
-    /// The time limit of the request, from `# @timeout` or curl's `--max-time`.
     package var timeout: Duration?
     package var followsRedirects = true
     package var usesCookieJar = true
@@ -84,30 +66,69 @@ package struct FileRequest: Sendable {
 
     /// The first field with this name, which the caller passes in lower case.
     func field(_ name: String) -> Field? { fields.first { $0.name.lowercased() == name } }
+
+    mutating func addField(_ name: String, _ value: Template) {
+        fields.append(Field(name: name, value: value, position: position))
+    }
+
+    /// The URL, the field values, and the texts and paths of the body.
+    var templates: [Template] {
+        [target] + fields.map(\.value)
+            + (body + graphQLVariables).map { part in
+                switch part {
+                case .text(let text): text
+                case .file(let file): file.path
+                }
+            }
+    }
+
+    /// - Parameter change: gets the name of a field in lower case, otherwise an empty one.
+    mutating func mapTemplates(_ change: (Template, _ field: String) -> Template) {
+        target = change(target, "")
+        for place in fields.indices {
+            fields[place].value = change(fields[place].value, fields[place].name.lowercased())
+        }
+        func changed(_ part: BodyPart) -> BodyPart {
+            if case .text(let text) = part { .text(change(text, "")) } else { part }
+        }
+        (body, graphQLVariables) = (body.map(changed), graphQLVariables.map(changed))
+    }
 }
 
-/// A part of a body: text, or the content of a file.
 package enum BodyPart: Hashable, Sendable {
     case text(Template)
     case file(FileReference)
+
+    /// The path of the file; nil for text.
+    var path: String? { if case .file(let file) = self { file.path.source } else { nil } }
 }
 
-/// A file whose content belongs to the body: `< file`, or `<@ file` if the content has variables.
+extension [BodyPart] {
+    /// Adds a part; text continues the text before it.
+    mutating func add(_ part: BodyPart) {
+        guard case .text(let text) = part else { return append(part) }
+        guard case .text(var before)? = last else {
+            if !text.parts.isEmpty { append(part) }
+            return
+        }
+        // The part is removed first, so that its text grows in place. A body may have 100,000 lines.
+        removeLast()
+        before.append(text)
+        append(.text(before))
+    }
+}
+
 package struct FileReference: Hashable, Sendable {
     package var path: Template
-    package var hasVariables: Bool
-    package var encoding: TextEncoding
-    package var position: Position
+    package var hasVariables = false
+    package var encoding = TextEncoding.utf8
+    package var position = Position.start
     /// Whether the body is the content without CR, LF and NUL, as curl sends the file of `-d`.
     var dropsLineEnds = false
 }
 
-/// The character encoding of a file.
 package enum TextEncoding: Hashable, Sendable {
-    case utf8
-    case latin1
-    case ascii
-    case utf16LittleEndian
+    case utf8, latin1, ascii, utf16LittleEndian
 
     init?(named name: String) {
         switch name.lowercased().filter({ $0 != "-" && $0 != "_" }) {
@@ -119,7 +140,6 @@ package enum TextEncoding: Hashable, Sendable {
         }
     }
 
-    /// The text of the bytes; nil if the bytes are invalid in this encoding.
     func text(of bytes: [UInt8]) -> String? {
         switch self {
         case .utf8: return String(validating: bytes, as: UTF8.self)

@@ -1,48 +1,26 @@
 // Splits the text of a file into requests: separators, and the lines before a request line.
 
-/// Reads a file of requests line by line.
-///
 /// Reading continues after an error, so that all errors are found at once.
 package struct HTTPFileReader {
     let lines: [String]
-    /// The index of the next line, from 0.
     var index = 0
     /// The index of the next `###` line; the number of lines if none follows.
     var blockEnd = 0
     var file = HTTPFile()
-    /// The request that is being read; the tags before its request line are stored here too.
-    var request = FileRequest(position: Position(line: 1, column: 1))
+    var request = FileRequest(position: .start)
     /// Whether `{{` begins a placeholder in a command of curl.
     var readsVariables = true
 
-    init(_ text: String) {
-        lines = Self.lines(of: Array(text.utf8))
-    }
-
-    /// Splits the bytes of a text into lines.
-    ///
     /// Splitting by `Character` is slower, which shows in files with a million lines.
-    private static func lines(of bytes: [UInt8]) -> [String] {
-        var start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
-        var lines: [String] = []
-        var index = start
-        while index < bytes.count {
-            let byte = bytes[index]
-            guard byte == 0x0A || byte == 0x0D else {
-                index += 1
-                continue
-            }
-            lines.append(String(decoding: bytes[start..<index], as: UTF8.self))
-            let isPair = byte == 0x0D && index + 1 < bytes.count && bytes[index + 1] == 0x0A
-            index += isPair ? 2 : 1
-            start = index
+    init(_ text: String) {
+        let bytes = text.utf8.dropFirst(text.utf8.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0)
+        // A line ends with LF, CR or both.
+        lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false).flatMap { line in
+            (line.last == 0x0D ? line.dropLast() : line).split(separator: 0x0D, omittingEmptySubsequences: false)
+                .map { String(Substring($0)) }
         }
-        return lines + [String(decoding: bytes[start...], as: UTF8.self)]
     }
 
-    /// Reads a complete file.
-    ///
-    /// - Complexity: O(*n*) for *n* characters.
     package static func read(_ text: String) -> HTTPFile {
         var reader = HTTPFileReader(text)
         reader.readBlocks()
@@ -79,12 +57,9 @@ package struct HTTPFileReader {
         request.title = title
     }
 
-    /// The position of a character in the next line.
     func position(_ offset: Int = 0) -> Position { Position(line: index + 1, column: offset + 1) }
 
-    mutating func report(
-        _ position: Position, _ what: String, _ advice: String, _ kind: Problem.Kind = .mistake
-    ) {
+    mutating func report(_ position: Position, _ what: String, _ advice: String, _ kind: Problem.Kind = .mistake) {
         file.problems.append(Problem(position, what, advice, kind: kind))
     }
 
@@ -92,7 +67,6 @@ package struct HTTPFileReader {
         Template.read(text, at: position, &file.problems)
     }
 
-    /// Reads the lines before the request line, and then the request.
     private mutating func readPreamble() {
         while index < blockEnd {
             let line = lines[index]
@@ -126,20 +100,15 @@ package struct HTTPFileReader {
         }
     }
 
-    /// Skips the lines of a comment from `/*` to `*/`.
-    ///
-    /// Returns false if no comment starts here, or if the comment has no end.
+    /// False if no comment starts here, or if the comment has no end.
     mutating func skipComment(_ text: String) -> Bool {
-        guard text.hasPrefix("/*"),
-            let last = lines[index..<blockEnd].firstIndex(where: { $0.trimmed.hasSuffix("*/") })
+        guard text.hasPrefix("/*"), let last = lines[index..<blockEnd].firstIndex(where: { $0.trimmed.hasSuffix("*/") })
         else { return false }
         index = last + 1
         return true
     }
 
-    /// Reads `@name = value`.
-    ///
-    /// Returns true in every case, because an invalid definition is reported and then skipped.
+    /// True in every case, because an invalid definition is reported and then skipped.
     mutating func readVariable(_ line: String) -> Bool {
         let offset = line.indentation
         guard let equals = line.firstIndex(of: "=") else {
@@ -165,28 +134,579 @@ package struct HTTPFileReader {
         return true
     }
 
-    /// Appends the current request to the list.
     mutating func finish() {
         request.lastLine = max(request.position.line, index)
         file.requests.append(request)
     }
+
+    private static let tags = [
+        "name", "depends", "ref", "forceRef", "prompt", "no-redirect", "no-cookie-jar", "disabled", "expect", "assert",
+        "timeout",
+    ]
+    private static let impossible = [
+        "import": "copy the requests into this file", "loop": "give --each FILE or --repeat N",
+        "no-reject-unauthorized": "give --insecure, which applies to all requests", "jwt": "",
+        "injectVariables": "write {{name}} into the text", "connection-timeout": "give --connect-timeout",
+        "use-os-credentials": "write Authorization: Basic user password",
+    ]
+
+    mutating func readTag(_ line: String) {
+        guard let sign = line.utf8.firstIndex(of: UInt8(ascii: "@")),
+            line[..<sign].trimmed.utf8.allSatisfy({ $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "/") })
+        else { return }
+        let offset = line[..<sign].count
+        let tag = Substring(line.utf8[sign...].dropFirst().prefix(while: \.isWordByte))
+        let (rest, blanks) = (line[tag.endIndex...], line[tag.endIndex...].indentation)
+        guard rest.isEmpty || blanks > 0 else { return }
+        let value = Word(text: rest.trimmed, position: position(offset + 1 + tag.utf8.count + blanks))
+        read(String(tag), value, at: position(offset))
+    }
+
+    private mutating func read(_ tag: String, _ value: Word, at place: Position) {
+        switch tag {
+        case "name":
+            // The syntax of JetBrains: `# @name = login`.
+            var value = value
+            if value.text.hasPrefix("=") {
+                let rest = value.text.dropFirst()
+                value = Word(text: rest.trimmed, position: value.position.advanced(by: 1 + rest.indentation))
+            }
+            if value.text.isEmpty { return report(place, "no name follows @name", "write # @name login") }
+            guard value.text.isRequestName else {
+                // References cannot use this text, so it is only a title.
+                request.title = value
+                return
+            }
+            if let name = request.name {
+                return report(place, "the request is already called \(name.text.shown)", "remove one of the names")
+            }
+            request.name = value
+        case "depends", "ref", "forceRef":
+            let words = value.words
+            if words.isEmpty { report(place, "no name follows @\(tag)", "write # @\(tag) login") }
+            request.dependencies += words
+        case "prompt":
+            guard let word = value.words.first else {
+                return report(place, "no name follows @prompt", "write # @prompt name, and give --variable name=…")
+            }
+            request.prompts.append(word)
+        case "timeout":
+            guard let timeout = Self.duration(value.text) else {
+                return report(
+                    value.text.isEmpty ? place : value.position, "\(value.text.shown) is not a time",
+                    "write seconds, or 500 ms, 30 s or 2 m: # @timeout 30")
+            }
+            request.timeout = timeout
+        case "no-redirect": request.followsRedirects = false
+        case "no-cookie-jar": request.usesCookieJar = false
+        case "disabled":
+            guard value.text.isEmpty else {
+                return report(place, "conditions in scripts are not supported", "write # @disabled alone", .impossible)
+            }
+            request.isDisabled = true
+        case "expect", "assert": readCheck(value.text, at: value.position)
+        default:
+            if let advice = Self.impossible[tag] {
+                let what = "@\(tag) is not supported"
+                return report(place, what, advice.isEmpty ? "remove it" : advice, .impossible)
+            }
+            // A tag that is nearly a known one is an error. Any other text is a comment.
+            guard let near = Self.tags.first(where: { $0.isOneSlip(from: tag) }) else { return }
+            report(place, "unknown tag @\(tag)", "did you mean # @\(near)?")
+        }
+    }
+
+    private static func duration(_ text: String) -> Duration? {
+        let digits = text.prefix { $0.isASCIIDigit }
+        guard let number = Int(digits), (1...1_000_000_000).contains(number) else { return nil }
+        return switch text.dropFirst(digits.count).trimmed {
+        case "ms": .milliseconds(number)
+        case "", "s": .seconds(number)
+        case "m": .seconds(number * 60)
+        default: nil
+        }
+    }
+
+    mutating func readCheck(behind text: String, at offset: Int) {
+        let check = text.dropFirst(2)
+        readCheck(check.trimmed, at: position(offset + 2 + check.indentation))
+    }
+
+    private mutating func readCheck(_ text: String, at place: Position) {
+        if text.contains("{{") {
+            let advice = "write the value itself"
+            file.problems.append(Problem(place, "checks cannot use variables", advice))
+            return
+        }
+        do throws(Problem) { request.checks.append(try Check(text, at: place)) } catch { file.problems.append(error) }
+    }
+
+    /// False if the line starts no script.
+    mutating func readScript(_ text: String, startsBody: Bool) -> Bool {
+        guard let first = text.utf8.first, "<>{".utf8.contains(first) else { return false }
+        let start = position(lines[index].indentation)
+        let advice =
+            "use {{name.response.body.$.x}} for a value of a response and # @expect for a check, or give --skip-scripts"
+        func isFile(_ mark: Character) -> Bool {
+            guard text.first == mark, text.dropFirst().first?.isWhitespace == true else { return false }
+            return [".js", ".mjs", ".ts"].contains { text.lowercased().hasSuffix($0) }
+        }
+        let inner = text.drop { "<>".contains($0) }.trimmed
+        if text.hasPrefix("<") || text.hasPrefix(">"), text.dropFirst().first != ">", inner.hasPrefix("{%") {
+            readScriptLines(isHandler: startsBody && text.hasPrefix(">"), at: start, advice)
+            return true
+        }
+        if isFile(">") || (!startsBody && isFile("<")) {
+            report(start, "this script is not supported", advice, .script)
+            index += 1
+            return true
+        }
+        guard text == "{{" || ["{{+", "{{@"].contains(where: { text.hasPrefix($0) && !text.contains("}}") }) else {
+            return false
+        }
+        report(start, "this script is not supported", advice, .script)
+        while index < blockEnd, lines[index].trimmed != "}}" { index += 1 }
+        if index >= blockEnd { report(start, "a script is not closed", "write }} on a separate line after it") }
+        index = min(index + 1, blockEnd)
+        return true
+    }
+
+    private mutating func readScriptLines(isHandler: Bool, at start: Position, _ advice: String) {
+        let first = lines[index]
+        guard let open = first.range(of: "{%") else { return }
+        let place = position(first.distance(from: first.startIndex, to: open.upperBound))
+        var text = String(first[open.upperBound...])
+        while !text.contains("%}"), index + 1 < blockEnd {
+            index += 1
+            text += "\n" + lines[index]
+        }
+        index = min(index + 1, blockEnd)
+        guard let close = text.range(of: "%}") else {
+            return report(start, "a script is not closed", "write %} after it")
+        }
+        guard isHandler else { return report(start, "this script is not supported", advice, .script) }
+        do throws(Problem) {
+            request.handlers.append(try ScriptReader.read(String(text[..<close.lowerBound]), at: place))
+        } catch { file.problems.append(error) }
+    }
+
+    static let methods = [
+        "GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "CONNECT", "TRACE", "LOCK", "UNLOCK", "PROPFIND",
+        "PROPPATCH", "COPY", "MOVE", "MKCOL", "MKCALENDAR", "ACL", "SEARCH", "REPORT", "QUERY", "PURGE", "LINK",
+        "UNLINK", "MERGE", "NOTIFY", "SUBSCRIBE", "UNSUBSCRIBE", "BIND", "UNBIND", "REBIND", "CHECKOUT", "MKACTIVITY",
+        "GRAPHQL",
+    ]
+    private static let otherProtocols = [
+        "WEBSOCKET", "WS", "WSS", "GRPC", "SSE", "EVENTSOURCE", "MQTT", "AMQP", "RSOCKET",
+    ]
+
+    mutating func readRequest() {
+        while true {
+            let line = lines[index]
+            let indentation = line.indentation
+            request.position = position(indentation)
+            let text = line.dropFirst(indentation)
+            var isFollowed = false
+            if text.hasPrefix("curl ") || text.hasPrefix("curl\t") {
+                readCurl()
+                readBody()
+            } else {
+                readRequestLine(text, indentation)
+                isFollowed = readFields(indentation)
+                if !isFollowed { readBody() }
+            }
+            check()
+            finish()
+            guard isFollowed else { return }
+            begin(nil)
+        }
+    }
+
+    private mutating func readRequestLine(_ text: Substring, _ indentation: Int) {
+        let word = String(text.prefix { !$0.isWhitespace })
+        let behind = text.dropFirst(word.count)
+        var start = 0
+        if Self.methods.contains(word.uppercased()) {
+            request.method = word.uppercased()
+            start = word.count + behind.indentation
+        } else if word.isMethodLike, !behind.trimmed.isEmpty, !behind.trimmed.hasPrefix("HTTP/") {
+            start = word.count + behind.indentation
+            reportMethod(word.uppercased())
+        }
+        if request.method == "GRAPHQL" {
+            request.method = "POST"
+            request.bodyKind = .graphQL
+        }
+        let place = position(indentation + start)
+        let target = withoutVersion(text.dropFirst(start), at: place)
+        if target.isEmpty {
+            report(place, "no URL follows the method", "write \(request.method) https://example.com/path")
+        }
+        request.target = template(target, at: place)
+        index += 1
+        readTargetLines(indentation)
+    }
+
+    private mutating func reportMethod(_ word: String) {
+        if Self.otherProtocols.contains(word) {
+            return report(
+                request.position, "\(word) requests are not HTTP, and are not supported", "remove this request",
+                .impossible)
+        }
+        let near = Self.methods.first { $0.isOneSlip(from: word) }
+        report(
+            request.position, "unknown method \(word)",
+            near.map { "did you mean \($0)?" } ?? "write one of GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS")
+    }
+
+    private mutating func withoutVersion(_ text: Substring, at place: Position) -> String {
+        guard text.utf8.contains(where: { $0.isBlank || $0 >= 0x80 }) else { return String(text) }
+        guard
+            let range = text.lastIndex(of: "/").flatMap({ slash -> Range<Substring.Index>? in
+                let words = text[..<slash].split(omittingEmptySubsequences: false) { $0.isWhitespace }
+                guard words.count > 1, let last = words.last, last.uppercased() == "HTTP" else { return nil }
+                return last.startIndex..<text.endIndex
+            })
+        else { return text.trimmed }
+        let version = text[range].dropFirst(5).trimmed
+        let digits = version.prefix { $0.isASCIIDigit || $0 == "." }
+        let rest = version.dropFirst(digits.count).trimmed
+        if !(digits.first?.isASCIIDigit ?? false) || !(rest.isEmpty || rest.hasPrefix("(")) {
+            report(
+                place.advanced(by: text.distance(from: text.startIndex, to: range.lowerBound)),
+                "\(text[range].trimmed.shown) is not a version of HTTP", "write HTTP/1.1, or remove it")
+        }
+        return text[..<range.lowerBound].trimmed
+    }
+
+    private mutating func readTargetLines(_ base: Int) {
+        while index < blockEnd {
+            let line = lines[index]
+            let indentation = line.indentation
+            let text = line.trimmed
+            guard !text.isEmpty else { return }
+            if text.isComment, indentation > base {
+                readTag(line)
+                index += 1
+                continue
+            }
+            let isQuery = text.hasPrefix("?") && !text.hasPrefix("??") || text.hasPrefix("&")
+            guard isQuery || (indentation > base && !text.startsField && !text.startsTail && !startsRequest(text))
+            else {
+                return
+            }
+            let place = position(indentation)
+            request.target.append(template(withoutVersion(line.dropFirst(indentation), at: place), at: place))
+            index += 1
+        }
+    }
+
+    private func startsRequest(_ text: String) -> Bool {
+        let word = text.prefix { !$0.isWhitespace }
+        let behind = text.dropFirst(word.count).trimmed
+        guard Self.methods.contains(String(word)), word == word.uppercased() else { return false }
+        return behind.hasPrefix("http://") || behind.hasPrefix("https://") || behind.hasPrefix("/")
+            || behind.hasPrefix("{{")
+    }
+
+    /// True if another request follows without a separator.
+    private mutating func readFields(_ base: Int) -> Bool {
+        while index < blockEnd {
+            let line = lines[index]
+            let text = line.trimmed
+            if text.isEmpty {
+                index += 1
+                return false
+            }
+            if text.isComment {
+                readTag(line)
+                index += 1
+            } else if skipComment(text) {
+                continue
+            } else if startsRequest(text) {
+                return true
+            } else if text.startsTail || (text.first.map { "{[<".contains($0) } == true && !text.contains("}}:")) {
+                // A body without a blank line before it, as in httpyac.
+                return false
+            } else {
+                readField(line, base)
+                index += 1
+            }
+        }
+        return false
+    }
+
+    private mutating func readField(_ line: String, _ base: Int) {
+        let indentation = line.indentation
+        let text = line.dropFirst(indentation)
+        if indentation > base, !text.startsField, !request.fields.isEmpty {
+            let more = template(" " + text.trimmed, at: position(max(0, indentation - 1)))
+            return request.fields[request.fields.count - 1].value.append(more)
+        }
+        guard !text.hasPrefix("...") else {
+            return report(
+                position(indentation), "header fields from scripts are not supported", "write them as Name: value",
+                .script)
+        }
+        guard let colon = text.firstIndex(of: ":") else {
+            return report(
+                position(indentation), "a header field has no colon",
+                "write Name: value, a blank line before the body, or ### before another request")
+        }
+        let name = text[..<colon].trimmed
+        guard name.isFieldName else {
+            let advice =
+                name.contains("{{")
+                ? "write the name itself: a value cannot name a header field"
+                : "use only letters, digits and -: Content-Type: text/plain"
+            return report(position(indentation), "\(name.shown) is not a header field name", advice)
+        }
+        let value = text[text.index(after: colon)...]
+        let offset = indentation + text.distance(from: text.startIndex, to: colon) + 1 + value.indentation
+        request.fields.append(
+            FileRequest.Field(
+                name: name, value: template(value.trimmed, at: position(offset)), position: position(indentation)))
+    }
+
+    enum BodyLine {
+        case text(String, Position)
+        case file(FileReference)
+
+        var isBlank: Bool { if case .text(let text, _) = self { text.trimmed.isEmpty } else { false } }
+
+        func hint(isFirst: Bool) -> Problem? {
+            guard case .text(let line, let position) = self else { return nil }
+            let text = line.trimmed
+            let words = text.split(maxSplits: 1, whereSeparator: \.isWhitespace)
+            if words.count == 2, HTTPFileReader.methods.contains(String(words[0])),
+                ["http://", "https://", "{{"].contains(where: words[1].trimmed.hasPrefix)
+            {
+                return Problem(
+                    position, "this line looks like a request, but is sent in the body of the request above",
+                    "write ### on a line before it to make it a request")
+            }
+            if text.hasPrefix("@"), text.contains("="),
+                text.dropFirst().prefix(while: { $0 != "=" && $0 != ":" }).trimmed.isVariableName
+            {
+                return Problem(
+                    position, "this line looks like a variable, but is sent in the body of the request above",
+                    "move it above the request line, or write ### on a line before it")
+            }
+            guard isFirst, text.startsField, let name = text.split(separator: ":").first,
+                name.contains("-") || ["accept", "authorization", "cookie", "host"].contains(name.lowercased())
+            else { return nil }
+            return Problem(
+                position, "this line looks like a header field, but is sent in the body",
+                "remove the blank line before it")
+        }
+    }
+
+    mutating func readBody() {
+        var body: [BodyLine] = []
+        var hasContent = false
+        while index < blockEnd {
+            let line = lines[index]
+            let text = line.trimmed
+            if text.isComment {
+                readTag(line)
+                index += 1
+            } else if !hasContent, skipComment(text) {
+                continue
+            } else if readScript(text, startsBody: true) {
+                continue
+            } else if text.hasPrefix("@"), text.contains("="), !hasContent, readVariable(line) {
+                index += 1
+            } else {
+                readBodyLine(line, text, &body)
+                hasContent = hasContent || body.last?.isBlank == false
+                index += 1
+            }
+        }
+        body = Array(body.drop(while: \.isBlank))
+        while body.last?.isBlank == true { body.removeLast() }
+        guard !body.isEmpty else { return }
+        if !request.body.isEmpty {
+            report(request.position, "the curl command already has a body", "remove one of the bodies")
+        }
+        join(body)
+        guard !isMultipart else { return }
+        let hints = body.enumerated().lazy.compactMap { $1.hint(isFirst: $0 == 0) }
+        file.hints += hints.prefix(Self.mostHints)
+    }
+
+    private static let mostHints = 8
+
+    /// Whether the body has parts, which may be requests themselves, as in a batch.
+    private var isMultipart: Bool { if case .multipart = request.bodyKind { true } else { false } }
+
+    private mutating func readBodyLine(_ line: String, _ text: String, _ body: inout [BodyLine]) {
+        let indentation = line.indentation
+        if text.hasPrefix("<> ") { return }
+        if text.hasPrefix("??") { return readCheck(behind: text, at: indentation) }
+        if line.hasPrefix(">>") { return readOutput(line) }
+        guard text.hasPrefix("<"), let reference = fileReference(text, at: position(indentation)) else {
+            return body.append(.text(line, position()))
+        }
+        body.append(.file(reference))
+    }
+
+    /// Reads `< path`, `<@ path` or `<@latin1 path`; nil when the line is text.
+    private mutating func fileReference(_ text: String, at place: Position) -> FileReference? {
+        let mark = text.prefix { !$0.isWhitespace }
+        guard mark == "<" || mark.hasPrefix("<@") else { return nil }
+        let behind = text.dropFirst(mark.count)
+        let path = behind.trimmed
+        var encoding = TextEncoding.utf8
+        if mark.count > 2 {
+            guard let named = TextEncoding(named: String(mark.dropFirst(2))) else {
+                report(
+                    place, "\(mark.dropFirst(2).description.shown) is not a supported encoding",
+                    "write utf8, latin1, ascii or utf16le")
+                return FileReference(path: Template(path), position: place)
+            }
+            encoding = named
+        }
+        guard !path.isEmpty else {
+            report(place, "no file follows <", "write < ./body.json")
+            return FileReference(path: Template("."), position: place)
+        }
+        let pathPlace = place.advanced(by: mark.count + behind.indentation)
+        return FileReference(
+            path: template(path, at: pathPlace), hasVariables: mark.hasPrefix("<@"), encoding: encoding,
+            position: pathPlace)
+    }
+
+    private mutating func readOutput(_ line: String) {
+        let replaces = line.hasPrefix(">>!")
+        let behind = line.dropFirst(replaces ? 3 : 2)
+        let path = behind.trimmed
+        let place = position(line.count - behind.count + behind.indentation)
+        guard !path.isEmpty else {
+            return report(position(), "no file follows >>", "write >> answer.json, or >>! answer.json to replace it")
+        }
+        guard request.output == nil else {
+            return report(position(), "the response already goes to a file", "remove one of the two")
+        }
+        request.output = FileRequest.Output(path: template(path, at: place), replaces: replaces, position: place)
+    }
+
+    private mutating func join(_ lines: [BodyLine]) {
+        let type = request.field("content-type")?.value
+        let plainType = type?.plainText?.lowercased() ?? ""
+        if request.field("x-request-type")?.value.plainText?.lowercased() == "graphql" { request.bodyKind = .graphQL }
+        if case .graphQL = request.bodyKind {
+            let split = lines.indices.first { place in
+                lines[place].isBlank && Self.startsVariables(lines[(place + 1)...], behind: lines[..<place])
+            }
+            request.body = parts(lines[..<(split ?? lines.endIndex)], separator: "\n")
+            if let split { request.graphQLVariables = parts(lines[(split + 1)...], separator: "\n") }
+        } else if plainType.hasPrefix("multipart/") {
+            request.body = parts(lines[...], separator: "\r\n")
+            if let boundary = type?.plainText.flatMap(Self.boundary) {
+                request.bodyKind = .multipart(boundary: boundary)
+            }
+        } else if plainType.hasPrefix("application/x-www-form-urlencoded") {
+            request.bodyKind = .form
+            request.body = formParts(lines)
+        } else {
+            request.body = parts(lines[...], separator: "\n")
+            if plainType.hasPrefix("application/x-ndjson") || plainType.hasPrefix("application/jsonl") {
+                request.body.add(.text(Template("\n")))
+            }
+        }
+    }
+
+    /// If only fragments precede the blank line, the query itself follows it.
+    private static func startsVariables(_ rest: ArraySlice<BodyLine>, behind query: ArraySlice<BodyLine>) -> Bool {
+        switch rest.first {
+        case nil: return false
+        case .file(let reference)?: return reference.path.prefixText.hasSuffix(".json")
+        case .text(let first, _)?: return first.hasPrefix("{") && query.contains { $0.startsOperation }
+        }
+    }
+
+    private mutating func parts(_ lines: ArraySlice<BodyLine>, separator: String) -> [BodyPart] {
+        var parts: [BodyPart] = []
+        for (place, line) in lines.enumerated() {
+            if place > 0 { parts.add(.text(Template(separator))) }
+            switch line {
+            case .text(let line, let position): parts.add(.text(template(line, at: position)))
+            case .file(let reference): parts.add(.file(reference))
+            }
+        }
+        return parts
+    }
+
+    /// A line that starts with &, or that follows a line ending with &, is joined without a line end.
+    private mutating func formParts(_ lines: [BodyLine]) -> [BodyPart] {
+        var (parts, endsField) = ([BodyPart](), true)
+        for (place, line) in lines.enumerated() {
+            switch line {
+            case .text(let line, let position):
+                let content = line.trimmed
+                if place > 0, !endsField, !content.hasPrefix("&") { parts.add(.text(Template("\n"))) }
+                endsField = content.hasSuffix("&") || content.isEmpty
+                parts.add(.text(template(content.formLine, at: position.advanced(by: line.indentation))))
+            case .file(let reference):
+                parts.add(.file(reference))
+                endsField = false
+            }
+        }
+        return parts
+    }
+
+    static func boundary(_ type: String) -> String? {
+        for parameter in type.split(separator: ";").dropFirst() {
+            let parts = parameter.split(separator: "=", maxSplits: 1).map(\.trimmed)
+            guard parts.count == 2, parts[0].lowercased() == "boundary" else { continue }
+            let value = parts[1].trimmingQuotes
+            return value.isEmpty ? nil : value
+        }
+        return nil
+    }
+
+    mutating func check() {
+        if request.method == "HEAD" || request.method == "TRACE", !request.body.isEmpty {
+            report(request.position, "a \(request.method) request has no body", "remove the body, or write POST")
+        }
+        if case .graphQL = request.bodyKind, request.body.isEmpty {
+            report(request.position, "the body contains no query", "write the query after a blank line")
+        }
+        guard let type = request.field("content-type"), !request.body.isEmpty,
+            let text = type.value.plainText, text.lowercased().hasPrefix("multipart/")
+        else { return }
+        guard case .multipart(let boundary) = request.bodyKind else {
+            return report(
+                type.position, "a body in parts has no boundary",
+                "write Content-Type: multipart/form-data; boundary=abcd, and --abcd before each part")
+        }
+        let lines = request.body.flatMap { part -> [Substring] in
+            if case .text(let text) = part { text.source.split { $0.isNewline } } else { [] }
+        }
+        if !lines.contains(where: { $0.trimmed == "--\(boundary)" }) {
+            report(type.position, "no part begins with --\(boundary)", "write --\(boundary) on a line before each part")
+        } else if !lines.contains(where: { $0.trimmed == "--\(boundary)--" }) {
+            report(
+                type.position, "the parts do not end with --\(boundary)--", "write --\(boundary)-- after the last part")
+        }
+    }
 }
 
 extension StringProtocol {
-    /// The number of leading blanks.
-    var indentation: Int {
-        var count = 0
-        for byte in utf8 {
-            // A character outside of ASCII may be a blank, or combine with one. Such text is counted in characters.
-            if byte >= 0x80 { return prefix { $0.isWhitespace }.count }
-            guard byte.isBlank else { break }
-            count += 1
-        }
-        return count
+    var indentation: Int { prefix(while: \.isWhitespace).count }
+
+    var isComment: Bool { hasPrefix("#") || hasPrefix("//") }
+
+    var startsField: Bool {
+        guard let colon = firstIndex(of: ":") else { return false }
+        let behind = self[index(after: colon)...]
+        return self[..<colon].isFieldName && (behind.isEmpty || behind.first?.isWhitespace == true)
     }
 
-    /// Whether the line is a comment; the caller has removed its leading blanks.
-    var isComment: Bool { hasPrefix("#") || hasPrefix("//") }
+    fileprivate var startsTail: Bool {
+        hasPrefix("> ") || hasPrefix(">>") || hasPrefix("<> ") || hasPrefix("< ") || hasPrefix("<@") || hasPrefix("??")
+            || self == "{{"
+    }
 }
 
 extension String {
@@ -209,6 +729,38 @@ extension String {
         }
         return String(result)
     }
+
+    /// Whether one inserted, deleted or replaced letter, or two swapped letters, turn this word into the other one.
+    func isOneSlip(from other: String) -> Bool {
+        guard self != other, count > 2, other.count > 2 else { return false }
+        let (left, right) = (Array(self), Array(other))
+        guard abs(left.count - right.count) <= 1 else { return false }
+        let start = zip(left, right).prefix { $0 == $1 }.count
+        let (restOfLeft, restOfRight) = (left[start...], right[start...])
+        if restOfLeft.dropFirst() == restOfRight.dropFirst() || restOfLeft.dropFirst() == restOfRight
+            || restOfLeft == restOfRight.dropFirst()
+        {
+            return true
+        }
+        return left.count == right.count && restOfLeft.count > 1
+            && Array(restOfLeft.prefix(2).reversed()) == Array(restOfRight.prefix(2))
+            && restOfLeft.dropFirst(2) == restOfRight.dropFirst(2)
+    }
+
+    fileprivate var isMethodLike: Bool { count > 1 && allSatisfy { $0.isASCII && $0.isLetter || $0 == "-" } }
+
+    fileprivate var trimmingQuotes: String {
+        count > 1 && hasPrefix("\"") && hasSuffix("\"") ? String(dropFirst().dropLast()) : self
+    }
+
+    fileprivate var formLine: String {
+        var text = self
+        if text.hasSuffix("&") { text = text.dropLast().trimmed + "&" }
+        if text.hasPrefix("&") { text = "&" + text.dropFirst().trimmed }
+        let name = text.prefix { $0 != "=" }
+        guard name.last == " ", name.trimmed.allSatisfy({ !$0.isWhitespace }) else { return text }
+        return name.trimmed + "=" + text.dropFirst(name.count + 1).trimmed
+    }
 }
 
 extension Substring {
@@ -218,5 +770,23 @@ extension Substring {
         guard text.utf8.reversed().prefix(while: { $0 == UInt8(ascii: "\\") }).count % 2 == 1 else { return text }
         let rest = drop(while: \.isWhitespace).unicodeScalars.dropFirst(text.unicodeScalars.count)
         return text + (rest.first.map { String($0) } ?? "")
+    }
+}
+
+extension Word {
+    fileprivate var words: [Word] {
+        var (words, offset) = ([Word](), 0)
+        for part in text.split(omittingEmptySubsequences: false, whereSeparator: { $0.isWhitespace || $0 == "," }) {
+            if !part.isEmpty { words.append(Word(text: String(part), position: position.advanced(by: offset))) }
+            offset += part.count + 1
+        }
+        return words
+    }
+}
+
+extension HTTPFileReader.BodyLine {
+    fileprivate var startsOperation: Bool {
+        guard case .text(let text, _) = self else { return true }
+        return ["query", "mutation", "subscription", "{"].contains { text.hasPrefix($0) }
     }
 }

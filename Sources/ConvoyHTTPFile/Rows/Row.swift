@@ -2,12 +2,9 @@
 import Convoy
 import Foundation
 
-/// One row: a value for each of its columns.
 package struct Row: Sendable, Equatable {
-    /// The number of the row's first line, from 1.
     package var line: Int
     package var values: [String: String]
-    /// The row as written in the file.
     package var text: String
 
     package init(line: Int, values: [String: String] = [:], text: String = "") {
@@ -15,9 +12,7 @@ package struct Row: Sendable, Equatable {
     }
 }
 
-/// Reads rows line by line.
-///
-/// The reader stores only the incomplete row, or a complete JSON array.
+/// Only the incomplete row, or a complete JSON array, is stored.
 package struct RowReader: Sendable {
     package enum Format: Sendable, Equatable {
         /// Values separated by commas (RFC 4180), semicolons or tabs, whose first line names the columns.
@@ -25,9 +20,7 @@ package struct RowReader: Sendable {
         /// The first line determines the separator, for example by `sep=;` as Excel writes it. Quoted values may contain
         /// separators, quotes and line ends.
         case csv
-        /// One object in each line, or an array of objects.
-        ///
-        /// Values other than texts and numbers remain JSON.
+        /// One object in each line, or an array of objects; values other than texts and numbers remain JSON.
         case json
     }
 
@@ -39,11 +32,8 @@ package struct RowReader: Sendable {
     private let format: Format
     /// The names of the columns: the first line of CSV, or the names of the first JSON object; nil until known.
     package private(set) var columns: [String]?
-    /// Why the complete file is unusable; nil if it is usable.
     package private(set) var defect: String?
-    /// The separator of CSV; nil until the first line.
     private var separator: UInt8?
-    /// The text of a JSON array; nil for other formats.
     private var array: [UInt8]?
     /// The elements of the array that ``finish()`` has not returned, in reverse order; nil until the end of the file.
     private var elements: [Range<Int>]?
@@ -51,14 +41,11 @@ package struct RowReader: Sendable {
     /// The first line's number and the text of a row whose quote is still open; nil if no quote is open.
     private var open: (line: Int, text: String)?
 
-    /// The maximum size in bytes of a row that spans several lines.
     private static let limitBytes = 1 << 20
     private static let limitBytesOfArray = 64 << 20
 
     package init(_ format: Format) { self.format = format }
 
-    /// Reads the next line, without its line end.
-    ///
     /// Returns nil if the line does not complete a row.
     package mutating func take(_ line: String, at number: Int) -> Outcome? {
         switch format {
@@ -73,7 +60,6 @@ package struct RowReader: Sendable {
         }
     }
 
-    /// Discards the incomplete row, because one of its lines is unreadable.
     package mutating func skip() {
         open = nil
         if array != nil { defect = defect ?? "a line of its array cannot be read" }
@@ -113,7 +99,6 @@ package struct RowReader: Sendable {
         return .broken(line: line, reason: reason)
     }
 
-    /// Keeps a line of an array, which is read at the end of the file.
     private mutating func keep(_ line: String, at number: Int) {
         guard defect == nil else { return }
         // Blank lines before the array count in messages.
@@ -124,7 +109,6 @@ package struct RowReader: Sendable {
         (array, defect) = ([], "it is an array of more than 64 MiB; write one object in each line: jq -c '.[]'")
     }
 
-    /// Finds the elements of an array, or the reason why the array has no rows.
     private mutating func readElements(_ array: [UInt8]) {
         elements = []
         if let defect = JSONReader.firstDefect(in: Data(array)) {
@@ -195,15 +179,13 @@ package struct RowReader: Sendable {
             }
             guard fields.count == columns.count else {
                 let values = fields.count == 1 ? "1 value" : "\(fields.count) values"
-                return .broken(
-                    line: start, reason: "it has \(values) for \(columns.count) columns")
+                return .broken(line: start, reason: "it has \(values) for \(columns.count) columns")
             }
             let values = Dictionary(zip(columns, fields)) { _, last in last }
             return .row(Row(line: start, values: values, text: text))
         }
     }
 
-    /// Takes the comma, semicolon or tab that occurs most often outside of quotes in the first line.
     private mutating func findSeparator(in line: String) {
         guard separator == nil else { return }
         var (counts, isQuoted) = ([UInt8: Int](), false)
@@ -241,7 +223,6 @@ package struct RowReader: Sendable {
 
     private enum Fields {
         case fields([String])
-        /// A quote is open, so the next line belongs to the row.
         case open
         case broken(String)
     }

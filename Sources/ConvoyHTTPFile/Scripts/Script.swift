@@ -11,14 +11,10 @@ package struct Script: Hashable, Sendable {
         case literal(JSONValue)
         case undefined
         case list([Expression])
-        /// A template literal in backquotes.
         case text([Expression])
-        /// A name of an earlier `const name = …`.
         case constant(String)
-        /// `client.global.get("name")`.
         case global(String)
         case answer(AnswerPart)
-        /// `response.headers.valueOf(…)`.
         case header(Expression)
         case member(Expression, Expression)
         case path(Expression, JSONPath)
@@ -32,34 +28,15 @@ package struct Script: Hashable, Sendable {
     }
 
     enum AnswerPart: String, Hashable, Sendable {
-        case status
-        case body
-        case mimeType
-        case charset
+        case status, body, mimeType, charset
     }
 
-    /// The supported JavaScript methods of values.
     enum Method: String, Hashable, Sendable, CaseIterable {
-        case toString
-        case valueOf
-        case includes
-        case startsWith
-        case endsWith
-        case hasOwnProperty
-        case toLowerCase
-        case toUpperCase
-        case trim
-        case join
-        case at
+        case toString, valueOf, includes, startsWith, endsWith, hasOwnProperty, toLowerCase, toUpperCase, trim, join, at
     }
 
-    /// The supported JavaScript methods of arrays that take a function.
     enum Each: String, Hashable, Sendable {
-        case filter
-        case find
-        case some
-        case every
-        case map
+        case filter, find, some, every, map
     }
 
     enum Conversion: String, Hashable, Sendable {
@@ -94,9 +71,6 @@ package struct Script: Hashable, Sendable {
         case times = "*"
         case over = "/"
 
-        /// The precedence of the operator.
-        ///
-        /// A higher number binds tighter.
         var strength: Int {
             switch self {
             case .or, .orNull: 1
@@ -111,14 +85,12 @@ package struct Script: Hashable, Sendable {
 
     indirect enum Action: Hashable, Sendable {
         case set(String, Expression)
-        /// Clears a variable; nil for all variables.
         case clear(String?)
         case constant(String, Expression)
         case test(Expression, [Statement])
         case assert(Expression, message: Expression?, source: String)
         case log([Expression])
         case choice(Expression, [Statement], [Statement])
-        /// A loop: `forEach`, or `for (const item of items)`.
         case each(Expression, [String], [Statement])
     }
 
@@ -128,15 +100,10 @@ package struct Script: Hashable, Sendable {
     }
 
     var statements: [Statement] = []
-}
 
-extension Script {
-    /// The changes to variables, in order.
-    ///
-    /// A nil `name` means all variables. `sets` is false if the change clears the variable.
+    /// A nil `name` means all variables; `sets` is false if the change clears the variable.
     var changes: [(name: String?, sets: Bool)] { Self.changes(statements) }
 
-    /// The variables that this script reads by `client.global.get`.
     var globals: Set<String> {
         Set(expressions.flatMap(\.all).compactMap { if case .global(let name) = $0 { name } else { nil } })
     }
@@ -167,8 +134,7 @@ extension Script {
             case .test(let name, let inner): [name] + expressions(inner)
             case .assert(let condition, let message, _): [condition] + (message.map { [$0] } ?? [])
             case .log(let values): values
-            case .choice(let condition, let first, let second):
-                [condition] + expressions(first) + expressions(second)
+            case .choice(let condition, let first, let second): [condition] + expressions(first) + expressions(second)
             case .each(let items, _, let inner): [items] + expressions(inner)
             }
         }
@@ -176,7 +142,6 @@ extension Script {
 }
 
 extension Script.Expression {
-    /// The expression and all nested expressions.
     fileprivate var all: [Self] { [self] + parts.flatMap(\.all) }
 
     private var parts: [Self] {

@@ -5,40 +5,31 @@ package struct Position: Hashable, Comparable, Sendable {
     package var line: Int
     package var column: Int
 
-    package init(line: Int, column: Int) {
-        self.line = line
-        self.column = column
-    }
+    package static let start = Position(line: 1, column: 1)
+
+    package init(line: Int, column: Int) { (self.line, self.column) = (line, column) }
 
     package static func < (left: Position, right: Position) -> Bool {
         (left.line, left.column) < (right.line, right.column)
     }
 
-    /// The position `count` characters further on the same line.
     func advanced(by count: Int) -> Position { Position(line: line, column: column + count) }
 }
 
-/// An error: its position, its cause, and a correction.
 package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The consequence of an error.
     package enum Kind: Hashable, Sendable {
-        /// A mistake in the file.
         case mistake
-        /// An unsupported script.
-        ///
-        /// The request can be sent without the script.
+        /// An unsupported script, without which the request can be sent.
         case script
         /// A feature of other programs, without which the request cannot be sent.
         case impossible
     }
 
     package var kind: Kind
-    /// The file with the error, if it is not the file of requests.
     package var file: String?
     package var position: Position
     package var what: String
     package var advice: String
-    /// The variable whose missing value is the error; nil for other errors.
     var variable: String?
 
     package init(_ position: Position, _ what: String, _ advice: String, kind: Kind = .mistake, file: String? = nil) {
@@ -50,8 +41,6 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
         "\(file.map { $0 + ":" } ?? "")\(position.line):\(position.column): \(what); \(advice)"
     }
 
-    /// Sorts errors in file order, and removes duplicates.
-    ///
     /// Errors in other files are last.
     package static func inOrder(_ problems: [Problem]) -> [Problem] {
         var seen: Set<Problem> = []
@@ -77,7 +66,6 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension String {
-    /// The text as one line without control characters, shortened for a comment.
     var visibleLine: String {
         let line = String(
             String.UnicodeScalarView(

@@ -1,28 +1,21 @@
 // References to requests and their responses: `login.response.body.$.token`.
 
-/// A part of a named request, or of its response.
 package struct Reference: Hashable, Sendable {
     package enum Side: String, Hashable, Sendable {
-        case request
-        case response
+        case request, response
     }
 
     package enum Part: Hashable, Sendable {
-        /// The unchanged body.
         case body
         case json(JSONPath)
         case header(String)
-        /// The value of a cookie that the response sets.
         case cookie(String)
-        /// A variable that a handler of the request sets.
         case global(String)
     }
 
-    /// The name of the request.
     package var name: String
     package var side: Side
     package var part: Part
-    /// The text of the reference in the file.
     package var source: String
 
     package init(name: String, side: Side, part: Part, source: String) {

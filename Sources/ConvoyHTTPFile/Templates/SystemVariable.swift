@@ -12,7 +12,6 @@ package enum SystemVariable: Hashable, Sendable {
         package var unit: String
     }
 
-    /// Why a system variable is invalid.
     struct Defect: Error {
         var what: String
         var advice: String
@@ -29,17 +28,12 @@ package enum SystemVariable: Hashable, Sendable {
     case datetime(DateStyle, Offset?, isLocal: Bool)
     /// A random integer of at least the first number, and less than the second.
     case randomInt(Int, Int)
-    /// A number of random characters from a set.
     case randomText(String, count: Int)
     /// A random number of at least the first number, and less than the second.
     case randomFloat(Double, Double)
-    /// Random words, for example a name, an address or a sentence.
     case randomWords(RandomWords)
-    /// A variable of the process's environment.
-    ///
     /// If `isIndirect`, the name is the value of another variable.
     case processEnvironment(String, isIndirect: Bool)
-    /// A variable of the file `.env`.
     case dotEnvironment(String, isIndirect: Bool)
 
     private static let letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -71,8 +65,7 @@ package enum SystemVariable: Hashable, Sendable {
         case "$aadToken", "$aadV2Token", "$oidcAccessToken", "$auth.token", "$auth.idToken":
             throw Defect(
                 "\(name) needs a person to log in",
-                "get the token with a request of the file, or give it with --variable",
-                isImpossible: true)
+                "get the token with a request of the file, or give it with --variable", isImpossible: true)
         case "$input", "$password", "$pick", "$prompt", "$input-askonce", "$password-askonce", "$pick-askonce":
             throw Defect(
                 "\(name) needs input from a terminal", "write {{x}}, and give the value with --variable x=…",
@@ -152,13 +145,11 @@ package enum SystemVariable: Hashable, Sendable {
 
     private static func randomText(_ alphabet: String, _ source: String) throws(Defect) -> SystemVariable {
         guard let argument = arguments(source).first, let count = Int(argument), (1...10_000).contains(count) else {
-            throw Defect(
-                "\(source.shown) needs a number of characters", "write {{\(source.prefix { $0 != "(" })(12)}}")
+            throw Defect("\(source.shown) needs a number of characters", "write {{\(source.prefix { $0 != "(" })(12)}}")
         }
         return .randomText(alphabet, count: count)
     }
 
-    /// The arguments in parentheses, separated by commas.
     private static func arguments(_ source: String) -> [String] {
         guard let open = source.firstIndex(of: "("), source.last == ")" else { return [] }
         return source[source.index(after: open)...].dropLast().split(separator: ",").map(\.trimmed)
@@ -172,5 +163,208 @@ package enum SystemVariable: Hashable, Sendable {
             throw Defect("\(words[0]) needs the name of one variable", "write {{\(words[0]) NAME}}")
         }
         return String(name)
+    }
+
+    /// The value of the variable; nil if the value comes from an environment.
+    func value(at date: Date, using generator: inout some RandomNumberGenerator) -> String? {
+        switch self {
+        case .uuid:
+            var bytes = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+            bytes[6] = bytes[6] & 0x0F | 0x40
+            bytes[8] = bytes[8] & 0x3F | 0x80
+            let digits = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
+            return [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { digits[$0].joined() }.joined(separator: "-")
+        case .timestamp(let offset):
+            return String(Int64((offset?.date(from: date) ?? date).timeIntervalSince1970.rounded(.down)))
+        case .datetime(let style, let offset, let isLocal):
+            let zone = isLocal ? TimeZone.current : TimeZone(secondsFromGMT: 0) ?? .current
+            return style.text(of: offset?.date(from: date) ?? date, in: zone)
+        case .randomInt(let lower, let upper): return String(Int.random(in: lower..<upper, using: &generator))
+        case .randomFloat(let lower, let upper): return String(Double.random(in: lower..<upper, using: &generator))
+        case .randomWords(let words): return words.text(using: &generator)
+        case .randomText(let alphabet, let count):
+            return String((0..<count).compactMap { _ in alphabet.randomElement(using: &generator) })
+        case .processEnvironment, .dotEnvironment: return nil
+        }
+    }
+}
+
+package enum DateStyle: Hashable, Sendable {
+    case iso8601, rfc1123
+    case custom(String)
+
+    private static let months = [
+        "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+        "December",
+    ]
+    private static let days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+    /// The tokens of a format, the longest first, so that a token is not read as two shorter tokens.
+    private static let tokens = [
+        "YYYY", "MMMM", "dddd", "MMM", "ddd", "SSS", "YY", "MM", "DD", "dd", "HH", "hh", "mm", "ss", "ZZ", "M", "D",
+        "d", "H", "h", "m", "s", "Z", "A", "a",
+    ]
+
+    func text(of date: Date, in zone: TimeZone) -> String {
+        let isUTC = zone.secondsFromGMT(for: date) == 0
+        return switch self {
+        case .iso8601: Self.text(of: date, "YYYY-MM-DDTHH:mm:ss" + (isUTC ? ".SSS[Z]" : "Z"), zone)
+        case .rfc1123: Self.text(of: date, "ddd, DD MMM YYYY HH:mm:ss " + (isUTC ? "[GMT]" : "ZZ"), zone)
+        case .custom(let format): Self.text(of: date, format, zone)
+        }
+    }
+
+    private static func text(of date: Date, _ format: String, _ zone: TimeZone) -> String {
+        var calendar = Calendar(identifier: .gregorian)
+        calendar.timeZone = zone
+        let parts = calendar.dateComponents(
+            [.year, .month, .day, .hour, .minute, .second, .nanosecond, .weekday], from: date)
+        var (result, rest) = ("", format[...])
+        while let first = rest.first {
+            if first == "[", let end = rest.firstIndex(of: "]") {
+                result += rest[rest.index(after: rest.startIndex)..<end]
+                rest = rest[rest.index(after: end)...]
+            } else if let token = tokens.first(where: { rest.hasPrefix($0) }) {
+                result += value(of: token, parts, zone.secondsFromGMT(for: date))
+                rest = rest.dropFirst(token.count)
+            } else {
+                result.append(first)
+                rest = rest.dropFirst()
+            }
+        }
+        return result
+    }
+
+    private static func value(of token: String, _ parts: DateComponents, _ offset: Int) -> String {
+        func digits(_ number: Int?, _ count: Int) -> String {
+            let text = String(number ?? 0)
+            return String(repeating: "0", count: max(0, count - text.count)) + text
+        }
+        func name(_ names: [String], _ number: Int?, _ count: Int) -> String {
+            guard let number, names.indices.contains(number - 1) else { return "" }
+            return String(names[number - 1].prefix(count))
+        }
+        let hour = parts.hour ?? 0
+        let sign = offset < 0 ? "-" : "+"
+        let (hours, minutes) = (digits(abs(offset) / 3_600, 2), digits(abs(offset) / 60 % 60, 2))
+        switch token {
+        case "YYYY": return digits(parts.year, 4)
+        case "YY": return digits((parts.year ?? 0) % 100, 2)
+        case "MMMM": return name(months, parts.month, .max)
+        case "MMM": return name(months, parts.month, 3)
+        case "MM", "M": return digits(parts.month, token.count)
+        case "DD", "D": return digits(parts.day, token.count)
+        case "dddd": return name(days, parts.weekday, .max)
+        case "ddd", "dd": return name(days, parts.weekday, token.count)
+        case "d": return digits((parts.weekday ?? 1) - 1, 1)
+        case "HH", "H": return digits(hour, token.count)
+        case "hh", "h": return digits((hour + 11) % 12 + 1, token.count)
+        case "mm", "m": return digits(parts.minute, token.count)
+        case "ss", "s": return digits(parts.second, token.count)
+        case "SSS": return digits((parts.nanosecond ?? 0) / 1_000_000, 3)
+        case "A": return hour < 12 ? "AM" : "PM"
+        case "a": return hour < 12 ? "am" : "pm"
+        case "Z": return "\(sign)\(hours):\(minutes)"
+        default: return "\(sign)\(hours)\(minutes)"
+        }
+    }
+}
+
+extension SystemVariable.Offset {
+    func date(from date: Date) -> Date {
+        var calendar = Calendar(identifier: .gregorian)
+        calendar.timeZone = TimeZone(secondsFromGMT: 0) ?? .current
+        let (component, factor): (Calendar.Component, Int) =
+            switch unit {
+            case "y": (.year, 1)
+            case "Q": (.month, 3)
+            case "M": (.month, 1)
+            case "w": (.day, 7)
+            case "d": (.day, 1)
+            case "h": (.hour, 1)
+            case "m": (.minute, 1)
+            default: (.second, 1)
+            }
+        if unit == "ms" { return date.addingTimeInterval(Double(count) / 1_000) }
+        return calendar.date(byAdding: component, value: count * factor, to: date) ?? date
+    }
+}
+
+/// The names are those of JetBrains' HTTP Client, which uses the library Datafaker.
+package enum RandomWords: String, Hashable, Sendable {
+    case boolean = "bool.bool"
+    case firstName = "name.firstName"
+    case lastName = "name.lastName"
+    case fullName = "name.fullName"
+    case userName = "internet.username"
+    case email = "internet.emailAddress"
+    case domain = "internet.domainName"
+    case url = "internet.url"
+    case ipv4 = "internet.ipV4Address"
+    case company = "company.name"
+    case city = "address.city"
+    case country = "address.country"
+    case street = "address.streetAddress"
+    case zipCode = "address.zipCode"
+    case phone = "phoneNumber.phoneNumber"
+    case digit = "number.randomDigit"
+    case word = "lorem.word"
+    case sentence = "lorem.sentence"
+
+    private static let shortNames: [String: RandomWords] = [
+        "email": .email, "boolean": .boolean, "name.name": .fullName, "name.username": .userName,
+        "address.cityName": .city, "phoneNumber.cellPhone": .phone, "internet.url": .url,
+    ]
+
+    init?(variable name: String) {
+        guard name.hasPrefix("$random.") else { return nil }
+        let kind = String(name.dropFirst(8))
+        guard let words = Self.shortNames[kind] ?? RandomWords(rawValue: kind) else { return nil }
+        self = words
+    }
+
+    private static let firstNames = [
+        "Ada", "Alan", "Barbara", "Claude", "Dennis", "Edsger", "Frances", "Grace", "Hedy", "Ida", "John", "Katherine",
+    ]
+    private static let lastNames = [
+        "Allen", "Hopper", "Johnson", "Knuth", "Lamarr", "Liskov", "Lovelace", "Ritchie", "Rhodes", "Shannon", "Turing",
+    ]
+    private static let cities = ["Amsterdam", "Bergen", "Cork", "Lisbon", "Lyon", "Osaka", "Oslo", "Porto", "Turin"]
+    private static let countries = ["France", "Iceland", "Ireland", "Italy", "Japan", "Norway", "Portugal"]
+    private static let streets = [
+        "Birch Lane", "Church Street", "Elm Street", "Harbour Road", "Mill Lane", "Park Avenue",
+    ]
+    private static let latin = ["amet", "dolor", "elit", "ipsum", "lorem", "magna", "sed", "sit", "tempor", "ut"]
+
+    /// Makes a random text; its domains are below `example.com`, which is reserved (RFC 2606).
+    func text(using generator: inout some RandomNumberGenerator) -> String {
+        func one(_ words: [String], _ generator: inout some RandomNumberGenerator) -> String {
+            words.randomElement(using: &generator) ?? ""
+        }
+        let (first, last) = (one(Self.firstNames, &generator), one(Self.lastNames, &generator))
+        let number = Int.random(in: 1...9_999, using: &generator)
+        let user = "\(first).\(last)\(number)".lowercased()
+        switch self {
+        case .boolean: return number.isMultiple(of: 2) ? "true" : "false"
+        case .firstName: return first
+        case .lastName: return last
+        case .fullName: return "\(first) \(last)"
+        case .userName: return user
+        case .email: return "\(user)@example.com"
+        case .domain: return "\(last.lowercased())\(number).example.com"
+        case .url: return "https://\(last.lowercased())\(number).example.com"
+        // An address of a network for examples (RFC 5737).
+        case .ipv4: return "192.0.2.\(number % 254 + 1)"
+        case .company: return "\(last) and \(one(Self.lastNames, &generator))"
+        case .city: return one(Self.cities, &generator)
+        case .country: return one(Self.countries, &generator)
+        case .street: return "\(number % 200 + 1) \(one(Self.streets, &generator))"
+        case .zipCode: return String(10_000 + number * 8)
+        case .phone: return "+1-555-01\(10 + number % 90)"
+        case .digit: return String(number % 10)
+        case .word: return one(Self.latin, &generator)
+        case .sentence:
+            let words = (0..<6).map { _ in one(Self.latin, &generator) }.joined(separator: " ")
+            return words.prefix(1).uppercased() + words.dropFirst() + "."
+        }
     }
 }

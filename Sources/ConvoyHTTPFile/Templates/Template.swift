@@ -1,10 +1,12 @@
 // Text with `{{…}}` in it.
 
-/// Text with placeholders.
 package struct Template: Hashable, Sendable {
     package enum Part: Hashable, Sendable {
         case text(String)
         case placeholder(Placeholder)
+
+        /// The text; nil for a placeholder.
+        var string: String? { if case .text(let text) = self { text } else { nil } }
     }
 
     package var parts: [Part] = []
@@ -13,20 +15,12 @@ package struct Template: Hashable, Sendable {
 
     package init(_ text: some StringProtocol) { parts = text.isEmpty ? [] : [.text(String(text))] }
 
-    /// The text of a template without placeholders; nil for any other template.
-    package var plainText: String? {
-        switch parts.count {
-        case 0: return ""
-        case 1: if case .text(let text) = parts[0] { return text } else { return nil }
-        default: return nil
-        }
-    }
+    package var plainText: String? { parts.isEmpty ? "" : parts.count == 1 ? parts[0].string : nil }
 
     package var placeholders: [Placeholder] {
         parts.compactMap { if case .placeholder(let placeholder) = $0 { placeholder } else { nil } }
     }
 
-    /// The text of the template as the file writes it.
     package var source: String {
         parts.map { part in
             switch part {
@@ -36,8 +30,7 @@ package struct Template: Hashable, Sendable {
         }.joined()
     }
 
-    /// The text before the first placeholder.
-    package var prefixText: String { if case .text(let text)? = parts.first { text } else { "" } }
+    package var prefixText: String { parts.first?.string ?? "" }
 
     mutating func append(_ text: String) {
         guard !text.isEmpty else { return }
@@ -56,41 +49,7 @@ package struct Template: Hashable, Sendable {
             }
         }
     }
-}
 
-/// One `{{…}}`.
-package struct Placeholder: Hashable, Sendable {
-    /// The text between the braces.
-    package var source: String
-    package var position: Position
-    package var expression: Expression
-    /// The file with the placeholder, if it is not the file of requests.
-    package var file: String?
-    /// Whether the value is percent-encoded everywhere, unless the placeholder is `{{&…}}`.
-    var isEncoded = false
-}
-
-/// The meaning of a placeholder.
-package enum Expression: Hashable, Sendable {
-    /// A variable, or a part of a variable's value if the name contains dots.
-    case variable(String, ValueEncoding)
-    /// `{{$shared name}}`: a variable of the environment `$shared`.
-    case shared(String)
-    case system(SystemVariable)
-    case reference(Reference, ValueEncoding)
-}
-
-/// When a value is percent-encoded.
-package enum ValueEncoding: Hashable, Sendable {
-    /// `{{name}}`: a value of a response or a row is encoded in a path, a query or a form.
-    case byPlace
-    /// `{{%name}}`: the value is encoded everywhere.
-    case always
-    /// `{{&name}}`: the value is never encoded, because it may contain several parts of a URL or form.
-    case never
-}
-
-extension Template {
     /// Parses one line of text with `{{…}}` placeholders.
     ///
     /// `\{\{` and `\}\}` are literal braces.
@@ -120,7 +79,7 @@ extension Template {
                 continue
             }
             let place = position.advanced(by: index)
-            guard let end = closing(of: characters, from: index + 2) else {
+            guard let end = characters[(index + 2)...].firstRange(of: "}}")?.lowerBound else {
                 problems.append(
                     Problem(
                         place, "{{ is not closed on its line", "write }} after the name, or \\{\\{ for the two braces",
@@ -142,44 +101,6 @@ extension Template {
         return template
     }
 
-    private static func closing(of characters: [Character], from start: Int) -> Int? {
-        var index = start
-        while index + 1 < characters.count {
-            if characters[index] == "}", characters[index + 1] == "}" { return index }
-            index += 1
-        }
-        return nil
-    }
-}
-
-extension UInt8 {
-    /// Whether the byte is an ASCII blank or line end.
-    var isBlank: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
-}
-
-extension Unicode.Scalar {
-    fileprivate var isBlank: Bool { isASCII && UInt8(truncatingIfNeeded: value).isBlank }
-}
-
-extension StringProtocol {
-    /// The text without surrounding blanks.
-    var trimmed: String {
-        // If the first and last scalars are ASCII, scalars suffice. Characters are slower, because they need Unicode
-        // tables.
-        let scalars = unicodeScalars
-        if let first = scalars.firstIndex(where: { !$0.isBlank }), let last = scalars.lastIndex(where: { !$0.isBlank }),
-            scalars[first].isASCII, scalars[last].isASCII
-        {
-            return String(self[first...last])
-        }
-        guard let first = firstIndex(where: { !$0.isWhitespace }), let last = lastIndex(where: { !$0.isWhitespace })
-        else { return "" }
-        return String(self[first...last])
-    }
-}
-
-extension Template {
-    /// The template before and after the first `mark` outside of placeholders; nil without one.
     func split(at mark: Character) -> (before: Template, after: Template)? {
         for (index, part) in parts.enumerated() {
             guard case .text(let text) = part, let place = text.firstIndex(of: mark) else { continue }
@@ -192,7 +113,6 @@ extension Template {
         return nil
     }
 
-    /// The same template with its texts and values percent-encoded.
     var percentEncoded: Template {
         var encoded = Template()
         for part in parts {
@@ -206,7 +126,6 @@ extension Template {
         return encoded
     }
 
-    /// The same template, in which the results of `change` replace the texts between placeholders.
     func mappingText(_ change: (String) -> Template) -> Template {
         var result = Template()
         for part in parts {
@@ -217,4 +136,124 @@ extension Template {
         }
         return result
     }
+}
+
+package struct Placeholder: Hashable, Sendable {
+    package var source: String
+    package var position: Position
+    package var expression: Expression
+    /// The file with the placeholder, if it is not the file of requests.
+    package var file: String?
+    /// Whether the value is percent-encoded everywhere, unless the placeholder is `{{&…}}`.
+    var isEncoded = false
+}
+
+package enum Expression: Hashable, Sendable {
+    /// A variable, or a part of a variable's value if the name contains dots.
+    case variable(String, ValueEncoding)
+    /// `{{$shared name}}`: a variable of the environment `$shared`.
+    case shared(String)
+    case system(SystemVariable)
+    case reference(Reference, ValueEncoding)
+
+    init(_ source: String, at position: Position, file: String?) throws(Problem) {
+        func problem(_ what: String, _ advice: String, _ kind: Problem.Kind = .mistake) -> Problem {
+            Problem(position, what, advice, kind: kind, file: file)
+        }
+        guard let first = source.first else {
+            throw problem("{{ }} is empty", "write the name of a variable between the braces")
+        }
+        if first == "$" {
+            self = try Self.system(source, at: position, file: file)
+            return
+        }
+        let encoding: ValueEncoding = first == "%" ? .always : first == "&" ? .never : .byPlace
+        let name = encoding == .byPlace ? source : source.dropFirst().trimmed
+        if let reference = try Reference(name, at: position, file: file) {
+            self = .reference(reference, encoding)
+            return
+        }
+        guard name.isVariableName else {
+            throw problem(
+                "\(name.shown) is not a variable name, and scripts are not supported",
+                "set @x = … and write {{x}}, or write \\{\\{ for the two braces", .impossible)
+        }
+        self = .variable(name, encoding)
+    }
+
+    private static func system(_ source: String, at position: Position, file: String?) throws(Problem) -> Expression {
+        do throws(SystemVariable.Defect) {
+            let words = source.words
+            if words.first == "$shared" {
+                guard words.count == 2 else {
+                    throw SystemVariable.Defect("$shared needs a name", "write {{$shared name}}")
+                }
+                return .shared(words[1])
+            }
+            return .system(try SystemVariable(source))
+        } catch {
+            throw Problem(
+                position, error.what, error.advice, kind: error.isImpossible ? .impossible : .mistake, file: file)
+        }
+    }
+}
+
+package enum ValueEncoding: Hashable, Sendable {
+    /// `{{name}}`: a value of a response or a row is encoded in a path, a query or a form.
+    case byPlace
+    /// `{{%name}}`: the value is encoded everywhere.
+    case always
+    /// `{{&name}}`: the value is never encoded, because it may contain several parts of a URL or form.
+    case never
+}
+
+extension RandomAccessCollection where Index == Int {
+    /// A binary search for the first element that is not before the wanted place.
+    func firstIndex(notBefore isBefore: (Element) -> Bool) -> Int {
+        var (low, high) = (startIndex, endIndex)
+        while low < high {
+            let middle = (low + high) / 2
+            if isBefore(self[middle]) { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}
+
+extension UInt8 {
+    var isBlank: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
+
+    var isWordByte: Bool {
+        switch self {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
+        default: false
+        }
+    }
+}
+
+extension StringProtocol {
+    /// Whether the text begins as an object or an array of JSON does.
+    var looksLikeJSON: Bool { utf8.first { !$0.isBlank }.map { "{[".utf8.contains($0) } ?? false }
+
+    var trimmed: String {
+        guard let first = firstIndex(where: { !$0.isWhitespace }), let last = lastIndex(where: { !$0.isWhitespace })
+        else { return "" }
+        return String(self[first...last])
+    }
+}
+
+extension String {
+    /// Whether the text is a valid name of a variable: letters, digits, `-`, `_` and inner dots.
+    var isVariableName: Bool {
+        !isEmpty && first != "." && last != "." && allSatisfy { $0.isLetter || $0.isNumber || "-_.".contains($0) }
+    }
+
+    /// Whether the text is a valid name of a request: letters, digits, `-` and `_`.
+    var isRequestName: Bool { !isEmpty && allSatisfy { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" } }
+
+    var shown: String {
+        let text = count > 60 ? prefix(57) + "..." : self[...]
+        return "‘" + String(text.map { $0.isNewline || $0 == "\t" ? " " : $0 }) + "’"
+    }
+
+    var words: [String] { split(whereSeparator: \.isWhitespace).map(String.init) }
 }

@@ -3,19 +3,10 @@ import Convoy
 
 extension StringProtocol {
     /// The index after the first `://`; nil without one.
-    var schemeEnd: Index? {
-        var rest = utf8[...]
-        while let colon = rest.firstIndex(of: UInt8(ascii: ":")) {
-            rest = rest[colon...]
-            if rest.starts(with: "://".utf8) { return utf8.index(colon, offsetBy: 3) }
-            rest = rest.dropFirst()
-        }
-        return nil
-    }
+    var schemeEnd: Index? { utf8.firstRange(of: "://".utf8)?.upperBound }
 }
 
 extension Substring {
-    /// The text before the path, the query or the fragment.
     var authority: Substring {
         let end = utf8.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
         return self[..<(end ?? endIndex)]
@@ -23,16 +14,12 @@ extension Substring {
 }
 
 extension String {
-    /// The authority at the end of the text, which following text may continue.
-    ///
     /// Nil if the text has no scheme, or continues after the authority.
     var openAuthority: Substring? {
-        guard let start = schemeEnd, !self[start...].unicodeScalars.contains(where: \.endsAuthority)
-        else { return nil }
+        guard let start = schemeEnd, !self[start...].unicodeScalars.contains(where: \.endsAuthority) else { return nil }
         return self[start...]
     }
 
-    /// Whether text that follows this text is part of a path, a query or a fragment.
     var isBehindAuthority: Bool { self[(schemeEnd ?? startIndex)...].unicodeScalars.contains(where: \.endsAuthority) }
 
     /// Whether a value between the texts `host` and `next` cannot change the host.

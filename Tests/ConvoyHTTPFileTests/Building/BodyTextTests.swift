@@ -20,10 +20,8 @@ import Testing
         "Content-Type: application/json", "content-type: APPLICATION/JSON; charset=utf-8",
         "Content-Type: application/vnd.api+json", "Content-Type: application/problem+json; a=b",
         "Content-Type: text/json", "Content-Type: application/x-amz-json-1.1", "Content-Type: application/x-ndjson",
-        "Content-Type: {{type}}", "",
-        "Content-Type: application/json-patch+json",
-    ])
-    func aValueInQuotesAddsNoMember(field: String) throws {
+        "Content-Type: {{type}}", "", "Content-Type: application/json-patch+json",
+    ]) func aValueInQuotesAddsNoMember(field: String) throws {
         let head = field.isEmpty ? "" : field + "\n"
         let text = "@type = application/json\nPOST http://h/\n\(head)\n{\"name\": \"{{v}}\", \"role\": \"user\"}"
         let built = try #require(plan(text, columns).requests.first).build(columns, row: ["v": Self.hostile])
@@ -35,8 +33,7 @@ import Testing
     @Test(arguments: [
         "5\" pipe", "a\\", "a\\\"", "line\nend\r\n\t", "\u{1}\u{0}", "ünïcödé 😀", "\u{301}x", "{{$uuid}}", "",
         "'</script>",
-    ])
-    func aValueInQuotesIsTheSameAtTheServer(value: String) throws {
+    ]) func aValueInQuotesIsTheSameAtTheServer(value: String) throws {
         let head = "Content-Type: application/json\n\n"
         let text = try body(head + #"{"a": "<{{v}}>", "b": ["{{v}}", "C:\{{w}}"]}"#, ["v": value, "w": "n\""])
         let json = try #require(JSONValue(json: text.utf8))
@@ -50,8 +47,7 @@ import Testing
     @Test(arguments: [
         "v", "a.response.body.$.x", "a.response.headers.X", "set", "inFile", "throughFile", "inEnvironment",
         "$shared both", "given", "$processEnv P", "$dotenv D", "prompted",
-    ])
-    func aValueOfAnySourceIsEscaped(source: String) throws {
+    ]) func aValueOfAnySourceIsEscaped(source: String) throws {
         let value = Self.hostile
         let quoted = value.jsonQuoted
         let surroundings = surroundings {
@@ -87,8 +83,7 @@ import Testing
     @Test(arguments: [
         ("{{v}}", "5"), ("{{v}}", "-2.50e3"), ("{{v}}", "true"), ("{{v}}", "null"), ("{{v}}", #""a \" b""#),
         ("{{v}}", #"{"b": [1, "}"]}"#), ("{{v}}", " [1] "), ("-{{v}}", "5"), ("1{{v}}.5", "0"),
-    ])
-    func jsonOutsideOfQuotesIsUnchanged(template: String, value: String) throws {
+    ]) func jsonOutsideOfQuotesIsUnchanged(template: String, value: String) throws {
         let head = "Content-Type: application/json\n\n"
         #expect(
             try body(head + "{\"a\": \(template)}", ["v": value])
@@ -97,8 +92,7 @@ import Testing
 
     @Test(arguments: [
         "x", "", "1, \"role\": 2", "1}", "\"a\", \"b\"", "{\"a\": 1", "01", "True", "[1],[2]", "\"", "1 // x",
-    ])
-    func otherTextOutsideOfQuotesIsRefused(value: String) throws {
+    ]) func otherTextOutsideOfQuotesIsRefused(value: String) throws {
         for head in [
             "", "Content-Type: application/json\n", "Content-Type: a/b+json\n", "Content-Type: application/x-ndjson\n",
         ] {
@@ -137,8 +131,7 @@ import Testing
     /// A value has a body of its own, so nothing surrounds it.
     @Test(arguments: [
         "application/json", "text/xml", "application/x-ndjson", "text/plain", "application/x-www-form-urlencoded",
-    ])
-    func aBodyOfOneValueIsTheValue(type: String) throws {
+    ]) func aBodyOfOneValueIsTheValue(type: String) throws {
         for value in ["{\"a\":\n1}\n{}", "<a b='c'>&amp;</a>", "not json", ""] {
             let end = type.contains("ndjson") ? "\n" : ""
             if !type.contains("form") {
@@ -159,8 +152,7 @@ import Testing
         ("<a><![CDATA[1]]>{{v}}</a>", "<", "<a><![CDATA[1]]>&lt;</a>"),
         ("<?xml version=\"1.0\"?><a>{{v}}</a>", "\r\"", "<?xml version=\"1.0\"?><a>&#13;&quot;</a>"),
         ("<a>{{&v}}</a>", "<b/>", "<a><b/></a>"),
-    ])
-    func aValueAddsNoElement(template: String, value: String, expected: String) throws {
+    ]) func aValueAddsNoElement(template: String, value: String, expected: String) throws {
         for head in ["", "Content-Type: text/xml\n", "Content-Type: application/soap+xml; charset=utf-8\n"] {
             #expect(try body(head + "\n" + template, ["v": value]) == expected)
         }
@@ -172,8 +164,7 @@ import Testing
         ("a={{&v}}&b=2", "1&c=3", "a=1&c=3&b=2"), ("a={{%v}}&b=2", "&", "a=%26&b=2"),
         ("a={{given}}&b=2", "", "a=p%26q%3Dr&b=2"), ("a={{inFile}}&b=2", "", "a=p%26q%3Dr&b=2"),
         ("a=1&\nb={{v}}", "ü\n", "a=1&b=%C3%BC%0A"),
-    ])
-    func aValueAddsNoFieldOfAForm(template: String, value: String, expected: String) throws {
+    ]) func aValueAddsNoFieldOfAForm(template: String, value: String, expected: String) throws {
         let surroundings = surroundings {
             $0.columns = ["v"]
             $0.given = ["given": "p&q=r"]
@@ -280,8 +271,7 @@ import Testing
     /// A value cannot be or complete a line between the parts, except one of the file after `--`.
     @Test(arguments: [
         "{{v}}", "--{{w}}", "--ab{{w}}", "--{{x}}", "{{given}}", "{{long}}", "--{{b}}{{w}}", "{{half}}{{half}}",
-    ])
-    func aValueIsNoLineBetweenParts(line: String) throws {
+    ]) func aValueIsNoLineBetweenParts(line: String) throws {
         let surroundings = surroundings {
             $0.columns = ["v", "w", "x"]
             $0.given = ["given": "--abcd", "long": "y\n--abcd--", "half": "cd\n--ab"]
@@ -290,7 +280,7 @@ import Testing
         let head = "Content-Type: multipart/form-data; boundary=abcd\n\n--abcd\n\n"
         let plan = plan("@b = abcd\nPOST http://h/\n\(head)\(line)\n--abcd--", surroundings)
         let failure = #expect(throws: BuildFailure.self) {
-            if let problem = plan.problems.first { throw BuildFailure(what: problem.what, advice: "") }
+            if let problem = plan.problems.first { throw BuildFailure(problem.what) }
             _ = try plan.requests[0].build(surroundings, row: row)
         }
         #expect(failure?.what == "a value contains the boundary of the parts")
@@ -303,8 +293,7 @@ import Testing
         ("query { a(b: {{v}}) }", "[\"x\"]", "query { a(b: [\"x\"]) }"),
         ("query { a(b: \"\"\"{{v}}\"\"\") }", "x \"y\" z", "query { a(b: \"\"\"x \"y\" z\"\"\") }"),
         ("query { a # don't \"\n b(c: \"{{v}}\") }", "\"", "query { a # don't \"\n b(c: \"\\\"\") }"),
-    ])
-    func aValueStaysAValueInAQuery(template: String, value: String, expected: String) throws {
+    ]) func aValueStaysAValueInAQuery(template: String, value: String, expected: String) throws {
         let plan = plan("GRAPHQL http://h/\n\n" + template, columns)
         let built = try #require(plan.requests.first).build(columns, row: ["v": value])
         #expect(JSONValue(json: built.bodyText.utf8)?["query"] == JSONValue.string(expected))
@@ -313,8 +302,7 @@ import Testing
     @Test(arguments: [
         ("query { a(b: {{v}}) }", "1) { c } d(e: 2"), ("query { a(b: {{v}}) }", ""),
         ("query { a(b: \"\"\"{{v}}\"\"\") }", "x\"\"\""), ("query { a(b: \"\"\"{{v}}\"\"\") }", "x\\"),
-    ])
-    func aValueThatWouldChangeAQueryIsRefused(template: String, value: String) throws {
+    ]) func aValueThatWouldChangeAQueryIsRefused(template: String, value: String) throws {
         let plan = plan("GRAPHQL http://h/\n\n" + template, columns)
         #expect(throws: BuildFailure.self) { try plan.requests[0].build(columns, row: ["v": value]) }
     }

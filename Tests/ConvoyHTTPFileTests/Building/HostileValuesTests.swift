@@ -24,8 +24,7 @@ import Testing
         ("GET http://h/\nCookie: a={{a.response.body.*}}", "1; b=2"),
         ("GET http://h/\nAuthorization: Basic {{a.response.body.*}}:pw", "a:b"),
         ("GET http://h/\nAuthorization: Digest {{a.response.body.*}} pw", "a b"),
-    ])
-    func aValueOfAnAnswerLeadsNowhereElse(request: String, value: String) throws {
+    ]) func aValueOfAnAnswerLeadsNowhereElse(request: String, value: String) throws {
         #expect(throws: BuildFailure.self) { try build(request, value) }
     }
 
@@ -35,8 +34,7 @@ import Testing
         ("GET https://{{a.response.body.*}}/x", "other.example:8080", "https://other.example:8080/x"),
         ("GET {{a.response.body.*}}\nAuthorization: Bearer t", "http://example.com/next", "http://example.com/next"),
         ("GET https://h/?q=1{{a.response.body.*}}", "#\u{301}", "https://h/?q=1%23%CC%81"),
-    ])
-    func anOrdinaryValueIsAccepted(request: String, value: String, url: String) throws {
+    ]) func anOrdinaryValueIsAccepted(request: String, value: String, url: String) throws {
         #expect(try build(request, value).url == url)
     }
 
@@ -44,15 +42,14 @@ import Testing
 
     @Test(arguments: [
         ("http://h/\(url)/end", "../admin", "http://h/..%2Fadmin/end"),
-        ("http://h/\(url)/end", "x?y=z", "http://h/x%3Fy%3Dz/end"),
-        ("http://h/\(url)", "a%2Fb", "http://h/a%252Fb"),
+        ("http://h/\(url)/end", "x?y=z", "http://h/x%3Fy%3Dz/end"), ("http://h/\(url)", "a%2Fb", "http://h/a%252Fb"),
         ("http://h/x?q=\(url)&r=1", "a&b=c+d e", "http://h/x?q=a%26b%3Dc%2Bd%20e&r=1"),
         ("http://h/{{%a.response.body.*}}", "a/b", "http://h/a%2Fb"),
         ("http://h/{{&a.response.body.*}}", "a/b?c=d&e", "http://h/a/b?c=d&e"),
         ("http://h/x?{{& a.response.body.*}}", "page=2&size=5", "http://h/x?page=2&size=5"),
-        ("http://h\(url)", "/a/../b?c=d", "http://h/b?c=d"),
-    ])
-    func aValueIsOnePartOfAPathOrAQuery(target: String, value: String, url: String) throws {
+        ("http://h\(url)", "/a/../b?c=d", "http://h/b?c=d"), ("http://h/\(url)/end", "x#y", "http://h/x%23y/end"),
+        ("http://h/{{&a.response.body.*}}/end", "x#y", "http://h/x%23y/end"),
+    ]) func aValueIsOnePartOfAPathOrAQuery(target: String, value: String, url: String) throws {
         #expect(try build("GET \(target)", value).url == url)
     }
 
@@ -66,8 +63,7 @@ import Testing
     @Test(arguments: [
         ("http://h/api/\(url)", ".."), ("http://h/api/\(url)/x", "."), ("http://h/api/.\(url)/x", "."),
         ("http://h/api/%2e\(url)/x", "."),
-    ])
-    func aValueMakesNoOtherDirectory(target: String, value: String) throws {
+    ]) func aValueMakesNoOtherDirectory(target: String, value: String) throws {
         let error = #expect(throws: BuildFailure.self) { try build("GET \(target)", value) }
         #expect(error?.message.contains("{{&…}}") == true)
     }
@@ -109,8 +105,7 @@ import Testing
     /// A key of a row or of a cache is not a credential.
     @Test(arguments: [
         "Idempotency-Key: 1", "Surrogate-Key: a b", "X: {{sort_key}}", "X: {{key_id}}{{primary_key}}{{my_sort_key}}",
-    ])
-    func aServerThatAnAnswerNamesGetsOrdinaryKeys(_ field: String) throws {
+    ]) func aServerThatAnAnswerNamesGetsOrdinaryKeys(_ field: String) throws {
         let columns = surroundings { $0.columns = ["key_id", "primary_key", "sort_key"] }
         let text = "@my_sort_key = s\n# @name a\nGET http://example.com/\n###\nGET http://\(Self.url)/x\n"
         let request = try #require(plan(text + field, columns).requests.last)
@@ -150,8 +145,7 @@ import Testing
     /// Each variable contains the previous one twice.
     ///
     /// The first has a text, no value, or the last variable.
-    @Test(arguments: ["x", "{{missing}}", "{{v40}}"])
-    func variablesOfVariablesComeToAnEnd(first: String) {
+    @Test(arguments: ["x", "{{missing}}", "{{v40}}"]) func variablesOfVariablesComeToAnEnd(first: String) {
         let lines = (1...40).map { "@v\($0) = {{v\($0 - 1)}}{{v\($0 - 1)}}" }
         let problems = plan("@v0 = \(first)\n" + lines.joined(separator: "\n") + "\nGET http://h/{{v40}}").problems
         #expect(!problems.isEmpty)
@@ -192,8 +186,7 @@ import Testing
         ("https://h/x?=token=abc", "https://h/x?token=***"),
         ("https://ada:s3cret@h/@\u{301}x?a=b@c", "https://***@h/@\u{301}x?a=b@c"),
         ("https://h/@x?a=b", "https://h/@x?a=b"),
-    ])
-    func secretsOfAURLAreNotShown(_ url: String, _ shown: String) throws {
+    ]) func secretsOfAURLAreNotShown(_ url: String, _ shown: String) throws {
         #expect(plan("GET " + url).requests.first?.shownTarget == shown)
     }
 

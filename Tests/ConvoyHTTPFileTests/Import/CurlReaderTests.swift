@@ -32,14 +32,12 @@ import Testing
         #expect(!imported.text.contains("secret"))
     }
 
-    @Test(
-        arguments: [
-            // Chrome, "Copy as cURL (bash)".
-            "curl 'https://a.com/x' \\\n  -H 'content-type: application/json' \\\n  --data-raw $'{\"t\":\"it\\'s \\u0021 \\ud83d\\ude00\\n%41\\\\\\\\\"}' \\\n  --compressed",
-            // Chrome, "Copy as cURL (cmd)".
-            "curl ^\"https://a.com/x^\" ^\n  -H ^\"content-type: application/json^\" ^\n  --data-raw ^\"^{^\\^\"t^\\^\":^\\^\"it's ^! 😀^\n\n%^41^\\^\\^\\^\\^\\^\"^}^\" ^\n  --compressed",
-        ])
-    func aCommandCopiedFromChromeIsOneRequest(command: String) throws {
+    @Test(arguments: [
+        // Chrome, "Copy as cURL (bash)".
+        "curl 'https://a.com/x' \\\n  -H 'content-type: application/json' \\\n  --data-raw $'{\"t\":\"it\\'s \\u0021 \\ud83d\\ude00\\n%41\\\\\\\\\"}' \\\n  --compressed",
+        // Chrome, "Copy as cURL (cmd)".
+        "curl ^\"https://a.com/x^\" ^\n  -H ^\"content-type: application/json^\" ^\n  --data-raw ^\"^{^\\^\"t^\\^\":^\\^\"it's ^! 😀^\n\n%^41^\\^\\^\\^\\^\\^\"^}^\" ^\n  --compressed",
+    ]) func aCommandCopiedFromChromeIsOneRequest(command: String) throws {
         let request = try #require(try Imported(command).built().first)
         #expect(request.method == "POST")
         #expect(request.url == "https://a.com/x")
@@ -67,8 +65,7 @@ import Testing
         ("--data-urlencode 'a@b=c d'", "POST", "", "a@b=c%20d"),
         ("-H 'X:' -H 'X: 1'", "GET", "x=1", ""), ("-A '' -H 'User-Agent: x'", "GET", "user-agent=x", ""),
         ("-d a -H 'Content-Type:'", "POST", "content-type=nil", "a"), ("-A ''", "GET", "user-agent=nil", ""),
-    ])
-    func aCommandIsSentAsByCurl(arguments: String, method: String, field: String, body: String) throws {
+    ]) func aCommandIsSentAsByCurl(arguments: String, method: String, field: String, body: String) throws {
         let request = try #require(
             Imported("curl https://a.com/x " + arguments) { $0.keepsSecrets = true }.built().first)
         #expect(request.method == method && request.url == "https://a.com/x")
@@ -77,9 +74,7 @@ import Testing
         if pair.count == 2 { #expect(request.value(of: pair[0]) == (pair[1] == "nil" ? nil : pair[1])) }
     }
 
-    @Test(arguments: [
-        #"curl.exe https://a.com/x -d "&""#, #"curl -X POST ^"https://a.com/x^" -d ^"^&^""#,
-    ])
+    @Test(arguments: [#"curl.exe https://a.com/x -d "&""#, #"curl -X POST ^"https://a.com/x^" -d ^"^&^""#])
     func aQuotedOperatorOfWindowsIsData(command: String) throws {
         let request = try #require(try Imported(command).built().first)
         #expect(request.method == "POST" && request.bodyText == "&")
@@ -114,8 +109,7 @@ import Testing
     @Test(arguments: [
         ("-d @f", true), ("--data @f", true), ("--data-ascii @f", true), ("--data-binary @f", false),
         ("--json @f", false), ("-T f", false), ("-d f", false),
-    ])
-    func aBodyThatCurlChangesHasANote(arguments: String, hasNote: Bool) throws {
+    ]) func aBodyThatCurlChangesHasANote(arguments: String, hasNote: Bool) throws {
         let imported = try Imported("curl https://a.com/x " + arguments)
         let request = try #require(imported.file.requests.first)
         #expect(!request.request.isDisabled)

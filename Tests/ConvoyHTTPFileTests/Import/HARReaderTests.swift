@@ -50,8 +50,7 @@ import Testing
                 ),
                 entry(
                     "{\"mimeType\": \"multipart/form-data\", \"params\": [{\"name\": \"a\", \"value\": \"b\"}, {\"name\": \"c\", \"fileName\": \"d.txt\", \"contentType\": \"text/plain\", \"value\": \"e\"}]}"
-                ),
-                entry("{\"mimeType\": \"text/plain\", \"encoding\": \"base64\", \"text\": \"aGk=\"}"),
+                ), entry("{\"mimeType\": \"text/plain\", \"encoding\": \"base64\", \"text\": \"aGk=\"}"),
                 entry("{\"mimeType\": \"image/png\", \"encoding\": \"base64\", \"text\": \"iVBO/w==\"}")))
         let requests = try imported.built(files: ["body-1.bin": ""])
         #expect(requests[0].bodyText == "a%20b=c%26d")
@@ -92,8 +91,7 @@ import Testing
                     fields:
                         "{\"name\": \"Authorization\", \"value\": \"Bearer eyJhbG.c10.Zm9v\"}, {\"name\": \"Cookie\", \"value\": \"sid=s1; b=2\"}",
                     body: "{\"t\": \"eyJhbG.c10.Zm9v\"}")))
-        #expect(
-            imported.text.contains("POST https://a.com/users/{{post_login.response.body.$.data[0].id}}?ok=success"))
+        #expect(imported.text.contains("POST https://a.com/users/{{post_login.response.body.$.data[0].id}}?ok=success"))
         #expect(imported.text.contains("Authorization: Bearer {{post_login.response.body.$.data[0].access-token}}"))
         #expect(imported.text.contains("Cookie: sid={{post_login.response.cookies.sid}}; b={{cookie_b}}"))
         #expect(imported.text.contains("{\"t\": \"{{post_login.response.body.$.data[0].access-token}}\"}"))

@@ -8,11 +8,9 @@ import Testing
 @Suite struct HTTPFileWriterTests {
     private static let pieces = [
         "{{", "}}", "{", "\\", "\\{\\{", "\\n", "###", "### title", "\n", "\r\n", "\r", "\n\n", "#", "//", "/*", "*/",
-        "@",
-        "@x = y", "<", "< file", "> {%", "%}", ">>", "<> a", "?? status == 200", "# @name x", ":", "=", "&", "\"", "'",
-        " ", "\t", "\u{0}", "\u{1}", "\u{7F}", "é", "e\u{301}", "\u{301}", "😀", "\u{2028}", "\u{A0}", "name",
-        "{\"a\": 1}",
-        "curl http://x", "GET http://x", "HTTP/1.1", "import a", "run a", "--b", "%41",
+        "@", "@x = y", "<", "< file", "> {%", "%}", ">>", "<> a", "?? status == 200", "# @name x", ":", "=", "&", "\"",
+        "'", " ", "\t", "\u{0}", "\u{1}", "\u{7F}", "é", "e\u{301}", "\u{301}", "😀", "\u{2028}", "\u{A0}", "name",
+        "{\"a\": 1}", "curl http://x", "GET http://x", "HTTP/1.1", "import a", "run a", "--b", "%41",
     ]
     private static let types = [
         "application/json", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b",
@@ -36,8 +34,7 @@ import Testing
             let url = "http://example.com/\(number)?q=" + Self.text(&generator, atMost: 4).percentEncoded
             imported.request.method = method
             imported.request.target = Template(url)
-            imported.request.title = Word(
-                text: Self.text(&generator, atMost: 3), position: Position(line: 1, column: 1))
+            imported.request.title = Word(text: Self.text(&generator, atMost: 3))
             imported.notes = [Self.text(&generator, atMost: 3)]
             let value = Self.text(&generator, atMost: 4)
             imported.addField("X-A", Template(value))

@@ -62,8 +62,7 @@ import Testing
             (
                 "{\"mode\": \"raw\", \"raw\": \"{\\\"a\\\":\\r\\n1}\", \"options\": {\"raw\": {\"language\": \"json\"}}}",
                 "application/json", "{\"a\":\n1}"
-            ),
-            ("{\"mode\": \"raw\", \"raw\": \"a\"}", "text/plain", "a"),
+            ), ("{\"mode\": \"raw\", \"raw\": \"a\"}", "text/plain", "a"),
             (
                 "{\"mode\": \"urlencoded\", \"urlencoded\": [{\"key\": \"a b\", \"value\": \"{{v}}&\"}, {\"key\": \"c\", \"value\": \"d\", \"disabled\": true}]}",
                 "application/x-www-form-urlencoded", "a%20b=v%26"
@@ -112,20 +111,6 @@ import Testing
         #expect(!imported.text.contains("s3cret"))
         #expect(imported.file.unsetVariables == ["nothing"])
         #expect(try Imported(document) { $0.keepsSecrets = true }.text.contains("@api_key = s3cret\n"))
-    }
-
-    /// A name with a secret word such as `KEY` is secret, also with a suffix such as `LIVE`.
-    ///
-    /// The suffix `id` is an exception: `key_id` is not secret.
-    @Test func aVariableWithASecretWordIsNotWritten() throws {
-        let imported = try Imported(
-            collection(
-                Self.item("{\"url\": \"https://a.com/\", \"header\": \"X-K: {{STRIPE_KEY_LIVE}}{{key_id}}\"}"),
-                ", \"variable\": [{\"key\": \"STRIPE_KEY_LIVE\", \"value\": \"s3cret\"}, {\"key\": \"key_id\", \"value\": \"7\"}]"
-            ))
-        #expect(imported.text.contains("@STRIPE_KEY_LIVE = {{$processEnv STRIPE_KEY_LIVE}}\n"))
-        #expect(imported.text.contains("@key_id = 7\n"))
-        #expect(!imported.text.contains("s3cret"))
     }
 
     // MARK: Scripts
@@ -210,7 +195,7 @@ import Testing
         let count = LongRuns.count(4_000, long: 20_000)
         var file = ImportedFile()
         for index in 0..<count {
-            var request = ImportedRequest(FileRequest(position: Position(line: 1, column: 1)))
+            var request = ImportedRequest(FileRequest(position: .start))
             request.request.target = Template("http://a/")
             for name in ["shared", "v\(index - 1)", "v\(index)"] {
                 request.request.target.append(Template(placeholder: name))

@@ -45,9 +45,7 @@ import Testing
         ###
         """
 
-    private func edges(
-        _ text: String, _ change: (inout RunPlan.Wishes) -> Void = { _ in }
-    ) -> [String] {
+    private func edges(_ text: String, _ change: (inout RunPlan.Wishes) -> Void = { _ in }) -> [String] {
         let plan = plan(text, surroundings(), change)
         #expect(plan.problems == [])
         return plan.requests.map { request in
@@ -96,8 +94,7 @@ import Testing
         """
 
     @Test func requestsThatChangeSomethingKeepTheirOrderAtAnOrigin() {
-        #expect(
-            edges(Self.mixed) == ["a: ; ", "b: ; ", "c: ; a,b", "d: ; c", "e: ; d", "f: ; ", "g: ; d"])
+        #expect(edges(Self.mixed) == ["a: ; ", "b: ; ", "c: ; a,b", "d: ; c", "e: ; d", "f: ; ", "g: ; d"])
     }
 
     @Test func theOrderOfUnsafeRequestsCanBeChosen() {
@@ -179,9 +176,7 @@ import Testing
 
     @Test func aChainOfTenThousandIsPlannedWithoutRecursion() {
         var text = "# @name r0\nGET http://h/\n"
-        for number in 1..<10_000 {
-            text += "###\n# @name r\(number)\n# @ref r\(number - 1)\nGET http://h/\(number)\n"
-        }
+        for number in 1..<10_000 { text += "###\n# @name r\(number)\n# @ref r\(number - 1)\nGET http://h/\(number)\n" }
         let plan = plan(text)
         #expect(plan.problems == [])
         #expect(plan.requests.count == 10_000)

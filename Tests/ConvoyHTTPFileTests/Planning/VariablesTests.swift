@@ -144,8 +144,7 @@ import Testing
         ("keyword", false), ("monkey", false), ("author", false), ("compass", false), ("pinned", false), ("key", true),
         ("apiKey", true), ("X-Api-Key", true), ("token", true), ("client_secret", true), ("auth", true), ("pass", true),
         ("db_pass", true), ("signingKey", true), ("stripekey", true), ("X-Auth", true), ("X-Auth-Info", true),
-        ("basicAuth", true),
-        ("totp", true), ("passage", false),
+        ("basicAuth", true), ("totp", true), ("passage", false),
         // A short word such as `pwd` or `pin` means a secret only as a complete word of a name.
         ("MYSQL_PWD", true), ("db_pwd", true), ("user_pin", true), ("id_jwt", true), ("api_sig", true), ("sid_2", true),
         ("passcode", true), ("aws_creds", true), ("signing_keys", true), ("keys", true), ("OTPCode", true),
@@ -160,10 +159,9 @@ import Testing
         ("auth_url", false), ("passCount", false), ("key_id", false), ("KEYWord", false), ("key_ids", false),
         ("oauth_client_id", false), ("key_name_2", false), ("auth_type", false), ("pass_size", false),
         ("Idempotency-Key", false), ("Surrogate-Key", false), ("sort_key", false), ("primaryKey", false),
-        ("sort_key_column", false), ("foreignkeys", false), ("whiskey", false), ("jockeys", false),
-        ("trespass", false), ("overpass", false),
-    ])
-    func aNameOfASecretIsRecognisedAsByTheLibrary(name: String, isSecret: Bool) throws {
+        ("sort_key_column", false), ("foreignkeys", false), ("whiskey", false), ("jockeys", false), ("trespass", false),
+        ("overpass", false),
+    ]) func aNameOfASecretIsRecognisedAsByTheLibrary(name: String, isSecret: Bool) throws {
         let planned = plan("@\(name) = hidden\nGET http://h/?\(name)=hidden&a={{\(name)}}")
         let shown = try #require(planned.requests.first?.shownTarget)
         #expect(shown.contains("hidden") == !isSecret, "\(shown)")

@@ -24,16 +24,14 @@ import Testing
         #expect(request.output?.path == "out.json")
     }
 
-    @Test(
-        arguments: [
-            ("curl https://a/", "GET", "https://a/", ""), ("curl -I https://a/", "HEAD", "https://a/", ""),
-            ("curl https://a/ -d a=1 -d b=2", "POST", "https://a/", "a=1&b=2"),
-            ("curl -G https://a/ -d a=1 -d b=2", "GET", "https://a/?a=1&b=2", ""),
-            ("curl --url=https://a/ --json '{\"a\":1}'", "POST", "https://a/", "{\"a\":1}"),
-            ("curl -XDELETE https://a/", "DELETE", "https://a/", ""),
-            ("curl https://a/ \\\n  --data \"a \\\"b\\\" \\$c\"", "POST", "https://a/", "a \"b\" $c"),
-        ])
-    func optionsHaveTheMeaningOfCurl(command: String, method: String, url: String, body: String) throws {
+    @Test(arguments: [
+        ("curl https://a/", "GET", "https://a/", ""), ("curl -I https://a/", "HEAD", "https://a/", ""),
+        ("curl https://a/ -d a=1 -d b=2", "POST", "https://a/", "a=1&b=2"),
+        ("curl -G https://a/ -d a=1 -d b=2", "GET", "https://a/?a=1&b=2", ""),
+        ("curl --url=https://a/ --json '{\"a\":1}'", "POST", "https://a/", "{\"a\":1}"),
+        ("curl -XDELETE https://a/", "DELETE", "https://a/", ""),
+        ("curl https://a/ \\\n  --data \"a \\\"b\\\" \\$c\"", "POST", "https://a/", "a \"b\" $c"),
+    ]) func optionsHaveTheMeaningOfCurl(command: String, method: String, url: String, body: String) throws {
         let request = try #require(built(command).first)
         #expect(request.method == method)
         #expect(request.url == url)
@@ -42,8 +40,7 @@ import Testing
 
     @Test(arguments: [
         ("-d", "a=bc"), ("--data", "a=bc"), ("--data-ascii", "a=bc"), ("--data-binary", nil), ("--json", nil),
-    ])
-    func theFileOfDataIsReadAsByCurl(option: String, body: String?) throws {
+    ]) func theFileOfDataIsReadAsByCurl(option: String, body: String?) throws {
         let files = surroundings(files: ["f.txt": "a=\r\nb\0c\n"])
         let request = try #require(built("curl https://a/ \(option) @f.txt", files).first)
         #expect(body.map { request.bodyText == $0 } ?? (request.body == [.file("f.txt")]))
@@ -59,8 +56,7 @@ import Testing
         ("-H 'Content-Type: text/plain' --data-urlencode 'q={{x}}'", "q=\(encoded)"),
         ("--data-urlencode 'q={{%x}}'", "q=\(encoded)"), ("--data-urlencode 'q={{&x}}'", "q=\(value)"),
         ("--data-urlencode $'q=a\\r\\n'", "q=a%0D%0A"),
-    ])
-    func aValueIsOneValueOfTheData(options: String, body: String) throws {
+    ]) func aValueIsOneValueOfTheData(options: String, body: String) throws {
         for source in ["given", "row"] {
             let surroundings = surroundings {
                 if source == "row" { $0.columns = ["x"] } else { $0.given = ["x": Self.value] }
@@ -79,8 +75,7 @@ import Testing
         ("'a=b;filename=\"{{x}}.txt\"'", #"; name="a"; filename="1&b=2; c%22.txt""#),
         ("'a=b;type={{type}}'", "Content-Type: text/html"), ("'a={{x}};type=a/b'", "Content-Type: a/b"),
         ("'a={{x}}'", "\r\n\r\n\(value)\r\n"), ("'a=b;type={{x}}'", nil),
-    ])
-    func aValueIsOneValueOfAPart(part: String, text: String?) throws {
+    ]) func aValueIsOneValueOfAPart(part: String, text: String?) throws {
         let values = surroundings { $0.given = ["x": Self.value, "type": "text/html"] }
         guard let text else {
             #expect(throws: Problem.self) { try built("curl https://a/ -F \(part)", values) }
@@ -103,8 +98,7 @@ import Testing
         ("-b 'a={{x}}' -b c=d", "1;\u{301}", nil), ("-H 'Cookie: {{x}}'", "1; b=2", "1; b=2"),
         ("-u '{{x}}:pw'", "a:b", nil), ("-u '{{x}}:pw'", "a b", nil), ("--digest -u '{{x}}:pw'", "a:b", nil),
         ("-u 'user:{{x}}'", "p:q r", "Basic dXNlcjpwOnEgcg=="), ("-u '{{x}}'", "a:b", "Basic YTpi"),
-    ])
-    func aValueAddsNoCookieAndEndsNoUserName(option: String, value: String, field: String?) throws {
+    ]) func aValueAddsNoCookieAndEndsNoUserName(option: String, value: String, field: String?) throws {
         let values = surroundings { $0.given = ["x": value] }
         guard let field else {
             #expect(throws: Problem.self) { try built("curl https://a/ \(option)", values) }

@@ -18,12 +18,10 @@ import Testing
         #expect(request.bodyText == "body")
     }
 
-    @Test(
-        arguments: [
-            "http://example.com", "GET http://example.com", "GET http://example.com HTTP/1.1", "get http://example.com",
-            "GET  http://example.com   HTTP/2 (Prior Knowledge)", "example.com", "GET example.com",
-        ])
-    func methodSchemeAndVersionAreOptional(line: String) throws {
+    @Test(arguments: [
+        "http://example.com", "GET http://example.com", "GET http://example.com HTTP/1.1", "get http://example.com",
+        "GET  http://example.com   HTTP/2 (Prior Knowledge)", "example.com", "GET example.com",
+    ]) func methodSchemeAndVersionAreOptional(line: String) throws {
         let request = try #require(built(line).first)
         #expect(request.method == "GET")
         #expect(request.url == "http://example.com")
@@ -50,14 +48,12 @@ import Testing
         #expect(try built(text).first?.url == url)
     }
 
-    @Test(
-        arguments: [
-            ("GET /api/get\nHost: example.com", "http://example.com/api/get"),
-            ("GET /api/get\nHost: example.com:8443", "https://example.com:8443/api/get"),
-            ("GET /api\nhost: https://example.com/", "https://example.com/api"),
-            ("@host=http://localhost\nGET /json", "http://localhost/json"),
-        ])
-    func aPathHasTheHostOfItsField(text: String, url: String) throws {
+    @Test(arguments: [
+        ("GET /api/get\nHost: example.com", "http://example.com/api/get"),
+        ("GET /api/get\nHost: example.com:8443", "https://example.com:8443/api/get"),
+        ("GET /api\nhost: https://example.com/", "https://example.com/api"),
+        ("@host=http://localhost\nGET /json", "http://localhost/json"),
+    ]) func aPathHasTheHostOfItsField(text: String, url: String) throws {
         let request = try #require(built(text).first)
         #expect(request.url == url)
         #expect(request.value(of: "Host") == nil)
@@ -70,9 +66,16 @@ import Testing
         #expect(request.value(of: "From") == "user@example.com")
     }
 
-    @Test func blankLinesAroundABodyAreRemoved() throws {
-        let requests = try built("###\nPOST http://example.com/add\n\n\nmessage-body\n\n###\n")
-        #expect(requests.first?.bodyText == "message-body")
+    private static let form = "POST https://a/login\nContent-Type: application/x-www-form-urlencoded\n\n"
+
+    @Test(arguments: [
+        ("###\nPOST http://example.com/add\n\n\nmessage-body\n\n###\n", "message-body"),
+        (form + "name=foo\n&password=bar", "name=foo&password=bar"),
+        (form + "key1 = a b &\nkey2 = ü &\n", "key1=a%20b&key2=%C3%BC"),
+        ("POST http://a/post\ncontent-type: application/json\n{\n  \"foo\": 1\n}\n    ", "{\n  \"foo\": 1\n}"),
+        ("POST http://a/\n\n<div>\\{\\{title\\}\\}</div>", "<div>{{title}}</div>"),
+    ]) func theLinesOfABodyAreJoined(text: String, body: String) throws {
+        #expect(try built(text).first?.bodyText == body)
     }
 
     @Test func aFileIsSentAsItIs() throws {
@@ -138,12 +141,6 @@ import Testing
 
     // MARK: REST Client's README
 
-    @Test func linesOfAFormAreOne() throws {
-        let text = "POST https://a/login\nContent-Type: application/x-www-form-urlencoded\n\n"
-        #expect(try built(text + "name=foo\n&password=bar").first?.bodyText == "name=foo&password=bar")
-        #expect(try built(text + "key1 = a b &\nkey2 = ü &\n").first?.bodyText == "key1=a%20b&key2=%C3%BC")
-    }
-
     @Test func aQueryOfGraphQLIsJSON() throws {
         let text = """
             POST https://api.github.com/graphql
@@ -166,10 +163,7 @@ import Testing
         #expect(try built("GRAPHQL https://a/\n\nquery { a }").first?.bodyText == #"{"query":"query { a }"}"#)
     }
 
-    @Test(
-        arguments: [
-            "Basic user:passwd", "Basic dXNlcjpwYXNzd2Q=", "Basic user passwd", "basic {{u}} {{p}}",
-        ])
+    @Test(arguments: ["Basic user:passwd", "Basic dXNlcjpwYXNzd2Q=", "Basic user passwd", "basic {{u}} {{p}}"])
     func threeWaysOfWritingAPasswordAreOne(value: String) throws {
         let values = surroundings { $0.given = ["u": "user", "p": "passwd"] }
         let request = try #require(built("GET https://a/\nAuthorization: \(value)", values).first)
@@ -234,21 +228,11 @@ import Testing
             ])
     }
 
-    @Test func aBodyNeedsNoBlankLine() throws {
-        let text = "POST http://a/post\ncontent-type: application/json\n{\n  \"foo\": \"foo\"\n}\n    "
-        #expect(try built(text).first?.bodyText == "{\n  \"foo\": \"foo\"\n}")
-    }
-
     @Test func aFileWithVariablesIsFilledIn() throws {
         let files = surroundings(files: ["./body.json": "{\n \"bar\": \"{{bar}}\"\n}"])
         #expect(
             try built("@bar=bar2\nPOST http://a/post\n\n<@ ./body.json\n      ", files).first?.bodyText
                 == "{\n \"bar\": \"bar2\"\n}")
-    }
-
-    @Test func bracesCanBeEscaped() throws {
-        let request = try #require(built("POST http://a/\n\n<div>\\{\\{title\\}\\}</div>").first)
-        #expect(request.bodyText == "<div>{{title}}</div>")
     }
 
     @Test func namesWithDotsMeanPartsOfAnswers() throws {

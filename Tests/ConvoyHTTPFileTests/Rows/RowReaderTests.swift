@@ -44,12 +44,6 @@ import Testing
             ])
     }
 
-    @Test(arguments: [(",", "names no columns"), ("a,b,a", "‘a’ twice"), ("a,\"b\"c", "closing quote")])
-    func aFirstLineThatNamesNoColumnsIsADefect(line: String, words: String) throws {
-        let (reader, _) = read(.csv, line, "1,2,3")
-        #expect(try #require(reader.defect).contains(words))
-    }
-
     @Test func objectsAreRows() {
         let (reader, outcomes) = read(
             .json, #"{"id": 12345678901234567890, "name": "Ada", "tags": ["x"], "ok": true}"#, " ",
@@ -124,7 +118,8 @@ import Testing
             (.csv, "<rows>\n<row/>", "name of a variable"), (.csv, "- id: 1", "name of a variable"),
             (.csv, "First Name", "‘First Name’"),
             (.csv, "id,name\r1,Ada\r2,B", "CR"), (.csv, "\n;;\n1;2;3", "names no columns"),
-            (.csv, "a;b;a", "‘a’ twice"),
+            (.csv, "a;b;a", "‘a’ twice"), (.csv, "a,\"b\"c\n1,2,3", "closing quote"),
+            (.csv, ",\n1,2", "names no columns"),
             (.json, #"["a", "b"]"#, "element 1 of its array is not an object"),
             (.json, #"[{"a": 1}, 2]"#, "element 2"), (.json, #"[{"a": 1}, [2]]"#, "element 2"),
             (.json, "[[\"id\"],[1]]", "element 1"), (.json, "[{\"a\": 1}", "it is not JSON: it ends"),

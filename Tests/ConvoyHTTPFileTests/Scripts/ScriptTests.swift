@@ -14,7 +14,7 @@ import Testing
         _ script: String, body: String = body, status: Int = 200, type: String = "application/json; charset=utf-8",
         globals: [String: JSONValue] = [:], mostBytes: Int = 1 << 20
     ) throws -> HandlerOutcome {
-        let script = try ScriptReader.read(script, at: Position(line: 1, column: 1))
+        let script = try ScriptReader.read(script, at: .start)
         let answer = CheckedAnswer(
             statusCode: status, fields: [("Content-Type", type), ("X-Token", "abc")], body: Array(body.utf8))
         return Script.outcome(of: [script], for: answer, globals: globals, mostBytes: mostBytes)
@@ -44,22 +44,19 @@ import Testing
         #expect(outcome.globals["x"]?.text == value)
     }
 
-    @Test(
-        arguments: [
-            "response.status === 200", "response.status == '200'", "response.status !== 201", "response.status < 300",
-            "!!response.body.id", "Array.isArray(response.body.data)", "[200, 201].includes(response.status)",
-            "response.status === 403 || response.status === 200", "response.body.ok === true",
-            "response.body.message && response.body.message.includes('Consent')",
-            "response.body.hasOwnProperty('token')", "!response.body.hasOwnProperty('tokn')",
-            "response.contentType.mimeType.startsWith('application')", "response.body.token.endsWith('0k')",
-            "response.body.id === 12345678901234567890", "!(response.body.id === 12345678901234567891)",
-            "response.body.nothing === undefined", "response.body.none === null", "response.body.none == undefined",
-            "response.body.none != 0", "Number(response.body.data[0].id) === Number('7')",
-            "'b' > 'a' && 2 >= 2 && 1 <= 2",
-            "typeof response.body.nothing === 'undefined'", "Boolean('x') && String(1) === '1'",
-            "parseFloat('1.5x') == 1.5",
-        ]) func anAssertionHolds(condition: String) throws
-    {
+    @Test(arguments: [
+        "response.status === 200", "response.status == '200'", "response.status !== 201", "response.status < 300",
+        "!!response.body.id", "Array.isArray(response.body.data)", "[200, 201].includes(response.status)",
+        "response.status === 403 || response.status === 200", "response.body.ok === true",
+        "response.body.message && response.body.message.includes('Consent')", "response.body.hasOwnProperty('token')",
+        "!response.body.hasOwnProperty('tokn')", "response.contentType.mimeType.startsWith('application')",
+        "response.body.token.endsWith('0k')", "response.body.id === 12345678901234567890",
+        "!(response.body.id === 12345678901234567891)", "response.body.nothing === undefined",
+        "response.body.none === null", "response.body.none == undefined", "response.body.none != 0",
+        "Number(response.body.data[0].id) === Number('7')", "'b' > 'a' && 2 >= 2 && 1 <= 2",
+        "typeof response.body.nothing === 'undefined'", "Boolean('x') && String(1) === '1'",
+        "parseFloat('1.5x') == 1.5",
+    ]) func anAssertionHolds(condition: String) throws {
         #expect(try outcome("client.assert(\(condition), 'no');").defects == [])
         #expect(try outcome("client.assert(!(\(condition)), 'no');").defects == ["line 1: no"])
     }
@@ -103,8 +100,7 @@ import Testing
             ("response.body.data.find(i => i.id > 7).id", "8"),
             ("response.body.data.map((d, n) => n + d.id).join()", "7,9"),
             ("response.body.data.some(d => d.name === 'Ada')", "true"),
-            ("[1, 2].every(n => { return n > 1 })", "false"),
-            ("[[1, 2], [3]].map(a => a.map(n => n * 2)).length", "2"),
+            ("[1, 2].every(n => { return n > 1 })", "false"), ("[[1, 2], [3]].map(a => a.map(n => n * 2)).length", "2"),
         ] as [(String, String)]) func elementsAreLookedAt(expression: String, value: String) throws
     {
         let outcome = try outcome("client.global.set(\"x\", \(expression));")
@@ -137,8 +133,7 @@ import Testing
     @Test(arguments: [
         (first: "'a'", next: "A + A"), ("[0]", "[A, A]"), ("[0, 0, 0]", "A.map(x => A)"), ("'a'", "`${A}${A}`"),
         ("'a'", "[A, A].join('')"), ("'a'", "JSON.stringify([A, A])"), ("0", "[A]"),
-    ])
-    func whatDoublesComesToAnEnd(first: String, next: String) throws {
+    ]) func whatDoublesComesToAnEnd(first: String, next: String) throws {
         var lines = ["const s0 = \(first);"]
         for index in 1...600 {
             lines.append("const s\(index) = \(next.replacingOccurrences(of: "A", with: "s\(index - 1)"));")
@@ -153,8 +148,7 @@ import Testing
     @Test(arguments: [
         "client.log(response.body.a.join(s7))", "client.log(`${s7}${s7}${s7}${s7}`)",
         "response.body.a.forEach(x => client.log(s7))",
-    ])
-    func aLargeTextIsNotMade(line: String) throws {
+    ]) func aLargeTextIsNotMade(line: String) throws {
         let lines = (1...7).map { "const s\($0) = s\($0 - 1) + s\($0 - 1)" }
         let script = (["const s0 = response.body.s"] + lines + [line, "client.log('end')"]).joined(separator: "\n")
         let body = #"{"a": [1, 2, 3, 4, 5], "s": "\#(String(repeating: "s", count: 1 << 11))"}"#
@@ -203,7 +197,7 @@ import Testing
             script: String, line: Int, column: Int, what: String
         ) throws
     {
-        let problem = #expect(throws: Problem.self) { try ScriptReader.read(script, at: Position(line: 1, column: 1)) }
+        let problem = #expect(throws: Problem.self) { try ScriptReader.read(script, at: .start) }
         #expect(problem?.position == Position(line: line, column: column))
         #expect(problem?.what.contains(what) == true, "\(problem?.what ?? "")")
         #expect(problem?.kind == .script)
@@ -213,10 +207,10 @@ import Testing
         for (open, close) in [("(", ")"), ("[", "]"), ("!", ""), ("`${(", ")}`")] {
             let script =
                 "client.log(\(String(repeating: open, count: 20_000))1\(String(repeating: close, count: 20_000)))"
-            #expect(throws: Problem.self) { try ScriptReader.read(script, at: Position(line: 1, column: 1)) }
+            #expect(throws: Problem.self) { try ScriptReader.read(script, at: .start) }
         }
         let blocks = String(repeating: "if (1) { ", count: 10_000) + String(repeating: "}", count: 10_000)
-        #expect(throws: Problem.self) { try ScriptReader.read(blocks, at: Position(line: 1, column: 1)) }
+        #expect(throws: Problem.self) { try ScriptReader.read(blocks, at: .start) }
     }
 
     /// Each operator, member and call adds a level to the tree of its statement.
@@ -224,8 +218,7 @@ import Testing
     func tooManyLinksAreRefused(_ start: String, _ link: String) throws {
         func read(_ count: Int) throws {
             let statement = "client.log(\(start)\(String(repeating: link, count: count)));"
-            _ = try ScriptReader.read(
-                "client.log(1+1); \(statement) \(statement)", at: Position(line: 1, column: 1))
+            _ = try ScriptReader.read("client.log(1+1); \(statement) \(statement)", at: .start)
         }
         try read(1_000)
         #expect(throws: Problem.self) { try read(1_001) }
@@ -235,9 +228,7 @@ import Testing
     @Test func everyBeginningOfAScriptIsReadOrRefused() throws {
         let script =
             "client.test('a', () => { const b = `x${response.body.c[0]}`; client.assert(b == 1 ? 2 : 3, 'm') })"
-        for count in 0..<script.count {
-            _ = try? ScriptReader.read(String(script.prefix(count)), at: Position(line: 1, column: 1))
-        }
-        #expect(try ScriptReader.read(script, at: Position(line: 1, column: 1)).statements.count == 1)
+        for count in 0..<script.count { _ = try? ScriptReader.read(String(script.prefix(count)), at: .start) }
+        #expect(try ScriptReader.read(script, at: .start).statements.count == 1)
     }
 }

@@ -1,13 +1,10 @@
 // Runs response handlers.
 import Convoy
+import Foundation
 
-/// The result of a request's handlers.
 package struct HandlerOutcome: Sendable, Equatable {
-    /// The variables that `client.global.set` has set.
     package var globals: [String: JSONValue] = [:]
-    /// The texts of `client.log`.
     package var logs: [String] = []
-    /// The messages of failed tests, failed assertions and other errors.
     package var defects: [String] = []
 }
 
@@ -32,11 +29,8 @@ extension Script {
     }
 }
 
-/// Runs the statements of handlers.
-///
 /// A value that is nil means `undefined` of JavaScript.
 struct ScriptRun {
-    /// An error that ends a test or a handler, for example a failed assertion or a member of `undefined`.
     struct Defect: Error {
         var what: String
     }
@@ -46,28 +40,21 @@ struct ScriptRun {
     var constants: [String: JSONValue?] = [:]
     var outcome = HandlerOutcome()
     private let body: JSONValue?
-    /// The number of iterations of all loops so far.
     private var steps = 0
     private static let mostSteps = 1_000_000
-    /// The number of bytes that the scripts may still use for texts and lists.
     private var bytesLeft: Int
     private let mostBytes: Int
 
     init(answer: CheckedAnswer, globals: [String: JSONValue], mostBytes: Int) {
         (self.answer, self.globals) = (answer, globals)
         (self.mostBytes, bytesLeft) = (mostBytes, mostBytes)
-        let type = Self.field("content-type", of: answer)
+        let type = answer.field("content-type")
         let isJSON = type.map { $0.lowercased().contains("json") } ?? true
         if isJSON, let json = JSONValue(json: answer.body) {
             body = json
         } else {
             body = .string(String(decoding: answer.body, as: UTF8.self))
         }
-    }
-
-    private static func field(_ name: String, of answer: CheckedAnswer) -> String? {
-        let values = answer.fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
-        return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
     // MARK: Statements
@@ -83,9 +70,7 @@ struct ScriptRun {
     private mutating func run(_ action: Script.Action) throws(Defect) {
         switch action {
         case .set(let name, let expression):
-            guard let value = try value(expression) else {
-                throw Defect(what: "the response has no value for \(name)")
-            }
+            guard let value = try value(expression) else { throw Defect(what: "the response has no value for \(name)") }
             outcome.globals[name] = value
         case .clear(let name?): outcome.globals[name] = nil
         case .clear(nil): outcome.globals = [:]
@@ -108,8 +93,7 @@ struct ScriptRun {
             guard !isTrue(try value(condition)) else { return }
             guard let message else { throw Defect(what: "\(source.shown) is not true") }
             throw Defect(what: text(try value(message)))
-        case .choice(let condition, let first, let second):
-            try run(isTrue(try value(condition)) ? first : second)
+        case .choice(let condition, let first, let second): try run(isTrue(try value(condition)) ? first : second)
         case .each(let items, let names, let statements):
             let outer = constants
             defer { constants = outer }
@@ -127,9 +111,6 @@ struct ScriptRun {
         return elements
     }
 
-    /// Assigns an element and its index to their names.
-    ///
-    /// Limits the number of iterations.
     private mutating func name(_ item: JSONValue, _ place: Int, _ names: [String]) throws(Defect) {
         steps += 1
         guard steps <= Self.mostSteps else { throw Defect(what: "its loops have more than \(Self.mostSteps) steps") }
@@ -171,7 +152,6 @@ struct ScriptRun {
         return value
     }
 
-    /// Counts the size of a value against the limit.
     private mutating func spend(_ value: JSONValue?) throws(Defect) {
         value?.subtractSize(from: &bytesLeft)
         try checkBytesLeft()
@@ -201,7 +181,7 @@ struct ScriptRun {
         case .constant(let name): return constants[name] ?? nil
         case .global(let name): return outcome.globals[name] ?? globals[name]
         case .answer(let part): return self.part(part)
-        case .header(let name): return Self.field(text(try value(name)), of: answer).map { .string($0) }
+        case .header(let name): return answer.field(text(try value(name))).map { .string($0) }
         case .member(let base, let name): return try member(try value(base), try value(name))
         case .path(let base, let path): return try value(base).flatMap { path.nodes(in: $0, atMost: 1).first }
         case .call(let method, let base, let arguments):
@@ -217,8 +197,7 @@ struct ScriptRun {
                 try checkBytesLeft()
             }
             return try call(method, base, values)
-        case .each(let each, let base, let names, let body):
-            return try self.each(each, try value(base), names, body)
+        case .each(let each, let base, let names, let body): return try self.each(each, try value(base), names, body)
         case .convert(let conversion, let inner):
             let value = try value(inner)
             switch value {
@@ -233,7 +212,7 @@ struct ScriptRun {
     }
 
     private func part(_ part: Script.AnswerPart) -> JSONValue? {
-        let type = Self.field("content-type", of: answer)
+        let type = answer.field("content-type")
         switch part {
         case .status: return .number(String(answer.statusCode))
         case .body: return body
@@ -264,6 +243,172 @@ struct ScriptRun {
         case .or: return isTrue(first) ? first : try value(right)
         case .orNull: return first == nil || first == .null ? try value(right) : first
         default: return compute(operation, first, try value(right))
+        }
+    }
+
+    func isTrue(_ value: JSONValue?) -> Bool {
+        switch value {
+        case nil, .null?: false
+        case .bool(let value)?: value
+        case .number?: number(value) != 0 && !number(value).isNaN
+        case .string(let text)?: !text.isEmpty
+        case .array?, .object?: true
+        }
+    }
+
+    func text(_ value: JSONValue?) -> String { value?.text ?? "undefined" }
+
+    func number(_ value: JSONValue?) -> Double {
+        switch value {
+        case nil, .array?, .object?: .nan
+        case .null?: 0
+        case .bool(let value)?: value ? 1 : 0
+        case .number(let digits)?: Double(digits) ?? .nan
+        case .string(let text)?: text.trimmed.isEmpty ? 0 : Double(text.trimmed) ?? .nan
+        }
+    }
+
+    private func json(_ number: Double) -> JSONValue? {
+        guard number.isFinite else { return .string(number.isNaN ? "NaN" : number > 0 ? "Infinity" : "-Infinity") }
+        return .number(Int64(exactly: number).map { String($0) } ?? String(number))
+    }
+
+    func compute(_ operation: Script.Operator, _ left: JSONValue?, _ right: JSONValue?) -> JSONValue? {
+        switch operation {
+        case .same: return .bool(isSame(left, right))
+        case .notSame: return .bool(!isSame(left, right))
+        case .equal: return .bool(isEqual(left, right))
+        case .unequal: return .bool(!isEqual(left, right))
+        case .less, .more, .atMost, .atLeast:
+            if case .string(let first)? = left, case .string(let second)? = right {
+                return .bool(compares(operation, first, second))
+            }
+            return .bool(compares(operation, number(left), number(right)))
+        case .plus:
+            let isSum = [left, right].allSatisfy { value in
+                switch value {
+                case .number?, .bool?, .null?: true
+                default: false
+                }
+            }
+            return isSum ? json(number(left) + number(right)) : .string(text(left) + text(right))
+        case .minus: return json(number(left) - number(right))
+        case .times: return json(number(left) * number(right))
+        case .over: return json(number(left) / number(right))
+        case .and, .or, .orNull: return nil
+        }
+    }
+
+    private func compares<Value: Comparable>(_ operation: Script.Operator, _ left: Value, _ right: Value) -> Bool {
+        switch operation {
+        case .less: left < right
+        case .more: left > right
+        case .atMost: left <= right
+        default: left >= right
+        }
+    }
+
+    /// Integers are compared by their digits, so that integers with 20 digits are exact.
+    private func isSame(_ left: JSONValue?, _ right: JSONValue?) -> Bool {
+        guard case .number(let first)? = left, case .number(let second)? = right else { return left == right }
+        let isWhole = [first, second].allSatisfy { $0.utf8.allSatisfy { $0 != 0x2E && $0 | 0x20 != 0x65 } }
+        return first == second || !isWhole && number(left) == number(right)
+    }
+
+    private func isEqual(_ left: JSONValue?, _ right: JSONValue?) -> Bool {
+        if left == nil || left == .null { return right == nil || right == .null }
+        if right == nil || right == .null { return false }
+        switch (left, right) {
+        case (.string?, .string?), (.array?, _), (.object?, _), (_, .array?), (_, .object?): return left == right
+        default: return isSame(left, right) || number(left) == number(right)
+        }
+    }
+
+    func convert(_ conversion: Script.Conversion, _ value: JSONValue?) throws(Defect) -> JSONValue? {
+        switch conversion {
+        case .number: return json(number(value))
+        case .text: return .string(text(value))
+        case .bool: return .bool(isTrue(value))
+        case .integer: return json(leadingNumber(value, isWhole: true))
+        case .decimal: return json(leadingNumber(value, isWhole: false))
+        case .json: return value.map { .string($0.json) }
+        case .parsed:
+            guard let parsed = JSONValue(json: text(value).utf8) else { throw Defect(what: "the string is not JSON") }
+            return parsed
+        case .isArray: if case .array? = value { return .bool(true) } else { return .bool(false) }
+        case .type:
+            switch value {
+            case nil: return .string("undefined")
+            case .bool?: return .string("boolean")
+            case .number?: return .string("number")
+            case .string?: return .string("string")
+            case .null?, .array?, .object?: return .string("object")
+            }
+        case .not: return .bool(!isTrue(value))
+        case .minus: return json(-number(value))
+        case .escaped: return .string(text(value).percentEncoded)
+        }
+    }
+
+    private func leadingNumber(_ value: JSONValue?, isWhole: Bool) -> Double {
+        let text = text(value).trimmed
+        let digits = text.enumerated().prefix { place, character in
+            character.isASCIIDigit || place == 0 && "+-".contains(character) || !isWhole && character == "."
+        }
+        return Double(String(digits.map(\.element))) ?? .nan
+    }
+
+    func call(_ method: Script.Method, _ base: JSONValue?, _ arguments: [JSONValue?]) throws(Defect) -> JSONValue? {
+        guard let base, base != .null else { throw Defect(what: "a missing value has no \(method.rawValue.shown)") }
+        let argument = arguments.first ?? nil
+        switch (method, base) {
+        case (.toString, _): return .string(base.text)
+        case (.valueOf, _): return base
+        case (.includes, .array(let elements)): return .bool(elements.contains { isSame($0, argument) })
+        case (.includes, .string(let text)): return .bool(text.contains(self.text(argument)))
+        case (.startsWith, .string(let text)): return .bool(text.hasPrefix(self.text(argument)))
+        case (.endsWith, .string(let text)): return .bool(text.hasSuffix(self.text(argument)))
+        case (.hasOwnProperty, .object(let members)): return .bool(members.contains { $0.name == text(argument) })
+        case (.hasOwnProperty, _): return .bool(false)
+        case (.toLowerCase, .string(let text)): return .string(text.lowercased())
+        case (.toUpperCase, .string(let text)): return .string(text.uppercased())
+        case (.trim, .string(let text)): return .string(text.trimmed)
+        case (.join, .array(let elements)):
+            return .string(elements.map(\.text).joined(separator: argument == nil ? "," : text(argument)))
+        case (.at, .array(let elements)):
+            let index = Int(number(argument).isFinite ? max(-1e9, min(1e9, number(argument))) : 0)
+            let place = index < 0 ? elements.count + index : index
+            return elements.indices.contains(place) ? elements[place] : nil
+        default: throw Defect(what: "the value has no \(method.rawValue.shown)")
+        }
+    }
+}
+
+extension Script.Expression {
+    /// Whether the expression made the value itself, so that the value's size counts against the limit.
+    func makes(_ value: JSONValue) -> Bool {
+        switch (self, value) {
+        case (.list, _), (.each(.map, _, _, _), .array), (.convert(.parsed, _), _), (.header, _): true
+        case (.call, .string), (.convert, .string), (.binary(.plus, _, _), .string): true
+        default: false
+        }
+    }
+}
+
+extension JSONValue {
+    /// Subtracts the size of the value from `bytesLeft`, and stops when the result is negative.
+    ///
+    /// An element counts each time that it occurs. Lists share an element in memory, but their texts repeat it. A value
+    /// with more than 500 levels makes the result negative.
+    func subtractSize(from bytesLeft: inout Int, level: Int = 1) {
+        bytesLeft -= level > 500 ? .max / 2 : 16
+        switch self {
+        case .null, .bool: break
+        case .number(let text), .string(let text): bytesLeft -= text.utf8.count
+        case .array(let elements):
+            for element in elements where bytesLeft >= 0 { element.subtractSize(from: &bytesLeft, level: level + 1) }
+        case .object(let members):
+            for member in members where bytesLeft >= 0 { member.value.subtractSize(from: &bytesLeft, level: level + 1) }
         }
     }
 }
