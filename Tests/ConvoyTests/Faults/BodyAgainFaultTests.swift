@@ -76,8 +76,6 @@ extension FaultsWithRepeats {
         }
 
         /// Bytes that the caller has read cannot be withdrawn, so the request fails.
-        ///
-        /// RetryingTests covers the stub.
         @Test(arguments: FaultGround.wire, [Reply.Step.close, .reset])
         func chunksThatHaveBeenReadDoNotBeginAgain(ground: FaultGround, end: Reply.Step) async throws {
             for isChunked in [false, true] {

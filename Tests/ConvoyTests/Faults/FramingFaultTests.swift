@@ -26,12 +26,6 @@
             #expect(whole.headerFields["X-A"] == "b")
         }
 
-        @Test(arguments: [0, 1, 199_999])
-        func bodyShortOfItsLengthIsConnectionLost(byteCount: Int64) async throws {
-            let reply = Reply.generated(byteCount: 200_000).performing(.close, at: .responseBody(afterBytes: byteCount))
-            try await Fault.expect(.connectionLost, of: reply, status: 200)
-        }
-
         /// The target file never has a partial body.
         @Test(arguments: [
             FaultVariant(
@@ -48,15 +42,6 @@
             #expect(error.isRetryable)
             #expect(error.response?.statusCode == 200)
             #expect(!FileManager.default.fileExists(atPath: file.path))
-        }
-
-        @Test(arguments: [0, 1, 100_000])
-        func resetInTheBodyIsConnectionLost(byteCount: Int64) async throws {
-            let reply = Reply.generated(byteCount: 200_000).performing(.reset, at: .responseBody(afterBytes: byteCount))
-            try await Fault.expect(.connectionLost, of: reply, status: 200)
-            let chunked = Reply.chunked([Data(count: 200_000)])
-                .performing(.reset, at: .responseBody(afterBytes: byteCount))
-            try await Fault.expect(.connectionLost, of: chunked, status: 200)
         }
 
         /// A body that ends with its connection is incomplete when the connection is reset.

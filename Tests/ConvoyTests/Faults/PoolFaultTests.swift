@@ -63,23 +63,6 @@
             }
         }
 
-        /// The server reads the request and ends the reused connection without a response.
-        ///
-        /// An idempotent request is sent again (RFC 9112, section 9.3.1).
-        @Test(
-            arguments: [
-                FaultVariant("FIN", Reply.status(200).disconnecting(afterBytes: 0)),
-                FaultVariant("RST", Reply.status(200).resetting(afterBytes: 0)),
-            ], [HTTPMethod.get, .head, .put, .delete, .options])
-        func idempotentRequestMetByAnEndIsSentAgainOnce(variant: FaultVariant, method: HTTPMethod) async throws {
-            let second = try await second(method, body: method == .put, meeting: [variant.reply])
-            let response = try second.result.get()
-            #expect(response.value == (method == .head ? Data() : Data("again".utf8)))
-            #expect(second.seen.map(\.connectionNumber) == [1, 2])
-            #expect(second.seen.map(\.numberOnConnection) == [2, 1])
-            if method == .put { #expect(second.seen.map(\.body) == [Self.body, Self.body]) }
-        }
-
         /// Each of many requests that lose their connection is sent again.
         ///
         /// libcurl up to 8.16 counts the repetitions of a handle over all its requests, and gives up at the sixth.
@@ -106,14 +89,6 @@
             }
             // The server received more requests than the test sent, so libcurl has repeated some.
             #expect(server.requestCount > 12 * inFlight)
-        }
-
-        /// The request is not sent a third time, because the second connection was not a reused one.
-        @Test func idempotentRequestIsNotSentAThirdTime() async throws {
-            let cut = Reply.status(200).disconnecting(afterBytes: 0)
-            let second = try await second(.get, meeting: [cut, cut])
-            #expect(second.result.code == .connectionLost)
-            #expect(second.seen.count == 2)
         }
 
         /// The server may have processed the request, so it is not sent again (RFC 9110, section 9.2.2).
@@ -170,22 +145,6 @@
             let seen = server.recordedRequests.filter { $0.path == "/file" }
             #expect(seen.map(\.isBodyComplete) == [false, true])
             #expect(seen.last?.body == Self.body)
-        }
-
-        @Test func keptConnectionThatIsSilentTimesOutAndIsNotUsedAgain() async throws {
-            let server = try TestServer()
-            defer { server.shutDown() }
-            server.enqueue([.status(200), Reply.status(200).stalling(), .status(200, body: "fresh")])
-            let transport = try CurlTransport.alone()
-            _ = try await Sending(server.get("/1"), transport).response()
-            let error = try await Sending(server.get("/2").idleTimeout(.seconds(2)), transport).error()
-            #expect(error.code == .timedOut, "\(error)")
-            #expect(error.isRetryable)
-            #expect(try await Sending(server.get("/3"), transport).response().value == Data("fresh".utf8))
-            let seen = server.recordedRequests
-            #expect(seen.map(\.target) == ["/1", "/2", "/3"])
-            #expect(seen.map(\.connectionNumber) == [1, 1, 2])
-            try await server.connectionClosed(number: 1)
         }
     }
 #endif

@@ -31,6 +31,7 @@ extension FaultsWithRepeats {
             }
             let response = try await server.response(to: Request<String>.get(server.url("/0")))
             #expect(response.value == "there")
+            #expect(response.request.url.path == "/20")
             #expect(response.redirects.map(\.path) == (1...20).map { "/\($0)" })
         }
 

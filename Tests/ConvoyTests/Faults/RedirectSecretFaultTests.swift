@@ -1,4 +1,4 @@
-// Tests redirects that could leak secrets. RedirectFollowingTests covers the stub.
+// Tests redirects that could leak secrets. RedirectFollowingTests covers the stub with every kind of hop.
 import ConvoyTesting
 import Foundation
 import Testing

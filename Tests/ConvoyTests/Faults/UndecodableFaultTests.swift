@@ -60,9 +60,9 @@ extension FaultsWithRepeats {
                 (Data(), "", ""), (Data("hü".utf8), "", "hü"), (Data([0xEF, 0xBB, 0xBF, 0x68]), "", "h"),
                 (Data([0xFF, 0xFE, 0x68, 0, 0xFC, 0]), "", "hü"), (Data([0xFE, 0xFF, 0, 0x68]), "", "h"),
                 (Data([0xEF, 0xBB, 0xBF, 0x68]), "text/plain; charset=iso-8859-1", "h"),
-                (Data([0x68, 0xFC]), "text/plain; charset=iso-8859-1", "hü"),
+                (Data([0x68, 0xFC]), "Text/Plain; Charset=ISO-8859-1", "hü"),
                 (Data([0x80]), "text/plain; charset=windows-1252", "€"),
-                (Data([0x68, 0, 0xFC, 0]), "text/plain; charset=utf-16le", "hü"),
+                (Data([0x68, 0, 0xFC, 0]), "text/plain; charset=\"utf-16le\"", "hü"),
             ])
         func textIsDecoded(ground: FaultGround, answer: (body: Data, type: String, text: String)) async throws {
             let server = try ScriptedServer(ground, [Self.act(answer.body, answer.type)])

@@ -101,30 +101,4 @@ import Testing
         let method = rewriting { $0.method = "A B" }.first(.redirect(to: "/x"), of: request).error
         #expect(method?.code == .invalidRequest)
     }
-
-    @Test func aHookThatAlwaysRewritesToTheSamePlaceEndsWithTheLimit() throws {
-        let target = try url("http://a/x")
-        let (sent, last) = rewriting { $0.url = target }.run(try .test()) { _ in .redirect(to: "/y") }
-        #expect(sent.count == 21)
-        #expect(last.error?.code == .tooManyRedirects)
-    }
-
-    @Test func aHookThatChangesFieldsMayComeBackUpToTheLimit() throws {
-        let policy = RedirectPolicy(maxCount: 7) { hop in
-            var next = hop.to
-            next.headerFields["X-Hop"] = "\(hop.count)"
-            return .rewrite(next)
-        }
-        let (sent, last) = policy.run(try .test()) { _ in .redirect(to: "?q") }
-        #expect(sent.count == 8)
-        #expect(last.error?.message.contains("more than 7 redirects, the limit") == true)
-    }
-
-    @Test func thePublishedExampleKeepsToOneHost() throws {
-        let policy = RedirectPolicy(maxCount: 5) { hop in
-            hop.to.url.host() == hop.from.url.host() ? .follow : .refuse
-        }
-        #expect(policy.first(.redirect(to: "/x"), of: try .test()).request != nil)
-        #expect(policy.first(.redirect(to: "//b/x"), of: try .test()).error?.code == .redirectRefused)
-    }
 }

@@ -78,37 +78,6 @@ import Testing
         #expect(message.utf8.count < 600)
     }
 
-    /// A server may respond differently to a repeated request, so only the limit ends a circle of redirects.
-    @Test(arguments: [["/x"], ["/x", "/y"], ["/b/c/d;p?q"], ["#1", "#2", "#3"]])
-    func onlyTheLimitEndsACircle(locations: [String]) throws {
-        var index = -1
-        let (sent, last) = RedirectPolicy.follow.run(try .test()) { _ in
-            index += 1
-            return .redirect(to: locations[index % locations.count])
-        }
-        #expect(sent.count == 21)
-        #expect(last.error?.code == .tooManyRedirects)
-        #expect(last.error?.message.contains("more than 20 redirects") == true)
-    }
-
-    @Test func aPageMayLeadToTheLoginAndBack() throws {
-        // A page may redirect to a login, and the login back to the page.
-        let request = try PreparedRequest.test(.get, "http://a/page")
-        let (sent, last) = RedirectPolicy.follow.run(request) { request in
-            request.url.path == "/page" ? .redirect(to: "/login") : ResponseHead(statusCode: 200)
-        }
-        #expect((sent.count, last.isDelivery) == (2, true))
-        let back = AttemptRecord.redirect(request, to: try #require(URL(string: "http://a/login")))
-        let login = try PreparedRequest.test(.get, "http://a/login")
-        let step = RedirectPolicy.follow.next(after: .redirect(to: "/page"), of: login, earlier: [back])
-        #expect(step.request?.url == request.url)
-    }
-
-    @Test func anotherMethodIsAnotherRequest() throws {
-        let (sent, _) = RedirectPolicy.follow.run(try .test(.post, body: "x")) { _ in .redirect(to: "/b/c/d;p?q") }
-        #expect(sent.prefix(3).map(\.method) == [.post, .get, .get])
-    }
-
     @Test func retriesDoNotCountAsRedirects() throws {
         let request = try PreparedRequest.test()
         let retry = AttemptRecord(

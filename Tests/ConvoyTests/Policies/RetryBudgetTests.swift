@@ -111,23 +111,6 @@ import Testing
         #expect(Double(retries) >= ratio * Double(requests) - 1)
     }
 
-    @Test(arguments: [1, 2, 3] as [UInt64])
-    func aGoodDayBuysNoStorm(seed: UInt64) {
-        var generator = SeededGenerator(seed: seed)
-        let state = Account(RetryBudget())
-        var now = Self.start
-        for _ in 0..<100_000 {
-            now += .milliseconds(Int.random(in: 0...5, using: &generator))
-            state.noteRequest(now: now)
-        }
-        var retries = 0
-        for _ in 0..<1_000 {
-            state.noteRequest(now: now)
-            for _ in 0..<3 where state.take(now: now) { retries += 1 }
-        }
-        #expect(retries <= 100 + 200)
-    }
-
     @Test func withoutALimitEveryRetryIsIn() {
         let state = Account(.unlimited)
         for _ in 0..<1_000 { #expect(state.take()) }
@@ -149,13 +132,5 @@ import Testing
                 if whole <= 0 { #expect(!taken) }
             }
         }
-    }
-
-    @Test func thePublishedExampleIsCareful() {
-        let careful = RetryBudget(ratio: 0.1, reserve: 3)
-        let state = Account(careful)
-        #expect(state.drain() == 3)
-        for _ in 0..<10 { state.noteRequest() }
-        #expect(state.drain() == 1)
     }
 }

@@ -96,15 +96,6 @@ import Testing
         #expect(!RetryPolicy.never.permits(answered(503), of: try .test(), retries: 0))
     }
 
-    @Test func thePublishedExampleIsARequest() throws {
-        var policy = RetryPolicy.standard
-        policy.maxRetries = 5
-        policy.statusCodes.remove(500)
-        let request = Request<Data>.get("https://example.com/report").retries(policy)
-        #expect(request.defect == nil)
-        #expect(!policy.permits(answered(500), of: try .test(), retries: 0))
-    }
-
     // MARK: Delays
 
     @Test func theWaitDoublesUpToTheLongest() {

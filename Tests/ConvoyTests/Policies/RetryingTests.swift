@@ -31,38 +31,6 @@ import Testing
         }
     }
 
-    @Test func theServerSeesOneMoreThanItFails() async throws {
-        let (server, clock) = (Self.answering([503, 0, 200]), VirtualClock())
-        let operation = manager(server, clock).enqueue(Request.stub("a"))
-        for count in 1...2 {
-            await clock.armed.wait(count: count)
-            clock.advanceToNext()
-        }
-        let response = try await operation.response()
-        #expect(response.attempts.map(\.statusCode) == [503, nil, 200])
-        #expect(response.attempts.map(\.failure) == [nil, .connectionLost, nil])
-        #expect(
-            response.attempts.map(\.next) == [
-                .retry(after: .milliseconds(250)), .retry(after: .milliseconds(500)), .outcome,
-            ])
-        #expect(clock.elapsed == .milliseconds(750))
-        #expect(server.exchanges.count == 3)
-    }
-
-    @Test func theErrorOfTheLastAttemptListsAll() async {
-        let (server, clock) = (Self.answering([503, 502, 0, 500]), VirtualClock())
-        let operation = manager(server, clock).enqueue(Request.stub("a"))
-        for count in 1...3 {
-            await clock.armed.wait(count: count)
-            clock.advanceToNext()
-        }
-        let error = await #expect(throws: RequestError.self) { try await operation.response() }
-        #expect(error?.code == .unacceptableStatus)
-        #expect(error?.body == Data("500".utf8))
-        #expect(error?.attempts.map(\.statusCode) == [503, 502, nil, 500])
-        #expect(server.exchanges.count == 4)
-    }
-
     @Test(arguments: [
         (Request<Data>.post("http://stub/a").body(Data()), 1),
         (Request<Data>.post("http://stub/a").body(Data()).idempotencyKey(), 2),
@@ -118,20 +86,6 @@ import Testing
         await server.exchanges.wait(count: 4)[3].answer(200)
         await manager.drain()
         #expect(server.paths == ["/a", "/b", "/a", "/c"])
-    }
-
-    @Test func cancellingWhileItWaitsEndsItAtOnce() async {
-        let (server, clock) = (Self.answering([503, 200]), VirtualClock())
-        let manager = manager(server, clock)
-        let operation = manager.enqueue(Request.stub("a"))
-        // The timer belongs to this operation once the operation reports the retry.
-        await look { manager.why(operation).contains("attempt 2 in") }
-        operation.cancel()
-        await manager.drain()
-        #expect(operation.error?.code == .cancelled)
-        #expect(operation.error?.attempts.map(\.statusCode) == [503])
-        #expect(!clock.advanceToNext())
-        #expect(server.exchanges.count == 1)
     }
 
     @Test func anOperationStartedDirectlyIsRetriedAndRetained() async throws {
@@ -235,20 +189,6 @@ import Testing
         #expect(events.events == ["making the first", "made the first", "making the second"])
     }
 
-    @Test func chunksThatHaveBeenReadAreNotBegunAgain() async throws {
-        let (server, clock) = (StubServer.held(), VirtualClock())
-        let chunks = manager(server, clock).chunks(of: Request.stub("a"))
-        let exchange = await server.exchanges.wait()[0]
-        exchange.respond(ResponseHead(statusCode: 200))
-        exchange.send(Data("one".utf8))
-        var iterator = chunks.makeAsyncIterator()
-        #expect(try await iterator.next() == Data("one".utf8))
-        exchange.finish(RequestError(.connectionLost, "lost"))
-        let error = await #expect(throws: RequestError.self) { _ = try await iterator.next() }
-        #expect(error?.code == .connectionLost)
-        #expect(server.exchanges.count == 1)
-    }
-
     @Test func progressBeginsAfreshWithEachTry() async throws {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let operation = manager(server, clock).enqueue(
@@ -287,78 +227,6 @@ import Testing
         clock.advance(by: .seconds(300))
         _ = try await slow.response()
         #expect(server.exchanges.count == 52)
-    }
-
-    @Test func retryAfterHoldsTheHost() async throws {
-        let clock = VirtualClock()
-        let server = StubServer { exchange in
-            guard exchange.request.url.host() == "busy", clock.elapsed < .seconds(30) else {
-                return exchange.answer(200)
-            }
-            exchange.answer(503, headerFields: ["Retry-After": "30"])
-        }
-        let manager = server.manager(16, perHost: 6, clock: clock) { configuration in
-            configuration.retries = .wholeHost
-            configuration.retryBudget = .unlimited
-            configuration.jitter = { 0 }
-        }
-        let busy = (0..<1_000).map { manager.enqueue(Request.stub("\($0)", host: "busy")) }
-        let healthy = (0..<1_000).map { manager.enqueue(Request.stub("\($0)", host: "healthy")) }
-        for operation in healthy { _ = try await operation.response() }
-        // The clock did not move for the healthy host. The busy host received one request for each of its slots.
-        #expect(clock.elapsed == .zero)
-        let asked = server.exchanges.events.count { $0.request.url.host() == "busy" }
-        #expect((1...6).contains(asked))
-        let why = manager.why(busy[999])
-        #expect(
-            why.hasPrefix("waits for http://busy:80: it is on hold for another 30.0 s; GET http://busy/"))
-        #expect(why.hasSuffix(" was answered 503 with Retry-After"))
-        clock.advance(by: .milliseconds(29_999))
-        #expect(server.exchanges.events.count { $0.request.url.host() == "busy" } == asked)
-        clock.advance(by: .milliseconds(1))
-        for operation in busy { _ = try await operation.response() }
-        #expect(server.exchanges.count == 2_000 + asked)
-    }
-
-    @Test(arguments: [
-        ("120", 120.0), ("Tue, 14 Nov 2023 22:23:20 GMT", 60.0), ("-1", 0), ("soon", 0),
-        ("Tue, 14 Nov 2023 20:00:00 GMT", 0), ("300", 300),
-    ])
-    func retryAfterIsFollowedAndIgnoredIfInvalid(value: String, seconds: Double) async throws {
-        let clock = VirtualClock()
-        // The server's clock is nine minutes ahead, so a date is relative to the response's own `Date`.
-        let server = Self.answering(
-            [503, 200], headerFields: ["Retry-After": value, "Date": "Tue, 14 Nov 2023 22:22:20 GMT"])
-        let operation = manager(server, clock, unit: 0.5).enqueue(Request.stub("a"))
-        await clock.armed.wait()
-        await look {
-            clock.advanceToNext()
-            return operation.isFinished
-        }
-        let response = try await operation.response()
-        #expect(response.attempts.first?.next == .retry(after: .seconds(seconds) + .milliseconds(250)))
-    }
-
-    @Test(arguments: [
-        "301", "86400", "31536001", "99999999999999999999", "Tue, 14 Nov 2023 22:27:21 GMT",
-        "Wed, 15 Nov 2023 22:22:20 GMT", "Fri, 31 Dec 9999 23:59:59 GMT",
-    ])
-    func aLongerRetryAfterFailsAtOnceAndSaysSo(value: String) async throws {
-        let clock = VirtualClock()
-        let server = Self.answering(
-            [503, 200], headerFields: ["Retry-After": value, "Date": "Tue, 14 Nov 2023 22:22:20 GMT"])
-        let manager = manager(server, clock)
-        let error = await #expect(throws: RequestError.self) { try await manager.send(Request.stub("a")) }
-        #expect(error?.code == .unacceptableStatus && error?.response?.statusCode == 503)
-        #expect(error?.message.contains("Retry-After: \(value)") == true, "\(error as Any)")
-        #expect(error?.message.contains("300.0 s") == true, "\(error as Any)")
-        #expect(error?.attempts.count == 1)
-        #expect(server.exchanges.count == 1 && clock.elapsed == .zero)
-        var policy = RetryPolicy.standard
-        policy.maxRetryAfter = .seconds(400 * 86_400)
-        let patient = manager.enqueue(Request.stub("a").retries(policy))
-        await look { patient.isFinished || manager.why(patient).contains("attempt 2 in") }
-        patient.cancel()
     }
 
     /// The host is put on hold for the longest wait that is respected.
@@ -400,19 +268,6 @@ import Testing
         #expect(response.attempts.map(\.statusCode) == [nil, 408, 200])
     }
 
-    @Test(arguments: ConformingTransport.all)
-    func aPostToAPortThatRefusesIsRetried(subject: ConformingTransport) async throws {
-        let closed = try LoopbackPort.refusing()
-        var configuration = RequestManager.Configuration(transport: .custom(subject.transport))
-        configuration.retries = RetryPolicy(maxRetries: 2, baseDelay: .milliseconds(1))
-        let request = Request<Data>.post("http://127.0.0.1:\(closed.port)/").body(Data("x".utf8))
-        let error = await #expect(throws: RequestError.self) {
-            try await RequestManager(configuration: configuration).send(request)
-        }
-        #expect(error?.attempts.map(\.failure) == [.connectionFailed, .connectionFailed, .connectionFailed])
-        withExtendedLifetime(closed) {}
-    }
-
     // MARK: 417
 
     /// After a 417, the request is sent once more without `Expect` (RFC 9110, section 10.1.1).
@@ -449,47 +304,7 @@ import Testing
         #expect(server.exchanges.events.map { $0.request.headerFields["Expect"] } == [nil, "100-continue", nil])
     }
 
-    @Test func aClockThatIsSetDoesNotMoveTheWait() async throws {
-        let (server, clock) = (Self.answering([503, 200], headerFields: ["Retry-After": "10"]), VirtualClock())
-        let operation = manager(server, clock).enqueue(Request.stub("a"))
-        await clock.armed.wait()
-        clock.setCalendar(forward: 3_600)
-        clock.advance(by: .seconds(9))
-        #expect(server.exchanges.count == 1)
-        clock.setCalendar(forward: -7_200)
-        clock.advance(by: .seconds(2))
-        _ = try await operation.response()
-        #expect(server.exchanges.count == 2)
-    }
-
     // MARK: On the wire
-
-    @Test(arguments: ConformingTransport.all)
-    func aFlappingServerIsRetriedUntilItSucceeds(transport: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.enqueue([.status(503), .status(429), .status(200, body: "ok")])
-        var configuration = RequestManager.Configuration(transport: .custom(transport.transport))
-        configuration.retries = RetryPolicy(baseDelay: .milliseconds(1))
-        let response = try await RequestManager(configuration: configuration).send(
-            Request<String>.get(server.url("/a")))
-        #expect(response.value == "ok")
-        #expect(response.attempts.map(\.statusCode) == [503, 429, 200])
-    }
-
-    @Test(arguments: ConformingTransport.all)
-    func aBodyThatWasCutIsFetchedAgain(transport: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.enqueue(.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"))
-        server.enqueue(.status(200, body: "0123456789"))
-        var configuration = RequestManager.Configuration(transport: .custom(transport.transport))
-        configuration.retries = RetryPolicy(baseDelay: .milliseconds(1))
-        let response = try await RequestManager(configuration: configuration).send(
-            Request<String>.get(server.url("/a")))
-        #expect(response.value == "0123456789")
-        #expect(response.attempts.map(\.failure) == [.connectionLost, nil])
-    }
 
     /// With the scope `.host`, all requests to the host wait, even if the failed one is not retried.
     ///

@@ -44,7 +44,7 @@ extension AlamofireCase {
     private static let reserved = ":#[]@!$&'()*+,;="
     private static let camel = ["oneTwoThree": "oneTwoThree"]
 
-    static let all = values + options + keys + characters + pairs
+    static let all = values + options + keys + characters + combinations
 
     /// Every kind of value with the default options.
     private static let values: [Self] = [
@@ -184,6 +184,32 @@ extension AlamofireCase {
         Self(["a + b": "c + d"], .init(spaceEncoding: .plusReplaced), "a+%2B+b=c+%2B+d"),
         Self(["allowed": "?/"], .init(allowedCharacters: []), "allowed=%3F%2F"),
         Self(["allowed$": "?/$,"], .init(allowedCharacters: ["$", "/"]), "allowed$=%3F/$%2C"),
+    ]
+
+    /// Many options at once.
+    private static let combinations: [Self] = [
+        Self(
+            everything,
+            .init(
+                arrayEncoding: .indexInBrackets, dataEncoding: .deferredToData, keyEncoding: .uppercased,
+                keyPathEncoding: .dots, nilEncoding: .null, spaceEncoding: .plusReplaced),
+            """
+            BORNAT=123.456&INNERVALUE.DEEPLIST%5B0%5D%5B0%5D=x+y&INNERVALUE.DEEPLIST%5B1%5D%5B0%5D=z&\
+            INNERVALUE.ISDEEP=0&INNERVALUE.PAIRS%5B0%5D.AB=1&INNERVALUE.PAIRS%5B1%5D.AB=2&ISACTIVE=1&\
+            NICKNAME=null&RAW%5B0%5D=1&RAW%5B1%5D=250&TAGLIST%5B0%5D=a+b&TAGLIST%5B1%5D=c&USERNAME=Ann+Lee
+            """),
+        Self(
+            everything,
+            .init(
+                alphabetizeKeyValuePairs: false, boolEncoding: .literal, dataEncoding: .deferredToData,
+                dateEncoding: .secondsSince1970, keyEncoding: .convertToKebabCase, keyPathEncoding: .dots,
+                nilEncoding: .dropValue),
+            """
+            user-name=Ann%20Lee&is-active=true&raw%5B%5D=1&raw%5B%5D=250&born-at=978307323.456&nick-name=&\
+            tag-list%5B%5D=a%20b&tag-list%5B%5D=c&inner-value.deep-list%5B%5D%5B%5D=x%20y&\
+            inner-value.deep-list%5B%5D%5B%5D=z&inner-value.is-deep=false&inner-value.pairs%5B%5D.a-b=1&\
+            inner-value.pairs%5B%5D.a-b=2
+            """),
     ]
 
     /// Every rule for keys.

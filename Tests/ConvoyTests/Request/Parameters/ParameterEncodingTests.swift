@@ -11,25 +11,6 @@ import Testing
         #expect(try known.encoding.encode(known.parameters) == known.text)
     }
 
-    @Test func everyOptionHasItsCases() {
-        #expect(AlamofireCase.all.count >= 150)
-        let encodings = AlamofireCase.all.map(\.encoding)
-        #expect(Set(encodings.map(\.arrayEncoding)).isSuperset(of: [.brackets, .noBrackets, .indexInBrackets]))
-        #expect(Set(encodings.map(\.boolEncoding)) == [.numeric, .literal])
-        #expect(Set(encodings.map(\.dataEncoding)).isSuperset(of: [.base64, .deferredToData]))
-        #expect(
-            Set(encodings.map(\.dateEncoding))
-                .isSuperset(of: [.deferredToDate, .secondsSince1970, .millisecondsSince1970, .iso8601]))
-        #expect(
-            Set(encodings.map(\.keyEncoding)).isSuperset(of: [
-                .useDefaultKeys, .convertToSnakeCase, .convertToKebabCase, .capitalized, .uppercased, .lowercased,
-            ]))
-        #expect(Set(encodings.map(\.keyPathEncoding)).isSuperset(of: [.brackets, .dots]))
-        #expect(Set(encodings.map(\.nilEncoding)).isSuperset(of: [.dropKey, .dropValue, .null]))
-        #expect(Set(encodings.map(\.spaceEncoding)) == [.percentEscaped, .plusReplaced])
-        #expect(Set(encodings.map(\.alphabetizeKeyValuePairs)) == [true, false])
-    }
-
     // MARK: Differences from Alamofire
 
     @Test(
