@@ -1,3 +1,4 @@
+import ConvoyTesting
 import Foundation
 import Testing
 
@@ -120,4 +121,30 @@ import Testing
         for index in table.segments.indices { table.segments[index].position = table.segments[index].range.upperBound }
         #expect(table.ranges == (total == 0 ? [] : [0..<total]))
     }
+}
+
+@Suite struct SidecarFileTests {
+    private let directory: TemporaryDirectory
+    private var file: SidecarFile<ResumeRecord> { SidecarFile(path: directory.file("record").path) }
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    @Test func aWrittenRecordIsReadUntilItIsRemoved() throws {
+        let record = ResumeRecord(key: "k", validator: .entityTag("\"v\""), totalBytes: 1_000, boot: "b")
+        #expect(try file.read() == nil)
+        try file.write(record, synchronized: false)
+        #expect(try file.read() == record)
+        file.remove()
+        #expect(try file.read() == nil)
+    }
+
+    #if os(Linux)
+        /// The first page of `/proc/self/mem` is not mapped, so reading it fails with EIO.
+        @Test func aReadErrorIsNotTheEndOfTheFile() throws {
+            let error = #expect(throws: RequestError.self) {
+                try SidecarFile<ResumeRecord>(path: "/proc/self/mem").read()
+            }
+            #expect((error?.underlying as? POSIXError)?.code == .EIO)
+        }
+    #endif
 }
