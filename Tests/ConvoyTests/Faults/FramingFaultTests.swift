@@ -26,24 +26,6 @@
             #expect(whole.headerFields["X-A"] == "b")
         }
 
-        /// The target file never has a partial body.
-        @Test(arguments: [
-            FaultVariant(
-                "FIN", Reply.generated(byteCount: 200_000).performing(.close, at: .responseBody(afterBytes: 100_000))),
-            FaultVariant(
-                "RST", Reply.generated(byteCount: 200_000).performing(.reset, at: .responseBody(afterBytes: 100_000))),
-            FaultVariant("chunked", chunked: "5\r\nhello\r\n"),
-        ])
-        func bodyCutShortLeavesNoFile(variant: FaultVariant) async throws {
-            let directory = try TemporaryDirectory()
-            let file = directory.file("target")
-            let error = try await Fault.error(of: variant.reply) { $0.saved(to: file) }
-            #expect(error.code == .connectionLost, "\(error)")
-            #expect(error.isRetryable)
-            #expect(error.response?.statusCode == 200)
-            #expect(!FileManager.default.fileExists(atPath: file.path))
-        }
-
         /// A body that ends with its connection is incomplete when the connection is reset.
         @Test func resetOfABodyWithoutALengthIsConnectionLost() async throws {
             let reply = Reply(steps: [.write(Data("HTTP/1.1 200 OK\r\n\r\nhello".utf8)), .reset])

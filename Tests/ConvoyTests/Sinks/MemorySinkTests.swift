@@ -37,13 +37,6 @@ import Testing
         #expect(try await send([1], 0).code == .bodyTooLarge)
     }
 
-    @Test(
-        arguments: [(10, nil), (11, RequestError.Code.bodyTooLarge), (Int64.max, .bodyTooLarge)]
-            as [(Int64, RequestError.Code?)])
-    func announcedLengthIsCheckedBeforeAByteArrives(announced: Int64, code: RequestError.Code?) async throws {
-        #expect(try await send([5], 10, announced: announced).code == code)
-    }
-
     @Test func transferIsCancelledAtTheLimit() async throws {
         let server = StubServer.held()
         let sending = Sending(.stub("a").maxBodyBytes(10), over: server.transport)

@@ -254,49 +254,12 @@ extension TransportConformanceTests {
         return try await server.takeRequest()
     }
 
-    @Test(arguments: ConformingTransport.all, [0, 1, 5, 16_384, 1 << 20])
-    func bodyIsSentWithItsLength(_ subject: ConformingTransport, _ byteCount: Int) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        let body = Reply.pattern(range: 0..<Int64(byteCount))
-        let request = try await sent(
-            Request<Data>.post(server.url()).body(body, contentType: "a/b"), over: subject, to: server)
-        #expect(request.method == "POST")
-        #expect(request.values(of: "Content-Length") == ["\(byteCount)"])
-        #expect(request.value(of: "Transfer-Encoding") == nil)
-        #expect(request.value(of: "Expect") == nil)
-        #expect(request.values(of: "Content-Type") == ["a/b"])
-        #expect(request.isBodyComplete)
-        #expect(request.body == body)
-    }
-
     /// A caller that wants no timeout may set a very long one.
     @Test(arguments: ConformingTransport.all, [.seconds(Int64.max), .seconds(1 << 60)] as [Duration])
     func longestIdleTimeoutIsOne(_ subject: ConformingTransport, _ timeout: Duration) async throws {
         let server = try TestServer()
         defer { server.shutDown() }
         _ = try await sent(Request<Data>.get(server.url()).idleTimeout(timeout), over: subject, to: server)
-    }
-
-    @Test(arguments: ConformingTransport.all)
-    func bytesSentAreCounted(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.enqueue(.status(200))
-        let body = Reply.pattern(range: 0..<300_000)
-        let response = try await Sending(Request<Data>.put(server.url()).body(body), over: subject.transport).response()
-        #expect(response.transfer.upload.completedBytes == 300_000)
-        #expect(response.transfer.upload.totalBytes == 300_000)
-    }
-
-    @Test(arguments: ConformingTransport.all)
-    func jsonIsPut(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        let request = try await sent(Request<Data>.put(server.url("/a"), json: ["ü": 1]), over: subject, to: server)
-        #expect(request.method == "PUT")
-        #expect(request.bodyText == #"{"ü":1}"#)
-        #expect(request.value(of: "Content-Type") == "application/json")
     }
 
     /// Spaces and tabs around a value do not belong to it, but other white space does (RFC 9110, section 5.5).
@@ -637,17 +600,6 @@ extension TransportConformanceTests {
         #expect(sending.operation.progress.download.completedBytes <= 100_000)
         // The server would never stop, so the client has ended the transfer.
         try await server.connectionsClosed()
-    }
-
-    @Test(arguments: ConformingTransport.all)
-    func bodyAtTheLimitIsNotOverIt(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.respond { _ in .generated(byteCount: 1_000) }
-        let request = Request<Data>.get(server.url())
-        #expect(
-            try await Sending(request.maxBodyBytes(1_000), over: subject.transport).response().value.count == 1_000)
-        #expect(try await Sending(request.maxBodyBytes(999), over: subject.transport).error().code == .bodyTooLarge)
     }
 }
 

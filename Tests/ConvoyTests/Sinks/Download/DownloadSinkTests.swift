@@ -241,29 +241,6 @@ import Testing
             #expect(try await sending.error().code == .cancelled)
         }
     }
-
-    // MARK: Over the wire
-
-    @Test func largeBodyFromAServerIsWhole() async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.enqueue(.generated(byteCount: 3_000_000))
-        let request = Request<Data>.get(server.url()).saved(to: target)
-        _ = try await Sending(request, over: URLSessionTransport.shared).response()
-        #expect(try content() == Reply.pattern(range: 0..<3_000_000))
-        #expect(try parts().isEmpty)
-    }
-
-    @Test func bodyThatIsCutLeavesNothing() async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.enqueue(
-            Reply.generated(byteCount: 3_000_000).performing(.reset, at: .responseBody(afterBytes: 1_000_000)))
-        let request = Request<Data>.get(server.url()).saved(to: target)
-        let error = try await Sending(request, over: URLSessionTransport.shared).error()
-        #expect(error.code == .connectionLost)
-        #expect(try directory.entries == [])
-    }
 }
 
 /// Tests on which executor the end of a download runs.

@@ -238,57 +238,6 @@
             #expect(try await server.takeRequest().value(of: "Accept-Encoding") == "identity")
             #expect(try await server.takeRequest().value(of: "Accept-Encoding") == ContentDecoder.acceptedCodings)
         }
-
-        // MARK: Bodies from files
-
-        @Test func fileIsSentWithItsLength() async throws {
-            let directory = try TemporaryDirectory()
-            let file = directory.url.appending(path: "body")
-            let body = Reply.pattern(range: 0..<3_000_001)
-            try body.write(to: file)
-            let server = try TestServer(always: .status(200))
-            defer { server.shutDown() }
-            let request = Request<Data>.put(server.url()).body(fromFile: file, contentType: "a/b")
-            let response = try await Sending(request).response()
-            #expect(response.transfer.upload.completedBytes == 3_000_001)
-            #expect(response.transfer.upload.totalBytes == 3_000_001)
-            let received = try await server.takeRequest()
-            #expect(received.body == body)
-            #expect(received.value(of: "Content-Length") == "3000001")
-            #expect(received.value(of: "Content-Type") == "a/b")
-            #expect(received.value(of: "Transfer-Encoding") == nil)
-        }
-
-        @Test func aFileThatCannotBeSentIsReportedBeforeConnecting() async throws {
-            let directory = try TemporaryDirectory()
-            let server = try TestServer(always: .status(200))
-            defer { server.shutDown() }
-            for file in [directory.url, directory.url.appending(path: "none"), URL(filePath: "/dev/null")] {
-                let error = try await Sending(Request<Data>.put(server.url()).body(fromFile: file)).error()
-                #expect(error.code == .bodyUnreadable)
-                #expect(error.message.contains(file.path))
-            }
-            #expect(server.connectionCount == 0)
-        }
-
-        /// The request announced the length that the file had at the start.
-        @Test func fileThatBecomesShorterIsAnErrorAndNoShortBody() async throws {
-            let directory = try TemporaryDirectory()
-            let file = directory.url.appending(path: "body")
-            try Data(count: 20_000_000).write(to: file)
-            let gate = Gate()
-            let server = try TestServer()
-            defer { server.shutDown() }
-            server.enqueue(Reply.status(200).performing(.wait(gate), at: .requestBody(afterBytes: 1)))
-            let sending = Sending(Request<Data>.put(server.url()).body(fromFile: file))
-            // Some versions send nothing before they have read the file.
-            try await gate.reached()
-            try Data(count: 1_000).write(to: file)
-            truncate(file.path, 1_000)
-            gate.open()
-            #expect(try await sending.error().code == .bodyUnreadable)
-            #expect(try await server.takeRequest().isBodyComplete == false)
-        }
     }
 
     @Suite struct HostOverrideTests {
