@@ -157,12 +157,8 @@ import Testing
         private let server: Nginx
         private let manager: @Sendable (Int) throws -> RequestManager
         let failures = EventLog<RequestError>()
-        /// The number of the request, and the time of its response in seconds since 1970.
-        let ends = EventLog<(number: Int, time: Double)>()
+        private let ends = EventLog<Void>()
         private let numbers = Locked(0)
-
-        /// The current content of the server's log.
-        var answers: [Nginx.Answer] { server.answers.events }
 
         init(_ server: Nginx) {
             self.server = server
@@ -190,7 +186,7 @@ import Testing
                 let operation = manager.operation(request)
                 operation.onFinish { [self] result in
                     if case .failure(let error) = result { failures.record(error) }
-                    ends.record((number, Date().timeIntervalSince1970))
+                    ends.record(())
                 }
                 manager.enqueue(operation)
             }
