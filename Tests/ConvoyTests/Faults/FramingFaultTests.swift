@@ -221,6 +221,7 @@
         }
     }
 
+    /// Tests transfer codings other than a single, final `chunked` in HTTP/1.1 (RFC 9112, section 6).
     @Suite(.timeLimit(.minutes(5))) struct TransferCodingFaultTests {
         private static let chunks = "5\r\nhello\r\n0\r\n\r\n"
 

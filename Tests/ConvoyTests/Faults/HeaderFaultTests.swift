@@ -239,6 +239,7 @@
         }
     }
 
+    /// Tests nonstandard status lines and fields that are accepted.
     @Suite(.timeLimit(.minutes(5))) struct StatusLineFaultTests {
         private static func head(_ line: String) -> CurlHeaderParser.Outcome { .of([line + "\r\n", "\r\n"]) }
 

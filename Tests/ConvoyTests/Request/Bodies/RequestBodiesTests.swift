@@ -151,6 +151,7 @@ struct ReceivedPart: Equatable, Sendable {
     var content: Data
 }
 
+/// An independent parser of forms: it reads RFC 7578 strictly and shares no code with the writer.
 enum FormParser {
     struct Malformed: Error {
         let what: String

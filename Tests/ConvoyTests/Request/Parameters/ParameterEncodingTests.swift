@@ -451,7 +451,7 @@ import Testing
     }
 }
 
-/// Parameters, their encoding, and Alamofire's text.
+/// Parameters, their encoding, and the text of Alamofire 5.12.0: commit 7595cbc, from its tests or its encoder.
 struct AlamofireCase: Sendable, CustomTestStringConvertible {
     let parameters: any Encodable & Sendable
     let encoding: ParameterEncoding

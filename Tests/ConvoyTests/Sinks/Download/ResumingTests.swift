@@ -4,10 +4,6 @@ import Testing
 
 @testable import Convoy
 
-#if canImport(CLibcurl)
-    import ConvoyTesting
-#endif
-
 /// Tests how downloads are resumed, without a network: the requested ranges, and the use of existing parts.
 @Suite(.timeLimit(.minutes(5))) struct ResumingTests {
     private let directory: TemporaryDirectory
@@ -1001,6 +997,7 @@ import Testing
 }
 
 #if canImport(CLibcurl)
+    /// Tests downloads with a content coding: RFC 9110, section 8.4.
     @Suite(.timeLimit(.minutes(5))) struct CodedDownloadTests {
         private let directory: TemporaryDirectory
         private let server: TestServer

@@ -344,6 +344,7 @@
         func didFinish(_: RequestError?) { ended.record(()) }
     }
 
+    /// Tests the meanings of libcurl's error codes in all versions.
     @Suite struct CurlFailureTests {
         struct Row: Sendable, CustomTestStringConvertible {
             let testDescription: String
