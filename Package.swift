@@ -54,7 +54,7 @@ let package = Package(
         .testTarget(name: "ConvoyTests", dependencies: ["Convoy", "ConvoyTesting", "TestSupport"]),
         // By public API only, in a module of the main actor's, as new programs are.
         .testTarget(
-            name: "ConvoyExampleTests", dependencies: ["Convoy", "ConvoyCache", "ConvoyTesting"],
+            name: "ConvoyExampleTests", dependencies: ["Convoy", "ConvoyTesting"],
             swiftSettings: [.defaultIsolation(MainActor.self)]),
         .testTarget(name: "ConvoyTestingTests", dependencies: ["Convoy", "ConvoyTesting", "TestSupport"]),
         .testTarget(

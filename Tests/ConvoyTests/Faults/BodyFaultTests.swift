@@ -1,4 +1,4 @@
-// Tests undecodable bodies, cookies, and texts that could split a request, over the network.
+// Tests cookies without a jar, and texts that could split a request, over the network.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -7,58 +7,6 @@
     @testable import Convoy
 
     @Suite(.timeLimit(.minutes(5))) struct BodyFaultTests {
-        /// The content type comes from a server over the network.
-        ///
-        /// ``ResponseDecodingTests`` tests the rules.
-        @Test(
-            arguments: [
-                (Data(), "text/plain", ""),
-                ([0xEF, 0xBB, 0xBF] + Data("hü".utf8), "text/plain", "hü"),
-                ([0xEF, 0xBB, 0xBF] + Data("hü".utf8), "text/plain; charset=iso-8859-1", "hü"),
-                (Data([0xFF, 0xFE, 0x68, 0, 0xFC, 0]), "text/plain", "hü"),
-                (Data([0x68, 0, 0xFC, 0]), "text/plain; charset=\"utf-16le\"", "hü"),
-                (Data([0x68, 0xFC]), "Text/Plain; Charset=ISO-8859-1", "hü"),
-            ])
-        func textIsDecodedByItsMarkOrItsCharset(body: Data, contentType: String, text: String) async throws {
-            let server = try TestServer(
-                always: .status(200, headerFields: [("Content-Type", contentType)], body: body))
-            defer { server.shutDown() }
-            #expect(try await Sending(Request<String>.get(server.url())).response().value == text)
-            #expect(try await Sending(server.get()).response().value == body)
-        }
-
-        @Test(
-            arguments: [
-                (Data([0x68, 0xFC]), "text/plain"), (Data([0x68, 0xFC]), "text/plain; charset=utf-8"),
-                (Data([0xC3]), "text/plain; charset=us-ascii"), (Data([0xFC]), "text/plain; charset=klingon"),
-            ])
-        func textThatCannotBeDecodedKeepsTheBody(body: Data, contentType: String) async throws {
-            try await expectUndecodable(String.self, body, contentType)
-        }
-
-        @Test(arguments: ["", "{", "{\"id\":", "null", "[1", "{\"id\":\"1\"}", "<html></html>", "\u{0}"])
-        func brokenJSONKeepsTheBody(text: String) async throws {
-            try await expectUndecodable([String: Int].self, Data(text.utf8), "application/json")
-        }
-
-        private func expectUndecodable<Output: Decodable & Sendable>(
-            _: Output.Type, _ body: Data, _ contentType: String
-        ) async throws {
-            let server = try TestServer(
-                always: .status(200, headerFields: [("Content-Type", contentType)], body: body))
-            defer { server.shutDown() }
-            let error = try await Sending(Request<Output>.get(server.url())).error()
-            #expect(error.code == .decodingFailed, "\(error)")
-            #expect(error.body == body)
-            #expect(error.response?.statusCode == 200)
-            #expect(error.response?.headerFields["Content-Type"] == contentType)
-            #expect(error.underlying != nil)
-            #expect(!error.isRetryable)
-            #expect(error.description.isOneLine)
-        }
-
-        // MARK: Cookies without a jar
-
         /// No cookie is stored, so only the caller's cookies are sent.
         @Test(
             arguments: [

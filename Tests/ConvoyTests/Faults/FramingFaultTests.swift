@@ -1,4 +1,4 @@
-// Tests heads and bodies that are cut off, and chunked coding. Wrong lengths are in LengthFaultTests.
+// Tests bodies: cut off, with wrong lengths, in chunks and in other codings.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -24,39 +24,6 @@
             // With its last byte the head is complete, so it is a response.
             let whole = try await Sending(server.get("/?\(head.count)")).response()
             #expect(whole.headerFields["X-A"] == "b")
-        }
-
-        @Test(arguments: [0, 1, 199_999])
-        func bodyShortOfItsLengthIsConnectionLost(byteCount: Int64) async throws {
-            let reply = Reply.generated(byteCount: 200_000).performing(.close, at: .responseBody(afterBytes: byteCount))
-            try await Fault.expect(.connectionLost, of: reply, status: 200)
-        }
-
-        /// The target file never has a partial body.
-        @Test(arguments: [
-            FaultVariant(
-                "FIN", Reply.generated(byteCount: 200_000).performing(.close, at: .responseBody(afterBytes: 100_000))),
-            FaultVariant(
-                "RST", Reply.generated(byteCount: 200_000).performing(.reset, at: .responseBody(afterBytes: 100_000))),
-            FaultVariant("chunked", chunked: "5\r\nhello\r\n"),
-        ])
-        func bodyCutShortLeavesNoFile(variant: FaultVariant) async throws {
-            let directory = try TemporaryDirectory()
-            let file = directory.file("target")
-            let error = try await Fault.error(of: variant.reply) { $0.saved(to: file) }
-            #expect(error.code == .connectionLost, "\(error)")
-            #expect(error.isRetryable)
-            #expect(error.response?.statusCode == 200)
-            #expect(!FileManager.default.fileExists(atPath: file.path))
-        }
-
-        @Test(arguments: [0, 1, 100_000])
-        func resetInTheBodyIsConnectionLost(byteCount: Int64) async throws {
-            let reply = Reply.generated(byteCount: 200_000).performing(.reset, at: .responseBody(afterBytes: byteCount))
-            try await Fault.expect(.connectionLost, of: reply, status: 200)
-            let chunked = Reply.chunked([Data(count: 200_000)])
-                .performing(.reset, at: .responseBody(afterBytes: byteCount))
-            try await Fault.expect(.connectionLost, of: chunked, status: 200)
         }
 
         /// A body that ends with its connection is incomplete when the connection is reset.
@@ -123,5 +90,413 @@
             // The connection is still usable.
             #expect(connections == [1, 1, 1])
         }
+    }
+
+    @Suite(.timeLimit(.minutes(5))) struct LengthFaultTests {
+        /// A complete response among extra bytes after another response.
+        ///
+        /// A client must not use it as the response to its next request.
+        private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+
+        @Test(arguments: [
+            FaultVariant("text", fields: ["Content-Length: 5"], body: "hello, and more", closes: false),
+            FaultVariant("an answer", fields: ["Content-Length: 5"], body: "hello" + evil, closes: false),
+            FaultVariant("a byte", fields: ["Content-Length: 5"], body: "hello!", closes: false),
+            FaultVariant("line end", fields: ["Content-Length: 5"], body: "hello\r\n", closes: false),
+        ])
+        func bytesAfterTheBodyAreNotDelivered(variant: FaultVariant) async throws {
+            let (first, connections) = try await Fault.next(after: variant.reply)
+            #expect(first.value == Data("hello".utf8))
+            #expect(first.transfer.download.completedBytes == 5)
+            #expect(connections == [1, 2, 2])
+        }
+
+        /// The client drops the bytes after the last chunk.
+        @Test func bytesAfterTheLastChunkAreNotDelivered() async throws {
+            let reply = FaultVariant("", chunked: "5\r\nhello\r\n0\r\n\r\n" + Self.evil, closes: false).reply
+            let (first, _) = try await Fault.next(after: reply)
+            #expect(first.value == Data("hello".utf8))
+            #expect(first.transfer.download.completedBytes == 5)
+        }
+
+        /// The bytes arrive after the connection was returned to the pool.
+        @Test(arguments: [", and more", evil])
+        func bytesThatComeAfterTheAnswerAreNotTheNextOne(bytes: String) async throws {
+            let (kept, sent) = (Gate(), Gate())
+            let reply = Reply(steps: [
+                .write(Data("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".utf8)), .wait(kept),
+                .write(Data(bytes.utf8)), .wait(sent),
+            ])
+            let (first, connections) = try await Fault.next(after: reply) { _ in
+                kept.open()
+                try await sent.reached()
+                sent.open()
+            }
+            #expect(first.value == Data("hello".utf8))
+            #expect(connections == [1, 2, 2])
+        }
+
+        @Test(arguments: [
+            FaultVariant("shorter first", fields: ["Content-Length: 5", "Content-Length: 6"], body: "hello!"),
+            FaultVariant("longer first", fields: ["Content-Length: 6", "Content-Length: 5"], body: "hello!"),
+            FaultVariant("in a list", fields: ["Content-Length: 5, 6"], body: "hello!"),
+            FaultVariant("far apart", fields: ["Content-Length: 5", "X-A: b", "content-length: 0"], body: "hello"),
+        ])
+        func lengthsThatDifferAreABadResponse(variant: FaultVariant) async throws {
+            let error = try await Fault.error(of: variant.reply) { $0 }
+            #expect(error.code == .badResponse, "\(error)")
+        }
+
+        @Test func lengthsThatAgreeAreOne() async throws {
+            let reply = FaultVariant("", fields: ["Content-Length: 5", "Content-Length: 5"], body: "hello").reply
+            #expect(try await Fault.response(to: reply).value == Data("hello".utf8))
+        }
+
+        @Test(arguments: ["-5", "0x3", "18446744073709551617", "9223372036854775808", "5x", "five", ""])
+        func anInvalidLengthIsABadResponse(length: String) async throws {
+            for closes in [true, false] {
+                let reply = FaultVariant("", fields: ["Content-Length: \(length)"], body: "hello", closes: closes).reply
+                let error = try await Fault.error(of: reply) { $0 }
+                #expect(error.code == .badResponse, "closes: \(closes), \(error)")
+            }
+        }
+
+        /// The lengths are the largest `Int64` and one tebibyte.
+        @Test(arguments: ["9223372036854775807", "1099511627776"])
+        func hugeLengthIsStreamedUntilTheConnectionEnds(length: String) async throws {
+            let reply = FaultVariant("", fields: ["Content-Length: \(length)"], body: "hello").reply
+            let error = try await Fault.error(of: reply) { $0.ignoringBody() }
+            #expect(error.code == .connectionLost, "\(error)")
+            #expect(error.isRetryable)
+            #expect(error.response?.expectedBytes == Int64(length))
+            let stream = try await Fault.error(of: reply) { $0.written { OutputStream(toMemory: ()) } }
+            #expect(stream.code == .connectionLost, "\(stream)")
+        }
+
+        /// The announced body exceeds the memory limit, so the client reads no byte of the body.
+        @Test(arguments: ["9223372036854775807", "1099511627776"])
+        func hugeLengthIsTooLargeForMemory(length: String) async throws {
+            let gate = Gate()
+            let head = Data("HTTP/1.1 200 OK\r\nContent-Length: \(length)\r\n\r\n".utf8)
+            // The server sends no byte of the body before the client has given up.
+            let error = try await Fault.error(of: Reply(steps: [.write(head), .wait(gate)])) { $0 }
+            #expect(error.code == .bodyTooLarge, "\(error)")
+            #expect(!error.isRetryable)
+            #expect(gate.arrivals == 1)
+        }
+
+        /// The check of the free disk space races with the end of the connection.
+        ///
+        /// So the error is `connectionLost` or `diskFull`.
+        @Test func hugeLengthLeavesNoFile() async throws {
+            let directory = try TemporaryDirectory()
+            let file = directory.file("target")
+            let reply = FaultVariant("", fields: ["Content-Length: 1099511627776"], body: "hello").reply
+            let error = try await Fault.error(of: reply) { $0.saved(to: file) }
+            #expect([.connectionLost, .diskFull].contains(error.code), "\(error)")
+            #expect(!FileManager.default.fileExists(atPath: file.path))
+        }
+
+        @Test(arguments: [
+            FaultVariant(
+                "shorter length", fields: ["Content-Length: 3", "Transfer-Encoding: chunked"],
+                body: "5\r\nhello\r\n0\r\n\r\n", closes: false),
+            FaultVariant(
+                "longer length", fields: ["Content-Length: 300", "Transfer-Encoding: chunked"],
+                body: "5\r\nhello\r\n0\r\n\r\n", closes: false),
+            FaultVariant(
+                "coding first", fields: ["Transfer-Encoding: chunked", "Content-Length: 3"],
+                body: "5\r\nhello\r\n0\r\n\r\n", closes: false),
+            FaultVariant(
+                "coding first, longer length", fields: ["Transfer-Encoding: chunked", "Content-Length: 300"],
+                body: "5\r\nhello\r\n0\r\n\r\n", closes: false),
+            FaultVariant(
+                "length zero", fields: ["Transfer-Encoding: Chunked", "Content-Length: 0"],
+                body: "5\r\nhello\r\n0\r\n\r\n", closes: false),
+        ])
+        func chunkedWinsOverALength(variant: FaultVariant) async throws {
+            let (first, _) = try await Fault.next(after: variant.reply)
+            #expect(first.value == Data("hello".utf8))
+            #expect(first.transfer.download.completedBytes == 5)
+        }
+    }
+
+    /// Tests transfer codings other than a single, final `chunked` in HTTP/1.1 (RFC 9112, section 6).
+    @Suite(.timeLimit(.minutes(5))) struct TransferCodingFaultTests {
+        private static let chunks = "5\r\nhello\r\n0\r\n\r\n"
+
+        /// A 200 with these Transfer-Encoding fields and a chunked body.
+        private static func reply(
+            _ codings: [String], _ other: String = "", body: String = chunks, version: String = "1.1"
+        ) -> Reply {
+            let fields = codings.map { "Transfer-Encoding: \($0)\r\n" }.joined()
+            return .raw("HTTP/\(version) 200 OK\r\n\(fields)\(other)\r\n\(body)")
+        }
+
+        static let refused = [
+            FaultVariant("xchunked", reply(["xchunked"])),
+            FaultVariant("gzip", reply(["gzip"])),
+            FaultVariant("gzip, chunked", reply(["gzip, chunked"])),
+            FaultVariant("gzip and chunked in two fields", reply(["gzip", "chunked"])),
+            FaultVariant("chunked, gzip", reply(["chunked, gzip"])),
+            FaultVariant("chunked twice", reply(["chunked, chunked"])),
+            FaultVariant("two fields", reply(["chunked", "chunked"])),
+            FaultVariant("unknown, with a length", reply(["foo"], "Content-Length: 5\r\n", body: "hello")),
+            FaultVariant("identity", reply(["identity"], body: "hello")),
+            FaultVariant("identity, with a length", reply(["identity"], "Content-Length: 5\r\n", body: "hello")),
+            FaultVariant("parameter", reply(["chunked;a=b"])),
+            FaultVariant("quoted", reply(["\"chunked\""])),
+            FaultVariant("no coding", reply([""], body: "hello")),
+            FaultVariant("HTTP/1.0", reply(["chunked"], version: "1.0")),
+            FaultVariant("no-break space", reply(["\u{A0}chunked"])),
+            FaultVariant("ideographic space", reply(["chunked\u{3000}"])),
+            FaultVariant("zero width space", reply(["\u{200B}chunked"])),
+            FaultVariant("vertical tab", reply(["chunked\u{B}"])),
+            FaultVariant("Kelvin sign", reply(["chun\u{212A}ed"])),
+            FaultVariant("full width", reply(["\u{FF43}hunked"])),
+        ]
+
+        @Test(arguments: refused)
+        func codingThatNobodyAskedForIsABadResponse(variant: FaultVariant) async throws {
+            try await Fault.expect(.badResponse, of: variant.reply, status: nil)
+        }
+
+        @Test(arguments: refused)
+        func codingThatNobodyAskedForLeavesNoFile(variant: FaultVariant) async throws {
+            let directory = try TemporaryDirectory()
+            let error = try await Fault.error(of: variant.reply) { $0.saved(to: directory.file("target")) }
+            #expect(error.code == .badResponse, "\(error)")
+            #expect(try directory.entries == [])
+        }
+
+        /// URLSession passes the field on unchanged, so Convoy can reject the response.
+        @Test(arguments: [
+            FaultVariant("xchunked", reply(["xchunked"])), FaultVariant("gzip, chunked", reply(["gzip, chunked"])),
+            FaultVariant("chunked twice", reply(["chunked", "chunked"])),
+        ])
+        func urlSessionRefusesItToo(variant: FaultVariant) async throws {
+            let server = try TestServer(always: variant.reply)
+            defer { server.shutDown() }
+            let error = try await Sending(server.get(), over: URLSessionTransport.shared).error()
+            #expect(error.code == .badResponse, "\(error)")
+        }
+
+        @Test(arguments: [
+            FaultVariant("chunked", reply(["chunked"])), FaultVariant("Chunked", reply(["Chunked"])),
+            // Empty members of a list are ignored (RFC 9110, section 5.6.1.2).
+            FaultVariant("empty members", reply([", chunked ,"])),
+            FaultVariant("with a length", reply(["chunked"], "Content-Length: 3\r\n")),
+        ])
+        func chunkedOnceIsRead(variant: FaultVariant) async throws {
+            let response = try await Fault.response(to: variant.reply)
+            #expect(response.value == Data("hello".utf8))
+        }
+
+        /// libcurl 8.18 and newer joins the lines.
+        ///
+        /// Older versions use the first one to find the end of the body.
+        @Test(arguments: ["\r\n chunked", "\r\n\tchunked", ",\r\n chunked", "chunked\r\n ", "\r\n \r\n chunked"])
+        func foldedCodingIsReadWholeOrRefused(value: String) async throws {
+            for (body, isWhole) in [(Self.chunks, true), ("500\r\nhel", false)] {
+                let directory = try TemporaryDirectory()
+                let server = try TestServer(always: Self.reply([value], body: body))
+                defer { server.shutDown() }
+                let result = try await Sending(
+                    server.get().saved(to: directory.file("target")), over: CurlTransport.shared
+                ).result()
+                switch result {
+                case .success:
+                    #expect(isWhole)
+                    #expect(try Data(contentsOf: directory.file("target")) == Data("hello".utf8))
+                case .failure(let error):
+                    #expect(error.code == .badResponse || error.code == .connectionLost && !isWhole, "\(error)")
+                    #expect(try directory.entries == [])
+                }
+            }
+        }
+
+        /// A response without a body has no framing, so a transfer coding in its head is ignored.
+        @Test(arguments: [(HTTPMethod.head, 200), (.get, 304)])
+        func answerWithoutABodyHasNoFraming(method: HTTPMethod, status: Int) async throws {
+            let reply = Reply.raw("HTTP/1.1 \(status) OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n")
+            let server = try TestServer(always: reply)
+            defer { server.shutDown() }
+            let request = Request<Data>(method: method, url: server.url()).acceptableStatusCodes(.any)
+            #expect(try await Sending(request).response().statusCode == status)
+        }
+    }
+
+    @Suite(.timeLimit(.minutes(5))) struct CodingFaultTests {
+        private typealias Fixtures = CodingFixtures
+
+        private static func reply(_ coding: String, _ body: Data) -> Reply {
+            .status(200, headerFields: [("Content-Encoding", coding)], body: body)
+        }
+
+        // MARK: Bodies that expand without end
+
+        /// An endless gzip body: each kilobyte expands to a mebibyte of zeros.
+        private static let bomb = Reply(steps: [
+            .write(Data("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n".utf8)), .write(Fixtures.bombHead),
+            .writeRepeatedly(Fixtures.bombPiece, count: 1 << 30),
+        ])
+
+        @Test(arguments: [1, 1_000, 1_000_000, 10_000_000])
+        func bombIsCutAtTheLimit(limit: Int64) async throws {
+            let server = try TestServer(always: Self.bomb)
+            defer { server.shutDown() }
+            let sending = Sending(server.get().maxBodyBytes(limit))
+            let error = try await sending.error()
+            #expect(error.code == .bodyTooLarge, "\(error)")
+            #expect(!error.isRetryable)
+            #expect(error.message.contains("\(limit)"))
+            // The decoder delivers at most 64 KiB at a time, so the progress exceeds the limit by at most 64 KiB.
+            #expect(sending.operation.progress.download.completedBytes <= limit + (64 << 10))
+            try await server.connectionsClosed()
+        }
+
+        /// Without a limit memory grows by less than 64 MiB, because dropped bytes are never stored.
+        @Test func aDroppedDecompressionBombUsesNoMemory() async {
+            await #expect(processExitsWith: .success) {
+                endProcessIfStuck()
+                let server = try TestServer(always: Self.bomb)
+                func residentBytes() -> Int {
+                    let pages = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(
+                        separator: " ")
+                    return (pages?.dropFirst().first.flatMap { Int($0) } ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE)))
+                }
+                let before = residentBytes()
+                var received: EventLog<Int64>?
+                let sending = Sending(server.get().ignoringBody()) { received = $0.received(bytes: 200 << 20) }
+                await received?.wait()
+                #expect(residentBytes() < before + (64 << 20))
+                sending.operation.cancel()
+                #expect(try await sending.error().code == .cancelled)
+                try await server.connectionsClosed()
+            }
+        }
+
+        // MARK: Valid and damaged codings
+
+        @Test(arguments: [
+            ("gzip", Fixtures.gzip), ("x-gzip", Fixtures.gzip), ("GZIP", Fixtures.gzip), ("deflate", Fixtures.deflate),
+            ("deflate", Fixtures.rawDeflate), ("br", Fixtures.brotli), ("zstd", Fixtures.zstd),
+            ("identity", Fixtures.text), ("gzip, gzip", Fixtures.gzipTwice),
+            ("gzip,gzip,gzip, gzip , gzip", Fixtures.gzip5),
+            ("gzip", Fixtures.gzip + Fixtures.gzip),
+        ])
+        func codedBodyIsDecoded(coding: String, body: Data) async throws {
+            let isTwice = body.count == 2 * Fixtures.gzip.count
+            let text = isTwice ? Fixtures.text + Fixtures.text : Fixtures.text
+            // The server sends the body with its length, in chunks of one byte, and delimited by the end of the
+            // connection.
+            let bytes = body.map { Data([$0]) }
+            let fields = [("Content-Encoding", coding)]
+            let raw = Data("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\n\r\n".utf8) + body
+            for reply in [Self.reply(coding, body), .chunked(bytes, headerFields: fields), .raw(raw)] {
+                let response = try await Fault.response(to: reply)
+                #expect(response.value == text)
+                #expect(response.transfer.download.completedBytes == Int64(text.count))
+            }
+        }
+
+        @Test func codingsInFieldsOfTheirOwnAreUndoneFromTheLast() async throws {
+            let fields = [("Content-Encoding", "gzip"), ("X-A", "b"), ("Content-Encoding", "gzip")]
+            let response = try await Fault.response(
+                to: .status(200, headerFields: fields, body: Fixtures.gzipTwice))
+            #expect(response.value == Fixtures.text)
+        }
+
+        @Test(arguments: [
+            FaultVariant("cut behind the header", reply("gzip", Fixtures.gzip.prefix(10))),
+            FaultVariant("cut in the data", reply("gzip", Fixtures.gzip.dropLast(20))),
+            FaultVariant("cut before the check value", reply("gzip", Fixtures.gzip.dropLast(8))),
+            FaultVariant("cut by a byte", reply("gzip", Fixtures.gzip.dropLast(1))),
+            FaultVariant("cut in the header", reply("gzip", Fixtures.gzip.prefix(3))),
+            FaultVariant("second member cut", reply("gzip", Fixtures.gzip + Fixtures.gzip.dropLast(4))),
+            FaultVariant("deflate cut", reply("deflate", Fixtures.deflate.dropLast(4))),
+            FaultVariant("br cut", reply("br", Fixtures.brotli.dropLast(4))),
+            FaultVariant("zstd cut", reply("zstd", Fixtures.zstd.dropLast(4))),
+            FaultVariant("bad check value", reply("gzip", Fixtures.changing(Fixtures.gzip, at: -8))),
+            FaultVariant("bad length", reply("gzip", Fixtures.changing(Fixtures.gzip, at: -1))),
+            FaultVariant("bad check value of deflate", reply("deflate", Fixtures.changing(Fixtures.deflate, at: -1))),
+            FaultVariant("junk behind", reply("gzip", Fixtures.gzip + Data("junk".utf8))),
+            FaultVariant("junk behind deflate", reply("deflate", Fixtures.deflate + Data("junk".utf8))),
+            FaultVariant("not gzip", reply("gzip", Fixtures.text)),
+            FaultVariant("not br", reply("br", Data(repeating: 0xFF, count: 100))),
+            FaultVariant("not zstd", reply("zstd", Fixtures.text)),
+            FaultVariant("unknown", reply("klingon", Fixtures.text)),
+            FaultVariant("unknown beside known", reply("klingon, gzip", Fixtures.gzip)),
+            FaultVariant("six codings", reply("gzip, gzip, gzip, gzip, gzip, gzip", Fixtures.gzip6)),
+        ])
+        func damagedCodingIsABadResponse(variant: FaultVariant) async throws {
+            // If the coding ends before the message, the connection is still usable.
+            try await Fault.expect(.badResponse, of: variant.reply, status: 200, closes: false)
+        }
+
+        /// A truncated coding leaves no file.
+        @Test func codingCutShortLeavesNoFile() async throws {
+            let directory = try TemporaryDirectory()
+            let file = directory.file("target")
+            let error = try await Fault.error(of: Self.reply("gzip", Fixtures.gzip.dropLast(9)), closes: false) {
+                $0.decodingFile().saved(to: file)
+            }
+            #expect(error.code == .badResponse, "\(error)")
+            #expect(!FileManager.default.fileExists(atPath: file.path))
+        }
+
+        /// The error is the lost connection, not the truncated gzip data.
+        @Test func codedBodyShortOfItsLengthIsConnectionLost() async throws {
+            let fields = [("Content-Encoding", "gzip"), ("Content-Length", "44")]
+            let reply = Reply.status(200, headerFields: fields, body: Fixtures.gzip.dropLast(9)).disconnectingAtEnd()
+            try await Fault.expect(.connectionLost, of: reply, status: 200)
+        }
+
+        /// A response without a body cannot be truncated.
+        @Test(arguments: [(HTTPMethod.head, 200), (.get, 204), (.get, 304)])
+        func answerWithoutABodyHasNoCodingToUndo(method: HTTPMethod, status: Int) async throws {
+            let fields = [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+            let (first, connections) = try await Fault.next(
+                after: .status(status, headerFields: fields, body: Fixtures.gzip), method: method)
+            #expect(first.statusCode == status)
+            #expect(first.value.isEmpty)
+            #expect(connections == [1, 1, 1])
+        }
+    }
+
+    /// The text "convoy ", three hundred times, in every coding.
+    ///
+    /// The bytes were made with Python's zlib, zstd 1.5 and libbrotlienc 1.0.
+    private enum CodingFixtures {
+        static let text = Data(String(repeating: "convoy ", count: 300).utf8)
+        static let gzip = data("H4sIAAAAAAACA0vOzyvLr1RIHqVGqVFqlBqlRqlRapTCRwEAiHc6/zQIAAA=")
+        static let deflate = data("eNpLzs8ry69USB6lRqlRapQapUapUWqUwkcBAGlnNtY=")
+        static let rawDeflate = data("S87PK8uvVEgepUapUWqUGqVGqVFqlMJHAQA=")
+        static let brotli = data("GzMI+I2Ubt60Bhl7s1NueWFbJPB8cwE=")
+        static let zstd = data("KLUv/QRodQAAOGNvbnZveSABACqQX4yvzxqB")
+        static let gzipTwice = data("H4sIAAAAAAACA5Pv5mAAASZm73PntU+vD/GQW+q2MjBrihSEOuTOyNBRbvXfBKgMAAGi1XosAAAA")
+        static let gzip5 = data(
+            "H4sIAAAAAAACA5Pv5mAAASbmye+fJTAwqj07+X6+qoHBKlvrn3X7VjUeXLW0+uvrb7Frt/+tn/P50a/cSZM0n86NVsrRPS1vqXpn97"
+                + "9o991OTk42ZW9Vj+mwtXHfCq7SaUxjYNBUEPrvAzQXALfQbdJgAAAA")
+        static let gzip6 = data(
+            "H4sIAAAAAAACAwF1AIr/H4sIAAAAAAACA5Pv5mAAASbmye+fJTAwqj07+X6+qoHBKlvrn3X7VjUeXLW0+uvrb7Frt/+tn/P50a/cSZ"
+                + "M0n86NVsrRPS1vqXpn979o991OTk42ZW9Vj+mwtXHfCq7SaUxjYNBUEPrvAzQXALfQbdJgAAAAFKOjT3UAAAA=")
+        /// The first ten bytes of every gzip member.
+        static let bombHead = data("H4sIAAAAAAACAw==")
+        /// A mebibyte of zeros up to a full flush, which can be repeated.
+        static let bombPiece =
+            Data([0xEC, 0xC1, 0x31, 1, 0, 0, 0, 0xC2, 0xA0, 0xF5, 0x4F, 0x6D, 0x08, 0x5F, 0xA0]) + Data(count: 1_016)
+            + Data([0x3E, 3, 0, 0, 0xFF, 0xFF])
+
+        /// The bytes with one of them changed.
+        ///
+        /// A negative index counts from the end.
+        static func changing(_ bytes: Data, at index: Int) -> Data {
+            var bytes = bytes
+            bytes[index < 0 ? bytes.count + index : index] ^= 0x55
+            return bytes
+        }
+
+        private static func data(_ base64: String) -> Data { Data(base64Encoded: base64) ?? Data() }
     }
 #endif

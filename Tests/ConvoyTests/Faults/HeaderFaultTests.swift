@@ -1,4 +1,4 @@
-// Tests headers that are too large or malformed.
+// Tests heads: fields that are too large or malformed, status lines and status codes.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -236,6 +236,203 @@
             let error = try await Fault.error(of: reply) { $0 }
             #expect(error.code == .unacceptableStatus)
             #expect(error.response?.statusCode == status)
+        }
+    }
+
+    /// Tests nonstandard status lines and fields that are accepted.
+    @Suite(.timeLimit(.minutes(5))) struct StatusLineFaultTests {
+        private static func head(_ line: String) -> CurlHeaderParser.Outcome { .of([line + "\r\n", "\r\n"]) }
+
+        @Test(arguments: [
+            ("HTTP/1.1 200 OK", 200), ("HTTP/1.1  200 OK", 200), ("HTTP/1.1   404  Not Found", 404),
+            ("HTTP/1.1 204", 204), ("HTTP/2 200 ", 200), ("http/1.1 200 OK", 200), ("Http/1.0 404 no", 404),
+        ])
+        func statusLineIsRead(line: String, status: Int) {
+            #expect(Self.head(line) == .head(status))
+        }
+
+        /// libcurl reads a status line with a lower-case `http` as status 200.
+        ///
+        /// It would wait for a body, so Convoy rejects such a line if its status has no body.
+        @Test(arguments: ["http/1.1 204 No Content", "http/1.1 304 Not Modified", "http/1.1 100 Continue"])
+        func statusLineInOtherLettersNeedsABody(line: String) {
+            #expect(Self.head(line) == .refused)
+        }
+
+        @Test(arguments: [
+            "HTTP/1.1\t200 OK", "HTTP/1.1 200\tOK", " HTTP/1.1 200 OK", "HTTP/1.1200 OK", "HTTP /1.1 200 OK",
+            "HTTP/1.1  ", "HTTP/1.1 20 0", "HTTP/1.1 +200 OK", "HTTP/1.2 200 OK",
+        ])
+        func otherLinesAreRefused(line: String) {
+            #expect(Self.head(line) == .refused)
+        }
+
+        /// libcurl 7.88 accepts two blanks; 8.12 rejects them.
+        @Test func twoSpacesAreAcceptedWhereLibcurlAcceptsThem() async throws {
+            let server = try TestServer(always: .raw("HTTP/1.1  200 OK\r\nContent-Length: 5\r\n\r\nhello"))
+            defer { server.shutDown() }
+            let result = try await Sending(server.get()).result()
+            #expect(result.code == nil || result.code == .badResponse, "\(result)")
+        }
+
+        @Test func otherLettersAreHTTP() async throws {
+            let server = try TestServer(always: .raw("http/1.1 404 No\r\nContent-Length: 5\r\n\r\nhello"))
+            defer { server.shutDown() }
+            let response = try await Sending(server.get().acceptableStatusCodes(.any)).response()
+            #expect(response.statusCode == 404)
+            #expect(response.value == Data("hello".utf8))
+        }
+    }
+
+    extension CurlHeaderParser {
+        /// The result of parsing a header line by line.
+        enum Outcome: Equatable {
+            case head(Int)
+            case refused
+            case incomplete
+
+            static func of(_ lines: [String]) -> Outcome {
+                var parser = CurlHeaderParser(ConnectionOptions())
+                for line in lines {
+                    do {
+                        let head = try Array(line.utf8).withUnsafeBytes { try parser.take($0) }
+                        if let head { return .head(head.statusCode) }
+                    } catch { return .refused }
+                }
+                return .incomplete
+            }
+        }
+    }
+
+    @Suite(.timeLimit(.minutes(5))) struct StatusFaultTests {
+        // MARK: Interim responses
+
+        @Test(arguments: [[100], [103], [102, 100, 103], [199], Array(repeating: 100, count: 200)])
+        func finalAnswerWins(interim: [Int]) async throws {
+            let (first, connections) = try await Fault.next(
+                after: Reply.status(200, headerFields: [("X-A", "final")], body: "hello")
+                    .informational(interim))
+            #expect(first.statusCode == 200)
+            #expect(first.headerFields["X-A"] == "final")
+            #expect(first.value == Data("hello".utf8))
+            #expect(first.transfer.download.completedBytes == 5)
+            #expect(connections == [1, 1, 1])
+        }
+
+        /// The fields of an interim response, including its length, do not apply to the final one.
+        @Test func fieldsOfAnInterimAnswerAreNotTheFinalOnes() async throws {
+            let reply = Reply.status(200, body: "hello").informational(
+                103, headerFields: [("Link", "</a>"), ("Content-Length", "3"), ("Content-Encoding", "gzip")])
+            let response = try await Fault.response(to: reply)
+            #expect(response.value == Data("hello".utf8))
+            #expect(!response.headerFields.contains("Link"))
+            #expect(response.head.expectedBytes == 5)
+        }
+
+        /// The client did not ask to switch protocols: RFC 9110, section 15.2.2.
+        @Test(arguments: [true, false])
+        func unaskedSwitchOfProtocolsIsABadResponse(closes: Bool) async throws {
+            let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+            try await Fault.expect(.badResponse, of: .raw(head, closes: closes), status: nil)
+            let answer = head + "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+            try await Fault.expect(.badResponse, of: .raw(answer, closes: closes), status: nil)
+        }
+
+        @Test(arguments: [100, 103])
+        func anInterimResponseIsNotAFinalResponse(status: Int) async throws {
+            let reply = Reply.raw("HTTP/1.1 \(status) Interim\r\n\r\n")
+            try await Fault.expect(.connectionLost, .badResponse, of: reply, status: nil)
+        }
+
+        /// A 206 to a request without `Range` is a bad response (RFC 9110, section 15.3.7).
+        @Test func unaskedPartIsABadResponse() async throws {
+            let reply = Reply.status(206, headerFields: [("Content-Range", "bytes 0-4/10")], body: "hello")
+            let error = try await Fault.error(of: reply, closes: false) { $0 }
+            #expect(error.code == .badResponse, "\(error)")
+            #expect(error.response?.statusCode == 206)
+            #expect(error.message.contains("206"), "\(error)")
+            let asked = try await Fault.response(to: reply) { $0.header("Range", "bytes=0-4") }
+            #expect(asked.value == Data("hello".utf8))
+        }
+
+        /// A 206 with other bytes than requested is a bad response.
+        @Test(arguments: ["bytes 0-4/100", "bytes 5-12/100", "5-9", nil])
+        func anotherPartIsABadResponse(contentRange: String?) async throws {
+            let fields = contentRange.map { [("Content-Range", $0)] } ?? []
+            let reply = Reply.status(206, headerFields: fields, body: "hello")
+            let error = try await Fault.error(of: reply, closes: false) { $0.header("Range", "bytes=5-9") }
+            #expect(error.code == .badResponse, "\(error)")
+            #expect(error.message.contains("bytes=5-9"), "\(error)")
+        }
+
+        // MARK: Responses without a body
+
+        private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+
+        /// The bytes after a response whose status has no body.
+        struct Stray: Sendable, CustomTestStringConvertible {
+            let testDescription: String
+            var field = ""
+            var body = ""
+        }
+
+        @Test(
+            arguments: [(HTTPMethod.get, 204), (.get, 304), (.head, 200), (.head, 404)],
+            [
+                Stray(testDescription: "a length", field: "Content-Length: 5\r\n"),
+                Stray(testDescription: "a huge length", field: "Content-Length: 1099511627776\r\n"),
+                Stray(testDescription: "a length and its body", field: "Content-Length: 5\r\n", body: "hello"),
+                Stray(testDescription: "a body", body: "hello"),
+                Stray(testDescription: "chunked, no chunks", field: "Transfer-Encoding: chunked\r\n"),
+                Stray(
+                    testDescription: "chunks", field: "Transfer-Encoding: chunked\r\n",
+                    body: "5\r\nhello\r\n0\r\n\r\n"),
+                Stray(testDescription: "an answer", body: evil),
+                Stray(testDescription: "an announced answer", field: "Content-Length: \(evil.count)\r\n", body: evil),
+            ])
+        func answerWithoutABodyHasNone(request: (method: HTTPMethod, status: Int), stray: Stray) async throws {
+            let head = "HTTP/1.1 \(request.status) Status\r\n\(stray.field)\r\n"
+            let reply = Reply.raw(head + stray.body, closes: false)
+            let (first, connections) = try await Fault.next(after: reply, method: request.method)
+            #expect(first.statusCode == request.status)
+            #expect(first.value.isEmpty)
+            #expect(first.transfer.download.completedBytes == 0)
+            #expect(connections.first == 1)
+            #expect(connections.count == 3)
+        }
+
+        /// The bytes arrive after the connection was returned to the pool.
+        @Test(arguments: [(HTTPMethod.get, 204), (.get, 304), (.head, 200)], ["hello", evil])
+        func bodyThatComesAfterAnAnswerWithoutOneIsNotTheNextAnswer(
+            request: (method: HTTPMethod, status: Int), bytes: String
+        ) async throws {
+            let (kept, sent) = (Gate(), Gate())
+            let reply = Reply(steps: [
+                .write(Data("HTTP/1.1 \(request.status) OK\r\nContent-Length: \(bytes.utf8.count)\r\n\r\n".utf8)),
+                .wait(kept), .write(Data(bytes.utf8)), .wait(sent),
+            ])
+            let (first, connections) = try await Fault.next(after: reply, method: request.method) { _ in
+                kept.open()
+                try await sent.reached()
+                sent.open()
+            }
+            #expect(first.statusCode == request.status)
+            #expect(first.value.isEmpty)
+            #expect(connections == [1, 2, 2])
+        }
+
+        /// The end of the head is the end of the response.
+        ///
+        /// The client does not wait for the announced bytes.
+        @Test(arguments: [(HTTPMethod.get, 204), (.get, 304), (.head, 200)])
+        func answerWithoutABodyIsCompleteAtOnce(method: HTTPMethod, status: Int) async throws {
+            let gate = Gate()
+            let head = Data("HTTP/1.1 \(status) OK\r\nContent-Length: 5\r\n\r\n".utf8)
+            let server = try TestServer(always: Reply(steps: [.write(head), .wait(gate)]))
+            defer { server.shutDown() }
+            let request = Request<Data>(method: method, url: server.url()).acceptableStatusCodes(.any)
+            #expect(try await Sending(request, try CurlTransport.alone()).response().statusCode == status)
+            #expect(!gate.isOpen)
         }
     }
 #endif

@@ -1,4 +1,4 @@
-// Tests retryable failures with idempotent and other requests.
+// Tests retryable failures, servers that ask for a delay, and endless responses with a deadline.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -156,3 +156,580 @@ extension FaultsWithRepeats {
         }
     }
 }
+
+extension FaultsWithRepeats {
+    @Suite(.timeLimit(.minutes(5))) struct RetryAfterFaultTests {
+        /// The initial date of the tests' clock.
+        private static let now = "Tue, 14 Nov 2023 22:13:20 GMT"
+
+        /// The wait is the server's delay plus the policy's delay of 250 ms.
+        ///
+        /// A date is relative to the response's own `Date`. Without a
+        /// valid `Date`, it is relative to the client's calendar. Invalid values are ignored.
+        @Test(
+            arguments: FaultGround.all,
+            [
+                ([("Retry-After", "120")], 120), ([("Retry-After", "0")], 0), ([("Retry-After", "300")], 300),
+                ([("retry-after", " 7 ")], 7),
+                ([("Retry-After", "Tue, 14 Nov 2023 22:14:20 GMT")], 60),
+                ([("Retry-After", "Tuesday, 14-Nov-23 22:14:20 GMT")], 60),
+                ([("Retry-After", "Tue Nov 14 22:14:20 2023")], 60),
+                ([("Date", now), ("Retry-After", "Tue, 14 Nov 2023 22:14:20 GMT")], 60),
+                ([("Date", "Tue, 14 Nov 2023 23:13:20 GMT"), ("Retry-After", "Tue, 14 Nov 2023 23:14:20 GMT")], 60),
+                ([("Date", "Tue, 14 Nov 2023 21:13:20 GMT"), ("Retry-After", "Tue, 14 Nov 2023 21:14:20 GMT")], 60),
+                ([("Date", "Sat, 04 Jul 1998 00:00:00 GMT"), ("Retry-After", "Sat, 04 Jul 1998 00:01:00 GMT")], 60),
+                ([("Date", "garbage"), ("Retry-After", "Tue, 14 Nov 2023 22:14:20 GMT")], 60),
+                ([], 0), ([("Retry-After", "-1")], 0), ([("Retry-After", "soon")], 0),
+                ([("Retry-After", "")], 0), ([("Retry-After", "1.5")], 0), ([("Retry-After", "0x10")], 0),
+                ([("Retry-After", "Tue, 14 Nov 2023 20:00:00 GMT")], 0),
+                ([("Retry-After", "Tue, 31 Feb 2024 00:00:00 GMT")], 0),
+                ([("Retry-After", "5"), ("Retry-After", "6")], 0), ([("Retry-After", "5"), ("Retry-After", "5")], 5),
+            ] as [([(String, String)], Int)])
+        func theServersTimeIsWaitedAndNonsenseIsIgnored(
+            ground: FaultGround, told: (fields: [(String, String)], seconds: Int)
+        ) async throws {
+            for statusCode in [503, 429] {
+                let server = try ScriptedServer(ground, [.answer(statusCode, told.fields), .answer(200)])
+                let response = try await server.response(to: Request<Data>.get(server.url()))
+                let wait = Duration.seconds(told.seconds) + .milliseconds(250)
+                #expect(response.attempts.map(\.next) == [.retry(after: wait), .outcome])
+                #expect(server.seen.map(\.at) == [.zero, wait])
+            }
+        }
+
+        @Test(
+            arguments: FaultGround.all,
+            ["301", "86400", "99999999999999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"])
+        func aLongerWaitThanThePolicysIsNotBegun(ground: FaultGround, value: String) async throws {
+            let server = try ScriptedServer(ground, [.answer(503, [("Retry-After", value)]), .answer(200)])
+            let error = try await server.error(of: Request<Data>.get(server.url()))
+            #expect(error.response?.statusCode == 503)
+            #expect(error.message.contains("Retry-After: \(value)"), "\(error)")
+            #expect(server.seen.count == 1 && server.clock.elapsed == .zero)
+        }
+
+        @Test(arguments: FaultGround.all, [429, 503])
+        func postIsNotSentAgainThoughTheServerNamesATime(ground: FaultGround, statusCode: Int) async throws {
+            let server = try ScriptedServer(ground, [.answer(statusCode, [("Retry-After", "5")]), .answer(200)])
+            let error = try await server.error(of: Request<Data>.post(server.url()).body(Data("x".utf8)))
+            #expect(error.response?.statusCode == statusCode)
+            #expect(error.response?.headerFields["Retry-After"] == "5")
+            #expect(error.isRetryable)
+            #expect(server.seen.count == 1)
+            #expect(server.clock.elapsed == .zero)
+        }
+
+        /// If the retry would start after the deadline, the response is the outcome at once.
+        @Test(arguments: FaultGround.all, ["30", "Tue, 14 Nov 2023 22:13:50 GMT"])
+        func aRetryAfterTheDeadlineIsNotWaitedFor(ground: FaultGround, value: String) async throws {
+            let fields = [("Retry-After", value), ("Date", Self.now)]
+            let clock = VirtualClock()
+            let server = try ScriptedServer(ground, clock: clock, [.answer(503, fields), .answer(200)])
+            let error = try await server.error(of: Request<Data>.get(server.url()).deadline(.seconds(30)))
+            #expect(error.code == .unacceptableStatus, "\(error)")
+            #expect(error.response?.statusCode == 503)
+            #expect(server.seen.count == 1)
+            #expect(clock.elapsed == .zero)
+        }
+
+        /// With the policy `wholeHost`, all requests to the host wait.
+        ///
+        /// Other hosts are not affected.
+        @Test(arguments: FaultGround.all)
+        func allRequestsToTheHostWait(ground: FaultGround) async throws {
+            let clock = VirtualClock()
+            let server = try ScriptedServer(ground, clock: clock, configure: { $0.retries = .wholeHost }) { _, index in
+                index == 0 ? .answer(503, [("Retry-After", "30")]) : .answer(200)
+            }
+            let first = server.manager.enqueue(Request<Data>.get(server.url("/first")))
+            // The two timers are the host's back-off and the retry after it.
+            await clock.armed.wait(count: 2)
+            let second = server.manager.enqueue(Request<Data>.get(server.url("/second")))
+            let elsewhere = server.url("/elsewhere").replacing("127.0.0.1", with: "localhost").replacing(
+                "stub", with: "b")
+            _ = try await server.manager.send(Request<Data>.get(elsewhere))
+            #expect(server.manager.why(second).contains("on hold for another 30.0 s"))
+            clock.advance(by: .seconds(29))
+            clock.advance(by: .seconds(1))
+            _ = try await second.response()
+            clock.advance(by: .seconds(1))
+            _ = try await first.response()
+            #expect(server.seen.map(\.target) == ["/first", "/elsewhere", "/second", "/first"])
+            #expect(server.seen[2].at == .seconds(30))
+        }
+
+        /// During the wait the calendar clock is set forward and back by hours.
+        ///
+        /// The retry is neither earlier nor later.
+        @Test(arguments: FaultGround.all, ["60", "Tue, 14 Nov 2023 22:14:20 GMT"])
+        func calendarThatIsSetMovesNothing(ground: FaultGround, value: String) async throws {
+            let clock = VirtualClock()
+            let fields = [("Retry-After", value), ("Date", Self.now)]
+            let server = try ScriptedServer(ground, clock: clock, [.answer(503, fields), .answer(200)])
+            let operation = server.manager.enqueue(Request<Data>.get(server.url()).deadline(.seconds(120)))
+            // The two timers are the deadline and the retry.
+            await clock.armed.wait(count: 2)
+            for (hours, seconds) in [(1.0, 20), (-2, 20), (1, 20), (24, 1)] {
+                clock.setCalendar(forward: hours * 3_600)
+                clock.advance(by: .seconds(seconds))
+            }
+            let response = try await operation.response()
+            #expect(response.attempts.first?.next == .retry(after: .seconds(60) + .milliseconds(250)))
+            // The retry is not earlier. It may be recorded after the clock has moved on.
+            let at = try #require(server.seen.last?.at)
+            #expect(at >= .seconds(60) + .milliseconds(250) && at <= .seconds(61))
+        }
+
+        /// A change of the calendar clock does not move a deadline.
+        @Test(arguments: FaultGround.all)
+        func calendarThatIsSetMovesNoDeadline(ground: FaultGround) async throws {
+            let clock = VirtualClock()
+            let silent = ServerAct.endless("", Reply.status(200).stalling()) { _ in }
+            let server = try ScriptedServer(ground, clock: clock, [silent])
+            let operation = server.manager.enqueue(Request<Data>.get(server.url()).deadline(.seconds(60)))
+            await server.requests.wait()
+            clock.setCalendar(forward: 3_600)
+            clock.advance(by: .seconds(59))
+            clock.setCalendar(forward: -7_200)
+            #expect(operation.result == nil)
+            clock.advance(by: .seconds(1))
+            let error = await #expect(throws: RequestError.self) { try await operation.response() }
+            #expect(error?.code == .deadlineExceeded)
+        }
+    }
+}
+
+extension FaultsWithRepeats {
+    @Suite(.timeLimit(.minutes(5))) struct DeadlineFaultTests {
+        private static let head = Data("HTTP/1.1 200 OK\r\n".utf8)
+        private static let drop = Reply.Step.pace(bytesPerSecond: 100, pieceBytes: 1)
+
+        /// Endless responses that stall, or arrive one byte at a time.
+        private static let endless: [ServerAct] = [
+            .endless("silence", Reply.status(200).stalling()) { _ in },
+            .endless(
+                "dripping status line",
+                Reply(steps: [drop, .writeRepeatedly(Data("HTTP/1.1 200 ".utf8), count: 1), .wait(Gate())])
+            ) { _ in },
+            .endless(
+                "dripping header",
+                Reply(steps: [drop, .write(head), .writeRepeatedly(Data("X-A: b\r\n".utf8), count: 1 << 30)])
+            ) { _ in },
+            .endless("stalled header", Reply(steps: [.write(head + Data("X-".utf8)), .wait(Gate())])) { _ in },
+        ]
+        private static let endlessBodies: [ServerAct] = [
+            .endless("dripping body", Reply.generated(byteCount: 1 << 20).dripping(bytesPerSecond: 100, pieceBytes: 1))
+            {
+                $0.respond(ResponseHead(statusCode: 200, expectedBytes: 1 << 20))
+                $0.send(Data("x".utf8))
+            },
+            .endless(
+                "dripping body without a length",
+                Reply(steps: [.write(head + Data("\r\n".utf8)), drop, .writeRepeatedly(Data("x".utf8), count: 1 << 30)])
+            ) {
+                $0.respond(ResponseHead(statusCode: 200))
+                $0.send(Data("x".utf8))
+            },
+            .endless("stalled body", Reply.generated(byteCount: 1_000).stalling(afterBodyBytes: 10)) {
+                $0.respond(ResponseHead(statusCode: 200, expectedBytes: 1_000))
+                $0.send(Data(count: 10))
+            },
+        ]
+
+        /// A GET with a deadline of one minute.
+        ///
+        /// The idle timeout is longer, so it cannot end the request first.
+        private func request(_ server: ScriptedServer) -> Request<Data> {
+            Request<Data>.get(server.url()).idleTimeout(.seconds(600)).deadline(.seconds(60))
+        }
+
+        private func expectEnd(
+            of operation: RequestOperation<Data>, _ server: ScriptedServer, _ clock: VirtualClock
+        ) async throws {
+            clock.advance(by: .seconds(59))
+            #expect(operation.result == nil)
+            clock.advance(by: .seconds(1))
+            let error = await #expect(throws: RequestError.self) { try await operation.response() }
+            #expect(error?.code == .deadlineExceeded, "\(error?.message ?? "")")
+            #expect(error?.isRetryable == false)
+            #expect(error?.message.contains("executing") == true)
+            #expect(error?.attempts.map(\.failure) == [.deadlineExceeded])
+            // No retry or other timer is left.
+            #expect(!clock.advanceToNext())
+            #expect(server.seen.count == 1)
+            try await server.wire?.connectionsClosed()
+        }
+
+        @Test(arguments: FaultGround.all, endless)
+        func headThatNeverEndsIsEndedByTheDeadline(ground: FaultGround, fault: ServerAct) async throws {
+            let clock = VirtualClock()
+            let server = try ScriptedServer(ground, clock: clock, [fault, .answer(200)])
+            let operation = server.manager.enqueue(request(server))
+            await server.requests.wait()
+            try await expectEnd(of: operation, server, clock)
+        }
+
+        @Test(arguments: FaultGround.all, endlessBodies)
+        func bodyThatNeverEndsIsEndedByTheDeadline(ground: FaultGround, fault: ServerAct) async throws {
+            let clock = VirtualClock()
+            let server = try ScriptedServer(ground, clock: clock, [fault, .answer(200)])
+            let operation = server.manager.operation(request(server))
+            let received = operation.received(bytes: 1)
+            server.manager.enqueue(operation)
+            await received.wait()
+            try await expectEnd(of: operation, server, clock)
+        }
+
+        /// An endless slow download leaves no file.
+        @Test(arguments: FaultGround.all, endlessBodies)
+        func fileThatNeverEndsIsNotThere(ground: FaultGround, fault: ServerAct) async throws {
+            let (directory, clock) = (try TemporaryDirectory(), VirtualClock())
+            let server = try ScriptedServer(ground, clock: clock, [fault, .answer(200)])
+            let operation = server.manager.operation(request(server).saved(to: directory.file("target")))
+            let received = operation.received(bytes: 1)
+            server.manager.enqueue(operation)
+            await received.wait()
+            clock.advance(by: .seconds(60))
+            let error = await #expect(throws: RequestError.self) { try await operation.response() }
+            #expect(error?.code == .deadlineExceeded)
+            #expect(try directory.entries == [])
+        }
+
+        /// One deadline applies to all attempts; a retry does not restart it.
+        @Test(arguments: FaultGround.all)
+        func deadlineIsOneForAllAttempts(ground: FaultGround) async throws {
+            let clock = VirtualClock()
+            let acts: [ServerAct] = [
+                .answer(503), .redirect(307, to: "/b"), .endless("", Reply.status(200).stalling()) { _ in },
+            ]
+            let server = try ScriptedServer(ground, clock: clock, acts) {
+                $0.retries = RetryPolicy(baseDelay: .seconds(40), maxDelay: .seconds(40))
+            }
+            let operation = server.manager.enqueue(request(server))
+            // The two timers are the deadline and the first retry.
+            await clock.armed.wait(count: 2)
+            clock.advance(by: .seconds(20))
+            await server.requests.wait(count: 3)
+            clock.advance(by: .seconds(40))
+            let error = await #expect(throws: RequestError.self) { try await operation.response() }
+            #expect(error?.code == .deadlineExceeded)
+            #expect(error?.attempts.map(\.statusCode) == [503, 307, nil])
+            #expect(error?.message.contains("20.0 s between attempts") == true, "\(error?.message ?? "")")
+            #expect(server.seen.count == 3)
+        }
+    }
+}
+
+extension FaultsWithRepeats {
+    /// Each test runs in its own process, because a shared transport closes idle connections when other tests use it.
+    ///
+    /// The stub is not tested, because it has no connections.
+    @Suite(.timeLimit(.minutes(5))) struct KeptConnectionFaultTests {
+        /// The transport sends the request again once, immediately.
+        ///
+        /// The retry policy counts no retry.
+        @Test(arguments: ConformingTransport.all)
+        func idempotentRequestMetByAnEndIsSentAgainSilently(_ subject: ConformingTransport) async {
+            await #expect(processExitsWith: .success) { [name = subject.name as String] in
+                endProcessIfStuck()
+                for end in [Reply.Step.close, .reset] {
+                    for method in [HTTPMethod.get, .put, .delete] {
+                        let second = try await Second(method, name, meeting: [end], retries: .never)
+                        #expect(try second.result.get().value == "again")
+                        #expect(try second.result.get().attempts.count == 1)
+                        #expect(second.connections == [1, 2])
+                        #expect(second.seen.map(\.body) == Array(repeating: Second.body(method), count: 2))
+                    }
+                }
+            }
+        }
+
+        /// If the new connection also ends, the request fails with `connectionLost`, and the retry policy decides.
+        @Test(arguments: ConformingTransport.all)
+        func secondLossIsForThePolicy(_ subject: ConformingTransport) async {
+            await #expect(processExitsWith: .success) { [name = subject.name as String] in
+                endProcessIfStuck()
+                let lost = try await Second(.get, name, meeting: [.close, .close], retries: .never)
+                #expect(lost.result.code == .connectionLost)
+                #expect(lost.seen.count == 2)
+                let repeated = try await Second(.put, name, meeting: [.close, .close], retries: .quick)
+                #expect(try repeated.result.get().attempts.map(\.failure) == [.connectionLost, nil])
+                #expect(repeated.connections == [1, 2, 3])
+                #expect(repeated.seen.map(\.body) == Array(repeating: Second.body(.put), count: 3))
+            }
+        }
+
+        /// The server may have processed the request, so it is sent only once, whatever the policy says.
+        @Test(arguments: ConformingTransport.all, [HTTPMethod.post, .patch])
+        func unsafeRequestMetByAnEndIsNotSentAgain(_ subject: ConformingTransport, _ method: HTTPMethod) async {
+            await withKnownIssue("SCF: libcurl sends again whatever the method is", isIntermittent: true) {
+                await #expect(processExitsWith: .success) {
+                    [name = subject.name as String, method = method.rawValue as String] in
+                    endProcessIfStuck()
+                    for end in [Reply.Step.close, .reset] {
+                        let method = HTTPMethod(rawValue: method)
+                        let second = try await Second(method, name, meeting: [end], retries: .quick)
+                        #expect(second.result.code == .connectionLost, "\(second.result)")
+                        #expect(second.seen.map(\.body) == [Second.body(method)])
+                    }
+                }
+            } when: {
+                FaultGround(testDescription: "", transport: subject.transport).isURLSession
+            }
+        }
+
+        /// An empty idempotency key counts as none, for the policy and for a reused connection.
+        @Test(arguments: ConformingTransport.all)
+        func postWithAnEmptyKeyMetByAnEndIsNotSentAgain(_ subject: ConformingTransport) async {
+            await withKnownIssue("SCF: libcurl sends again whatever the method is", isIntermittent: true) {
+                await #expect(processExitsWith: .success) { [name = subject.name as String] in
+                    endProcessIfStuck()
+                    for key in ["", "  "] {
+                        let second = try await Second(.post, name, meeting: [.close], retries: .quick, key: key)
+                        #expect(second.result.code == .connectionLost, "\(second.result)")
+                        #expect(second.seen.count == 1)
+                    }
+                }
+            } when: {
+                FaultGround(testDescription: "", transport: subject.transport).isURLSession
+            }
+        }
+
+        @Test(arguments: ConformingTransport.all)
+        func postWithAKeyMetByAnEndIsSentAgain(_ subject: ConformingTransport) async {
+            await #expect(processExitsWith: .success) { [name = subject.name as String] in
+                endProcessIfStuck()
+                let second = try await Second(.post, name, meeting: [.close], retries: .quick, key: "key")
+                #expect(try second.result.get().value == "again")
+                #expect(second.seen.map { $0.value(of: "Idempotency-Key") } == ["key", "key"])
+                #expect(second.seen.map(\.body) == Array(repeating: Second.body(.post), count: 2))
+            }
+        }
+
+        /// A silent reused connection ends with the idle timeout.
+        ///
+        /// The retry opens a new connection.
+        @Test(arguments: ConformingTransport.all)
+        func silentConnectionIsReplacedAfterTheIdleTime(_ subject: ConformingTransport) async {
+            await #expect(processExitsWith: .success) { [name = subject.name as String] in
+                endProcessIfStuck()
+                let second = try await Second(.get, name, meeting: [.wait(Gate())], retries: .quick)
+                let response = try second.result.get()
+                #expect(response.value == "again")
+                #expect(response.attempts.map(\.failure) == [.timedOut, nil])
+                #expect(second.connections == [1, 2])
+            }
+        }
+    }
+}
+
+extension RetryPolicy {
+    fileprivate static let quick = RetryPolicy(baseDelay: .milliseconds(1))
+}
+
+/// The result of a second request on a reused connection.
+private struct Second {
+    let result: RequestOperation<String>.Result
+    /// The requests with the path `/second` that the server received.
+    let seen: [RecordedRequest]
+
+    var connections: [Int] { seen.map(\.connectionNumber) }
+
+    static func body(_ method: HTTPMethod) -> Data {
+        [.put, .post].contains(method) ? Reply.pattern(range: 0..<100_000) : Data()
+    }
+
+    /// Sends a first request, and then the second one over the same connection.
+    ///
+    /// - Parameter steps: what the server does after it has read the second request and each of its repetitions, in
+    ///   order. After these steps the server answers the next repetition.
+    init(
+        _ method: HTTPMethod, _ transport: String, meeting steps: [Reply.Step], retries: RetryPolicy,
+        key: String? = nil
+    ) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue([.status(200)] + steps.map { Reply.status(200).performing($0, at: .responseStart) })
+        server.respond { _ in .status(200, body: "again") }
+        var configuration = RequestManager.Configuration(transport: .custom(try ConformingTransport.named(transport)))
+        configuration.retries = retries
+        let manager = RequestManager(configuration: configuration)
+        try await manager.send(Request<Data>.get(server.url("/first")))
+        var request = Request<String>(method: method, url: server.url("/second")).impatientAtFirst()
+        let body = Self.body(method)
+        if !body.isEmpty { request = request.body(body) }
+        if let key { request = request.idempotencyKey(key) }
+        let outcomes = EventLog<RequestOperation<String>.Result>()
+        manager.enqueue(request) { outcomes.record($0) }
+        result = try #require(await outcomes.wait().first)
+        // The second request must arrive on the first connection, or the test covers no reused connection.
+        #expect(server.recordedRequests.dropFirst().first?.connectionNumber == 1)
+        seen = server.recordedRequests.filter { $0.path == "/second" }
+    }
+}
+
+#if canImport(CLibcurl)
+    extension FaultsWithRepeats {
+        @Suite(.timeLimit(.minutes(5))) struct RefusedFaultTests {
+            /// A manager in virtual time.
+            ///
+            /// Without a transport the manager uses a stub that refuses connections.
+            private func server(
+                _ ground: FaultGround, unit: @escaping @Sendable () -> Double = { 0.5 }
+            ) throws -> ScriptedServer {
+                let refused = ServerAct(
+                    testDescription: "", reply: .status(200),
+                    stub: { $0.finish(RequestError(.connectionFailed, "refused, as scripted")) })
+                return try ScriptedServer(ground, [refused]) { $0.jitter = unit }
+            }
+
+            @Test(arguments: FaultGround.all, [HTTPMethod.get, .put, .delete])
+            func refusalThatLastsIsTheOutcomeOfTheLastTry(ground: FaultGround, method: HTTPMethod) async throws {
+                let (closed, server) = (try LoopbackPort.refusing(), try server(ground))
+                let error = try await server.error(
+                    of: Request<Data>(method: method, url: "http://127.0.0.1:\(closed.port)/a"))
+                #expect(error.code == .connectionFailed, "\(error)")
+                #expect(error.response == nil)
+                #expect(error.attempts.map(\.failure) == Array(repeating: .connectionFailed, count: 4))
+                #expect(error.attempts.map(\.next) == Self.waits + [.outcome])
+                #expect(server.clock.elapsed == .milliseconds(1_750))
+                #expect(error.request == "\(method) http://127.0.0.1:\(closed.port)/a")
+                #expect(error.description.isOneLine)
+                withExtendedLifetime(closed) {}
+            }
+
+            /// The policy's delays of 0.5, 1 and 2 seconds, halved by the jitter of 0.5.
+            private static let waits = [250, 500, 1_000].map { AttemptRecord.Next.retry(after: .milliseconds($0)) }
+
+            @Test(arguments: FaultGround.all, [HTTPMethod.post, .patch])
+            func refusedPostIsSentAgain(ground: FaultGround, method: HTTPMethod) async throws {
+                let (closed, server) = (try LoopbackPort.refusing(), try server(ground))
+                let request = Request<Data>(method: method, url: "http://127.0.0.1:\(closed.port)/a").body(
+                    Data("x".utf8))
+                let error = try await server.error(of: request)
+                #expect(error.code == .connectionFailed, "\(error)")
+                #expect(error.attempts.map(\.next) == Self.waits + [.outcome])
+                withExtendedLifetime(closed) {}
+            }
+
+            /// The server is reachable again before the last attempt.
+            @Test(arguments: FaultGround.wire)
+            func serverThatComesBackIsReached(ground: FaultGround) async throws {
+                let (port, tries) = (try LatePort(answering: "whole"), Locked(0))
+                let server = try server(ground) {
+                    // The manager calls this closure before each wait. The port opens before the third wait, so the
+                    // fourth attempt succeeds.
+                    let number = tries.withLock { tries in
+                        tries += 1
+                        return tries
+                    }
+                    if number == 3 { port.open() }
+                    return 0.5
+                }
+                let put = Request<String>.put("http://127.0.0.1:\(port.number)/a").body(Data("body".utf8))
+                let response = try await server.response(to: put)
+                #expect(response.value == "whole")
+                #expect(response.attempts.map(\.next) == Self.waits + [.outcome])
+                #expect(
+                    response.attempts.map(\.failure).dropLast() == Array(repeating: .connectionFailed, count: 3)[...])
+                #expect(port.heads.events.map { $0.hasPrefix("PUT /a ") } == [true])
+            }
+
+            /// A request to a host that does not answer is retried after a timeout.
+            ///
+            /// Over libcurl the connect timeout ends the attempt. Over URLSession the idle timeout ends it.
+            @Test(arguments: FaultGround.wire)
+            func blackHoleIsTriedAgain(ground: FaultGround) async throws {
+                let hole = try BlackHole()
+                let transport =
+                    ground.isURLSession
+                    ? ground.transport
+                    : try CurlTransport.alone {
+                        $0.connectTimeout = .milliseconds(100)
+                    }
+                let server = try server(FaultGround(testDescription: "", transport: transport))
+                let request = Request<Data>.get("http://127.0.0.1:\(hole.port)/")
+                    .idleTimeout(ground.isURLSession ? .seconds(1) : .seconds(60)).retries(
+                        RetryPolicy(maxRetries: 1))
+                let error = try await server.error(of: request)
+                #expect(error.code == (ground.isURLSession ? .timedOut : .connectionFailed), "\(error)")
+                #expect(error.isRetryable)
+                #expect(error.response == nil)
+                #expect(error.attempts.map(\.failure) == [error.code, error.code])
+                withExtendedLifetime(hole) {}
+            }
+
+            /// The domain `.invalid` never has addresses: RFC 6761, section 6.4.
+            @Test(arguments: FaultGround.wire)
+            func hostWithoutAnAddressIsAskedForTwice(ground: FaultGround) async throws {
+                let server = try server(ground)
+                let error = try await server.error(of: Request<Data>.get("http://convoy.invalid/"))
+                #expect(error.code == .connectionFailed, "\(error)")
+                #expect(error.attempts.count == 2)
+                #expect(error.description.contains("convoy.invalid"))
+                let post = try await server.error(of: Request<Data>.post("http://convoy.invalid/"))
+                #expect(post.attempts.count == 2)
+            }
+
+            /// URLSession on Linux rejects an address in brackets (NSURLErrorBadURL), so the origin needs a name
+            /// there.
+            @Test(arguments: FaultGround.wire, ["[::1]", "localhost"])
+            func originWithIPv6OnlyIsReachedOrRefusedAtOnce(ground: FaultGround, host: String) async throws {
+                let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+                // Without IPv6 this test is skipped.
+                guard let origin = try IPv6OnlyServer(answering: answer) else { return }
+                let server = try server(ground)
+                let result = try await server.result(of: Request<String>.get("http://\(host):\(origin.port)/"))
+                switch result {
+                case .success(let response):
+                    #expect(response.value == "hello")
+                    #expect(response.attempts.count == 1)
+                case .failure(let error):
+                    #expect(ground.isURLSession && host == "[::1]", "\(error)")
+                    #expect(error.attempts.count == 1)
+                    #expect(!error.isRetryable)
+                }
+                withExtendedLifetime(origin) {}
+            }
+        }
+    }
+
+    /// A port on 127.0.0.1 that refuses connections until it is opened, and then sends one response to each
+    /// connection.
+    private final class LatePort: Sendable {
+        let number: Int
+        /// The heads of the received requests.
+        let heads = EventLog<String>()
+        private let descriptor: Int32
+        private let body: String
+        private let isOpen = Locked(false)
+
+        init(answering body: String) throws {
+            (descriptor, number) = try LoopbackSocket.bound()
+            self.body = body
+        }
+
+        func open() {
+            isOpen.withLock { $0 = true }
+            listen(descriptor, 16)
+            Thread.detachNewThread { [descriptor, heads, body] in
+                while case let number = accept(descriptor, nil, nil), number >= 0 {
+                    let connection = LoopbackConnection(number)
+                    guard let head = connection.readHead() else { continue }
+                    heads.record(head)
+                    // The body is read, because a reset for unread bytes could destroy the response.
+                    if head.hasPrefix("PUT") { _ = connection.read() }
+                    connection.write(
+                        "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n\(body)")
+                    connection.close()
+                }
+                close(descriptor)
+            }
+        }
+
+        deinit {
+            // Wakes the accepting thread, which closes the socket.
+            if isOpen.withLock({ $0 }) { shutdown(descriptor, Int32(SHUT_RDWR)) } else { close(descriptor) }
+        }
+    }
+#endif

@@ -45,28 +45,6 @@
             #expect(error.response == nil)
         }
 
-        @Test(arguments: [0, 1, 100_000])
-        func bodyThatStallsTimesOut(byteCount: Int64) async throws {
-            let whole = Reply.generated(byteCount: 200_000)
-            let chunked = Reply.chunked([Data(count: 200_000)])
-            for reply in [whole, chunked] {
-                let stalling = reply.stalling(afterBodyBytes: byteCount)
-                let error = try await Fault.error(of: stalling, over: .alone()) { $0.idleTimeout(.seconds(2)) }
-                #expect(error.code == .timedOut, "\(error)")
-                #expect(error.isRetryable)
-                #expect(error.response?.statusCode == 200)
-            }
-        }
-
-        @Test func fileThatStallsIsNotThere() async throws {
-            let directory = try TemporaryDirectory()
-            let file = directory.file("target")
-            let reply = Reply.generated(byteCount: 200_000).stalling(afterBodyBytes: 100_000)
-            let error = try await Fault.error(of: reply) { $0.saved(to: file).idleTimeout(.milliseconds(300)) }
-            #expect(error.code == .timedOut)
-            #expect(!FileManager.default.fileExists(atPath: file.path))
-        }
-
         /// The idle time of a request with a body ends before twice that time, which the attempt may take.
         @Test func aSmallBodyDoesNotExtendTheIdleTimeout() async throws {
             let server = try TestServer()

@@ -31,38 +31,6 @@ import Testing
         }
     }
 
-    @Test func theServerSeesOneMoreThanItFails() async throws {
-        let (server, clock) = (Self.answering([503, 0, 200]), VirtualClock())
-        let operation = manager(server, clock).enqueue(Request.stub("a"))
-        for count in 1...2 {
-            await clock.armed.wait(count: count)
-            clock.advanceToNext()
-        }
-        let response = try await operation.response()
-        #expect(response.attempts.map(\.statusCode) == [503, nil, 200])
-        #expect(response.attempts.map(\.failure) == [nil, .connectionLost, nil])
-        #expect(
-            response.attempts.map(\.next) == [
-                .retry(after: .milliseconds(250)), .retry(after: .milliseconds(500)), .outcome,
-            ])
-        #expect(clock.elapsed == .milliseconds(750))
-        #expect(server.exchanges.count == 3)
-    }
-
-    @Test func theErrorOfTheLastAttemptListsAll() async {
-        let (server, clock) = (Self.answering([503, 502, 0, 500]), VirtualClock())
-        let operation = manager(server, clock).enqueue(Request.stub("a"))
-        for count in 1...3 {
-            await clock.armed.wait(count: count)
-            clock.advanceToNext()
-        }
-        let error = await #expect(throws: RequestError.self) { try await operation.response() }
-        #expect(error?.code == .unacceptableStatus)
-        #expect(error?.body == Data("500".utf8))
-        #expect(error?.attempts.map(\.statusCode) == [503, 502, nil, 500])
-        #expect(server.exchanges.count == 4)
-    }
-
     @Test(arguments: [
         (Request<Data>.post("http://stub/a").body(Data()), 1),
         (Request<Data>.post("http://stub/a").body(Data()).idempotencyKey(), 2),
@@ -118,20 +86,6 @@ import Testing
         await server.exchanges.wait(count: 4)[3].answer(200)
         await manager.drain()
         #expect(server.paths == ["/a", "/b", "/a", "/c"])
-    }
-
-    @Test func cancellingWhileItWaitsEndsItAtOnce() async {
-        let (server, clock) = (Self.answering([503, 200]), VirtualClock())
-        let manager = manager(server, clock)
-        let operation = manager.enqueue(Request.stub("a"))
-        // The timer belongs to this operation once the operation reports the retry.
-        await look { manager.why(operation).contains("attempt 2 in") }
-        operation.cancel()
-        await manager.drain()
-        #expect(operation.error?.code == .cancelled)
-        #expect(operation.error?.attempts.map(\.statusCode) == [503])
-        #expect(!clock.advanceToNext())
-        #expect(server.exchanges.count == 1)
     }
 
     @Test func anOperationStartedDirectlyIsRetriedAndRetained() async throws {
@@ -235,20 +189,6 @@ import Testing
         #expect(events.events == ["making the first", "made the first", "making the second"])
     }
 
-    @Test func chunksThatHaveBeenReadAreNotBegunAgain() async throws {
-        let (server, clock) = (StubServer.held(), VirtualClock())
-        let chunks = manager(server, clock).chunks(of: Request.stub("a"))
-        let exchange = await server.exchanges.wait()[0]
-        exchange.respond(ResponseHead(statusCode: 200))
-        exchange.send(Data("one".utf8))
-        var iterator = chunks.makeAsyncIterator()
-        #expect(try await iterator.next() == Data("one".utf8))
-        exchange.finish(RequestError(.connectionLost, "lost"))
-        let error = await #expect(throws: RequestError.self) { _ = try await iterator.next() }
-        #expect(error?.code == .connectionLost)
-        #expect(server.exchanges.count == 1)
-    }
-
     @Test func progressBeginsAfreshWithEachTry() async throws {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let operation = manager(server, clock).enqueue(
@@ -287,78 +227,6 @@ import Testing
         clock.advance(by: .seconds(300))
         _ = try await slow.response()
         #expect(server.exchanges.count == 52)
-    }
-
-    @Test func retryAfterHoldsTheHost() async throws {
-        let clock = VirtualClock()
-        let server = StubServer { exchange in
-            guard exchange.request.url.host() == "busy", clock.elapsed < .seconds(30) else {
-                return exchange.answer(200)
-            }
-            exchange.answer(503, headerFields: ["Retry-After": "30"])
-        }
-        let manager = server.manager(16, perHost: 6, clock: clock) { configuration in
-            configuration.retries = .wholeHost
-            configuration.retryBudget = .unlimited
-            configuration.jitter = { 0 }
-        }
-        let busy = (0..<1_000).map { manager.enqueue(Request.stub("\($0)", host: "busy")) }
-        let healthy = (0..<1_000).map { manager.enqueue(Request.stub("\($0)", host: "healthy")) }
-        for operation in healthy { _ = try await operation.response() }
-        // The clock did not move for the healthy host. The busy host received one request for each of its slots.
-        #expect(clock.elapsed == .zero)
-        let asked = server.exchanges.events.count { $0.request.url.host() == "busy" }
-        #expect((1...6).contains(asked))
-        let why = manager.why(busy[999])
-        #expect(
-            why.hasPrefix("waits for http://busy:80: it is on hold for another 30.0 s; GET http://busy/"))
-        #expect(why.hasSuffix(" was answered 503 with Retry-After"))
-        clock.advance(by: .milliseconds(29_999))
-        #expect(server.exchanges.events.count { $0.request.url.host() == "busy" } == asked)
-        clock.advance(by: .milliseconds(1))
-        for operation in busy { _ = try await operation.response() }
-        #expect(server.exchanges.count == 2_000 + asked)
-    }
-
-    @Test(arguments: [
-        ("120", 120.0), ("Tue, 14 Nov 2023 22:23:20 GMT", 60.0), ("-1", 0), ("soon", 0),
-        ("Tue, 14 Nov 2023 20:00:00 GMT", 0), ("300", 300),
-    ])
-    func retryAfterIsFollowedAndIgnoredIfInvalid(value: String, seconds: Double) async throws {
-        let clock = VirtualClock()
-        // The server's clock is nine minutes ahead, so a date is relative to the response's own `Date`.
-        let server = Self.answering(
-            [503, 200], headerFields: ["Retry-After": value, "Date": "Tue, 14 Nov 2023 22:22:20 GMT"])
-        let operation = manager(server, clock, unit: 0.5).enqueue(Request.stub("a"))
-        await clock.armed.wait()
-        await look {
-            clock.advanceToNext()
-            return operation.isFinished
-        }
-        let response = try await operation.response()
-        #expect(response.attempts.first?.next == .retry(after: .seconds(seconds) + .milliseconds(250)))
-    }
-
-    @Test(arguments: [
-        "301", "86400", "31536001", "99999999999999999999", "Tue, 14 Nov 2023 22:27:21 GMT",
-        "Wed, 15 Nov 2023 22:22:20 GMT", "Fri, 31 Dec 9999 23:59:59 GMT",
-    ])
-    func aLongerRetryAfterFailsAtOnceAndSaysSo(value: String) async throws {
-        let clock = VirtualClock()
-        let server = Self.answering(
-            [503, 200], headerFields: ["Retry-After": value, "Date": "Tue, 14 Nov 2023 22:22:20 GMT"])
-        let manager = manager(server, clock)
-        let error = await #expect(throws: RequestError.self) { try await manager.send(Request.stub("a")) }
-        #expect(error?.code == .unacceptableStatus && error?.response?.statusCode == 503)
-        #expect(error?.message.contains("Retry-After: \(value)") == true, "\(error as Any)")
-        #expect(error?.message.contains("300.0 s") == true, "\(error as Any)")
-        #expect(error?.attempts.count == 1)
-        #expect(server.exchanges.count == 1 && clock.elapsed == .zero)
-        var policy = RetryPolicy.standard
-        policy.maxRetryAfter = .seconds(400 * 86_400)
-        let patient = manager.enqueue(Request.stub("a").retries(policy))
-        await look { patient.isFinished || manager.why(patient).contains("attempt 2 in") }
-        patient.cancel()
     }
 
     /// The host is put on hold for the longest wait that is respected.
@@ -424,47 +292,7 @@ import Testing
         #expect(server.exchanges.events.map { $0.request.headerFields["Expect"] } == [nil, "100-continue", nil])
     }
 
-    @Test func aClockThatIsSetDoesNotMoveTheWait() async throws {
-        let (server, clock) = (Self.answering([503, 200], headerFields: ["Retry-After": "10"]), VirtualClock())
-        let operation = manager(server, clock).enqueue(Request.stub("a"))
-        await clock.armed.wait()
-        clock.setCalendar(forward: 3_600)
-        clock.advance(by: .seconds(9))
-        #expect(server.exchanges.count == 1)
-        clock.setCalendar(forward: -7_200)
-        clock.advance(by: .seconds(2))
-        _ = try await operation.response()
-        #expect(server.exchanges.count == 2)
-    }
-
     // MARK: On the wire
-
-    @Test(arguments: ConformingTransport.all)
-    func aFlappingServerIsRetriedUntilItSucceeds(transport: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.enqueue([.status(503), .status(429), .status(200, body: "ok")])
-        var configuration = RequestManager.Configuration(transport: .custom(transport.transport))
-        configuration.retries = RetryPolicy(baseDelay: .milliseconds(1))
-        let response = try await RequestManager(configuration: configuration).send(
-            Request<String>.get(server.url("/a")))
-        #expect(response.value == "ok")
-        #expect(response.attempts.map(\.statusCode) == [503, 429, 200])
-    }
-
-    @Test(arguments: ConformingTransport.all)
-    func aBodyThatWasCutIsFetchedAgain(transport: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.enqueue(.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"))
-        server.enqueue(.status(200, body: "0123456789"))
-        var configuration = RequestManager.Configuration(transport: .custom(transport.transport))
-        configuration.retries = RetryPolicy(baseDelay: .milliseconds(1))
-        let response = try await RequestManager(configuration: configuration).send(
-            Request<String>.get(server.url("/a")))
-        #expect(response.value == "0123456789")
-        #expect(response.attempts.map(\.failure) == [.connectionLost, nil])
-    }
 
     /// With the scope `.host`, all requests to the host wait, even if the failed one is not retried.
     ///
@@ -496,4 +324,168 @@ extension RetryPolicy {
         policy.retryAfterScope = .host
         return policy
     }()
+}
+
+/// Tests random fault schedules in virtual time against a reference table.
+@Suite(.serialized) struct RetryScheduleTests {
+    /// The response of a server to one attempt.
+    enum Fault: CaseIterable {
+        case ok, notFound, requestTimeout, tooEarly, tooManyRequests, serverError, notImplemented, badGateway
+        case unavailable, unavailableFor7Seconds, unavailableForNonsense, gatewayTimeout
+        case refused, lost, idle, untrusted, malformed, tooLarge, cutBody, moved, movedPermanentlyAway
+
+        /// The expected handling: whether the policy retries the fault, the requested delay, and the status and error
+        /// in the record.
+        var row: (isRetried: Bool, retryAfter: Int, statusCode: Int?, failure: RequestError.Code?) {
+            switch self {
+            case .ok: (false, 0, 200, nil)
+            case .notFound: (false, 0, 404, nil)
+            case .requestTimeout: (true, 0, 408, nil)
+            case .tooEarly: (true, 0, 425, nil)
+            case .tooManyRequests: (true, 3, 429, nil)
+            case .serverError: (true, 0, 500, nil)
+            case .notImplemented: (false, 0, 501, nil)
+            case .badGateway: (true, 0, 502, nil)
+            case .unavailable: (true, 0, 503, nil)
+            case .unavailableFor7Seconds: (true, 7, 503, nil)
+            case .unavailableForNonsense: (true, 0, 503, nil)
+            case .gatewayTimeout: (true, 0, 504, nil)
+            case .refused: (true, 0, nil, .connectionFailed)
+            case .lost: (true, 0, nil, .connectionLost)
+            case .idle: (true, 0, nil, .timedOut)
+            case .untrusted: (false, 0, nil, .tlsFailed)
+            case .malformed: (false, 0, nil, .badResponse)
+            case .tooLarge: (false, 0, 200, .bodyTooLarge)
+            case .cutBody: (true, 0, 200, .connectionLost)
+            case .moved: (false, 0, 307, nil)
+            case .movedPermanentlyAway: (false, 0, 301, nil)
+            }
+        }
+
+        /// Answers an exchange with this fault.
+        func answer(_ exchange: StubExchange, hop: Int) {
+            let row = row
+            switch self {
+            case .refused, .lost, .idle, .untrusted, .malformed:
+                exchange.finish(RequestError(row.failure ?? .badResponse, "as scheduled"))
+            case .cutBody:
+                exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 10))
+                exchange.send(Data("half".utf8))
+                exchange.finish(RequestError(.connectionLost, "as scheduled"))
+            case .tooLarge: exchange.answer(200, body: Data(count: 1_000))
+            case .moved, .movedPermanentlyAway:
+                exchange.answer(row.statusCode ?? 0, headerFields: ["Location": "/hop\(hop)"])
+            case .unavailableForNonsense: exchange.answer(503, headerFields: ["Retry-After": "-5"])
+            default:
+                exchange.answer(
+                    row.statusCode ?? 0,
+                    headerFields: row.retryAfter > 0 ? ["Retry-After": "\(row.retryAfter)"] : [:])
+            }
+        }
+    }
+
+    struct Schedule {
+        var faults: [Fault]
+        var method: HTTPMethod
+        var hasKey: Bool
+        var maxRetries: Int
+        var units: [Double]
+        var deadline: Int?
+
+        init(seed: UInt64) {
+            var random = SeededGenerator(seed: seed)
+            faults = (0..<12).map { _ in Fault.allCases.randomElement(using: &random) ?? .ok } + [.ok]
+            // Half of the schedules begin with retried faults, so that many have several attempts.
+            if Bool.random(using: &random) {
+                let retried = Fault.allCases.filter { $0.row.isRetried }
+                for index in 0..<6 { faults[index] = retried.randomElement(using: &random) ?? .lost }
+            }
+            method = ([.get, .put, .post, .delete, .patch] as [HTTPMethod]).randomElement(using: &random) ?? .get
+            hasKey = Bool.random(using: &random)
+            maxRetries = Int.random(in: 0...6, using: &random)
+            units = (0..<12).map { _ in Double(Int.random(in: 0...8, using: &random)) / 8 }
+            deadline = Bool.random(using: &random) ? Int.random(in: 1...20, using: &random) : nil
+        }
+    }
+
+    /// The expected times of requests at the server, in milliseconds since the start, and the outcome.
+    static func reference(_ schedule: Schedule) -> (sentAt: [Int], statusCode: Int?, failure: RequestError.Code?) {
+        let idempotent: Set<HTTPMethod> = [.get, .put, .delete]
+        let mayRepeat = idempotent.contains(schedule.method) || schedule.hasKey
+        var (sentAt, now, retries, method) = ([Int](), 0, 0, schedule.method)
+        for fault in schedule.faults {
+            sentAt.append(now)
+            let row = fault.row
+            if row.statusCode == 301 || row.statusCode == 307 {
+                if row.statusCode == 301, method == .post { method = .get }
+                continue
+            }
+            // No server has processed these, so any method is repeated.
+            let isUnprocessed = fault == .refused || fault == .requestTimeout
+            let repeats = mayRepeat || isUnprocessed || (method == .get && schedule.method == .post)
+            guard row.isRetried, repeats, retries < schedule.maxRetries else {
+                return (sentAt, row.statusCode, row.failure)
+            }
+            retries += 1
+            // The delay is `Retry-After` plus full jitter. The limit of the jitter is 1 s, doubled for each retry up
+            // to 8 s.
+            let ceiling = min(8_000, 1_000 << (retries - 1))
+            let delay = row.retryAfter * 1_000 + Int(Double(ceiling) * schedule.units[retries - 1])
+            if let deadline = schedule.deadline, now + delay >= deadline * 1_000 {
+                return (sentAt, row.statusCode, row.failure)
+            }
+            now += delay
+        }
+        return (sentAt, nil, nil)
+    }
+
+    @Test(arguments: 0..<LongRuns.count(6, long: 20))
+    func theServerReceivesTheAttemptsOfTheTable(block: Int) async {
+        for seed in (block * 50)..<(block * 50 + 50) {
+            let schedule = Schedule(seed: UInt64(seed))
+            let clock = VirtualClock()
+            let sentAt = EventLog<Int>()
+            let server = StubServer { exchange in
+                sentAt.record(Int((clock.elapsed.seconds * 1_000).rounded()))
+                let index = sentAt.count - 1
+                schedule.faults[min(index, schedule.faults.count - 1)].answer(exchange, hop: index)
+            }
+            let retries = Locked(0)
+            let manager = server.manager(clock: clock) { configuration in
+                configuration.retries = RetryPolicy(
+                    maxRetries: schedule.maxRetries, baseDelay: .seconds(1), maxDelay: .seconds(8))
+                configuration.retryBudget = .unlimited
+                configuration.jitter = {
+                    retries.withLock { retries in
+                        defer { retries += 1 }
+                        return schedule.units[min(retries, schedule.units.count - 1)]
+                    }
+                }
+            }
+            var request = Request<Data>(method: schedule.method, url: "http://stub/a") { body, _ in body }
+                .maxBodyBytes(100).deadline(schedule.deadline.map { .seconds($0) })
+            if schedule.hasKey { request = request.idempotencyKey("key") }
+            let operation = manager.enqueue(request)
+            // Time advances only when the operation waits for another attempt.
+            await look {
+                if manager.why(operation).contains(" in ") || manager.why(operation).contains("on hold") {
+                    clock.advanceToNext()
+                }
+                return operation.result != nil
+            }
+            operation.cancel()
+            await manager.drain()
+            let expected = Self.reference(schedule)
+            #expect(sentAt.events == expected.sentAt, "seed \(seed): \(schedule)")
+            let attempts: [AttemptRecord]
+            switch operation.result {
+            case .success(let response): attempts = response.attempts
+            case .failure(let error): attempts = error.attempts
+            case nil: attempts = []
+            }
+            #expect(attempts.count == expected.sentAt.count, "seed \(seed)")
+            #expect(attempts.last?.statusCode == expected.statusCode, "seed \(seed)")
+            #expect(attempts.last?.failure == expected.failure, "seed \(seed)")
+        }
+    }
 }

@@ -1,3 +1,4 @@
+import ConvoyTesting
 import Foundation
 import Testing
 
@@ -248,6 +249,7 @@ import Testing
             try sent(Request<Data>.get("b").query("y", 2), base: "http://example.com/v1?key=k")
                 == "GET http://example.com/v1/b?key=k&y=2")
     }
+}
 }
 
 @Suite struct SharedOriginTests {

@@ -1,4 +1,5 @@
-// Managers whose transport is a stub.
+// Managers whose transport is a stub, virtual clocks, a recording client, and other short helpers.
+import ConvoyTesting
 import Foundation
 import Testing
 
@@ -71,4 +72,73 @@ extension RequestManager {
             scheduler.context.taskControl.async { continuation.resume() }
         }
     }
+}
+
+// Files that do not import `ConvoyTesting` use this name.
+typealias VirtualClock = ConvoyTesting.VirtualClock
+
+extension VirtualClock {
+    /// The timers that were set so far.
+    struct ArmedTimers {
+        fileprivate let clock: VirtualClock
+
+        var count: Int { clock.timerCount }
+
+        /// Waits until a total of `count` timers were set.
+        ///
+        /// Records an issue when that takes more than 120 seconds.
+        func wait(count: Int = 1, sourceLocation: SourceLocation = #_sourceLocation) async {
+            do { try await clock.timersSet(count: count, within: .seconds(120)) } catch {
+                Issue.record(error, sourceLocation: sourceLocation)
+            }
+        }
+    }
+
+    var armed: ArmedTimers { ArmedTimers(clock: self) }
+
+    /// Advances to the next timer that is not cancelled; returns false if there is none.
+    @discardableResult
+    func advanceToNext() -> Bool { fireNext() }
+}
+
+extension Result {
+    var failure: (any Error)? { if case .failure(let error) = self { error } else { nil } }
+}
+
+extension OperationQueue {
+    /// Waits until every operation in the queue has finished.
+    func waitUntilAllOperationsAreFinished(within bound: Duration) async {
+        let isEmpty = EventLog<Void>()
+        addBarrierBlock { isEmpty.record(()) }
+        await isEmpty.wait(within: bound)
+    }
+}
+
+extension String {
+    /// Whether the text is one line without a control character.
+    var isOneLine: Bool {
+        unicodeScalars.allSatisfy { !$0.properties.isWhitespace || $0 == " " || $0 == "\u{A0}" }
+            && unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+    }
+}
+
+/// Records the events of a transport in order.
+final class RecordingClient: TransportClient {
+    enum Call: Equatable, Sendable {
+        case head(Int)
+        case data(Data)
+        case sent(Int64)
+        case end(RequestError.Code?)
+    }
+
+    let calls = EventLog<Call>()
+
+    func didReceive(_ head: ResponseHead) { calls.record(.head(head.statusCode)) }
+    func didReceive(_ data: Data) -> Bool {
+        calls.record(.data(data))
+        return true
+    }
+    func didPause() {}
+    func didSend(totalBytes: Int64) { calls.record(.sent(totalBytes)) }
+    func didFinish(_ error: RequestError?) { calls.record(.end(error?.code)) }
 }

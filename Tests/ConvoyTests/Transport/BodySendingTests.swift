@@ -172,3 +172,580 @@ import Testing
         #expect(try await server.takeRequest().values(of: "Content-Length") == ["0"])
     }
 }
+
+/// Tests bodies that are sent a second time, or cannot be.
+@Suite(.timeLimit(.minutes(5))) struct BodyRepeatingTests {
+    private static let body = Data.patterned(130_001)
+    private static let atOnce = RetryPolicy(maxRetries: 2, baseDelay: .nanoseconds(1))
+
+    private func put(_ subject: BodySubject, _ url: URL, _ directory: TemporaryDirectory) throws -> Request<Data> {
+        try subject.kind.set(.put(url), Self.body, directory).retries(Self.atOnce)
+    }
+
+    // MARK: Bodies that can be repeated
+
+    @Test(arguments: BodySubject.repeatable)
+    func isSentWholeAgainForARetry(_ subject: BodySubject) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue([.status(503), .status(503), .status(200)])
+        let directory = try TemporaryDirectory()
+        let response = try await Sending(put(subject, server.url(), directory), over: subject.transport).response()
+        #expect(response.attempts.count == 3)
+        try await expectWhole(server, count: 3)
+    }
+
+    @Test(arguments: BodySubject.repeatable, [307, 308])
+    func isSentWholeAgainForARedirect(_ subject: BodySubject, _ statusCode: Int) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue([.status(statusCode, headerFields: [("Location", "/there")]), .status(200)])
+        let directory = try TemporaryDirectory()
+        _ = try await Sending(put(subject, server.url(), directory), over: subject.transport).response()
+        try await expectWhole(server, count: 2)
+    }
+
+    private func expectWhole(_ server: TestServer, count: Int) async throws {
+        for _ in 0..<count {
+            let seen = try await server.takeRequest()
+            #expect(seen.method == "PUT")
+            #expect(seen.isBodyComplete)
+            #expect(seen.body == Self.body)
+        }
+        #expect(server.requestCount == count)
+    }
+
+    // MARK: Bodies that can be sent only once
+
+    @Test(arguments: BodySubject.once)
+    func bodyThatComesOnceIsNotRetried(_ subject: BodySubject) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let directory = try TemporaryDirectory()
+        server.respond { _ in .status(503, body: "later") }
+        let error = try await Sending(
+            put(subject, server.url(), directory), over: subject.transport
+        ).error()
+        #expect(error.code == .unacceptableStatus)
+        #expect(error.response?.statusCode == 503)
+        #expect(error.body == Data("later".utf8))
+        #expect(server.requestCount == 1)
+    }
+
+    @Test(arguments: BodySubject.once)
+    func bodyThatComesOnceDoesNotFollowARedirect(_ subject: BodySubject) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let directory = try TemporaryDirectory()
+        server.respond { _ in .status(307, headerFields: [("Location", "/there")]) }
+        let error = try await Sending(
+            put(subject, server.url(), directory), over: subject.transport
+        ).error()
+        #expect(error.code == .bodyNotReplayable)
+        #expect(error.response?.statusCode == 307)
+        #expect(error.message.contains("/there"))
+        #expect(!error.isRetryable)
+        #expect(error.description.isOneLine)
+        #expect(server.requestCount == 1)
+    }
+
+    @Test(arguments: BodySubject.once)
+    func redirectThatWantsNoBodyIsFollowed(_ subject: BodySubject) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let directory = try TemporaryDirectory()
+        server.enqueue([.status(303, headerFields: [("Location", "/there")]), .status(200)])
+        let response = try await Sending(
+            put(subject, server.url(), directory), over: subject.transport
+        ).response()
+        #expect(response.request.method == .get)
+        _ = try await server.takeRequest()
+        let second = try await server.takeRequest()
+        #expect(second.bodyByteCount == 0)
+        #expect(second.value(of: "Content-Type") == nil && second.value(of: "Transfer-Encoding") == nil)
+    }
+
+    /// The hook's request has another body, or none.
+    @Test(arguments: BodySubject.once)
+    func redirectHookMayGiveAnotherBody(_ subject: BodySubject) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let directory = try TemporaryDirectory()
+        server.enqueue([.status(307, headerFields: [("Location", "/there")]), .status(200)])
+        let policy = RedirectPolicy { redirect in
+            var next = redirect.to
+            next.body = .data(Data("again".utf8))
+            return .rewrite(next)
+        }
+        let request = try put(subject, server.url(), directory).redirects(policy)
+        _ = try await Sending(request, over: subject.transport).response()
+        _ = try await server.takeRequest()
+        #expect(try await server.takeRequest().bodyText == "again")
+    }
+
+    @Test(arguments: BodySubject.once)
+    func requestSentTwiceIsRefusedTheSecondTime(_ subject: BodySubject) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let directory = try TemporaryDirectory()
+        server.respond { _ in .status(200) }
+        let request = try put(subject, server.url(), directory)
+        _ = try await Sending(request, over: subject.transport).response()
+        let connections = server.connectionCount
+        let error = try await Sending(request, over: subject.transport).error()
+        #expect(error.code == .bodyNotReplayable)
+        #expect(error.message.contains("only once"))
+        #expect(error.request == "PUT \(server.url())")
+        #expect(server.requestCount == 1 && server.connectionCount == connections)
+    }
+
+    /// Two operations send the request at the same moment, and one of them gets the body.
+    @Test(arguments: BodySubject.once)
+    func requestSentTwiceAtOnceIsSentWholeOnce(_ subject: BodySubject) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let directory = try TemporaryDirectory()
+        server.respond { _ in .status(200) }
+        let request = try put(subject, server.url(), directory)
+        let sendings = (0..<2).map { _ in Sending(request, over: subject.transport) }
+        var codes: [RequestError.Code?] = []
+        for sending in sendings { codes.append(try await sending.result().code) }
+        #expect(codes.count { $0 == nil } == 1)
+        #expect(codes.contains(.bodyNotReplayable), "\(codes)")
+        #expect(server.recordedRequests.filter(\.isBodyComplete).map(\.body) == [Self.body])
+    }
+
+    @Test(arguments: BodySubject.once)
+    func interceptorGetsNoSecondAttempt(_ subject: BodySubject) async throws {
+        struct Again: RequestInterceptor {
+            func decide(after _: AttemptEnd, of _: AttemptContext) async -> InterceptorDecision { .retry(after: .zero) }
+        }
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let directory = try TemporaryDirectory()
+        server.respond { _ in .status(401) }
+        let request = try put(subject, server.url(), directory).intercepted(by: Again())
+        let error = try await Sending(request, over: subject.transport).error()
+        #expect(error.response?.statusCode == 401)
+        #expect(server.requestCount == 1)
+    }
+
+    // MARK: Suspended uploads
+
+    /// URLSession on Linux starts the request again.
+    @Test(arguments: BodySubject.all)
+    func aSuspendedUploadIsCompleteOrFails(_ subject: BodySubject) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        let directory = try TemporaryDirectory()
+        let gate = Gate()
+        server.enqueue(Reply.status(200).performing(.wait(gate), at: .requestBody(afterBytes: 1)))
+        server.respond { _ in .status(200) }
+        let request = try subject.kind.set(.put(server.url()), Self.body, directory)
+        let sending = Sending(request, over: subject.transport)
+        try await gate.reached()
+        sending.operation.suspend()
+        sending.operation.resume()
+        gate.open()
+        let code = try await sending.result().code
+        if subject.kind.canRepeat || subject.transport.pausesInPlace {
+            #expect(code == nil)
+            // Bytes of the first request that the system has buffered may still arrive.
+            let whole = server.recordedRequests.filter(\.isBodyComplete)
+            #expect(!whole.isEmpty && whole.allSatisfy { $0.body == Self.body })
+        } else {
+            #expect(code == .bodyNotReplayable)
+            try await server.requestsReceived(count: 1)
+            #expect(server.requestCount == 1)
+        }
+    }
+}
+
+#if canImport(CLibcurl)
+    extension BodyRepeatingTests {
+        /// The reused connection fails while the body is sent.
+        ///
+        /// libcurl may send a PUT again by itself.
+        @Test(arguments: BodyKind.all, [HTTPMethod.put, .post])
+        func aDeadConnectionIsReportedOrReplaced(_ kind: BodyKind, _ method: HTTPMethod) async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            let directory = try TemporaryDirectory()
+            server.enqueue([
+                .status(200), Reply.status(200).performing(.reset, at: .requestBody(afterBytes: 100_000)), .status(200),
+            ])
+            let transport = try CurlTransport.alone()
+            _ = try await Sending(server.get("/first"), transport).response()
+            let body = Data.patterned(1_500_000)
+            let request = try kind.set(
+                Request<Data>(method: method, url: server.url("/upload")), body, directory)
+            let code = try await Sending(request, transport).result().code
+            // libcurl may notice the end of the connection while it sends or while it receives.
+            switch (method, kind.canRepeat) {
+            case (.put, true): #expect(code == nil || code == .connectionLost)
+            case (.put, false): #expect(code == .bodyNotReplayable || code == .connectionLost)
+            // The server may have processed the request, so the lost connection is reported.
+            default: #expect(code == .connectionLost)
+            }
+            let whole = server.recordedRequests.filter { $0.path == "/upload" && $0.isBodyComplete }
+            #expect(whole.map(\.body) == (code == nil ? [body] : []))
+        }
+    }
+#endif
+
+/// Tests files as bodies and as parts of forms, and forms over the network.
+@Suite(.timeLimit(.minutes(5))) struct FileBodyTests {
+    /// The file is the body, or a part between fields of a form.
+    enum Place: CaseIterable {
+        case alone, inForm
+
+        func put(_ file: URL, _ request: Request<Data>) -> Request<Data> {
+            guard self == .inForm else { return request.body(fromFile: file) }
+            var form = MultipartForm()
+            form.append("before", name: "before")
+            form.append(file: file, name: "file")
+            form.append("behind", name: "behind")
+            return request.multipart(form)
+        }
+    }
+
+    // MARK: Forms
+
+    @Test(arguments: ConformingTransport.all)
+    func formArrivesWithItsLength(_ subject: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue([.status(503), .status(307, headerFields: [("Location", "/there")]), .status(200)])
+        let directory = try TemporaryDirectory()
+        let contents = [0, 1, 65_536, 1_000_001].map { Data.patterned($0) }
+        var form = MultipartForm()
+        for (index, content) in contents.enumerated() {
+            try content.write(to: directory.file("\(index).bin"))
+            form.append("value \(index)", name: "field \(index)")
+            form.append(file: directory.file("\(index).bin"), name: "file \(index)")
+            form.append(content, name: "data \(index)")
+            form.append(byteCount: Int64(content.count), name: "stream \(index)") { ScriptedInput(content) }
+        }
+        let expected = try form.rendered()
+        let request = Request<Data>.put(server.url()).multipart(form)
+            .retries(RetryPolicy(maxRetries: 1, baseDelay: .nanoseconds(1)))
+        let response = try await Sending(request, over: subject.transport).response()
+        #expect(response.transfer.upload.completedBytes == Int64(expected.count))
+        for _ in 0..<3 {
+            let seen = try await server.takeRequest()
+            #expect(seen.values(of: "Content-Length") == ["\(expected.count)"])
+            #expect(seen.value(of: "Transfer-Encoding") == nil && seen.value(of: "Expect") == nil)
+            #expect(seen.body == expected)
+            let type = try #require(seen.value(of: "Content-Type"))
+            let parts = try FormParser.parse(seen.body, contentType: type)
+            #expect(parts.filter { $0.name.hasPrefix("file") }.map(\.content) == contents)
+            #expect(parts.count == 16)
+        }
+    }
+
+    @Test(arguments: ConformingTransport.all)
+    func emptyFormArrives(_ subject: ConformingTransport) async throws {
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.enqueue(.status(200))
+        let request = Request<Data>.post(server.url()).multipart(MultipartForm())
+        _ = try await Sending(request, over: subject.transport).response()
+        let seen = try await server.takeRequest()
+        #expect(try FormParser.parse(seen.body, contentType: seen.value(of: "Content-Type") ?? "") == [])
+    }
+
+    // MARK: Files that cannot be sent
+
+    /// A file that no user can read, not even root.
+    private static func unreadableFile(in directory: TemporaryDirectory) throws -> URL? {
+        if getuid() == 0 {
+            #if os(Linux)
+                let devices = URL(filePath: "/sys/devices/pci0000:00")
+                let names = (try? FileManager.default.contentsOfDirectory(atPath: devices.path)) ?? []
+                return names.map { devices.appending(path: $0 + "/rescan") }.first { file in
+                    FileManager.default.fileExists(atPath: file.path) && open(file.path, O_RDONLY) < 0
+                }
+            #else
+                return nil
+            #endif
+        }
+        let file = directory.file("secret")
+        try Data("x".utf8).write(to: file)
+        try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: file.path)
+        return file
+    }
+
+    @Test(arguments: ConformingTransport.all, Place.allCases)
+    func aFileThatCannotBeSentIsReported(_ subject: ConformingTransport, _ place: Place) async throws {
+        let directory = try TemporaryDirectory()
+        let server = try TestServer()
+        defer { server.shutDown() }
+        server.respond { _ in .status(200) }
+        mkfifo(directory.file("pipe").path, 0o600)
+        let files = [
+            directory.url, directory.file("none"), directory.file("pipe"), URL(filePath: "/dev/null"),
+            // The size of this file is reported as 0, but it has bytes.
+            URL(filePath: "/proc/self/status"), directory.file("name/of\0anything"),
+            try Self.unreadableFile(in: directory),
+        ]
+        for file in files.compactMap(\.self) {
+            let error = try await Sending(place.put(file, .put(server.url())), over: subject.transport).error()
+            #expect(error.code == .bodyUnreadable, "\(error)")
+            #expect(error.description.isOneLine)
+            #expect(!error.isRetryable)
+        }
+        try await server.expectNothingWhole()
+    }
+
+    @Test func urlThatIsNotAFileURLIsRefused() async throws {
+        let web = try #require(URL(string: "https://user:hunter2@stub/file"))
+        for place in Place.allCases {
+            let server = StubServer()
+            let error = try await Sending(place.put(web, .put("http://stub/")), over: server.transport).error()
+            #expect(error.message.contains("not a file URL"))
+            #expect(!error.description.contains("hunter2"))
+            #expect(server.exchanges.count == 0)
+        }
+    }
+
+    // MARK: Files that change
+
+    private static let byteCount: Int64 = 24 << 20
+
+    /// Sends a file that exceeds the buffers on the network path, and changes it when the first byte has arrived.
+    private func send(
+        _ subject: ConformingTransport, _ place: Place, change: (URL) throws -> Void
+    ) async throws -> (error: RequestError, server: TestServer) {
+        let directory = try TemporaryDirectory()
+        let file = directory.file("large")
+        try Data().write(to: file)
+        truncate(file.path, off_t(Self.byteCount))
+        let gate = Gate()
+        let server = try TestServer(bodyLimitBytes: 1)
+        server.enqueue(Reply.status(200).performing(.wait(gate), at: .requestBody(afterBytes: 1)))
+        let sending = Sending(place.put(file, .put(server.url())), over: subject.transport)
+        try await gate.reached()
+        try change(file)
+        gate.open()
+        return (try await sending.error(), server)
+    }
+
+    @Test(arguments: ConformingTransport.all, Place.allCases)
+    func aFileThatShrinksFailsTheRequest(_ subject: ConformingTransport, _ place: Place) async throws {
+        let (error, server) = try await send(subject, place) { truncate($0.path, 1_000) }
+        defer { server.shutDown() }
+        #expect(error.code == .bodyUnreadable, "\(error)")
+        #expect(error.message.contains("shorter"))
+        try await server.expectNothingWhole()
+    }
+
+    /// A file that is the complete body is sent with its announced length, see ``TransportConformanceTests``.
+    @Test(arguments: ConformingTransport.all)
+    func fileThatGrowsFailsAForm(_ subject: ConformingTransport) async throws {
+        let (error, server) = try await send(subject, .inForm) { truncate($0.path, off_t(Self.byteCount + 1)) }
+        defer { server.shutDown() }
+        #expect(error.code == .bodyUnreadable, "\(error)")
+        #expect(error.message.contains("longer"))
+        try await server.expectNothingWhole()
+    }
+}
+
+#if canImport(CLibcurl)
+    /// Tests bodies from sequences with libcurl only, because URLSession on Linux cannot wait for them.
+    @Suite(.timeLimit(.minutes(5))) struct SequenceBodyTests {
+        private struct Failure: Error, Equatable {}
+
+        @Test(arguments: [0, 1, 40_000, 3_000_000], [nil, 5_000_000] as [Int64?])
+        func aSequenceThatThrowsFailsTheRequest(_ byteCount: Int, _ length: Int64?) async throws {
+            let server = try TestServer(always: .status(200))
+            defer { server.shutDown() }
+            let chunks = Chunks.of(Data(count: byteCount)) { throw Failure() }
+            let error = try await Sending(Request<Data>.put(server.url()).body(chunks, byteCount: length)).error()
+            #expect(error.code == .bodyUnreadable)
+            #expect(error.underlying as? Failure == Failure())
+            try await server.expectNothingWhole()
+        }
+
+        /// The sequence throws after all declared bytes.
+        @Test func aSequenceThatThrowsAtItsEndFailsTheRequest() async throws {
+            let server = try TestServer(always: .status(200))
+            defer { server.shutDown() }
+            let chunks = Chunks.of(Data(count: 20_000)) { throw Failure() }
+            let error = try await Sending(Request<Data>.put(server.url()).body(chunks, byteCount: 20_000)).error()
+            #expect(error.code == .bodyUnreadable)
+            try await server.expectNothingWhole()
+        }
+
+        /// The behaviour of an iterator after its end is undefined.
+        @Test(arguments: [nil, 30_000] as [Int64?])
+        func aSequenceIsNotReadAfterItsEnd(_ length: Int64?) async throws {
+            let server = try TestServer(always: .status(200))
+            defer { server.shutDown() }
+            let ends = EventLog<Void>()
+            let chunks = Chunks.of(Data(count: 30_000)) {
+                ends.record(())
+                return ends.count == 1 ? nil : Data("more".utf8)
+            }
+            _ = try await Sending(Request<Data>.put(server.url()).body(chunks, byteCount: length)).response()
+            #expect(try await server.takeRequest().bodyByteCount == 30_000)
+            #expect(ends.count == 1)
+        }
+
+        // MARK: Waiting
+
+        @Test func chunksGoOutAsTheyCome() async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            let gates = (0..<3).map { _ in Gate() }
+            server.enqueue(
+                gates.enumerated().reduce(Reply.status(200)) { reply, next in
+                    reply.performing(.wait(next.element), at: .requestBody(afterBytes: Int64(next.offset + 1)))
+                })
+            let (chunks, source) = AsyncStream.makeStream(of: Data.self)
+            let sending = Sending(Request<Data>.put(server.url()).body(chunks))
+            for (index, gate) in gates.enumerated() {
+                source.yield(Data([UInt8(index)]))
+                try await gate.reached()
+                gate.open()
+            }
+            source.finish()
+            _ = try await sending.response()
+            #expect(try await server.takeRequest().body == Data([0, 1, 2]))
+        }
+
+        /// No code of the caller runs on the engine's thread, which serves all requests.
+        @Test(arguments: [true, false])
+        func cancellingEndsTheTaskThatWaits(_ isCancelledByTheCaller: Bool) async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            let gate = Gate()
+            server.enqueue(
+                Reply.status(200).performing(.wait(gate), at: .requestBody(afterBytes: 3))
+                    .performing(.reset, at: .requestBody(afterBytes: 3)))
+            let (chunks, source) = AsyncStream.makeStream(of: Data.self)
+            let ended = EventLog<String>()
+            source.onTermination = { ended.record("\($0) on \(currentThreadName())") }
+            let waits = EventLog<Void>()
+            let body = Chunks {
+                let isFirst = Locked(true)
+                return {
+                    let isFirst = isFirst.withLock { isFirst in
+                        defer { isFirst = false }
+                        return isFirst
+                    }
+                    if isFirst { return Data("abc".utf8) }
+                    waits.record(())
+                    for await chunk in chunks { return chunk }
+                    return nil
+                }
+            }
+            let sending = Sending(Request<Data>.put(server.url()).body(body))
+            try await gate.reached()
+            // The stream is notified of its end only while it waits for a chunk.
+            await waits.wait()
+            if isCancelledByTheCaller { sending.operation.cancel() } else { gate.open() }
+            let code = try await sending.error().code
+            #expect(code == (isCancelledByTheCaller ? .cancelled : .connectionLost))
+            let how = await ended.wait()
+            #expect(how.count == 1 && how[0].hasPrefix("cancelled"))
+            #expect(!how.joined().contains("convoy.curl"))
+            try await server.expectNothingWhole()
+        }
+
+        @Test func sequenceThatNeverComesTimesOut() async throws {
+            let server = try TestServer(always: .status(200))
+            defer { server.shutDown() }
+            let (chunks, source) = AsyncStream.makeStream(of: Data.self)
+            let request = Request<Data>.put(server.url()).body(chunks).idleTimeout(.milliseconds(200))
+            #expect(try await Sending(request).error().code == .timedOut)
+            source.finish()
+            try await server.expectNothingWhole()
+        }
+
+        /// The server stops reading the upload.
+        ///
+        /// 300 other requests then give the client time to ask the sequence for more chunks.
+        @Test func aSequenceIsReadOnlyAsFastAsTheNetwork() async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            let gate = Gate()
+            server.enqueue(Reply.status(200).performing(.wait(gate), at: .requestBody(afterBytes: 1)))
+            server.respond { _ in .status(200) }
+            let chunk = Data(repeating: 5, count: 64 << 10)
+            let asked = EventLog<Int>()
+            let count = 700
+            let chunks = Chunks {
+                let given = Locked(0)
+                return {
+                    let number = given.withLock { given in
+                        given += 1
+                        return given
+                    }
+                    asked.record(number)
+                    return number <= count ? chunk : nil
+                }
+            }
+            let transport = try CurlTransport.alone()
+            let sending = Sending(Request<Data>.put(server.url()).body(chunks), transport)
+            try await gate.reached()
+            for _ in 0..<300 { _ = try await Sending(server.get("/other"), transport).response() }
+            // The system's buffers between client and server hold less than half of the body.
+            #expect(asked.count < count / 2, "\(asked.count) of \(count)")
+            gate.open()
+            #expect(try await sending.response().transfer.upload.completedBytes == Int64(count * chunk.count))
+            #expect(asked.count == count + 1)
+            let upload = server.recordedRequests.first { $0.method == "PUT" }
+            #expect(upload?.bodyByteCount == Int64(count * chunk.count))
+        }
+
+        /// The server responds and continues to read.
+        ///
+        /// The remaining chunks must not become part of the next request.
+        @Test(arguments: [nil, 6] as [Int64?])
+        func answerBeforeTheLastChunkEndsTheConnection(_ length: Int64?) async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            let early = Data("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly".utf8)
+            server.enqueue(
+                Reply(steps: []).performing(.write(early), at: .requestBody(afterBytes: 3)))
+            server.respond { .status(200, body: $0.path) }
+            let (chunks, source) = AsyncStream.makeStream(of: Data.self)
+            source.yield(Data("abc".utf8))
+            let transport = try CurlTransport.alone()
+            let received = EventLog<Int64>()
+            let sending = Sending(Request<Data>.put(server.url("/put")).body(chunks, byteCount: length), transport) {
+                $0.onProgress { if $0.download.completedBytes == 5 { received.record(5) } }
+            }
+            await received.wait()
+            source.yield(Data("def".utf8))
+            source.finish()
+            #expect(try await sending.response().value == Data("early".utf8))
+            let next = try await Sending(Request<String>.get(server.url("/next")), transport).response()
+            #expect(next.value == "/next")
+            try await server.requestsReceived(count: 2)
+            #expect(server.recordedRequests.map(\.connectionNumber).sorted() == [1, 2])
+            #expect(server.rejectedRequestCount == 0)
+        }
+
+        // MARK: Threads
+
+        @Test func streamIsReadAndClosedOnAThreadOfItsOwn() async throws {
+            let calls = EventLog<String>()
+            for reply in [Reply.status(200), Reply.status(200).performing(.reset, at: .requestBody(afterBytes: 1))] {
+                let server = try TestServer()
+                defer { server.shutDown() }
+                server.enqueue(reply)
+                let before = calls.events.count { $0.hasPrefix("close") }
+                let request = Request<Data>.put(server.url()).body {
+                    calls.record("make on \(currentThreadName())")
+                    return ScriptedInput(Data(count: 2_000_000), calls: calls)
+                }
+                _ = try await Sending(request).result()
+                await look { calls.events.count { $0.hasPrefix("close") } > before }
+                #expect(calls.events.count { $0.hasPrefix("close") } == before + 1)
+            }
+            #expect(calls.events.contains { $0.hasPrefix("make") && !$0.isEmpty })
+            #expect(!calls.events.contains { $0.contains("convoy.curl") })
+        }
+    }
+#endif

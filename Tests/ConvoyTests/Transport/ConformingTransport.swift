@@ -1,4 +1,5 @@
 // The transports that the conformance suite tests.
+import ConvoyTesting
 import Testing
 
 @testable import Convoy

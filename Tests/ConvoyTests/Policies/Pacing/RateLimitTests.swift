@@ -1,3 +1,4 @@
+import ConvoyTesting
 import Foundation
 import Testing
 

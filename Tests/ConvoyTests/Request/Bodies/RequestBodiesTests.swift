@@ -142,3 +142,195 @@ import Testing
         #expect(post.json(Double.infinity, encoder: JSONEncoder()).gzipped().defect?.contains("JSON") == true)
     }
 }
+
+/// A part of a form as a receiver reads it.
+struct ReceivedPart: Equatable, Sendable {
+    var name: String
+    var fileName: String?
+    var contentType: String?
+    var content: Data
+}
+
+/// An independent parser of forms: it reads RFC 7578 strictly and shares no code with the writer.
+enum FormParser {
+    struct Malformed: Error {
+        let what: String
+    }
+
+    /// Parses a body, and rejects every deviation from the format.
+    static func parse(_ body: Data, contentType: String) throws -> [ReceivedPart] {
+        let prefix = "multipart/form-data; boundary="
+        guard contentType.hasPrefix(prefix) else { throw Malformed(what: contentType) }
+        let given = contentType.dropFirst(prefix.count)
+        let boundary = given.hasPrefix("\"") && given.hasSuffix("\"") ? given.dropFirst().dropLast() : given
+        let delimiter = Data("\r\n--\(boundary)".utf8)
+        // The first delimiter needs no line end before it (RFC 2046, section 5.1.1).
+        var rest = Data("\r\n".utf8) + body
+        guard rest.starts(with: delimiter) else { throw Malformed(what: "no delimiter at the beginning") }
+        rest = rest.dropFirst(delimiter.count)
+        var parts: [ReceivedPart] = []
+        while !rest.starts(with: Data("--\r\n".utf8)) {
+            guard rest.starts(with: Data("\r\n".utf8)), let end = rest.range(of: delimiter) else {
+                throw Malformed(what: "no delimiter behind part \(parts.count)")
+            }
+            parts.append(try part(rest[rest.startIndex + 2..<end.lowerBound]))
+            rest = rest[end.upperBound...]
+        }
+        guard rest.count == 4 else { throw Malformed(what: "\(rest.count - 4) bytes behind the end") }
+        return parts
+    }
+
+    private static func part(_ bytes: Data) throws -> ReceivedPart {
+        let end: Range<Data.Index>
+        if let found = bytes.range(of: Data("\r\n\r\n".utf8)) {
+            end = found
+        } else {
+            throw Malformed(what: "no empty line")
+        }
+        // CR and LF form one `Character`, so each line is checked by Unicode scalars.
+        let lines = try #require(String(data: bytes[..<end.lowerBound], encoding: .utf8)).components(
+            separatedBy: "\r\n")
+        var part = ReceivedPart(name: "", content: Data(bytes[end.upperBound...]))
+        var disposition: String?
+        for line in lines {
+            guard !line.unicodeScalars.contains(where: { $0 == "\r" || $0 == "\n" || $0 == "\0" }),
+                let colon = line.range(of: ": ")
+            else { throw Malformed(what: "line \(line.debugDescription)") }
+            let value = String(line[colon.upperBound...])
+            switch line[..<colon.lowerBound] {
+            case "Content-Disposition" where disposition == nil: disposition = value
+            case "Content-Type" where part.contentType == nil: part.contentType = value
+            default: throw Malformed(what: "field \(line)")
+            }
+        }
+        guard let disposition, disposition.hasPrefix("form-data; name=\"") else { throw Malformed(what: "\(lines)") }
+        // A quotation mark ends a value, whatever precedes it.
+        let pieces = disposition.split(separator: "\"", omittingEmptySubsequences: false).map(String.init)
+        switch pieces.count {
+        case 3 where pieces[2].isEmpty: break
+        case 5 where pieces[2] == "; filename=" && pieces[4].isEmpty: part.fileName = unescaped(pieces[3])
+        default: throw Malformed(what: disposition)
+        }
+        part.name = unescaped(pieces[1])
+        return part
+    }
+
+    // The search is literal, because a digit and a following combining mark form one character.
+    private static func unescaped(_ text: String) -> String {
+        text.replacingOccurrences(of: "%22", with: "\"", options: .literal)
+    }
+}
+
+extension MultipartForm {
+    /// The bytes as they would be sent; their number must be the announced length.
+    func rendered(bufferSize: Int = 4_096, sourceLocation: SourceLocation = #_sourceLocation) throws -> Data {
+        let body = try prepared().get()
+        let bytes = try body.readAll(bufferSize: bufferSize)
+        #expect(body.byteCount == Int64(bytes.count), sourceLocation: sourceLocation)
+        return bytes
+    }
+
+    /// The parts that a receiver reads.
+    func received(sourceLocation: SourceLocation = #_sourceLocation) throws -> [ReceivedPart] {
+        try FormParser.parse(rendered(sourceLocation: sourceLocation), contentType: contentType)
+    }
+}
+
+#if os(Linux)
+    /// Compares forms with the result of Python's `email` package.
+    @Suite(.timeLimit(.minutes(5))) struct FormParsersTests {
+        private static let program = """
+            import base64, email.message, email.parser, json, sys
+
+            def parameter(part, key):
+                # A header beyond ASCII is kept as its bytes.
+                raw = dict((k.lower(), v) for k, v in part.raw_items())["content-disposition"]
+                message = email.message.Message()
+                message["Content-Disposition"] = raw.encode("ascii", "surrogateescape").decode("utf-8")
+                return message.get_param(key, header="content-disposition")
+
+            results = []
+            for index in range(int(sys.argv[1])):
+                head = open("type%d" % index, "rb").read()
+                body = open("body%d" % index, "rb").read()
+                whole = email.parser.BytesParser().parsebytes(b"Content-Type: " + head + b"\\r\\n\\r\\n" + body)
+                parts = whole.get_payload() if whole.is_multipart() else []
+                results.append([
+                    {"name": parameter(part, "name"), "fileName": parameter(part, "filename"),
+                     "contentType": part["Content-Type"], "content": base64.b64encode(part.get_payload(decode=True)).decode()}
+                    for part in parts
+                ])
+            print(json.dumps(results))
+            """
+
+        private struct Part: Decodable, Equatable {
+            var name: String
+            var fileName: String?
+            var contentType: String?
+            var content: Data
+        }
+
+        private static let hasPython =
+            ["/usr/bin", "/usr/local/bin", "/bin"].contains {
+                access($0 + "/python3", X_OK) == 0
+            }
+            || ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":").contains {
+                access($0 + "/python3", X_OK) == 0
+            } == true
+
+        @Test(.enabled(if: hasPython)) func anotherParserSeesTheSameParts() async throws {
+            let directory = try TemporaryDirectory()
+            let forms = try Self.forms(directory)
+            for (index, form) in forms.enumerated() {
+                try Data(form.contentType.utf8).write(to: directory.file("type\(index)"))
+                try form.rendered().write(to: directory.file("body\(index)"))
+            }
+            try Data(Self.program.utf8).write(to: directory.file("parse.py"))
+            let output = Locked(Data())
+            let process = try SpawnedProcess(["python3", "parse.py", "\(forms.count)"], in: directory.url) { bytes in
+                output.withLock { $0 += bytes }
+            }
+            let status = await offPool { process.waitForEnd(within: .seconds(40)) }
+            let text = output.withLock { $0 }
+            try #require(status == 0, "\(String(decoding: text.prefix(2_000), as: UTF8.self))")
+            let seen = try JSONDecoder().decode([[Part]].self, from: text)
+            #expect(seen.count == forms.count)
+            for (form, parts) in zip(forms, seen) {
+                let expected = try form.received().map {
+                    // Python does not decode %22.
+                    Part(
+                        name: $0.name.replacingOccurrences(of: "\"", with: "%22"),
+                        fileName: $0.fileName?.replacingOccurrences(of: "\"", with: "%22"), contentType: $0.contentType,
+                        content: $0.content)
+                }
+                #expect(parts == expected)
+            }
+        }
+
+        private static func forms(_ directory: TemporaryDirectory) throws -> [MultipartForm] {
+            let file = directory.file("part.png")
+            let content = Data.patterned(200_003)
+            try content.write(to: file)
+            var mixed = MultipartForm()
+            mixed.append("Ann", name: "user")
+            mixed.append("grüße\r\nund\nmehr\r", name: "text")
+            mixed.append(file: file, name: "photo")
+            mixed.append(Data(), name: "empty", fileName: "empty.txt")
+            mixed.append(Data((0...255).map { UInt8($0) }), name: "all bytes", fileName: "bytes.bin")
+            mixed.append(byteCount: 200_003, name: "stream") { InputStream(data: content) }
+            var quoted = MultipartForm(boundary: "a b:c")
+            quoted.append("1", name: "one")
+            quoted.append("--a b:", name: "two")
+            var hostile = MultipartForm()
+            for name in [
+                "\"", "\"; filename=\"evil", "a;b", "ü", "日本", "'", "%0D%0A", "a b", "🏴‍☠️", #"C:\dir\a.txt"#,
+                String(repeating: "n", count: 10_000),
+                String(repeating: "\"", count: 10_000),
+            ] {
+                hostile.append("value of it", name: name)
+                hostile.append(Data("value".utf8), name: "file", fileName: name, contentType: "a/b")
+            }
+            return [mixed, quoted, hostile]
+        }
+    }
+#endif

@@ -241,27 +241,128 @@ import Testing
             #expect(try await sending.error().code == .cancelled)
         }
     }
+}
 
-    // MARK: Over the wire
+/// Tests on which executor the end of a download runs.
+@Suite(.timeLimit(.minutes(2))) struct DownloadEndingTests {
+    private static let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
+    private static let hasMemory = FileManager.default.isWritableFile(atPath: memory.path)
 
-    @Test func largeBodyFromAServerIsWhole() async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.enqueue(.generated(byteCount: 3_000_000))
-        let request = Request<Data>.get(server.url()).saved(to: target)
-        _ = try await Sending(request, over: URLSessionTransport.shared).response()
-        #expect(try content() == Reply.pattern(range: 0..<3_000_000))
-        #expect(try parts().isEmpty)
+    /// A download whose body is complete and verified.
+    private func received(in directory: TemporaryDirectory) async throws -> (Download, PreparedRequest, ResponseHead) {
+        let download = Download(DownloadPlan(target: .file(directory.file("target"))))
+        let request = try PreparedRequest(Request<Data>.stub("file").core, baseURL: nil)
+        let result = await withCheckedContinuation { continuation in
+            download.begin(request, asksForWhole: false) { continuation.resume(returning: $0) }
+        }
+        _ = try result.get()
+        let head = ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""])
+        try download.executor.run {
+            try download.beginBody(.body(from: 0, totalBytes: 4), head, of: request)
+            try download.write(Data("body".utf8))
+            try download.verify()
+        }
+        return (download, request, head)
     }
 
-    @Test func bodyThatIsCutLeavesNothing() async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.enqueue(
-            Reply.generated(byteCount: 3_000_000).performing(.reset, at: .responseBody(afterBytes: 1_000_000)))
-        let request = Request<Data>.get(server.url()).saved(to: target)
-        let error = try await Sending(request, over: URLSessionTransport.shared).error()
-        #expect(error.code == .connectionLost)
+    /// Nothing waits for a disk, so the file is renamed and reported before `commit` returns.
+    @Test(.enabled(if: hasMemory, "there is no file system in memory"))
+    func aFileInMemoryEndsInOneStep() async throws {
+        let directory = try TemporaryDirectory(in: Self.memory)
+        let (download, request, head) = try await received(in: directory)
+        let (ended, returned) = (EventLog<Result<URL, RequestError>>(), EventLog<Int>())
+        try download.executor.run {
+            download.commit(head, of: request) { ended.record($0) }
+            returned.record(ended.count)
+        }
+        #expect(returned.events == [1])
+        #expect(ended.events.map { try? $0.get() } == [directory.file("target")])
+        #expect(try directory.entries == ["target"])
+    }
+
+    /// The executor is blocked, so nothing may wait for it.
+    @Test func theEndOfASynchronisedFileNeedsNoExecutor() async throws {
+        let directory = try TemporaryDirectory.besideProducts()
+        let (download, request, head) = try await received(in: directory)
+        let (ended, gate) = (EventLog<Result<URL, RequestError>>(), DispatchSemaphore(value: 0))
+        download.executor.async {
+            download.commit(head, of: request) { ended.record($0) }
+            gate.wait()
+        }
+        let results = await ended.wait(within: .seconds(30))
+        gate.signal()
+        #expect(results.map { try? $0.get() } == [directory.file("target")])
+        #expect(try directory.entries == ["target"])
+    }
+
+    /// The part is deleted before its end, so the rename fails.
+    @Test func aFailedRenameIsReported() async throws {
+        let directory = try TemporaryDirectory.besideProducts()
+        let (download, request, head) = try await received(in: directory)
+        try FileManager.default.removeItem(at: directory.file(".target.convoy-part"))
+        let ended = EventLog<Result<URL, RequestError>>()
+        download.executor.async { download.commit(head, of: request) { ended.record($0) } }
+        #expect(await ended.wait().map(\.code) == [.destinationUnwritable])
         #expect(try directory.entries == [])
+    }
+}
+
+@Suite struct DownloadAnswerTests {
+    private static let tag = Validator.entityTag("\"v1\"")
+
+    private func answer(
+        _ status: Int, _ range: String?, expecting byteCount: Int64? = nil, tag: String = "\"v1\"",
+        continuing offset: Int64? = 100
+    ) -> DownloadAnswer {
+        var fields: HeaderFields = ["ETag": tag]
+        fields["Content-Range"] = range
+        let head = ResponseHead(statusCode: status, headerFields: fields, expectedBytes: byteCount)
+        let point = offset.map { ResumePoint(byteCount: $0, validator: Self.tag, totalBytes: 300, coding: nil) }
+        return DownloadAnswer(head, continuing: point, asksForRange: false, isRefused: false)
+    }
+
+    /// A 200 with a `Content-Range` is a range, so its bytes are not the complete file.
+    @Test(arguments: [200, 206]) func aRequestedRangeContinuesTheFile(status: Int) {
+        #expect(answer(status, "bytes 100-299/300", expecting: 200) == .body(from: 100, totalBytes: 300))
+        #expect(answer(status, "bytes 100-299/*", expecting: 200) == .body(from: 100, totalBytes: 300))
+    }
+
+    @Test(arguments: [200, 206], ["bytes 99-299/300", "bytes 200-299/300", "bytes 100-399/400", "bytes 0-99/300"])
+    func otherRangeIsALie(status: Int, range: String) {
+        #expect(answer(status, range).canStartOver)
+        #expect(answer(status, "bytes 100-299/300", tag: "\"v2\"").canStartOver)
+        #expect(answer(status, "bytes 100-299/300", expecting: 300).canStartOver)
+    }
+
+    @Test(arguments: [nil, "bytes 0-299/300", "bytes 0-299/*", "bytes */300", "lines 100-299/300", "nonsense"])
+    func aResponseWithoutAMatchingRangeIsTheCompleteFile(range: String?) {
+        #expect(answer(200, range, expecting: 300) == .body(from: 0, totalBytes: 300))
+    }
+
+    /// Without a requested range, `Content-Range` has no meaning in a 200 (RFC 9110, section 14.4).
+    @Test func aRequestedCompleteFileIsAccepted() {
+        #expect(answer(200, "bytes 100-299/300", expecting: 200, continuing: nil) == .body(from: 0, totalBytes: 200))
+    }
+}
+
+@Suite struct DownloadPlanTests {
+    @Test(arguments: [
+        ("/tmp/a", "/tmp", "a"), ("/a", "/", "a"), ("/tmp/a b%41?c#d", "/tmp", "a b%41?c#d"),
+        ("/tmp//ü/n", "/tmp//ü", "n"),
+    ])
+    func theNameOfAFileIsTheLastPartOfItsPath(path: String, directory: String, name: String) {
+        let place = DownloadPlan(target: .file(URL(filePath: path, directoryHint: .notDirectory))).place
+        #expect(place.directory == directory)
+        #expect(place.fileName == name)
+    }
+
+    @Test(arguments: [
+        ("file:///tmp/a/", "/tmp", "a"), ("file://localhost/tmp/a", "/tmp", "a"), ("b/../c", "/tmp", "c"),
+    ])
+    func anyFileURLHasTheNameOfItsPath(text: String, directory: String, name: String) throws {
+        let url = try #require(URL(string: text, relativeTo: URL(filePath: "/tmp", directoryHint: .isDirectory)))
+        let place = DownloadPlan(target: .file(url)).place
+        #expect(place.directory == directory)
+        #expect(place.fileName == name)
     }
 }

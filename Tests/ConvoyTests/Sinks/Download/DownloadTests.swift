@@ -1,3 +1,4 @@
+import ConvoyTesting
 import Foundation
 import Testing
 
@@ -63,126 +64,118 @@ import Testing
     }
 }
 
-@Suite struct DownloadPlanTests {
-    @Test(arguments: [
-        ("/tmp/a", "/tmp", "a"), ("/a", "/", "a"), ("/tmp/a b%41?c#d", "/tmp", "a b%41?c#d"),
-        ("/tmp//ü/n", "/tmp//ü", "n"),
-    ])
-    func theNameOfAFileIsTheLastPartOfItsPath(path: String, directory: String, name: String) {
-        let place = DownloadPlan(target: .file(URL(filePath: path, directoryHint: .notDirectory))).place
-        #expect(place.directory == directory)
-        #expect(place.fileName == name)
+/// Tests files that another process changes during the download: the changed bytes never become the target.
+@Suite(.timeLimit(.minutes(5))) struct ForeignHandTests {
+    private let directory: TemporaryDirectory
+    private var target: URL { directory.file("target") }
+    private var part: URL { directory.file(".target.convoy-part") }
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func setLength(_ count: Int) throws {
+        let handle = try FileHandle(forWritingTo: part)
+        try handle.truncate(atOffset: UInt64(count))
+        try handle.close()
     }
 
-    @Test(arguments: [
-        ("file:///tmp/a/", "/tmp", "a"), ("file://localhost/tmp/a", "/tmp", "a"), ("b/../c", "/tmp", "c"),
-    ])
-    func anyFileURLHasTheNameOfItsPath(text: String, directory: String, name: String) throws {
-        let url = try #require(URL(string: text, relativeTo: URL(filePath: "/tmp", directoryHint: .isDirectory)))
-        let place = DownloadPlan(target: .file(url)).place
-        #expect(place.directory == directory)
-        #expect(place.fileName == name)
+    private func partBytes() -> Int { FileManager.default.contents(atPath: part.path)?.count ?? 0 }
+
+    /// The part becomes shorter or longer, with and without later bytes.
+    @Test(arguments: [0, 70_000, 150_000], [true, false])
+    func plainPartThatIsGivenAnotherLengthIsThrownAway(count: Int, isAtTheEnd: Bool) async throws {
+        let content = FileVersion.seeded(1, byteCount: 300_000)
+        let server = StubServer.held()
+        let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: 300_000))
+        let first = isAtTheEnd ? 300_000 : 100_000
+        exchange.send(content.prefix(first))
+        await look { partBytes() == first }
+        try setLength(count)
+        if !isAtTheEnd { exchange.send(content.dropFirst(first)) }
+        exchange.finish()
+        let error = try await sending.error()
+        #expect(error.code == .destinationUnwritable)
+        #expect(error.message.contains("another process"))
+        #expect(try directory.entries == [])
     }
-}
 
-/// Tests on which executor the end of a download runs.
-@Suite(.timeLimit(.minutes(2))) struct DownloadEndingTests {
-    private static let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
-    private static let hasMemory = FileManager.default.isWritableFile(atPath: memory.path)
-
-    /// A download whose body is complete and verified.
-    private func received(in directory: TemporaryDirectory) async throws -> (Download, PreparedRequest, ResponseHead) {
-        let download = Download(DownloadPlan(target: .file(directory.file("target"))))
-        let request = try PreparedRequest(Request<Data>.stub("file").core, baseURL: nil)
-        let result = await withCheckedContinuation { continuation in
-            download.begin(request, asksForWhole: false) { continuation.resume(returning: $0) }
+    @Test(arguments: [0, 1_000_000, 2_000_000, 2_200_000])
+    func segmentedPartThatIsTruncatedIsThrownAway(count: Int) async throws {
+        let content = FileVersion.seeded(1, byteCount: 2_200_000)
+        let gate = EventLog<StubExchange>()
+        let server = StubServer { exchange in
+            guard exchange.request.headerFields["Range"] == "bytes=1100000-2199999" else {
+                return FileVersion(content).answer(exchange)
+            }
+            gate.record(exchange)
         }
-        _ = try result.get()
-        let head = ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""])
-        try download.executor.run {
-            try download.beginBody(.body(from: 0, totalBytes: 4), head, of: request)
-            try download.write(Data("body".utf8))
-            try download.verify()
+        let download = server.manager(4).downloadInSegments(.stub("file"), to: target, segments: 2)
+        let last = await gate.wait()[0]
+        await look { download.progress.download.completedBytes == 1_100_000 }
+        try setLength(count)
+        FileVersion(content).answer(last)
+        do throws(RequestError) {
+            _ = try await download.file()
+            Issue.record("it became the file")
+        } catch {
+            #expect(error.code == .destinationUnwritable)
+            #expect(error.message.contains("another process"))
         }
-        return (download, request, head)
-    }
-
-    /// Nothing waits for a disk, so the file is renamed and reported before `commit` returns.
-    @Test(.enabled(if: hasMemory, "there is no file system in memory"))
-    func aFileInMemoryEndsInOneStep() async throws {
-        let directory = try TemporaryDirectory(in: Self.memory)
-        let (download, request, head) = try await received(in: directory)
-        let (ended, returned) = (EventLog<Result<URL, RequestError>>(), EventLog<Int>())
-        try download.executor.run {
-            download.commit(head, of: request) { ended.record($0) }
-            returned.record(ended.count)
-        }
-        #expect(returned.events == [1])
-        #expect(ended.events.map { try? $0.get() } == [directory.file("target")])
-        #expect(try directory.entries == ["target"])
-    }
-
-    /// The executor is blocked, so nothing may wait for it.
-    @Test func theEndOfASynchronisedFileNeedsNoExecutor() async throws {
-        let directory = try TemporaryDirectory.besideProducts()
-        let (download, request, head) = try await received(in: directory)
-        let (ended, gate) = (EventLog<Result<URL, RequestError>>(), DispatchSemaphore(value: 0))
-        download.executor.async {
-            download.commit(head, of: request) { ended.record($0) }
-            gate.wait()
-        }
-        let results = await ended.wait(within: .seconds(30))
-        gate.signal()
-        #expect(results.map { try? $0.get() } == [directory.file("target")])
-        #expect(try directory.entries == ["target"])
-    }
-
-    /// The part is deleted before its end, so the rename fails.
-    @Test func aFailedRenameIsReported() async throws {
-        let directory = try TemporaryDirectory.besideProducts()
-        let (download, request, head) = try await received(in: directory)
-        try FileManager.default.removeItem(at: directory.file(".target.convoy-part"))
-        let ended = EventLog<Result<URL, RequestError>>()
-        download.executor.async { download.commit(head, of: request) { ended.record($0) } }
-        #expect(await ended.wait().map(\.code) == [.destinationUnwritable])
         #expect(try directory.entries == [])
     }
 }
 
-@Suite struct DownloadAnswerTests {
-    private static let tag = Validator.entityTag("\"v1\"")
+/// Tests that the complete file is requested after a wrong range, however often that fails.
+@Suite struct StartingOverTests {
+    private let directory: TemporaryDirectory
+    private static let content = FileVersion.seeded(1, byteCount: 300_000)
 
-    private func answer(
-        _ status: Int, _ range: String?, expecting byteCount: Int64? = nil, tag: String = "\"v1\"",
-        continuing offset: Int64? = 100
-    ) -> DownloadAnswer {
-        var fields: HeaderFields = ["ETag": tag]
-        fields["Content-Range"] = range
-        let head = ResponseHead(statusCode: status, headerFields: fields, expectedBytes: byteCount)
-        let point = offset.map { ResumePoint(byteCount: $0, validator: Self.tag, totalBytes: 300, coding: nil) }
-        return DownloadAnswer(head, continuing: point, asksForRange: false, isRefused: false)
+    init() throws { directory = try TemporaryDirectory() }
+
+    /// The end of the attempt that requests the complete file.
+    enum Ending: CaseIterable, Sendable {
+        case lost, refused, redirected, cut
+
+        /// The range that the following attempt requests.
+        var nextRange: String? { self == .cut ? "bytes=200000-" : nil }
+
+        func end(_ exchange: StubExchange, _ version: FileVersion) {
+            switch self {
+            case .lost: exchange.finish(.cut)
+            case .refused: exchange.answer(503)
+            case .redirected: exchange.answer(302, headerFields: ["Location": "/elsewhere"])
+            case .cut: version.answer(exchange, sending: 200_000, thenFailing: .cut)
+            }
+        }
     }
 
-    /// A 200 with a `Content-Range` is a range, so its bytes are not the complete file.
-    @Test(arguments: [200, 206]) func aRequestedRangeContinuesTheFile(status: Int) {
-        #expect(answer(status, "bytes 100-299/300", expecting: 200) == .body(from: 100, totalBytes: 300))
-        #expect(answer(status, "bytes 100-299/*", expecting: 200) == .body(from: 100, totalBytes: 300))
-    }
-
-    @Test(arguments: [200, 206], ["bytes 99-299/300", "bytes 200-299/300", "bytes 100-399/400", "bytes 0-99/300"])
-    func otherRangeIsALie(status: Int, range: String) {
-        #expect(answer(status, range).canStartOver)
-        #expect(answer(status, "bytes 100-299/300", tag: "\"v2\"").canStartOver)
-        #expect(answer(status, "bytes 100-299/300", expecting: 300).canStartOver)
-    }
-
-    @Test(arguments: [nil, "bytes 0-299/300", "bytes 0-299/*", "bytes */300", "lines 100-299/300", "nonsense"])
-    func aResponseWithoutAMatchingRangeIsTheCompleteFile(range: String?) {
-        #expect(answer(200, range, expecting: 300) == .body(from: 0, totalBytes: 300))
-    }
-
-    /// Without a requested range, `Content-Range` has no meaning in a 200 (RFC 9110, section 14.4).
-    @Test func aRequestedCompleteFileIsAccepted() {
-        #expect(answer(200, "bytes 100-299/300", expecting: 200, continuing: nil) == .body(from: 0, totalBytes: 200))
+    @Test(arguments: Ending.allCases) func theCompleteFileIsRequestedUntilItArrives(ending: Ending) async throws {
+        let version = FileVersion(Self.content)
+        let request = Request.stub("file").retries(RetryPolicy(baseDelay: .zero)).saved(to: directory.file("target"))
+        let failing = StubServer { version.answer($0, sending: 100_000, thenFailing: .cut) }
+        let first = Sending(request.retries(.never), over: failing.transport)
+        #expect(try await first.error().code == .connectionLost)
+        let count = Locked(0)
+        let server = StubServer { exchange in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            let isLie = exchange.request.headerFields["Range"] == "bytes=100000-"
+            switch number {
+            case _ where isLie:
+                version.send(exchange, 206, ["Content-Range": "bytes 5-299999/300000"], Self.content.dropFirst(5))
+            case 2: ending.end(exchange, version)
+            default: version.answer(exchange)
+            }
+        }
+        let result = try await Sending(request, over: server.transport).result()
+        #expect(result.code == nil, "\(result)")
+        #expect(
+            server.exchanges.events.map { $0.request.headerFields["Range"] }
+                == ["bytes=100000-", nil, ending.nextRange])
+        #expect(try directory.entries == ["target"])
+        #expect(try Data(contentsOf: directory.file("target")) == Self.content)
     }
 }

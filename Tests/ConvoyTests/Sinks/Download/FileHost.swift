@@ -1,4 +1,5 @@
 // Versions of a file, and a stub server's responses with them.
+import ConvoyTesting
 import Foundation
 
 @testable import Convoy

@@ -238,56 +238,206 @@
             #expect(try await server.takeRequest().value(of: "Accept-Encoding") == "identity")
             #expect(try await server.takeRequest().value(of: "Accept-Encoding") == ContentDecoder.acceptedCodings)
         }
+    }
 
-        // MARK: Bodies from files
-
-        @Test func fileIsSentWithItsLength() async throws {
-            let directory = try TemporaryDirectory()
-            let file = directory.url.appending(path: "body")
-            let body = Reply.pattern(range: 0..<3_000_001)
-            try body.write(to: file)
-            let server = try TestServer(always: .status(200))
-            defer { server.shutDown() }
-            let request = Request<Data>.put(server.url()).body(fromFile: file, contentType: "a/b")
-            let response = try await Sending(request).response()
-            #expect(response.transfer.upload.completedBytes == 3_000_001)
-            #expect(response.transfer.upload.totalBytes == 3_000_001)
-            let received = try await server.takeRequest()
-            #expect(received.body == body)
-            #expect(received.value(of: "Content-Length") == "3000001")
-            #expect(received.value(of: "Content-Type") == "a/b")
-            #expect(received.value(of: "Transfer-Encoding") == nil)
+    @Suite struct HostOverrideTests {
+        private func transport(_ overrides: ConnectionOptions.HostOverride...) throws(RequestError) -> CurlTransport {
+            var options = ConnectionOptions()
+            options.hostOverrides = overrides
+            // No proxy is used, because a proxy would look up the name.
+            options.proxy = .direct
+            return try CurlTransport(options)
         }
 
-        @Test func aFileThatCannotBeSentIsReportedBeforeConnecting() async throws {
-            let directory = try TemporaryDirectory()
-            let server = try TestServer(always: .status(200))
-            defer { server.shutDown() }
-            for file in [directory.url, directory.url.appending(path: "none"), URL(filePath: "/dev/null")] {
-                let error = try await Sending(Request<Data>.put(server.url()).body(fromFile: file)).error()
-                #expect(error.code == .bodyUnreadable)
-                #expect(error.message.contains(file.path))
-            }
-            #expect(server.connectionCount == 0)
-        }
-
-        /// The request announced the length that the file had at the start.
-        @Test func fileThatBecomesShorterIsAnErrorAndNoShortBody() async throws {
-            let directory = try TemporaryDirectory()
-            let file = directory.url.appending(path: "body")
-            try Data(count: 20_000_000).write(to: file)
-            let gate = Gate()
+        @Test func aHostIsFoundAtTheAddressThatIsGiven() async throws {
             let server = try TestServer()
             defer { server.shutDown() }
-            server.enqueue(Reply.status(200).performing(.wait(gate), at: .requestBody(afterBytes: 1)))
-            let sending = Sending(Request<Data>.put(server.url()).body(fromFile: file))
-            // Some versions send nothing before they have read the file.
-            try await gate.reached()
-            try Data(count: 1_000).write(to: file)
-            truncate(file.path, 1_000)
-            gate.open()
-            #expect(try await sending.error().code == .bodyUnreadable)
-            #expect(try await server.takeRequest().isBodyComplete == false)
+            server.route("/a") { _ in Reply.status(200, body: "found") }
+            let port = try #require(server.url("/").port)
+            let url = "http://api.convoy.invalid:\(port)/a"
+            let transport = try transport(.init("API.convoy.invalid", port: port, addresses: ["127.0.0.1"]))
+            let response = try await Sending(Request<String>.get(url), over: transport).response()
+            #expect(response.value == "found")
+            #expect(try await server.takeRequest().value(of: "Host") == "api.convoy.invalid:\(port)")
+            // Other transports share neither the address nor the connection.
+            let error = try await Sending(Request<String>.get(url), over: self.transport()).error()
+            #expect(error.code == .connectionFailed)
+        }
+
+        @Test func anotherPortOfTheHostIsLookedUp() async throws {
+            let transport = try transport(.init("api.convoy.invalid", port: 9, addresses: ["127.0.0.1"]))
+            let error = try await Sending(Request<String>.get("http://api.convoy.invalid:10/"), over: transport).error()
+            #expect(error.code == .connectionFailed)
+            #expect(error.message.lowercased().contains("resolve"), "\(error.message)")
+        }
+
+        @Test(arguments: [
+            ConnectionOptions.HostOverride("", addresses: ["127.0.0.1"]),
+            .init("*", addresses: ["127.0.0.1"]), .init("-a", addresses: ["127.0.0.1"]),
+            .init("a:80", addresses: ["127.0.0.1"]), .init("a", port: 0, addresses: ["127.0.0.1"]),
+            .init("a", port: 65_536, addresses: ["127.0.0.1"]), .init("a", addresses: []),
+            .init("a", addresses: ["127.0.0.1", "b.example"]), .init("a", addresses: ["1.2.3"]),
+            .init("a", addresses: ["127.0.0.1,10.0.0.1"]), .init("a", addresses: ["127.0.0.1\0"]),
+        ])
+        func invalidNamesAndAddressesAreRefused(override: ConnectionOptions.HostOverride) throws {
+            let error = try #require(throws: RequestError.self) { try transport(override) }
+            #expect(error.message.contains("hostOverrides"), "\(error.message)")
+        }
+
+        @Test(arguments: ["::1", "[::1]", "10.0.0.1"])
+        func bothKindsOfAddressesAreAccepted(address: String) throws {
+            _ = try transport(.init("a_b.c-d", port: 1, addresses: [address, "127.0.0.1"]))
+        }
+    }
+
+    @Suite(.timeLimit(.minutes(5))) struct CurlRateTests {
+        @Test(arguments: [nil, "gzip"])
+        func everyByteArrivesDespiteRepeatedPauses(coding: String?) async throws {
+            let server = try TestServer()
+            let body = Data.patterned(600_000)
+            if coding == nil {
+                server.enqueue(.body(body))
+                server.enqueue(.body(body))
+            } else {
+                let coded = try Gzip.compress(body)
+                let reply = Reply.status(200, headerFields: [("Content-Encoding", "gzip")], body: coded)
+                server.enqueue([reply, reply])
+            }
+            let configuration = RequestManager.Configuration(maxConcurrentOperationCount: 2)
+            let manager = RequestManager(configuration: configuration)
+            manager.maxBytesPerSecond = 4_000_000
+            let request = Request<Data>.get(server.url("/a")).maxBytesPerSecond(1_000_000)
+            // The idle timeout is shorter than the transfer, but longer than each pause.
+            let limited = manager.enqueue(request.idleTimeout(.seconds(20)))
+            let other = manager.enqueue(Request<Data>.get(server.url("/b")))
+            #expect(try await limited.response().value == body)
+            #expect(try await other.response().value == body)
+        }
+
+        @Test func piecesAreAsSmallAsTheLimitAsks() async throws {
+            let server = try TestServer()
+            let body = Data.patterned(40_000)
+            server.enqueue(.body(body))
+            let client = SmallPieces()
+            let task = try CurlTransport.shared.makeTask(
+                for: try PreparedRequest(Request<Data>.get(server.url("/a")).core, baseURL: nil), client: client)
+            task.resume()
+            await client.ended.wait()
+            #expect(Data(client.chunks.events.joined()) == body)
+            #expect(client.chunks.events.allSatisfy { $0.count <= 1_500 })
+        }
+    }
+
+    /// A client that accepts at most 1,500 bytes at a time.
+    private final class SmallPieces: TransportClient {
+        let chunks = EventLog<Data>()
+        let ended = EventLog<Void>()
+
+        var maxChunkBytes: Int { 1_500 }
+        func didReceive(_: ResponseHead) {}
+        func didReceive(_ data: Data) -> Bool {
+            chunks.record(data)
+            return true
+        }
+        func didPause() {}
+        func didSend(totalBytes _: Int64) {}
+        func didFinish(_: RequestError?) { ended.record(()) }
+    }
+
+    /// Tests the meanings of libcurl's error codes in all versions.
+    @Suite struct CurlFailureTests {
+        struct Row: Sendable, CustomTestStringConvertible {
+            let testDescription: String
+            let failure: CurlFailure
+            let code: RequestError.Code
+
+            init(_ name: String, _ curlCode: Int32, _ code: RequestError.Code, _ change: (inout CurlFailure) -> Void) {
+                var failure = CurlFailure(code: curlCode)
+                change(&failure)
+                (testDescription, self.failure, self.code) = (name, failure, code)
+            }
+        }
+
+        static let beforeSending: [Row] = [
+            .init("connect timeout", 28, .connectionFailed) { _ in },
+            .init("connect timeout, https", 28, .connectionFailed) { $0.isHTTPS = true },
+            .init("whole time over while connecting", 28, .timedOut) { $0.isTimeOver = true },
+            .init("name of the host", 6, .connectionFailed) { _ in },
+            .init("name of the proxy, to 8.15", 5, .proxyFailed) { $0.goesThroughProxy = true },
+            .init("name of the proxy, 8.16", 6, .proxyFailed) { $0.goesThroughProxy = true },
+            .init("refused", 7, .connectionFailed) { $0.systemError = ECONNREFUSED },
+            .init("proxy refused", 7, .proxyFailed) { $0.goesThroughProxy = true },
+            .init("connect timeout of a proxy", 28, .proxyFailed) { $0.goesThroughProxy = true },
+            .init("connect timeout behind a tunnel", 28, .connectionFailed) {
+                ($0.isHTTPS, $0.goesThroughProxy, $0.proxyStatusCode) = (true, true, 200)
+            },
+            .init("407 for a tunnel", 56, .proxyFailed) {
+                ($0.isHTTPS, $0.goesThroughProxy, $0.proxyStatusCode) = (true, true, 407)
+            },
+            .init("garbage for a tunnel", 8, .proxyFailed) { ($0.isHTTPS, $0.goesThroughProxy) = (true, true) },
+            .init("closed before a tunnel", 56, .proxyFailed) { ($0.isHTTPS, $0.goesThroughProxy) = (true, true) },
+            .init("closed behind a tunnel", 56, .connectionLost) {
+                ($0.isHTTPS, $0.goesThroughProxy, $0.proxyStatusCode) = (true, true, 200)
+            },
+            .init("reset in the handshake", 35, .connectionLost) { ($0.isHTTPS, $0.systemError) = (true, ECONNRESET) },
+            .init("no certificate to trust", 60, .tlsFailed) { $0.isHTTPS = true },
+            .init("key that cannot be opened, to 8.15", 58, .tlsFailed) { $0.isHTTPS = true },
+            .init("key that cannot be opened, from 8.16", 43, .tlsFailed) { $0.isHTTPS = true },
+            .init("TLS to a proxy", 60, .tlsFailed) { $0.goesThroughProxy = true },
+            .init("URL", 3, .invalidRequest) { _ in },
+            .init("memory", 27, .transportFailed) { $0.isHTTPS = true },
+            .init("request's header, 8.6", 100, .invalidRequest) { $0.isRequestTooLarge = true },
+            .init("a code nobody knows", 250, .transportFailed) { _ in },
+        ]
+
+        static let afterSending: [Row] = [
+            .init("whole time over", 28, .timedOut) { ($0.stage, $0.isTimeOver) = (.waiting, true) },
+            .init("closed before an answer", 52, .connectionLost) { $0.stage = .waiting },
+            // The server may have received the first request.
+            .init("kept connection dead, then refused", 7, .connectionLost) { $0.stage = .waiting },
+            .init("kept connection dead, then silent", 28, .connectionLost) { $0.stage = .waiting },
+            .init("body cut", 18, .connectionLost) { $0.stage = .receiving },
+            .init("body reset", 56, .connectionLost) { ($0.stage, $0.systemError) = (.receiving, ECONNRESET) },
+            .init("chunk malformed", 56, .badResponse) { $0.stage = .receiving },
+            .init("two Locations, 8.17", 8, .badResponse) { $0.stage = .waiting },
+            .init("folded first line, 7.84", 43, .badResponse) { $0.stage = .waiting },
+            .init("large header, to 7.88", 27, .badResponse) { $0.stage = .waiting },
+            .init("large header, from 8.6", 100, .badResponse) { $0.stage = .waiting },
+            .init("request's header, to 8.5", 27, .invalidRequest) {
+                ($0.stage, $0.isRequestTooLarge) = (.waiting, true)
+            },
+            .init("certificate wanted late", 35, .tlsFailed) { ($0.stage, $0.isHTTPS) = (.waiting, true) },
+            .init("alert after the handshake", 56, .tlsFailed) {
+                ($0.stage, $0.isHTTPS, $0.isRefusedByAlert) = (.waiting, true, true)
+            },
+            .init("stream ended", 92, .connectionLost) { ($0.stage, $0.isHTTPS) = (.receiving, true) },
+            .init("a code nobody knows", 250, .transportFailed) { $0.stage = .receiving },
+        ]
+
+        @Test(arguments: beforeSending + afterSending)
+        func eventHasOneMeaningInAllVersions(_ row: Row) {
+            #expect(row.failure.meaning.code == row.code, "\(row.failure.meaning)")
+        }
+
+        @Test(arguments: [5, 6, 7, 28, 35, 60, 97] as [Int32], [false, true])
+        func whatTheProxyMayHaveCausedNamesIt(code: Int32, isHTTPS: Bool) {
+            var failure = CurlFailure(code: code, isHTTPS: isHTTPS, goesThroughProxy: true)
+            #expect(failure.meaning.what.contains("proxy"))
+            failure.goesThroughProxy = false
+            if ![5, 97].contains(code) { #expect(!failure.meaning.what.contains("proxy")) }
+            // Behind the tunnel, the server is the other end.
+            (failure.goesThroughProxy, failure.proxyStatusCode) = (true, 200)
+            if code == 60 { #expect(!failure.meaning.what.contains("proxy")) }
+        }
+
+        /// Before a request is sent, no error is a bad response.
+        @Test func nothingIsABadResponseBeforeARequest() {
+            for code in 1...120 as ClosedRange<Int32> {
+                for isHTTPS in [false, true] {
+                    let failure = CurlFailure(code: code, isHTTPS: isHTTPS)
+                    #expect(![.badResponse, .deadlineExceeded].contains(failure.meaning.code), "\(code)")
+                }
+            }
         }
     }
 #endif
