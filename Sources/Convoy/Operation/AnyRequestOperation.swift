@@ -134,12 +134,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             state.wasAskedReadiness = true
             return state.isUnblocked
         }
-        if !super.isReady {
-            lookForBarrier()
-        } else if !isUnblocked, isBlocked {
+        if super.isReady {
+            guard !isUnblocked, isBlocked else { return true }
             noteUnready()
-        } else {
-            return true
         }
         // Another thread may have made the operation ready since, so the value is read again. Otherwise Foundation
         // would store the old value after the new one.
@@ -423,9 +420,7 @@ extension AnyRequestOperation {
         guard joinsGraph() else { return }
         switch DependencyGraph.connect(self, to: dependency, policy: policy) {
         case .met: break
-        case .waiting:
-            dependenciesChanged()
-            BarrierCycles.edgeMade(from: self, to: dependency)
+        case .waiting: dependenciesChanged()
         case .failed(let error):
             // The dependency has already failed. No edge was made, so this operation fails now.
             let reason = DependencyGraph.FailureReason(dependency, error)
@@ -1717,7 +1712,6 @@ extension AnyRequestOperation {
         }
         guard let ending = remainder.take() else { return }
         if !ending.settledHooks.isEmpty { ending.notifySettled() }
-        if ending.wasBarred { BarrierCycles.left() }
         // `ending` may hold the last reference to an object. It is released outside the lock, because a deinit may call
         // back.
         withExtendedLifetime(ending) {

@@ -236,13 +236,6 @@ enum DependencyGraph {
         for operation in operations { Trampoline.run { operation.dependencyFailed(message, reason.root) } }
     }
 
-    /// All operations for which an operation waits, or all that wait for that operation, directly or indirectly.
-    static func search(from operation: AnyRequestOperation, _ direction: Search.Direction) -> Search {
-        var search = Search(from: operation)
-        locked.withLock { _ in search.run(direction) }
-        return search
-    }
-
     static func dependents(of operation: AnyRequestOperation, atMost limit: Int) -> [AnyRequestOperation] {
         locked.withLock { _ in
             operation.node.map { Array($0.dependents.lazy.compactMap(\.operation).prefix(limit)) } ?? []
@@ -293,15 +286,12 @@ extension DependencyGraph {
     ///
     /// It stores the operations that it has seen. Used under the graph's lock.
     struct Search {
-        enum Direction { case dependencies, dependents }
-
         var open: [AnyRequestOperation]
-        private(set) var reached: [AnyRequestOperation]
         /// Maps each operation that was reached to the operation from which it was reached; nil for the first.
         private var seen: [ObjectIdentifier: AnyRequestOperation?] = [:]
 
         init(from first: AnyRequestOperation) {
-            (open, reached) = ([first], [first])
+            open = [first]
             seen.updateValue(nil, forKey: ObjectIdentifier(first))
         }
 
@@ -313,20 +303,8 @@ extension DependencyGraph {
                 seen[ObjectIdentifier(operation)] = last
                 if other?.seen[ObjectIdentifier(operation)] != nil { return operation }
                 open.append(operation)
-                reached.append(operation)
             }
             return nil
-        }
-
-        mutating func run(_ direction: Direction) {
-            while let last = open.popLast() {
-                let next =
-                    switch direction {
-                    case .dependencies: (last.node?.dependencies ?? []).compactMap { $0 as? AnyRequestOperation }
-                    case .dependents: (last.node?.dependents ?? []).compactMap(\.operation)
-                    }
-                _ = visit(next, from: last)
-            }
         }
 
         func way(to operation: AnyRequestOperation) -> [AnyRequestOperation] {

@@ -60,21 +60,6 @@ extension AnyRequestOperation {
             }
         }
 
-        /// Checks on another thread whether the operation is behind a barrier, because the queue may hold its lock now.
-        func lookForBarrier() {
-            let isWanted = state.withLock { state in
-                let isKnown = state.isBarred || state.isClosingGate || state.machine.handover != .none
-                guard !isKnown, !state.looksForBarrier else { return false }
-                state.looksForBarrier = true
-                return true
-            }
-            guard isWanted else { return }
-            context.taskControl.async { [self] in
-                state.withLock { $0.looksForBarrier = false }
-                BarrierCycles.added(self)
-            }
-        }
-
         /// Retains the operations that wait for this one until it has finished.
         ///
         /// In swift-corelibs-foundation, `cancelAllOperations()` cancels a queue's requests and then its barriers. The
@@ -105,21 +90,18 @@ extension AnyRequestOperation {
         func isInQueue(otherThan other: OperationQueue?) -> Bool {
             FoundationFields.queue(of: self).map { $0 !== other } ?? false
         }
-
-        /// Whether a barrier before the operation in its queue has not finished.
-        var isBehindBarrier: Bool {
-            !super.isReady && FoundationFields.barriers(before: self).contains { !$0.isFinished }
-        }
     #else
         func notifyByGate() -> Bool { false }
         func noteUnready() {}
-        func lookForBarrier() {}
         /// On Apple platforms, only a queue reads `isReady`, except the caller.
         var isInQueue: Bool { state.withLock { $0.wasAskedReadiness } }
         func isInQueue(otherThan other: OperationQueue?) -> Bool { other == nil && isInQueue }
-        /// On Apple platforms, only barriers add dependencies to Foundation's own list.
-        var isBehindBarrier: Bool { !super.isReady }
     #endif
+
+    /// Whether a barrier before the operation in its queue has not finished.
+    ///
+    /// Only barriers add dependencies to Foundation's own list.
+    var isBehindBarrier: Bool { !super.isReady }
 }
 
 /// The operations of swift-corelibs-foundation that a request refers to.
@@ -153,14 +135,6 @@ enum FoundationFields {
                 return reference?.takeUnretainedValue()
             }
         } ?? []
-    }
-
-    /// The barriers before a request in its queue, including those that have run.
-    static func barriers(before operation: AnyRequestOperation) -> [Operation] {
-        let dependencies = read(operation) { $0("__dependencies") as? [Operation] } ?? []
-        // The gate of `notifyByGate()` is a plain `Operation`. Dependencies on other operations are in the library's
-        // graph.
-        return dependencies.filter { type(of: $0) != Operation.self }
     }
 
     static func queue(of operation: Operation) -> OperationQueue? {

@@ -8,8 +8,6 @@ import Foundation
 /// function for each field.
 struct OperationState: ~Copyable {
     var machine = OperationStateMachine()
-    /// Whether ``BarrierCycles`` counts the operation, because it was added after a barrier of a caller's queue.
-    var isBarred = false
     /// Whether the operation may have dependencies or dependents in the graph.
     var hasEdges = false
     /// Whether `isReady` was ever read, so that its changes are notified, and whether it was false.
@@ -48,7 +46,7 @@ struct OperationState: ~Copyable {
     var readinessChanges: UInt32 = 0
     /// Code that waits to run: decoding, building, decisions after attempts, and callbacks without another place.
     var executor = ExecutorWork()
-    var (looksForBarrier, notesUnready) = (false, false)
+    var notesUnready = false
     /// Whether the gate of ``AnyRequestOperation/notifyByGate()`` is being added to Foundation's dependencies now.
     var isClosingGate = false
     /// The number of handlers for the outcome and the last progress on the serial executor.
@@ -234,7 +232,6 @@ extension OperationState {
         var registry: CopyOnWrite<ObserverRegistry>?
         var requests: FollowUpState.Requests?
         var hasEdges = false
-        var wasBarred = false
         var waitingOperations: [Operation] = []
 
         func notifySettled() {
@@ -302,7 +299,6 @@ extension OperationState {
         // Once the operation has finished and its last handler has returned, the manager releases it.
         if machine.delivery.isOver { queueEntry = nil }
         guard isEnd else { return ending }
-        (ending.wasBarred, isBarred) = (isBarred, false)
         if let relatives { swap(&ending.waitingOperations, &relatives.waiting) }
         if let requestPlan, !requestPlan.isValue {
             let request = requestPlan.request

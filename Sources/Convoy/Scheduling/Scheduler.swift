@@ -198,10 +198,7 @@ final class Scheduler: OperationScheduler {
     @discardableResult
     func enter(_ operation: AnyRequestOperation) -> Bool {
         if let ownQueue { return ownQueue.add(operation) }
-        return operation.handOver {
-            queue.addOperation($0)
-            BarrierCycles.added($0)
-        }
+        return operation.handOver { queue.addOperation($0) }
     }
 
     func begins(_ reference: QueueEntryReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
