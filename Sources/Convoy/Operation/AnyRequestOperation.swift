@@ -130,13 +130,16 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         // The mark is set before `isReady` is read, so that every later change is notified. A cancelled operation also
         // waits for barriers. In swift-corelibs-foundation, a finishing barrier dereferences a pointer to each
         // operation that was added after it. An operation that had run before could be freed by then.
-        let isUnblocked = state.withLock { state in
+        let (isUnblocked, wasUnready) = state.withLock { state in
             state.wasAskedReadiness = true
-            return state.isUnblocked
+            return (state.isUnblocked, state.wasUnready)
         }
         if super.isReady {
-            guard !isUnblocked, isBlocked else { return true }
-            noteUnready()
+            guard !isUnblocked, isBlocked else {
+                if wasUnready { confirmReadiness() }
+                return true
+            }
+            state.withLock { $0.wasUnready = true }
         }
         // Another thread may have made the operation ready since, so the value is read again. Otherwise Foundation
         // would store the old value after the new one.
@@ -1788,7 +1791,7 @@ extension AnyRequestOperation {
         }
         guard isNotifier else { return }
         repeat {
-            if !notifyByGate() { notifying([.isReady]) { state.withLock { ((), $0.notificationTargets) } } }
+            notifying([.isReady]) { state.withLock { ((), $0.notificationTargets) } }
         } while state.withLock { state in
             defer { told = state.readinessChanges }
             guard state.readinessChanges == told else { return true }

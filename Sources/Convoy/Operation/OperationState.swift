@@ -30,8 +30,8 @@ struct OperationState: ~Copyable {
 
     /// Redirects, retries, deadlines and interceptors; nil for one plain attempt.
     var followUp: FollowUpState?
-    /// The operations of Foundation that this operation refers to; nil for most.
-    var relatives: FoundationRelatives?
+    /// The operations that wait for this one in Foundation and must not be freed before it finishes.
+    var waitingOperations: [Operation] = []
     /// The observers; nil before the first one.
     var registry: CopyOnWrite<ObserverRegistry>?
     /// Called after the last handler has returned.
@@ -46,9 +46,8 @@ struct OperationState: ~Copyable {
     var readinessChanges: UInt32 = 0
     /// Code that waits to run: decoding, building, decisions after attempts, and callbacks without another place.
     var executor = ExecutorWork()
-    var notesUnready = false
-    /// Whether the gate of ``AnyRequestOperation/notifyByGate()`` is being added to Foundation's dependencies now.
-    var isClosingGate = false
+    /// Whether ``AnyRequestOperation/confirmReadiness()`` is about to notify.
+    var confirmsReadiness = false
     /// The number of handlers for the outcome and the last progress on the serial executor.
     var executorHandlers: Int32 = 0
     var priority: Versioned<Operation.QueuePriority>
@@ -299,7 +298,7 @@ extension OperationState {
         // Once the operation has finished and its last handler has returned, the manager releases it.
         if machine.delivery.isOver { queueEntry = nil }
         guard isEnd else { return ending }
-        if let relatives { swap(&ending.waitingOperations, &relatives.waiting) }
+        swap(&ending.waitingOperations, &waitingOperations)
         if let requestPlan, !requestPlan.isValue {
             let request = requestPlan.request
             if !request.tags.isEmpty { makeFollowUp().finalTags = request.tags }
