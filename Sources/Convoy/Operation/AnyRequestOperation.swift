@@ -633,7 +633,7 @@ extension AnyRequestOperation {
 
     /// Begins an attempt, unless the operation is suspended or has finished.
     func launch(_ number: Int) {
-        let given: (plan: RequestPlan, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?)? = state.withLock {
+        let given: (plan: RequestPlan, adapted: PreparedRequest?, sharedAnswer: Response<Data>?)? = state.withLock {
             state in
             let launch = OperationStateMachine.Event.launch(
                 attempt: number, pausesInPlace: pausesInPlace, isClaim: false)
@@ -648,6 +648,13 @@ extension AnyRequestOperation {
         } else {
             adapt(number, given.plan.request.policyBox)
         }
+    }
+
+    /// Completes an attempt with a response that another operation has fetched.
+    private func takeSharedAnswer(_ response: Response<Data>, attempt number: Int) {
+        let completion = attempt(
+            number, hasWholeBodyOf: response.head, to: response.request, response.exchange.keptMetrics)
+        if let completion { complete(completion, with: ReceivedBody(storedData: response.value)) }
     }
 
     /// Sends the request of an attempt, with cookies and with the fields that resume a download.
@@ -929,8 +936,7 @@ extension AnyRequestOperation {
     ///
     /// - Parameter decodesAtOnce: whether decoding is fast and calls no user code. The thread may be a transport's.
     func complete(
-        _ completion: OperationState.Completion, with body: ReceivedBody, for shared: SharedAnswer? = nil,
-        decodesAtOnce: Bool = false
+        _ completion: OperationState.Completion, with body: ReceivedBody, decodesAtOnce: Bool = false
     ) {
         #if canImport(FoundationNetworking)
             let isObserved = completion.isObserved
@@ -945,19 +951,8 @@ extension AnyRequestOperation {
                 at: completion.moment)
         }
         onExecutor {
-            guard let shared, let sharing = completion.requestPlan.sharing else {
-                return self.conclude(
-                    self.outcome(of: body, completion), attempt: completion.attempt, taskHasEnded: true,
-                    isDelivered: true)
-            }
-            shared.decode(sharing, by: { self.outcome(of: body, completion) }) { outcome in
-                // The current thread may run another operation's serial executor. So this operation's own executor
-                // concludes.
-                self.onExecutor {
-                    let outcome = sharing.adopt(outcome, completion.exchange)
-                    self.conclude(outcome, attempt: completion.attempt, taskHasEnded: true)
-                }
-            }
+            self.conclude(
+                self.outcome(of: body, completion), attempt: completion.attempt, taskHasEnded: true, isDelivered: true)
         }
     }
 

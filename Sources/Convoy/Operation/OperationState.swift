@@ -361,7 +361,8 @@ final class FollowUpState {
     /// The next request to send, as the interceptors have adapted it; nil before.
     var adapted: PreparedRequest?
     var outdatedCount = 0
-    var sharedAnswer: SharedAnswer?
+    /// The response that another operation has fetched for this one.
+    var sharedAnswer: Response<Data>?
     private(set) var isShared = false
     /// The cache's exchange for the next attempt; nil if the attempt uses the network.
     var cacheExchange: (any CacheExchange)?
@@ -400,7 +401,7 @@ final class FollowUpState {
     var startsOver = false
     private(set) var hasStartedOver = false
 
-    func share(_ answer: SharedAnswer) { (sharedAnswer, isShared) = (answer, true) }
+    func share(_ answer: Response<Data>) { (sharedAnswer, isShared) = (answer, true) }
 
     /// Makes the next attempt request the complete file; false if an earlier call has done so.
     func startOver() -> Bool {
@@ -410,7 +411,7 @@ final class FollowUpState {
     }
 
     /// The attempts before the successful one; for a shared response, all attempts of the operation that fetched it.
-    var earlierAttempts: [AttemptRecord] { sharedAnswer?.response.attempts ?? records }
+    var earlierAttempts: [AttemptRecord] { sharedAnswer?.attempts ?? records }
 
     enum Caller { case deadline, wait, interceptors }
 
@@ -434,7 +435,7 @@ final class FollowUpState {
     }
 
     typealias Requests = (
-        PreparedRequest?, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?, (any CacheExchange)?
+        PreparedRequest?, adapted: PreparedRequest?, sharedAnswer: Response<Data>?, (any CacheExchange)?
     )
 }
 

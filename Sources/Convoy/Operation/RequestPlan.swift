@@ -11,8 +11,6 @@ class RequestPlan: @unchecked Sendable {
     // @unchecked: immutable; the compiler cannot check a class that is not final.
     fileprivate enum Kind: Sendable {
         case request
-        /// A request that shares its response, and how it shares the decoded result.
-        case shared(SharedDecoding)
         case group
         /// Indirect, so that the plans of other requests are no larger.
         indirect case link(LinkLabel, build: @Sendable () throws -> RequestPlan)
@@ -40,18 +38,11 @@ class RequestPlan: @unchecked Sendable {
     }
 
     var isGroup: Bool { if case .group = kind { true } else { false } }
-    var hasRequest: Bool {
-        switch kind {
-        case .request, .shared: true
-        case .group, .link: false
-        }
-    }
+    var hasRequest: Bool { if case .request = kind { true } else { false } }
     var core: RequestCore? { hasRequest ? request : nil }
     /// Builds the request of a chain's link: user code, on the operation's serial executor.
     var build: (@Sendable () throws -> RequestPlan)? { if case .link(_, let build) = kind { build } else { nil } }
     var link: LinkLabel? { if case .link(let label, _) = kind { label } else { nil } }
-    /// How operations share the decoded result; nil for a request that shares nothing.
-    var sharing: SharedDecoding? { if case .shared(let sharing) = kind { sharing } else { nil } }
 
     /// Decodes a complete body; called on the operation's serial executor if the decoder is user code.
     func respond(_ body: ReceivedBody, _ exchange: Exchange) throws -> AnyOutcome {
@@ -66,11 +57,9 @@ final class TypedRequestPlan<Output: Sendable>: RequestPlan, @unchecked Sendable
     /// - Parameter encoder: the manager's encoder, for a JSON body without its own.
     init(_ request: Request<Output>, _ encoder: JSONEncoder? = nil) {
         decode = request.decode
-        let isShared = request.core.policyBox?.policies.isCoalesced == true
-        let sharing = isShared ? request.decodingIdentity.map { SharedDecoding($0, Output.self) } : nil
         var core = request.sharedCore
         if case .json? = request.core.body { core = CopyOnWrite(request.core.encoded(by: encoder)) }
-        super.init(core, sharing.map { .shared($0) } ?? .request, isValue: request.isValue)
+        super.init(core, .request, isValue: request.isValue)
     }
 
     override func respond(_ body: ReceivedBody, _ exchange: Exchange) throws -> AnyOutcome {

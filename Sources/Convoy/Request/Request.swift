@@ -28,10 +28,8 @@ public struct Request<Output: Sendable>: Sendable {
     /// The core, which copies of the request share until one is changed: requests are often copied, rarely changed.
     private(set) var sharedCore: CopyOnWrite<RequestCore>
     var decode: BodyDecoder<Output>
-    /// An object that stands for the decoding: requests with the same object decode alike.
-    ///
-    /// Nil if the request never shares its decoded output with other requests.
-    var decodingIdentity: (any AnyObject & Sendable)?
+    /// Whether the caller's code makes the output.
+    private var decodesByFunction = false
 
     /// Describes a request whose output is made by your function.
     ///
@@ -45,16 +43,15 @@ public struct Request<Output: Sendable>: Sendable {
         method: HTTPMethod = .get, url: some RequestURL,
         decoding: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output
     ) {
-        self.init(method, url, DecodingIdentity()) { body, head in try decoding(body.data, head) }
+        self.init(method, url, byFunction: true) { body, head in try decoding(body.data, head) }
     }
 
     init(
-        _ method: HTTPMethod, _ url: some RequestURL, _ identity: any AnyObject & Sendable,
-        _ decode: @escaping BodyDecoder<Output>
+        _ method: HTTPMethod, _ url: some RequestURL, byFunction: Bool = false, _ decode: @escaping BodyDecoder<Output>
     ) {
         sharedCore = CopyOnWrite(RequestCore(method: method, url: url.requestURL))
         self.decode = decode
-        decodingIdentity = identity
+        decodesByFunction = byFunction
         if core.url == nil {
             let text = String(describing: url)
             // If the text cannot be parsed, it may contain a password anywhere before an at sign.
@@ -62,12 +59,10 @@ public struct Request<Output: Sendable>: Sendable {
         }
     }
 
-    init(
-        core: RequestCore, identity: (any AnyObject & Sendable)? = nil, decode: @escaping BodyDecoder<Output>
-    ) {
+    init(core: RequestCore, byFunction: Bool = false, decode: @escaping BodyDecoder<Output>) {
         sharedCore = CopyOnWrite(core)
         self.decode = decode
-        decodingIdentity = identity
+        decodesByFunction = byFunction
     }
 
     /// The part of the request that does not depend on the type of its output.
@@ -124,11 +119,7 @@ extension Request {
     /// Whether the request holds nothing of the caller's but data, a decoder and a value to encode as JSON.
     ///
     /// If true, storing the request keeps no other object or function of the caller alive.
-    var isValue: Bool {
-        // Each decoding function of the caller has its own identity.
-        let decodesByFunction = decodingIdentity is DecodingIdentity && decodingIdentity !== DecodingIdentity.standard
-        return !decodesByFunction && core.isValue
-    }
+    var isValue: Bool { !decodesByFunction && core.isValue }
 }
 
 extension RequestCore {
@@ -145,15 +136,6 @@ extension RequestCore {
         return policies.interceptors.isEmpty && policies.redirects?.onRedirect == nil && !policies.refusesByFunction
             && policies.userInfo.isEmpty
     }
-}
-
-/// Identifies a way of decoding that has no decoder object.
-///
-/// Instances are compared by reference. A request gets another instance only when its output changes.
-final class DecodingIdentity: Sendable {
-    /// The identity of ``Request/init(method:url:)`` and its short forms, whose decoding depends only on the output
-    /// type.
-    static let standard = DecodingIdentity()
 }
 
 extension Request where Output == Void {

@@ -190,14 +190,13 @@ extension Scheduler {
     private func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) {
         guard let result = shared.result else { return }
         let progress = shared.progress
-        let answer = result.map { SharedAnswer($0) }
         for (operation, key) in state.withLock({ $0.coalescer.end(shared, key) }) {
-            operation.onExecutor { self.hand(answer, progress, of: key, to: operation) }
+            operation.onExecutor { self.hand(result, progress, of: key, to: operation) }
         }
     }
 
     private func hand(
-        _ result: Result<SharedAnswer, RequestError>, _ progress: TransferProgress, of key: CoalescingKey,
+        _ result: Result<Response<Data>, RequestError>, _ progress: TransferProgress, of key: CoalescingKey,
         to operation: AnyRequestOperation
     ) {
         switch result {
