@@ -131,8 +131,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     public override func copy() -> RequestOperation<Output> {
         let (requestPlan, prepared, scheduler) = state.withLock { ($0.requestPlan, $0.prepared, $0.scheduler) }
         return RequestOperation(
-            requestPlan: requestPlan ?? .released(Output.self, of: prepared), context: context,
-            scheduler?.context === context ? scheduler : nil)
+            requestPlan: requestPlan ?? .released(Output.self, of: prepared), context: context, scheduler)
     }
 
     /// Returns the response of an outcome, or throws its error.

@@ -41,18 +41,16 @@ final class Scheduler: OperationScheduler {
     /// Enqueues an operation, unless it was enqueued or started before.
     ///
     /// - Parameter isStarted: whether the operation has been started before it was enqueued, and is executing.
-    /// - Returns: the error if the operation has finished already; nil otherwise.
+    /// - Returns: the error if the operation has finished already, or is not of this manager; nil otherwise.
     @discardableResult
     func enqueue(
         _ operation: AnyRequestOperation, as role: QueueEntry.Role = .caller, isStarted: Bool = false
     ) -> RequestError? {
+        guard operation.context === context else { return refuseForeign(operation) }
         // From here on the queue entry records changes of the operation, even before the state has the entry.
         let reference = QueueEntryReference(place: QueueEntry(operation, role))
         let now = context.clock.now
-        // Another manager may have made the operation. Its request gets the defaults of that manager, because defaults
-        // may contain secrets.
-        let defaults = operation.context.defaults
-        let isPlain = operation.isPlain
+        let (defaults, isPlain) = (context.defaults, operation.isPlain)
         guard
             var arrival = operation.state.withLock({ state in
                 state.arrive(at: self, reference, now, preparing: isPlain ? defaults : nil, isStarted: isStarted)
@@ -71,13 +69,25 @@ final class Scheduler: OperationScheduler {
 
     func adopt(_ operation: AnyRequestOperation) { enqueue(operation, isStarted: true) }
 
-    /// Returns an error and notifies the monitors, if an enqueued operation had finished before; nil otherwise.
     private func refuseFinished(_ operation: AnyRequestOperation) -> RequestError? {
         guard operation.isFinished else { return nil }
         let hint = operation.isGroup ? "" : "; copy() makes another"
+        return refuse(operation, "nothing was sent: the operation has finished, and cannot run twice\(hint)")
+    }
+
+    /// Refuses an operation that this manager has not made; the operation fails, unless its own manager has it.
+    private func refuseForeign(_ operation: AnyRequestOperation) -> RequestError {
+        let message = "nothing was sent: this manager did not make the operation; make it with this manager's operation(_:)"
+        if operation.state.withLock({ $0.queueEntry == nil }) {
+            operation.conclude(.invalidRequest, message, onlyBeforeStart: true)
+        }
+        return refuse(operation, message)
+    }
+
+    /// Returns an error that monitors receive too.
+    private func refuse(_ operation: AnyRequestOperation, _ message: String) -> RequestError {
         let error = RequestError(
-            .invalidRequest, "nothing was sent: the operation has finished, and cannot run twice\(hint)",
-            summary: operation.request?.summary ?? RequestSummary(text: operation.label))
+            .invalidRequest, message, summary: operation.request?.summary ?? RequestSummary(text: operation.label))
         if !context.monitors.isEmpty {
             context.monitorQueue.async { [context] in
                 for monitor in context.monitors { monitor.operation(operation, wasRefused: error) }
@@ -477,7 +487,7 @@ extension Scheduler {
     }
 
     func requeue(_ operation: AnyRequestOperation) {
-        let wish = operation.state.withLock { $0.wish(in: operation.context, hasBegun: true) }
+        let wish = operation.state.withLock { $0.wish(in: context, hasBegun: true) }
         // An operation without a queue entry waits for no slot.
         guard let wish, wish.queueEntry != nil else { return operation.resumeAttempt() }
         awaitSlot(operation, wish)
