@@ -25,7 +25,8 @@ extension RequestManager {
     public struct Configuration: Sendable {
         /// The maximum number of operations with a slot; 16 by default.
         ///
-        /// At least 1.
+        /// At least 1. A manager gives no more slots than half of the file descriptors that the process may still open when
+        /// the manager is made.
         public var maxConcurrentOperationCount: Int
         /// The maximum number of operations with a slot for one host (scheme, name and port); 6 by default.
         ///

@@ -1207,41 +1207,40 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Retries once another request has released a descriptor.
+    /// Retries after a delay if there was no free file descriptor; false if the request cannot be sent again.
     ///
-    /// False if ``OperationScheduler/mayGetDescriptor(_:)`` is false, or if this request cannot be sent again. A
-    /// request that is not idempotent cannot be sent again after a response.
+    /// A request that is not idempotent cannot be sent again after a response.
     private func awaitsDescriptor(_ ending: AttemptEnding) -> Bool {
-        let (base, scheduler) = state.withLock { ($0.nextRequest, $0.scheduler) }
-        guard let base, let scheduler, ending.attempt.canBeRepeated,
-            ending.head == nil || base.isIdempotent && ending.request.isIdempotent,
-            scheduler.mayGetDescriptor(self)
+        guard let base = state.withLock({ $0.nextRequest }), ending.attempt.canBeRepeated,
+            ending.head == nil || base.isIdempotent && ending.request.isIdempotent, countsShortage()
         else { return false }
         again(ending, .awaitedDescriptor)
         return true
     }
 
-    /// Makes an attempt wait that found no descriptor; false if no other request is expected to release one.
-    func putOff(_ attempt: Int) -> Bool {
-        guard state.withLock({ $0.scheduler })?.mayGetDescriptor(self) == true,
-            state.withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken
-        else { return false }
+    /// Makes an attempt wait that found no free descriptor; false if it was the last.
+    private func putOff(_ attempt: Int) -> Bool {
+        guard countsShortage(), state.withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken else {
+            return false
+        }
         awaitDescriptor()
         return true
     }
 
-    /// Waits for a descriptor, without a slot and without the partial file of a download.
+    /// Counts an attempt that found no free descriptor; false if no other may follow.
+    private func countsShortage() -> Bool {
+        state.withLock { state in
+            let followUp = state.makeFollowUp()
+            followUp.shortages += 1
+            return followUp.shortages <= 10
+        }
+    }
+
+    /// Waits without a slot and without the partial file of a download, which has a descriptor too.
     private func awaitDescriptor() {
-        let (download, scheduler, host) = state.withLock { state in
-            state.followUp?.wait = .descriptor
-            return (state.followUp?.download, state.scheduler, state.nextHost)
-        }
-        let wait: @Sendable () -> Void = {
-            self.onExecutor {
-                guard let scheduler else { return self.resumeAttempt() }
-                scheduler.awaitDescriptor(self, host: host)
-            }
-        }
+        let (download, shortages) = state.withLock { ($0.followUp?.download, $0.followUp?.shortages ?? 1) }
+        let delay = RetryPolicy.standard.delay(beforeRetry: shortages, unit: context.unit())
+        let wait: @Sendable () -> Void = { self.queueAgain(at: self.context.clock.now + delay, nil) }
         if let download { download.release(wait) } else { wait() }
     }
 
@@ -1910,7 +1909,6 @@ extension FollowUpState.Wait? {
         case .time(let due, let reason):
             "in \(now.duration(to: due).words)" + (reason.map { ", \($0.wordsForItself)" } ?? "")
         case .interceptor: "waits for an interceptor"
-        case .descriptor: "waits for a file descriptor"
         case .slot, nil: "waits for a slot"
         }
     }

@@ -152,9 +152,6 @@ protocol OperationScheduler: AnyObject, Sendable {
     ///
     /// False if they do not wait. In that case `then` is not called.
     func lookForNetwork(to host: String, _ then: @escaping @Sendable (_ isConnected: Bool) -> Void) -> Bool
-    func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool
-    /// Called when an operation that found no file descriptor has released its files; a slot follows when one is free.
-    func awaitDescriptor(_ operation: AnyRequestOperation, host: String)
 
     /// Whether an operation no longer waits in the scheduler: it was handed to the operation queue, has begun or has
     /// ended.

@@ -375,6 +375,8 @@ final class FollowUpState {
     /// The most bytes of a download that an attempt has left.
     var resumableBytes: Int64 = 0
     var interceptionCount = 0
+    /// The number of attempts that found no free file descriptor.
+    var shortages = 0
 
     var deadline: ContinuousClock.Instant?
     var wait: Wait?
@@ -418,7 +420,6 @@ final class FollowUpState {
     enum Wait {
         case time(ContinuousClock.Instant, asked: RetryAfterReason?)
         case interceptor
-        case descriptor
         case slot
     }
 

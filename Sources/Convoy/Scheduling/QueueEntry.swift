@@ -20,10 +20,8 @@ final class QueueEntry {
         /// Has a slot, and is about to start or executes. Next: inQueue, yielded, suspended, awaitingPermit, ended.
         case dispatched
         /// Has begun and has no slot. It waits for a retry's delay or for interceptors. Next: waiting, suspended,
-        /// sharing, inQueue, awaitingDescriptor, ended.
+        /// sharing, inQueue, ended.
         case yielded
-        /// Has begun and waits for a file descriptor, suspended or not; see ``DescriptorLimit``. Next: waiting, ended.
-        case awaitingDescriptor
         /// Waits for its ``Exclusion``. A group waits until no suspension and no cancellation is in effect. Next:
         /// waiting, preparing, suspended, blocked, yielded, ended.
         case awaitingPermit
@@ -93,14 +91,10 @@ final class QueueEntry {
     /// How many slots the operation has had.
     var slotCount: UInt32 = 0
     var suspension = Versioned(OperationStateMachine.Suspension())
-    /// How often the operation has tried again, because its wait for a descriptor timed out.
-    var trials: UInt8 = 0
     /// Whether a dependency has not finished.
     var isDependent = Versioned(false)
     /// The index among the queue entries of the scheduler; negative before the entry has one.
     var index: Int32 = -1
-    /// The value of ``DescriptorLimit/releases`` when the operation got its slot.
-    var releasesSeen: UInt32 = 0
 
     /// The properties that most entries do not use.
     private final class Extras {

@@ -337,7 +337,7 @@ extension Scheduler {
                 runningThere: host?.running ?? 0,
                 hold: queueEntry.status == .waiting ? state.queues.holdWords(of: queueEntry.host, now: now) : nil,
                 learned: host?.words(now: now), running: state.queues.running - unstarted,
-                limit: state.slotLimit, isHeldBack: state.isSuspended || !queueEntry.hasBegun && state.isQueueSuspended
+                limit: state.limit, isHeldBack: state.isSuspended || !queueEntry.hasBegun && state.isQueueSuspended
             )
         }
         guard let view else { return operation.whyWithoutManager }
@@ -350,7 +350,7 @@ extension Scheduler {
             guard let exclusion = view.exclusion else { return operation.whyBlocked }
             let holder = exclusion.holder.map { ": \($0.label) has it" } ?? ""
             return "waits for the name “\(exclusion.name)”\(holder)"
-        case .yielded, .awaitingDescriptor: return operation.whyRunning
+        case .yielded: return operation.whyRunning
         case .sharing: return view.transfer.map { "shares a transfer that \(why($0))" } ?? operation.whyRunning
         case .waiting:
             if view.isHeldBack { return "waits for the manager: it is suspended" }
@@ -534,30 +534,6 @@ extension Scheduler {
     func connectivityChanged(_ isConnected: Bool) {
         state.withLock { $0.queues.setOffline(!isConnected) }
         pumpElsewhere()
-    }
-
-    func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool {
-        change(operation) { $0.mayGetDescriptor($1) } ?? false
-    }
-
-    func awaitDescriptor(_ operation: AnyRequestOperation, host: String) {
-        let slots = handingOver(operation) { $0.lacksDescriptor($1, host: host) ? $1.slotCount : nil }
-        guard let slots = slots ?? nil else { return operation.resumeAttempt() }
-        operation.resumeAttempt(after: .queued(slots: slots))
-        watchDescriptorLimit()
-    }
-
-    /// Sets a timer that raises the descriptor limit, whether or not an operation finishes.
-    private func watchDescriptorLimit() {
-        guard let wait = state.withLock({ $0.descriptorLimit.takeWait() }) else { return }
-        _ = context.clock.wake(at: context.clock.now + wait) { [weak self] in
-            guard let self else { return }
-            // The rest runs on another queue, because an operation may start now and this is the clock's queue.
-            context.taskControl.async {
-                self.handingOver { $0.descriptorTimePassed() }
-                self.watchDescriptorLimit()
-            }
-        }
     }
 }
 
@@ -866,5 +842,5 @@ extension SchedulerState {
     }
 
     /// Whether a slot is free for an operation that would request one now.
-    var hasFreeSlots: Bool { queues.running < slotLimit && !isSuspended && !isQueueSuspended }
+    var hasFreeSlots: Bool { queues.running < limit && !isSuspended && !isQueueSuspended }
 }

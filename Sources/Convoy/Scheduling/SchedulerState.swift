@@ -11,7 +11,6 @@ struct SchedulerState {
     var limit: Int
     var retryBudget: RetryBudgetState
     var coalescer = Coalescer()
-    var descriptorLimit = DescriptorLimit()
     /// The names that operations hold or wait for.
     var exclusions: [String: Exclusion] = [:]
     var queueEntries: [QueueEntry?] = []
@@ -95,9 +94,6 @@ struct SchedulerState {
         var waiters: Set<ObjectIdentifier> = []
     }
 
-    /// How many operations may have a slot; fewer while file descriptors are missing.
-    var slotLimit: Int { min(limit, descriptorLimit.limit ?? .max) }
-
     /// The producers that continue once a slot is free that no operation wants.
     var slotWaiters: Set<ObjectIdentifier> = []
 
@@ -170,7 +166,7 @@ struct SchedulerState {
             // report lets it keep its slot. `take` asks for the name again. Another operation may have taken the name
             // while this one was in the operation queue, or was blocked there.
             let newest = suspension.version > queueEntry.suspension.version ? suspension : queueEntry.suspension
-            if host.holds.isEmpty || host.mayBegin(queueEntry), queues.running - queues.unstarted <= slotLimit,
+            if host.holds.isEmpty || host.mayBegin(queueEntry), queues.running - queues.unstarted <= limit,
                 host.running - host.unstarted <= host.currentLimit, !newest.value.isSuspended,
                 queueEntry.exclusion?.take(queueEntry) != false
             {
@@ -178,7 +174,7 @@ struct SchedulerState {
                 return true
             }
             queues.release(queueEntry, for: .yielded, isUnsent: true)
-        case .sharing, .yielded, .awaitingDescriptor, .ended: break
+        case .sharing, .yielded, .ended: break
         }
         // The operation has sent nothing, so other operations may use its name until it gets a slot again.
         leaveExclusion(queueEntry)
@@ -199,7 +195,6 @@ struct SchedulerState {
         queues.release(queueEntry)
         (queueEntry.status, queueEntry.isFinished) = (.ended, true)
         if isSettled { queueEntry.isSettled = true }
-        if let next = descriptorLimit.noteEnd(slots: limit) { queues.join(next) }
         return Effects(transfer: transfer, calls: removeIfOver(queueEntry))
     }
 
@@ -233,9 +228,8 @@ struct SchedulerState {
     mutating func next(_ now: ContinuousClock.Instant) -> Next {
         var next = Next()
         while next.dispatch == nil, !isSuspended, cancellations == 0,
-            let queueEntry = queues.takeNext(limit: slotLimit, takesNew: !isQueueSuspended, now: now)
+            let queueEntry = queues.takeNext(limit: limit, takesNew: !isQueueSuspended, now: now)
         {
-            queueEntry.releasesSeen = descriptorLimit.releases
             if let exclusion = queueEntry.exclusion, !exclusion.take(queueEntry) {
                 queues.release(queueEntry, for: .awaitingPermit, isUnsent: true)
                 exclusion.wait(Turn(queueEntry, queues.prioritization))
@@ -310,7 +304,7 @@ extension SchedulerState {
         case .sharing:
             queueEntry.status = .blocked
             return Effects(transfer: coalescer.leave(queueEntry))
-        case .preparing, .blocked, .inQueue, .yielded, .awaitingDescriptor, .ended: return Effects()
+        case .preparing, .blocked, .inQueue, .yielded, .ended: return Effects()
         }
         leaveExclusion(queueEntry)
         return Effects()
@@ -467,7 +461,7 @@ extension SchedulerState {
         // resume.
         case .blocked, .preparing, .awaitingPermit, .sharing, .inQueue, .ended:
             if awaitsSlot, !isSuspended { return Effects(keeps: queueEntry.slot) }
-        case .waiting, .suspended, .dispatched, .yielded, .awaitingDescriptor: break
+        case .waiting, .suspended, .dispatched, .yielded: break
         }
         return Effects()
     }
@@ -480,7 +474,7 @@ extension SchedulerState {
         switch queueEntry.status {
         case .waiting: queues.release(queueEntry)
         case .blocked, .preparing, .suspended, .sharing, .awaitingPermit: queueEntry.status = .ended
-        case .dispatched, .inQueue, .yielded, .awaitingDescriptor, .ended: return Effects()
+        case .dispatched, .inQueue, .yielded, .ended: return Effects()
         }
         return Effects(starts: true, transfer: coalescer.leave(queueEntry))
     }
@@ -491,41 +485,6 @@ extension SchedulerState {
     mutating func beginsWithAnswer(_ queueEntry: QueueEntry) {
         queues.release(queueEntry, for: .inQueue)
         queueEntry.hasBegun = true
-    }
-
-    /// Makes an operation that found no file descriptor release its slot and wait; false if it needs no slot.
-    mutating func lacksDescriptor(_ queueEntry: QueueEntry, host: String) -> Bool {
-        yieldSlot(queueEntry)
-        guard queueEntry.status == .yielded else { return false }
-        queueEntry.host = host
-        descriptorLimit.add(queueEntry, running: queues.running)
-        // If all operations that had descriptors have finished, the first waiting operation tries again now.
-        if !othersMayHoldDescriptors(than: queueEntry), let first = descriptorLimit.takeFirst() { queues.join(first) }
-        return true
-    }
-
-    /// Called when the wait for a descriptor has timed out.
-    mutating func descriptorTimePassed() {
-        if let next = descriptorLimit.timePassed(slots: limit) { queues.join(next) }
-    }
-
-    /// Whether other operations of this manager may release descriptors, or have done so since the operation got its
-    /// slot.
-    ///
-    /// False after ``DescriptorLimit/mostTrials`` timed-out waits.
-    func mayGetDescriptor(_ queueEntry: QueueEntry) -> Bool {
-        queueEntry.trials < DescriptorLimit.mostTrials
-            && (queueEntry.releasesSeen != descriptorLimit.releases || othersMayHoldDescriptors(than: queueEntry))
-    }
-
-    /// - Complexity: O(*n*) for *n* operations; called only if there is no descriptor.
-    private func othersMayHoldDescriptors(than queueEntry: QueueEntry) -> Bool {
-        queueEntries.contains { other in
-            guard let other, other !== queueEntry else { return false }
-            // An operation that has sent something may wait with a paused connection.
-            return other.status == .dispatched || other.status == .yielded
-                || other.hasSent && (other.status == .waiting || other.status == .suspended)
-        }
     }
 }
 
