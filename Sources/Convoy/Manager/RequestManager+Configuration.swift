@@ -85,7 +85,6 @@ extension RequestManager {
         public var maxBodyBytes: Int64?
         /// The accepted status codes, ``Request/acceptableStatusCodes(_:)``; 200 to 299 by default.
         public var acceptableStatusCodes: StatusCheck
-        /// Whether all requests use ``Request/keepingUnknownCodings()``.
         package var keepsUnknownCodings = false
         /// Whether requests wait while there is no network, until their deadline.
         ///
@@ -159,7 +158,6 @@ extension RequestManager {
         /// - Thread: any; called once for each wait, without a lock.
         public var jitter: @Sendable () -> Double
 
-        /// Makes the connectivity monitor; tests replace this function.
         var connectivity: @Sendable () -> any ConnectivityMonitor = { SystemConnectivity() }
 
         /// Makes a configuration.

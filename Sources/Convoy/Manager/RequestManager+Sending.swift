@@ -7,9 +7,9 @@ extension RequestManager {
         RequestOperation(request, of: scheduler)
     }
 
-    /// Makes an operation for use inside the package.
+    /// No user of the library can observe the operation.
     ///
-    /// No user of the library can observe the operation. On Linux, Foundation is therefore not notified of its changes.
+    /// On Linux, Foundation is therefore not notified of its changes.
     package func internalOperation<Output>(_ request: Request<Output>) -> RequestOperation<Output> {
         RequestOperation(request, of: scheduler, isInternal: true)
     }

@@ -83,8 +83,8 @@ public final class RequestManager: Sendable {
             queue: queue, ownQueue: ownQueue, startQueue: startQueue, context: ExecutionContext(configuration),
             connectivity: configuration.waitsForConnectivity ? configuration.connectivity() : nil,
             SchedulerState(
-                limit: min(configuration.maxConcurrentOperationCount, Self.descriptorSlots), hosts: configuration.limits,
-                configuration.prioritization, rate: configuration.requestRate,
+                limit: min(configuration.maxConcurrentOperationCount, Self.descriptorSlots),
+                hosts: configuration.limits, configuration.prioritization, rate: configuration.requestRate,
                 retryBudget: RetryBudgetState(configuration.retryBudget), queue: ownQueue == nil ? .callers : .own))
     }
 

@@ -18,14 +18,12 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     // `releasedFailure` are used under the lock of `DependencyGraph`, or in `deinit`. The rest is constant.
 
     let context: ExecutionContext
-    /// Whether an interceptor may change the request or decide what follows an attempt.
     let mayIntercept: Bool
     let mayHaveDeadline: Bool
     /// Whether the library made the operation for its own use, so that the manager may start it without a queue.
     let isInternal: Bool
     /// Whether the request needs nothing but a free slot; preparing it reads no file and runs no user code.
     let isPlain: Bool
-    /// Whether the operation is a chain's link, whose request is built when its dependencies have finished.
     let isLink: Bool
     /// Whether the operation is a group or a barrier, which sends nothing itself and needs no slot.
     let isGroup: Bool
@@ -35,9 +33,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     var node: DependencyNode?
     var releasedFailure: RequestError?
 
-    /// - Parameters:
-    ///   - isMonitored: whether the manager's monitors receive its events.
-    ///   - handlers: the first handlers for the outcome.
     init(
         requestPlan: RequestPlan, context: ExecutionContext, _ scheduler: (any OperationScheduler)? = nil,
         isInternal: Bool = false, isMonitored: Bool = true, handlers: FinishHandlers = .none
@@ -73,7 +68,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         if !isInternal || priority != .normal { super.queuePriority = priority }
     }
 
-    /// Whether the transport can pause and resume a task without a new attempt.
     var pausesInPlace: Bool { context.pausesInPlace }
 
     deinit {
@@ -178,7 +172,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         if effects.finishes { finish(wasExecuting: false) }
     }
 
-    /// Begins the first attempt of a started operation, or makes it wait for a slot.
     func begin(_ beginning: OperationState.Beginning) {
         if beginning.isToBePrepared, isLink {
             // Building a chain's link is user code and may be slow.
@@ -458,7 +451,6 @@ extension AnyRequestOperation {
         Self.bridges.addOperation(bridge)
     }
 
-    /// Whether the operation waits for dependencies and has no outcome yet.
     var isBlocked: Bool { !state.withLock { $0.isUnblocked } && DependencyGraph.isBlocked(self) }
 
     /// Marks that the operation may have edges; false if it has started or has an outcome.
@@ -490,7 +482,6 @@ extension AnyRequestOperation {
         conclude(AnyOutcome(error: error), onlyBeforeStart: true)
     }
 
-    /// A short label for messages: the operation's name, or method and URL.
     var label: String {
         let (caption, error) = state.withLock { ($0.caption, $0.outcome?.error) }
         // A finished operation that sent nothing may have neither a request nor a plan. Its error names the request.
@@ -543,7 +534,6 @@ extension AnyRequestOperation {
         return effects.begins
     }
 
-    /// Lets exactly one of several threads start the operation.
     func claimStart(mayBeBlocked: Bool) -> (OperationStateMachine.Effects, OperationState.Beginning) {
         let now = context.clock.now
         var isObserved = false
@@ -570,7 +560,6 @@ extension AnyRequestOperation {
         return result
     }
 
-    /// Adds the operation to a queue; false if it has begun.
     func handOver(_ add: (AnyRequestOperation) -> Void) -> Bool {
         let isWaiting = state.withLock { state in
             guard state.machine.handle(.handoverBegan).isTaken else { return false }
@@ -621,7 +610,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Applies the policies of a link's request; values set on the operation itself take precedence.
     private func takePolicies(of core: RequestCore) {
         let box = core.policyBox
         if box != nil || context.defaults.deadline != nil { armDeadline(of: box?.policies) }
@@ -631,7 +619,6 @@ extension AnyRequestOperation {
         if core.priority != .normal, state.withLock({ $0.priority.version == 1 }) { queuePriority = core.priority }
     }
 
-    /// Begins an attempt, unless the operation is suspended or has finished.
     func launch(_ number: Int) {
         let given: (plan: RequestPlan, adapted: PreparedRequest?, sharedAnswer: Response<Data>?)? = state.withLock {
             state in
@@ -650,16 +637,12 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Completes an attempt with a response that another operation has fetched.
     private func takeSharedAnswer(_ response: Response<Data>, attempt number: Int) {
         let completion = attempt(
             number, hasWholeBodyOf: response.head, to: response.request, response.exchange.keptMetrics)
         if let completion { complete(completion, with: ReceivedBody(storedData: response.value)) }
     }
 
-    /// Sends the request of an attempt, with cookies and with the fields that resume a download.
-    ///
-    /// - Parameter moment: the current time, if the caller has read the clock.
     func send(_ number: Int, at moment: CompactInstant? = nil) {
         let now = moment ?? CompactInstant(context.clock.now)
         let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
@@ -706,7 +689,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Finishes a download without a request, because the existing file is the output.
     private func finishUnsent(_ number: Int, with file: URL, _ request: PreparedRequest) {
         let head = ResponseHead(statusCode: 304, url: request.url)
         guard let completion = attempt(number, hasWholeBodyOf: head, to: request, nil, isSent: false) else { return }
@@ -775,7 +757,6 @@ extension AnyRequestOperation {
 }
 
 extension AnyRequestOperation {
-    /// Whether interceptors may change the request or decide what follows an attempt.
     var asksInterceptors: Bool {
         isLink ? context.asksInterceptors(policyBox) : mayIntercept
     }
@@ -875,7 +856,6 @@ extension AnyRequestOperation {
 }
 
 extension AnyRequestOperation {
-    /// Records and reports the progress of a transfer that several operations share.
     func carry(_ progress: TransferProgress) {
         var progress = progress
         // Each observer measures the speed itself.
@@ -883,7 +863,6 @@ extension AnyRequestOperation {
         attempt(nil, didMove: { $0 = progress })
     }
 
-    /// Records the progress of an attempt, and notifies observers if it changed.
     func attempt(_ number: Int?, didMove change: (inout TransferProgress) -> Void) {
         let told: (TransferProgress, ProgressObservers?)? = state.withLock { state in
             let machine = state.machine
@@ -903,7 +882,6 @@ extension AnyRequestOperation {
         if let observers { observers.tell(progress, of: self) } else { emit(.progress(progress)) }
     }
 
-    /// Records that the transport has paused the task, because of a rate limit or back-pressure.
     func attemptIsPaused(_ number: Int) {
         state.withLock { state in
             if state.machine.handle(.taskPaused(attempt: number)).isTaken { state.transfer?.runningChanges &+= 1 }
@@ -977,7 +955,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Adds the decoded error body to the error for an unacceptable status.
     func telling(_ error: RequestError, of ending: AttemptEnding) -> RequestError {
         guard ending.isAnswer, error.code == .unacceptableStatus, error.underlying == nil, let head = ending.head,
             let body = error.body, let decode = ending.attempt.rules.policyBox?.policies.decodesRefusal,
@@ -996,7 +973,6 @@ extension AnyRequestOperation {
 }
 
 extension AnyRequestOperation {
-    /// The requests of all attempts so far, as sent, including the running one.
     package var sentRequests: [PreparedRequest] {
         // The running attempt is read before the records. If it ends in between, it is among the records.
         let running = state.withLock { $0.transfer?.attempt.request }
@@ -1016,7 +992,6 @@ extension AnyRequestOperation {
 
     private var redirectPolicy: RedirectPolicy { policyBox?.policies.redirects ?? context.redirects }
 
-    /// Decides what follows an attempt that has ended without an outcome.
     func attemptEnded(_ ending: AttemptEnding) {
         let attempt = ending.attempt
         guard state.withLock({ $0.machine.handle(.attemptEnded(attempt: attempt.number)) }).isTaken else { return }
@@ -1049,7 +1024,6 @@ extension AnyRequestOperation {
         letStand(ending, telling: defect.map { error.noting(SentSecrets(of: sentRequests).hidden(in: $0)) })
     }
 
-    /// The head of a redirect that the policy follows; nil for any other ending.
     func redirection(_ ending: AttemptEnding) -> ResponseHead? {
         guard ending.hasHead, let head = ending.head, redirectPolicy.leads(head, of: ending.request) else { return nil }
         return head
@@ -1158,7 +1132,6 @@ extension AnyRequestOperation {
             taskHasEnded: ending.taskHasEnded)
     }
 
-    /// The error of a 401 with the reason why no credentials answered it; nil for any other ending.
     private func unauthorized(_ ending: AttemptEnding) -> RequestError? {
         guard ending.isAnswer, let error = ending.error, error.code == .unacceptableStatus, let head = ending.head,
             head.statusCode == 401
@@ -1170,7 +1143,6 @@ extension AnyRequestOperation {
         return error.noting(SentSecrets(of: sentRequests).hidden(in: reason))
     }
 
-    /// Ends an attempt and schedules the next.
     private func again(
         _ ending: AttemptEnding, _ next: AttemptRecord.Next, request: PreparedRequest? = nil,
         asked reason: RetryAfterReason? = nil, note: (FollowUpState) -> Void = { _ in }
@@ -1218,7 +1190,6 @@ extension AnyRequestOperation {
         return true
     }
 
-    /// Makes an attempt wait that found no free descriptor; false if it was the last.
     private func putOff(_ attempt: Int) -> Bool {
         guard countsShortage(), state.withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken else {
             return false
@@ -1227,7 +1198,6 @@ extension AnyRequestOperation {
         return true
     }
 
-    /// Counts an attempt that found no free descriptor; false if no other may follow.
     private func countsShortage() -> Bool {
         state.withLock { state in
             let followUp = state.makeFollowUp()
@@ -1244,7 +1214,6 @@ extension AnyRequestOperation {
         if let download { download.release(wait) } else { wait() }
     }
 
-    /// Makes the operation wait until the given moment, then for a slot.
     private func queueAgain(at due: ContinuousClock.Instant, _ reason: RetryAfterReason?) {
         let scheduler = state.withLock { state in
             state.followUp?.wait = nil
@@ -1261,7 +1230,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Makes the operation wait for a slot for its next attempt.
     func queueAgain() {
         let scheduler = state.withLock { state in
             state.followUp?.wait = .slot
@@ -1275,7 +1243,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Continues a waiting or suspended attempt that has a slot or needs none.
     func resumeAttempt(after event: OperationStateMachine.Event = .slotGiven(nil)) {
         let effects = state.withLock { $0.machine.handle(event) }
         if effects.adjusts { adjustTask() }
@@ -1389,7 +1356,6 @@ extension AnyRequestOperation {
 
     var suspension: Versioned<OperationStateMachine.Suspension> { state.withLock { $0.machine.suspension } }
 
-    /// Adds or removes a reason; the first reason suspends the operation, and it resumes without the last one.
     final func setSuspended(_ isSuspended: Bool, by suspensionReason: SuspensionReasons) {
         let now = context.clock.now
         let pausesInPlace = self.pausesInPlace && state.withLock { $0.followUp?.download }?.keepsPart != true
@@ -1425,13 +1391,11 @@ extension AnyRequestOperation {
         suspensionChanged()
     }
 
-    /// Called when an attempt that a suspension ended has closed its sink; the operation may have been resumed before.
     private func hasEndedForSuspension() {
         let effects = state.withLock { $0.machine.handle(.attemptClosed) }
         if let attempt = effects.launches { onExecutor { self.launch(attempt) } } else { leaveSlot() }
     }
 
-    /// Releases the slot of a suspended operation whose task was paused, has ended, or was not begun.
     func leaveSlot() {
         let rest = state.withLock { state in
             state.scheduler.flatMap {
@@ -1459,7 +1423,6 @@ extension AnyRequestOperation {
         return .seconds(min((now - began).seconds * Double(left) / Double(received), 1e11))
     }
 
-    /// Gives a shared transfer the highest priority of the operations that share it, unless a newer one is known.
     func follow(_ priority: Versioned<Operation.QueuePriority>) {
         let (isNew, scheduler) = state.withLock { state -> (Bool, (any OperationScheduler)?) in
             (state.priority.take(priority), state.scheduler)
@@ -1469,9 +1432,9 @@ extension AnyRequestOperation {
         scheduler?.priorityChanged(of: self, to: priority)
     }
 
-    /// Pauses or resumes the task, after a suspension changed or back-pressure began or ended.
+    /// The order of two calls does not matter.
     ///
-    /// The order of two calls does not matter. Each reads the state when its turn on the serial queue arrives.
+    /// Each reads the state when its turn on the serial queue arrives.
     func adjustTask() {
         guard pausesInPlace else { return }
         context.taskControl.async {
@@ -1494,7 +1457,6 @@ struct SuspensionReasons: OptionSet, Sendable {
     let rawValue: UInt8
 
     static let owner = SuspensionReasons(rawValue: 1)
-    /// The group of the operation is suspended.
     static let group = SuspensionReasons(rawValue: 2)
 }
 
@@ -1665,7 +1627,6 @@ extension AnyRequestOperation {
         if let outcome { hook(outcome) }
     }
 
-    /// Adds a batch's callbacks in one critical section, while no other code knows the operation.
     func join(
         moved: (@Sendable (TransferProgress) -> Void)?, finished: (@Sendable (AnyOutcome) -> Void)?,
         settled: @escaping @Sendable (AnyOutcome) -> Void
@@ -1735,7 +1696,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Runs user code at the given place, with no lock held.
     func run(at place: CallbackPlace, _ work: @escaping @Sendable () -> Void) {
         switch place {
         case .here, .inTurn: work()
@@ -1747,7 +1707,6 @@ extension AnyRequestOperation {
 }
 
 extension AnyRequestOperation {
-    /// The state keys that Foundation's queues and KVO observers follow.
     enum StateKey: String {
         case isExecuting
         case isFinished
@@ -1821,7 +1780,6 @@ extension AnyRequestOperation {
 }
 
 extension OperationState {
-    /// The code that is notified of a change of state.
     enum NotificationTargets {
         /// None: no code outside Convoy refers to the operation, and on Linux notifying Foundation takes five locks.
         case none
@@ -1856,7 +1814,6 @@ extension AnyRequestOperation {
 }
 
 extension AnyRequestOperation {
-    /// What the operation waits for or does, as far as it is known without a manager.
     var whyWithoutManager: String {
         if isFinished { return whyFinished }
         if isExecuting { return whyRunning }

@@ -49,7 +49,6 @@ final class DependencyNode {
         unfinished += 1
     }
 
-    /// Changes the policy of an existing dependent to `fail`.
     func tighten(_ dependent: AnyRequestOperation) {
         let index = dependents.lastIndex { $0.identity == ObjectIdentifier(dependent) && !$0.isGroup }
         if let index { dependents[index].policy = .fail }
@@ -154,7 +153,6 @@ enum DependencyGraph {
         locked.withLock { _ in operation.node?.dependencies ?? [] }
     }
 
-    /// The dependencies that have not finished, except those for which no operation waits.
     static func unfinishedDependencies(of operation: AnyRequestOperation) -> [Operation] {
         let dependencies = locked.withLock { _ in
             operation.node?.dependencies.filter { ($0 as? AnyRequestOperation)?.isReleased != true } ?? []
@@ -282,12 +280,9 @@ extension DependencyGraph {
         return middle.map { down.way(to: $0).reversed() + up.way(to: $0).dropFirst() }
     }
 
-    /// One of two searches: down from the new dependency, or up from the operation.
-    ///
-    /// It stores the operations that it has seen. Used under the graph's lock.
+    /// Used under the graph's lock.
     struct Search {
         var open: [AnyRequestOperation]
-        /// Maps each operation that was reached to the operation from which it was reached; nil for the first.
         private var seen: [ObjectIdentifier: AnyRequestOperation?] = [:]
 
         init(from first: AnyRequestOperation) {
@@ -295,7 +290,6 @@ extension DependencyGraph {
             seen.updateValue(nil, forKey: ObjectIdentifier(first))
         }
 
-        /// Visits the neighbours of an operation; returns the first one that the other search has seen, or nil.
         mutating func visit(
             _ next: some Sequence<AnyRequestOperation>, from last: AnyRequestOperation, until other: Search? = nil
         ) -> AnyRequestOperation? {
@@ -322,7 +316,6 @@ public enum DependencyPolicy: Sendable {
 }
 
 extension DependencyGraph {
-    /// The result of connecting two operations.
     enum Connection {
         case waiting
         /// No new edge is needed: the dependency or the operation has finished, or the edge existed before.
@@ -333,7 +326,6 @@ extension DependencyGraph {
         case cycle([AnyRequestOperation])
     }
 
-    /// Why the dependents of a failed operation fail too.
     struct FailureReason {
         let (dependency, what): (String, String)
         let root: any Error

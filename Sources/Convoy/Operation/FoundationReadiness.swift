@@ -48,7 +48,6 @@ extension AnyRequestOperation {
             withExtendedLifetime(old) {}
         }
 
-        /// Whether the operation is in an operation queue.
         var isInQueue: Bool { FoundationFields.queue(of: self) != nil }
 
         func isInQueue(otherThan other: OperationQueue?) -> Bool {

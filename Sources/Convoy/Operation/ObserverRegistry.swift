@@ -1,7 +1,6 @@
 // The observers of an operation.
 import Foundation
 
-/// The observers of one operation, and the events that have yet to be sent to them.
 struct ObserverRegistry: Sendable {
     struct StateObserver: Sendable {
         let identity: Int
@@ -42,7 +41,6 @@ struct ProgressObservers: Sendable {
 }
 
 extension OperationState {
-    /// Changes the registry of observers, and makes it on first use.
     mutating func observing<Result>(_ change: (inout ObserverRegistry) -> Result) -> Result {
         var made = registry ?? CopyOnWrite(ObserverRegistry())
         // `registry` is nil during the change, so that the change copies nothing.
@@ -51,7 +49,6 @@ extension OperationState {
         return change(&made.value)
     }
 
-    /// Appends an event; true if the caller must send it now with ``AnyRequestOperation/notifyEvents()``.
     mutating func note(_ event: RequestEvent) -> Bool {
         guard isWatched else { return false }
         return observing { observers in
@@ -94,14 +91,12 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Appends an event and sends it in order, with no lock held.
     func emit(_ event: RequestEvent) {
         // An event that arrives after the outcome is discarded.
         let isNotifier = state.withLock { !$0.machine.delivery.hasBegun && $0.note(event) }
         if isNotifier { notifyEvents() }
     }
 
-    /// Sends the pending events, and all events that are added while it sends them.
     func notifyEvents() {
         while true {
             typealias Registry = CopyOnWrite<ObserverRegistry>

@@ -8,7 +8,6 @@ import Foundation
 /// function for each field.
 struct OperationState: ~Copyable {
     var machine = OperationStateMachine()
-    /// Whether the operation may have dependencies or dependents in the graph.
     var hasEdges = false
     /// Whether `isReady` was ever read, so that its changes are notified, and whether it was false.
     var (wasAskedReadiness, wasUnready) = (false, false)
@@ -19,7 +18,6 @@ struct OperationState: ~Copyable {
     var prepared: PreparedRequest? {
         didSet { execution?.progress.upload.totalBytes = prepared?.body?.byteCount }
     }
-    /// Set once, when the operation gets its outcome, and never changed.
     var outcome: AnyOutcome?
     var execution: ExecutionState?
     @OptionalMoment var queuedMoment: CompactInstant?
@@ -34,7 +32,6 @@ struct OperationState: ~Copyable {
     var waitingOperations: [Operation] = []
     /// The observers; nil before the first one.
     var registry: CopyOnWrite<ObserverRegistry>?
-    /// Called after the last handler has returned.
     var settledHooks: [@Sendable (AnyOutcome) -> Void] = []
     var handlers: FinishHandlers
     var suspensionReasons: SuspensionReasons = []
@@ -46,7 +43,6 @@ struct OperationState: ~Copyable {
     var readinessChanges: UInt32 = 0
     /// Code that waits to run: decoding, building, decisions after attempts, and callbacks without another place.
     var executor = ExecutorWork()
-    /// Whether ``AnyRequestOperation/confirmReadiness()`` is about to notify.
     var confirmsReadiness = false
     /// The number of handlers for the outcome and the last progress on the serial executor.
     var executorHandlers: Int32 = 0
@@ -62,7 +58,6 @@ struct OperationState: ~Copyable {
         priority = Versioned(requestPlan.request.priority, version: 1)
     }
 
-    /// The state on which the first attempt depends.
     struct Beginning: Sendable {
         let started: CompactInstant?
         let scheduler: (any OperationScheduler)?
@@ -70,7 +65,6 @@ struct OperationState: ~Copyable {
         let suspension: Versioned<OperationStateMachine.Suspension>
         let hasSharedAnswer: Bool
         let cacheExchange: (any CacheExchange)?
-        /// Whether the request has yet to be built or checked.
         let isToBePrepared: Bool
     }
 
@@ -81,7 +75,6 @@ struct OperationState: ~Copyable {
             cacheExchange: followUp?.cacheExchange, isToBePrepared: prepared == nil)
     }
 
-    /// Whether starting is fast and runs no user code.
     var startsInline: Bool {
         machine.phase == .pending && machine.handover == .none && !isObserved && !usesDisk && !hasEdges
     }
@@ -133,7 +126,6 @@ struct OperationState: ~Copyable {
         return arrival
     }
 
-    /// The needs of an operation for its next attempt.
     struct Wish: Sendable {
         var host: String
         /// Whether the operation had been started when it made the wish.
@@ -144,7 +136,6 @@ struct OperationState: ~Copyable {
         var isCoalesced = false
         /// The name that no other running operation may hold.
         var exclusion: String?
-        /// Whether a cache has answered the previous attempt; `hasAnswer`, whether the cache can answer the next one.
         var followsAnswer = false
         var hasAnswer = false
         var suspension: Versioned<OperationStateMachine.Suspension>
@@ -152,7 +143,6 @@ struct OperationState: ~Copyable {
         var queueEntry: QueueEntryReference?
     }
 
-    /// The needs of the next attempt; nil until the request has been checked.
     func wish(in context: ExecutionContext, hasBegun: Bool = false) -> Wish? {
         guard prepared != nil else { return nil }
         let box = requestPlan?.request.policyBox
@@ -205,13 +195,11 @@ struct OperationState: ~Copyable {
         #endif
     }
 
-    /// Whether starting checks the file of a body.
     var usesDisk: Bool { requestPlan?.request.body?.usesDisk == true }
 }
 
 extension OperationState {
     struct Dispatch: ~Copyable, Sendable {
-        /// The outcome to dispatch; nil if an earlier call has dispatched the handlers.
         var outcome: AnyOutcome?
         var handlers: [FinishHandler] = []
         var notifiesEvents = false
@@ -219,7 +207,6 @@ extension OperationState {
         var ending: Ending?
     }
 
-    /// The work that remains when the operation has finished, or when its last handler has returned.
     struct Ending: ~Copyable, Sendable {
         let isEnd: Bool
         let isSettled: Bool
@@ -286,7 +273,6 @@ extension OperationState {
         return sent
     }
 
-    /// Returns the work that remains; nil unless the operation has finished or its last handler has returned.
     mutating func endDelivery(_ event: HandlerDelivery.Event?, isEnd: Bool = false) -> Ending? {
         if isEnd { _ = machine.handle(.delivery(.endNotified)) }
         let settles = event.map { machine.handle(.delivery($0)).settles } ?? false
@@ -356,15 +342,11 @@ enum FinishHandlers: Sendable {
 /// compiler prevents its use outside the lock.
 final class FollowUpState {
     var records: [AttemptRecord] = []
-    /// The next request to send, before interceptors; nil for the original request.
     var request: PreparedRequest?
-    /// The next request to send, as the interceptors have adapted it; nil before.
     var adapted: PreparedRequest?
     var outdatedCount = 0
-    /// The response that another operation has fetched for this one.
     var sharedAnswer: Response<Data>?
     private(set) var isShared = false
-    /// The cache's exchange for the next attempt; nil if the attempt uses the network.
     var cacheExchange: (any CacheExchange)?
     /// Whether the cache has lost a response after its lookup, so that later lookups need a slot.
     var lostStoredAnswer = false
@@ -372,15 +354,12 @@ final class FollowUpState {
     /// The number of retries that the policy has decided since a download last made progress; `interceptionCount`
     /// counts those of the interceptors.
     var retryCount = 0
-    /// The most bytes of a download that an attempt has left.
     var resumableBytes: Int64 = 0
     var interceptionCount = 0
-    /// The number of attempts that found no free file descriptor.
     var shortages = 0
 
     var deadline: ContinuousClock.Instant?
     var wait: Wait?
-    /// Closures that stop timers and interceptors which would still call the operation.
     fileprivate var callers: [Caller: @Sendable () -> Void] = [:]
 
     /// The queue on which the streams of all attempts are made and used.
@@ -391,21 +370,17 @@ final class FollowUpState {
     /// The values that the caller has set; nil while the request's values apply.
     var userInfo: [String: any Sendable]?
 
-    /// The tags of the request, stored when the operation releases its plan.
     var finalTags: Set<String> = []
-    /// The label of a link whose request was never built, stored when the plan is released.
     var finalLink: LinkLabel?
 
     var rateLimit: RateLimit?
 
     var download: (any DownloadTarget)?
-    /// Whether the next attempt requests the complete file, even if a partial file exists.
     var startsOver = false
     private(set) var hasStartedOver = false
 
     func share(_ answer: Response<Data>) { (sharedAnswer, isShared) = (answer, true) }
 
-    /// Makes the next attempt request the complete file; false if an earlier call has done so.
     func startOver() -> Bool {
         guard !hasStartedOver else { return false }
         (hasStartedOver, startsOver) = (true, true)
@@ -423,13 +398,11 @@ final class FollowUpState {
         case slot
     }
 
-    /// Removes and returns the closures that stop timers and interceptors; call them outside the lock.
     func takeCallers() -> [@Sendable () -> Void] {
         defer { callers = [:] }
         return Array(callers.values)
     }
 
-    /// Removes and returns the values that a finished operation no longer needs; release them outside the lock.
     func takeRequests() -> Requests {
         defer { (request, adapted, sharedAnswer, cacheExchange) = (nil, nil, nil, nil) }
         return (request, adapted, sharedAnswer, cacheExchange)
@@ -443,7 +416,6 @@ final class FollowUpState {
 extension AnyRequestOperation {
     var lastRecord: AttemptRecord? { state.withLock { $0.followUp?.records.last } }
 
-    /// Stores a closure that stops a timer or an interceptor, or calls it now if there is an outcome.
     func keep(_ caller: FollowUpState.Caller, stop: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             if state.outcome == nil { state.makeFollowUp().callers[caller] = stop }
@@ -464,7 +436,6 @@ extension OperationState {
 
     var nextHost: String { (followUp?.adapted ?? nextRequest)?.hostKey ?? "" }
 
-    /// The records of a failed operation's attempts, including the running one; empty for a success.
     func attemptRecords(
         _ error: RequestError?, _ now: ContinuousClock.Instant, _ metrics: CopyOnWrite<TransferMetrics>?
     ) -> [AttemptRecord] {

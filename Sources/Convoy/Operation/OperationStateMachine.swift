@@ -34,7 +34,6 @@ struct OperationStateMachine: Hashable, Sendable {
         case finished
     }
 
-    /// The task of the running attempt.
     enum Transfer: Hashable, Sendable {
         /// There is no task. Next: launching.
         case none
@@ -214,7 +213,6 @@ struct OperationStateMachine: Hashable, Sendable {
         return Effects(isTaken: true, launches: attempt)
     }
 
-    /// Continues a suspended operation, unless a later suspension may have released the slot.
     private mutating func slotKept(_ slot: Slot?) -> Effects {
         switch phase {
         case .executing: if let slot { lastSlot = max(lastSlot, slot.number) }
@@ -227,14 +225,12 @@ struct OperationStateMachine: Hashable, Sendable {
         return Effects(isTaken: true, adjusts: transfer.isPaused)
     }
 
-    /// The attempt to launch because the operation is no longer suspended; nil if there is none.
     private mutating func takeResting() -> Int? {
         guard isResting, !mustWait else { return nil }
         isResting = false
         return currentAttempt
     }
 
-    /// Gives the running attempt the next number; false if no attempt is running.
     private mutating func numberNextAttempt() -> Bool {
         guard let attempt = currentAttempt else { return false }
         phase = .executing(attempt: attempt + 1)
@@ -253,7 +249,6 @@ struct OperationStateMachine: Hashable, Sendable {
         return mustWait ? .taken : Effects(isTaken: true, runsTask: true)
     }
 
-    /// Handles an outcome; only the first is accepted.
     private mutating func end(_ attempt: Int?) -> Effects {
         if phase == .pending, attempt == nil { return endBeforeStart() }
         let isMeant =
@@ -314,7 +309,6 @@ extension OperationStateMachine {
         case bodyComplete(attempt: Int, commits: Bool)
 
         // The outcome and its delivery.
-        /// An outcome of the attempt with this number; nil for an outcome from elsewhere, such as a cancellation.
         case end(attempt: Int?)
         case endBeforeStart
         /// The operation finishes: `isFinished` becomes true, and `isExecuting` is false.
@@ -326,13 +320,10 @@ extension OperationStateMachine {
     ///
     /// The operation may be notified of a slot that it has already used or released.
     struct Slot: Hashable, Sendable {
-        /// The slot's number among the slots of the operation, from 1.
         let number: UInt32
-        /// The number of suspensions plus resumptions of the operation when it got the slot.
         let suspensionChanges: UInt32
     }
 
-    /// The effects of an event; empty if the event is dropped.
     struct Effects: Hashable, Sendable {
         var isTaken = false
         /// Check the dependency graph, then continue `start()`.
@@ -422,7 +413,6 @@ extension OperationStateMachine.Phase {
     }
 }
 
-/// The progress of delivering an outcome; a part of ``OperationStateMachine``.
 struct HandlerDelivery: Hashable, Sendable {
     enum Phase: Hashable, Sendable {
         /// The handlers have not been called. Next: sending.
@@ -495,7 +485,6 @@ struct Transfer {
     let task: any TransferTask
     /// The `URLSessionTask`, once the caller has asked for it.
     var sessionTask: URLSessionTask?
-    /// How often the task was resumed or paused; the number orders the reports to the stall detector.
     var runningChanges: UInt32 = 0
 }
 

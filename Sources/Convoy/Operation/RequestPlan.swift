@@ -16,7 +16,6 @@ class RequestPlan: @unchecked Sendable {
         indirect case link(LinkLabel, build: @Sendable () throws -> RequestPlan)
     }
 
-    /// The request; an empty GET for a group, and for a link until it is built.
     var request: RequestCore { _read { yield sharedRequest.value } }
     private let sharedRequest: CopyOnWrite<RequestCore>
     private let kind: Kind
@@ -24,7 +23,6 @@ class RequestPlan: @unchecked Sendable {
     let isValue: Bool
 
     static let none = RequestPlan(.group)
-    /// The request of a group, and of a link until it is built.
     private static let noRequest = CopyOnWrite(RequestCore(method: .get, url: nil))
 
     private init(_ kind: Kind) { (sharedRequest, self.kind, isValue) = (Self.noRequest, kind, false) }
@@ -54,7 +52,6 @@ final class TypedRequestPlan<Output: Sendable>: RequestPlan, @unchecked Sendable
     // @unchecked: immutable, like its superclass.
     private let decode: BodyDecoder<Output>
 
-    /// - Parameter encoder: the manager's encoder, for a JSON body without its own.
     init(_ request: Request<Output>, _ encoder: JSONEncoder? = nil) {
         decode = request.decode
         var core = request.sharedCore
@@ -85,7 +82,6 @@ final class LinkLabel: Sendable, CustomStringConvertible {
     }
 }
 
-/// The one outcome of an operation: a failure, or a ``Success`` of some output.
 class AnyOutcome: @unchecked Sendable {
     // @unchecked: immutable; the compiler cannot check a class that is not final.
     let error: RequestError?
@@ -95,7 +91,6 @@ class AnyOutcome: @unchecked Sendable {
         (self.error, self.failedAttempts) = (error, failedAttempts)
     }
 
-    /// The error of an outcome that has no response of the expected type.
     var failure: RequestError { error ?? RequestError(.decodingFailed, "the outcome is of another type") }
     /// The attempts of this operation, even if the error is another operation's.
     var attempts: [AttemptRecord] { failedAttempts }
@@ -104,7 +99,6 @@ class AnyOutcome: @unchecked Sendable {
 
     func keeping(_ body: Data) -> AnyOutcome { self }
 
-    /// The same outcome; a failure then lists the attempts that led to it.
     func listing(_ attempts: [AttemptRecord]) -> AnyOutcome {
         guard let error, !attempts.isEmpty else { return self }
         return AnyOutcome(error: error.with(attempts: attempts), failedAttempts: attempts)

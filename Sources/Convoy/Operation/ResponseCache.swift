@@ -25,7 +25,6 @@ public struct CacheConnection: Sendable {
     package init(_ engine: any CacheEngine) { self.engine = engine }
 }
 
-/// Decides for each attempt whether a stored response satisfies it.
 package protocol CacheEngine: AnyObject, Sendable {
     /// Looks for a stored response, and decides how the request is answered.
     ///
@@ -45,14 +44,12 @@ package protocol CacheEngine: AnyObject, Sendable {
 }
 
 extension CacheEngine {
-    /// Looks for a stored response, on the disk executor if the lookup may block.
     func look(_ query: CacheQuery, _ then: @escaping @Sendable ((any CacheExchange)?) -> Void) {
         guard mayBlock else { return then(begin(query)) }
         DiskExecutor().async { then(self.begin(query)) }
     }
 }
 
-/// A client that may receive a body as bytes of a file.
 package protocol FileClient: TransportClient {
     /// Receives bytes of a file; returns whether to continue, or nil if it needs the bytes themselves.
     func didReceive(_ source: FileBytes) -> Bool?
@@ -84,7 +81,6 @@ package final class StoredAnswer: Sendable {
     }
 }
 
-/// A request with the properties that a cache uses.
 package struct CacheQuery: Sendable {
     package var request: PreparedRequest
     package var options: CacheOptions
@@ -131,7 +127,6 @@ package protocol CacheExchange: AnyObject, Sendable {
     ) throws(RequestError) -> any TransferTask
 }
 
-/// Gives a cache access to the transport.
 package struct CacheNetwork: Sendable {
     package let hasSlot: Bool
     private let context: ExecutionContext
@@ -147,7 +142,6 @@ package struct CacheNetwork: Sendable {
 
     package func onDisk(_ work: @escaping @Sendable () -> Void) { DiskExecutor().async(work) }
 
-    /// Makes a transfer, as ``Transport/makeTask(for:client:)`` does.
     package func makeTransfer(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> any TransferTask {

@@ -10,7 +10,6 @@ import Foundation
 /// that is not ready on every event, which makes long chains quadratic. Here each enqueue, finish and cancel is O(1)
 /// amortised. A caller's queue receives every operation at once, so that the guarantees of that queue apply.
 final class Scheduler: OperationScheduler {
-    /// How many operations a call starts on its own thread before another thread continues.
     private static let inlineStartLimit = 64
 
     let queue: OperationQueue
@@ -18,13 +17,10 @@ final class Scheduler: OperationScheduler {
     ///
     /// The manager's own operation queue runs on it, but does not retain it.
     private let startQueue: DispatchQueue
-    /// The operation queue, if it is the manager's own; nil also for the queue of another manager.
     let ownQueue: ManagerQueue?
     let context: ExecutionContext
     let state: Locked<SchedulerState>
-    /// Reports whether there is a network; nil if requests do not wait for one.
     let connectivity: (any ConnectivityMonitor)?
-    /// The batches and similar producers that have not ended.
     let producers = Locked<[ObjectIdentifier: any Producer]>([:])
 
     init(
@@ -77,14 +73,13 @@ final class Scheduler: OperationScheduler {
 
     /// Refuses an operation that this manager has not made; the operation fails, unless its own manager has it.
     private func refuseForeign(_ operation: AnyRequestOperation) -> RequestError {
-        let message = "nothing was sent: this manager did not make the operation; make it with this manager's operation(_:)"
+        let message = "nothing was sent: this manager did not make the operation; make it with its operation(_:)"
         if operation.state.withLock({ $0.queueEntry == nil }) {
             operation.conclude(.invalidRequest, message, onlyBeforeStart: true)
         }
         return refuse(operation, message)
     }
 
-    /// Returns an error that monitors receive too.
     private func refuse(_ operation: AnyRequestOperation, _ message: String) -> RequestError {
         let error = RequestError(
             .invalidRequest, message, summary: operation.request?.summary ?? RequestSummary(text: operation.label))
@@ -122,7 +117,6 @@ final class Scheduler: OperationScheduler {
         if effects.prepares { prepare(operation) }
     }
 
-    /// The queue entry of an operation, if it belongs to this manager.
     func reference(of operation: AnyRequestOperation) -> QueueEntryReference? {
         operation.state.withLock { $0.scheduler === self ? $0.queueEntry : nil }
     }
@@ -136,7 +130,6 @@ final class Scheduler: OperationScheduler {
     }
     // MARK: Starting
 
-    /// Starts the operations that may run, or adds them to the operation queue.
     func pump() { handingOver { _ in } }
 
     /// Calls `pump()` on another thread, because many operations may start and the current thread has other work.
@@ -160,7 +153,6 @@ final class Scheduler: OperationScheduler {
         return result
     }
 
-    /// Passes an event of an operation to the state, and starts what may then run; nil if there is no queue entry.
     @discardableResult
     func handingOver<Result: Sendable>(
         _ operation: AnyRequestOperation, _ event: (inout SchedulerState, QueueEntry) -> Result
@@ -169,7 +161,6 @@ final class Scheduler: OperationScheduler {
         return handingOver { event(&$0, $0[reference]) }
     }
 
-    /// Starts or queues one operation after the other, until none may run or this thread has started enough of them.
     private func handOver(_ first: SchedulerState.Next) {
         var (next, count) = (first, 0)
         while true {
@@ -223,8 +214,6 @@ final class Scheduler: OperationScheduler {
 }
 
 extension Scheduler {
-    /// The operations of callers and groups that have not finished or have running callbacks, in the order of
-    /// enqueueing.
     var operations: [AnyRequestOperation] { operations { !$0.isInternal } }
 
     func operations(_ isMeant: (QueueEntry.Role) -> Bool) -> [AnyRequestOperation] {
@@ -236,7 +225,6 @@ extension Scheduler {
         }.sorted { $0.sequence < $1.sequence }.map(\.operation)
     }
 
-    /// Cancels all operations, and the producers that would make more.
     func cancelAll() {
         frozen {
             for producer in producers.withLock({ Array($0.values) }) { producer.cancel() }
@@ -244,7 +232,6 @@ extension Scheduler {
         }
     }
 
-    /// - Complexity: O(*n* log *n*) for *n* operations.
     func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) {
         frozen {
             for producer in producers.withLock({ Array($0.values) }) { producer.cancel(where: isMeant) }
@@ -304,7 +291,6 @@ extension Scheduler {
         cancelAll()
     }
 
-    /// Waits until no operation is left, or the task is cancelled.
     func drain() async {
         let identity = state.withLock { state in
             state.lastDrain += 1
@@ -365,7 +351,6 @@ extension Scheduler {
         }
     }
 
-    /// Why the operation queue has not started an operation.
     private func whyNotStarted(_ operation: AnyRequestOperation) -> String {
         if !operation.unfinishedDependencies.isEmpty { return operation.whyBlocked }
         if queue.isSuspended { return "waits for the queue: it is suspended" }
@@ -379,7 +364,6 @@ extension Scheduler {
 }
 
 extension SchedulerState {
-    /// Stores a callback for when no operation is left; false if none is left now.
     mutating func awaitEnd(_ call: @escaping @Sendable () -> Void, identity: Int) -> Bool {
         guard count > 0 else { return false }
         drains[identity] = call
@@ -395,7 +379,6 @@ extension Scheduler {
         perform(isDependent.value ? handingOver(event) : state.withLock(event), for: operation)
     }
 
-    /// Builds and checks the request of an operation, or starts a group.
     func prepare(_ operation: AnyRequestOperation) {
         if operation.isGroup { return startGroup(operation) }
         let prepare = { @Sendable in
@@ -411,7 +394,6 @@ extension Scheduler {
         if change(group, { $0.groupStarts($1, suspension) }) == true { group.start() }
     }
 
-    /// Makes an operation with a known request wait for a slot or for a shared response.
     func awaitSlot(_ operation: AnyRequestOperation, _ wish: OperationState.Wish) {
         if wish.isCoalesced, share(operation, wish) {
             // A suspension may still send this operation back to the queue. Its state machine therefore notes that the
@@ -426,7 +408,6 @@ extension Scheduler {
         }
     }
 
-    /// Makes an operation wait for a slot, or start with the response of the cache.
     func queue(_ operation: AnyRequestOperation, _ wish: OperationState.Wish) {
         guard let reference = wish.queueEntry else { return }
         let now = context.clock.now
@@ -452,7 +433,6 @@ extension Scheduler {
         for group in groups { startGroup(group) }
     }
 
-    /// Called when the caller sets or removes the concurrency limit of the manager's own queue.
     func limitQueue(_ isLimited: Bool) {
         guard isLimited else { return state.withLock { $0.isQueueLimited = false } }
         for operation in handingOver({ $0.limitQueue() }) { enter(operation) }
@@ -497,9 +477,6 @@ extension Scheduler {
         handingOver { _ = $0.queues.hold(host, until: instant, reason) }
     }
 
-    /// Sets a timer for the end of a hold.
-    ///
-    /// The timer ends the expired holds of that host, or those of every host.
     func liftLater(_ hold: HostQueues.NewHold) {
         _ = context.clock.wake(at: hold.until) { [weak self] in
             guard let self else { return }
@@ -509,7 +486,6 @@ extension Scheduler {
         }
     }
 
-    /// Records the result of an attempt for its host.
     func sample(
         from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?
     ) {
@@ -561,7 +537,6 @@ extension Scheduler {
         }
     }
 
-    /// Stores the exchange whose response the next attempt delivers; without one, removes an earlier exchange.
     private func queue(
         _ operation: AnyRequestOperation, _ wish: OperationState.Wish, answeredBy answer: (any CacheExchange)?
     ) {
@@ -608,7 +583,6 @@ extension Scheduler {
         }
     }
 
-    /// The maximum wait for the response to an equal request.
     private static let mostWait = Duration.seconds(5)
 
     /// Makes a request wait for the response to an equal request in progress; false if the request does not wait.
@@ -690,7 +664,6 @@ extension Scheduler {
 extension AnyRequestOperation: Producer {}
 
 extension Scheduler {
-    /// Sends a request of a manager with a cache, unless the cache has the response in memory.
     func send<Output>(
         _ request: Request<Output>, asking cache: any CacheEngine
     ) async throws(RequestError) -> Response<Output> {
@@ -747,7 +720,6 @@ extension Scheduler {
         return state.withLock { !$0.isHoldingBack && !$0.isShutDown && !$0.isQueueLimited }
     }
 
-    /// The response with a stored body; nil if the request does not accept it.
     private func response<Output>(
         to request: Request<Output>, _ sent: PreparedRequest, _ answer: StoredAnswer, _ body: Data,
         started: ContinuousClock.Instant
@@ -777,11 +749,9 @@ extension Scheduler {
 /// Cancelling only the existing operations would not stop a producer.
 protocol Producer: AnyObject, Sendable {
     func cancel()
-    /// Cancels the producer if a predicate selects the operation that stands for it.
     func cancel(where isMeant: (AnyRequestOperation) -> Bool)
     /// Called after ``Scheduler/whenSlotsAreFree(_:)``, when a slot is free that no operation wants; on any thread.
     func slotsAreFree()
-    /// Called when the number of slots was changed, on any thread.
     func limitHasChanged()
 }
 
@@ -792,7 +762,6 @@ extension Producer {
 }
 
 extension Scheduler {
-    /// Retains a producer until it ends, so that cancelling all operations cancels the producer too.
     func begin(_ producer: some Producer) {
         producers.withLock { $0[ObjectIdentifier(producer)] = producer }
     }
@@ -802,7 +771,6 @@ extension Scheduler {
         _ = producers.withLock { $0.removeValue(forKey: ObjectIdentifier(producer)) }
     }
 
-    /// Notifies a producer once a slot is free that no operation wants; at once if one is free now.
     func whenSlotsAreFree(_ producer: some Producer) {
         let areFree = state.withLock { state in
             if !state.hasFreeSlots { state.slotWaiters.insert(ObjectIdentifier(producer)) }
@@ -811,12 +779,10 @@ extension Scheduler {
         if areFree { producer.slotsAreFree() }
     }
 
-    /// Notifies the producers that the number of slots was changed, because ``readAhead`` depends on that number.
     func limitHasChanged() {
         for producer in producers.withLock({ Array($0.values) }) { producer.limitHasChanged() }
     }
 
-    /// The numbers of unfinished operations at which a producer pauses: usually, and while slots are free.
     var readAhead: (usual: Int, whileSlotsAreFree: Int) { state.withLock { $0.readAhead } }
 
     /// Whether a producer that has `count` unfinished operations makes another.
@@ -841,6 +807,5 @@ extension SchedulerState {
         return (max(Self.minReadAhead, slots), max(1_024, slots))
     }
 
-    /// Whether a slot is free for an operation that would request one now.
     var hasFreeSlots: Bool { queues.running < limit && !isSuspended && !isQueueSuspended }
 }

@@ -11,7 +11,6 @@ struct SchedulerState {
     var limit: Int
     var retryBudget: RetryBudgetState
     var coalescer = Coalescer()
-    /// The names that operations hold or wait for.
     var exclusions: [String: Exclusion] = [:]
     var queueEntries: [QueueEntry?] = []
     private var freeIndices: [Int] = []
@@ -24,7 +23,6 @@ struct SchedulerState {
     let queueKind: QueueKind
     /// Whether the manager's own queue is suspended, and whether it has its own limit.
     var (isQueueSuspended, isQueueLimited) = (false, false)
-    /// The groups that wait until a suspension or a cancellation of all operations ends.
     var heldGroups: [QueueEntry] = []
     /// The number of threads that cancel operations; operations about to be cancelled must get no slot.
     var cancellations = 0
@@ -32,13 +30,10 @@ struct SchedulerState {
     var queueCancellations = (begun: 0, running: 0)
     /// Whether new operations do not start for now.
     var isHoldingBack: Bool { isSuspended || isQueueSuspended || cancellations > 0 }
-    /// The callbacks of ``Scheduler/drain()``, called when no operation is left.
     var drains: [Int: @Sendable () -> Void] = [:]
     var lastDrain = 0
 
-    /// Who owns the operation queue.
     enum QueueKind {
-        /// The manager. The queue receives ready operations: with a slot, unless the queue has its own limit.
         case own
         /// The caller. The queue receives every operation at once and starts those that are ready. The started
         /// operations then request a slot.
@@ -69,26 +64,19 @@ struct SchedulerState {
         var resumes = false
         /// Change a shared transfer.
         var transfer: Coalescer.Change?
-        /// Call these closures, because no operation is left.
         var calls: [@Sendable () -> Void] = []
     }
 
-    /// An operation that has a slot, to be started or resumed.
     struct Dispatch: Sendable {
         let operation: AnyRequestOperation
         let slot: OperationStateMachine.Slot
         let hasBegun: Bool
-        /// When the operation got its slot.
         let moment: CompactInstant
-        /// Whether no queue starts the operation: its role is `shared`, or its group is in a caller's queue.
         let startsBeside: Bool
     }
 
-    /// The next operation, and the work that the search for it has caused.
     struct Next: Sendable {
-        /// The operation to start or resume; nil if none may run.
         var dispatch: Dispatch?
-        /// New holds, for which the scheduler sets timers.
         var holds: [HostQueues.NewHold] = []
         /// The producers to notify, because no operation wants a free slot.
         var waiters: Set<ObjectIdentifier> = []
@@ -99,9 +87,6 @@ struct SchedulerState {
 
     // MARK: Arrival and end
 
-    /// Adds an operation that was enqueued or started.
-    ///
-    /// Its queue entry already has the changes that were reported since the entry was made.
     mutating func arrived(_ queueEntry: QueueEntry, _ arrival: OperationState.Arrival) -> Effects {
         lastSequence += 1
         queueEntry.sequence = lastSequence
@@ -181,9 +166,6 @@ struct SchedulerState {
         return false
     }
 
-    /// Releases the slot of an operation that has finished.
-    ///
-    /// - Parameter isSettled: whether its last callback has returned too.
     mutating func finished(_ queueEntry: QueueEntry, isSettled: Bool) -> Effects {
         if let exclusion = queueEntry.exclusion {
             leaveExclusion(queueEntry)
@@ -198,9 +180,6 @@ struct SchedulerState {
         return Effects(transfer: transfer, calls: removeIfOver(queueEntry))
     }
 
-    /// Called when the last callback of an operation has returned.
-    ///
-    /// - Returns: the callbacks to call if it was the last operation.
     mutating func settled(_ queueEntry: QueueEntry) -> [@Sendable () -> Void] {
         queueEntry.isSettled = true
         return removeIfOver(queueEntry)
@@ -277,7 +256,6 @@ struct SchedulerState {
         }
     }
 
-    /// Releases the name of a queue entry that has ended or waits elsewhere, and queues the next waiter.
     mutating func leaveExclusion(_ queueEntry: QueueEntry) {
         if let next = queueEntry.exclusion?.leave(queueEntry) { queues.join(next) }
     }
@@ -286,7 +264,6 @@ struct SchedulerState {
 extension SchedulerState {
     // MARK: Before the start
 
-    /// Called when a dependency of an operation was added, was removed or has finished.
     mutating func dependenciesTold(_ queueEntry: QueueEntry, _ isDependent: Versioned<Bool>) -> Effects {
         guard queueEntry.isDependent.take(isDependent) else { return Effects() }
         guard isDependent.value else {
@@ -341,8 +318,6 @@ extension SchedulerState {
             && (queueEntry.hasBegun || !isQueueSuspended)
     }
 
-    /// Lets a group start, unless a dependency, a suspension of the group, manager or queue, or a running cancellation
-    /// delays it.
     mutating func groupStarts(
         _ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>
     ) -> Bool {
@@ -361,7 +336,6 @@ extension SchedulerState {
         return queueEntry.hasBegun
     }
 
-    /// The groups that may start now, the highest priority first.
     mutating func takeHeldGroups() -> [AnyRequestOperation] {
         guard !isHoldingBack, !heldGroups.isEmpty else { return [] }
         defer { heldGroups = [] }
@@ -423,7 +397,6 @@ extension SchedulerState {
         return Effects(enters: enters, starts: !enters)
     }
 
-    /// Updates the priority of an operation; a waiting one joins the end of its new queue.
     mutating func priorityTold(_ queueEntry: QueueEntry, _ priority: Versioned<Operation.QueuePriority>) -> Effects {
         let earlier = queueEntry.priority.value
         guard queueEntry.priority.take(priority), earlier != priority.value else { return Effects() }
@@ -437,7 +410,6 @@ extension SchedulerState {
         return Effects(transfer: coalescer.priorityChanged(of: queueEntry))
     }
 
-    /// Called when an operation was suspended or resumed, or became idle because it is suspended.
     mutating func suspensionTold(
         _ queueEntry: QueueEntry, _ word: Versioned<OperationStateMachine.Suspension>
     ) -> Effects {
@@ -481,7 +453,6 @@ extension SchedulerState {
 
     // MARK: After the start
 
-    /// Called when an operation with a shared or stored response has started, so that it sends nothing.
     mutating func beginsWithAnswer(_ queueEntry: QueueEntry) {
         queues.release(queueEntry, for: .inQueue)
         queueEntry.hasBegun = true
@@ -503,11 +474,9 @@ extension SchedulerState {
 /// queue entry finds it without a lookup.
 final class Exclusion {
     let name: String
-    /// How many queue entries have or want the name; the last one removes the exclusion.
     var queueEntries = 0
     private(set) var holder: QueueEntry?
     private var waiting = Heap<Turn>()
-    /// The number of waiters above which stale waiters are removed.
     private var sweepCount = 64
 
     init(_ name: String) { self.name = name }

@@ -31,10 +31,8 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
 
     fileprivate let manager: RequestManager
     fileprivate let first: Request<Output>
-    /// Makes the next request; nil after the last page.
     fileprivate let follow: @Sendable (Page) async throws(RequestError) -> Request<Output>?
 
-    /// A page: its response, its request, and that request as it was prepared before any redirect.
     fileprivate struct Page: Sendable {
         let response: Response<Output>
         let request: Request<Output>
@@ -166,9 +164,6 @@ extension RequestManager {
 }
 
 extension Request {
-    /// The request of the next page.
-    ///
-    /// - Parameter prepared: the current request as prepared, before any redirect.
     fileprivate func leading(
         to link: URL, after response: Response<Output>, _ prepared: PreparedRequest?, _ defaults: RequestDefaults
     ) -> Request {
