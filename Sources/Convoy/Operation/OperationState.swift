@@ -416,6 +416,7 @@ final class FollowUpState {
 extension AnyRequestOperation {
     var lastRecord: AttemptRecord? { state.withLock { $0.followUp?.records.last } }
 
+    /// Stores a closure that stops a timer or an interceptor, or calls it now if there is an outcome.
     func keep(_ caller: FollowUpState.Caller, stop: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             if state.outcome == nil { state.makeFollowUp().callers[caller] = stop }

@@ -34,6 +34,7 @@ struct SchedulerState {
     var lastDrain = 0
 
     enum QueueKind {
+        /// The manager. The queue receives ready operations: with a slot, unless the queue has its own limit.
         case own
         /// The caller. The queue receives every operation at once and starts those that are ready. The started
         /// operations then request a slot.

@@ -5,6 +5,7 @@ struct HostBreaker {
     enum Phase: Equatable {
         /// Requests are sent. Next: open.
         case closed
+        /// No request is sent before `until`. Next: half-open, with the first request after that moment.
         case open(until: ContinuousClock.Instant)
         /// One request probes the host. If the probe has no result by `until`, another request may probe. Next: closed,
         /// open.
