@@ -8,8 +8,8 @@ import Foundation
 /// The life of an operation, from creation until its last handler has returned.
 ///
 /// The state machine has no lock, no I/O and no user code. `AnyRequestOperation` guards it with a lock, passes it one
-/// ``Event`` at a time and performs the ``Effects`` outside the lock. `OperationStateMachineTests` lists the result of
-/// every event at each stage. `OperationExplorationTests` run through every order of events.
+/// ``Event`` at a time and performs the ``Effects`` outside the lock. `OperationExplorationTests` run
+/// through every order of events.
 struct OperationStateMachine: Hashable, Sendable {
     enum Phase: Hashable, Sendable {
         /// Made, perhaps queued, not started. Next: executing, abandoned.
