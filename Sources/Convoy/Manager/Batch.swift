@@ -212,7 +212,7 @@ final class BatchRun: Producer {
     ///   limit (``Scheduler/readAhead``). The caller then calls ``waitForRoom()``.
     func take(_ operation: AnyRequestOperation) -> Bool? {
         guard let (_, count, isPulled) = submit(operation, isFromSource: true) else { return false }
-        guard count < SchedulerState.minReadAhead || scheduler.readsAhead(of: count) else { return nil }
+        guard count < SchedulerState.minReadAhead || count < scheduler.readAhead else { return nil }
         // A member that finishes at once may stop the batch. If the batch knows the task that runs this code
         // (`isPulled`), a stop also cancels that task. So it suffices to ask whether the task is cancelled, without the
         // lock.
@@ -222,7 +222,7 @@ final class BatchRun: Producer {
     func waitForRoom() async -> Bool {
         await withCheckedContinuation { continuation in
             let isStopped = state.withLock { state in
-                if !state.isStopped { (state.room, state.roomAt, state.wideRoomAt) = (continuation, 0, 0) }
+                if !state.isStopped { (state.room, state.roomAt) = (continuation, 0) }
                 return state.isStopped
             }
             if isStopped { continuation.resume(returning: false) } else { limitHasChanged() }
@@ -231,23 +231,19 @@ final class BatchRun: Producer {
 
     /// Continues to read the source if the number of unfinished members is below its limit.
     ///
-    /// If it is not, the method sets the numbers of unfinished members at which reading continues.
+    /// If it is not, reading continues at half of the limit. If it continued after each member, the source and the queue
+    /// would wake each other for every request.
     func limitHasChanged() {
-        let (window, wideWindow) = scheduler.readAhead
-        let (room, looksForSlots) = state.withLock { state -> (CheckedContinuation<Bool, Never>?, Bool) in
-            guard state.room != nil else { return (nil, false) }
-            if state.runningCount < window { return (state.takeRoom(), false) }
-            // Reading continues at half of the number at which it pauses. If it continued after each member, the source
-            // and the queue would wake each other for every request. The larger of the old and the new number applies,
-            // because another thread may have seen a higher limit.
-            (state.roomAt, state.wideRoomAt) = (max(state.roomAt, window / 2), max(state.wideRoomAt, wideWindow / 2))
-            return (nil, state.runningCount < wideWindow)
+        let window = scheduler.readAhead
+        let room = state.withLock { state -> CheckedContinuation<Bool, Never>? in
+            guard state.room != nil else { return nil }
+            if state.runningCount < window { return state.takeRoom() }
+            // The larger of the old and the new number applies, because another thread may have seen a higher limit.
+            state.roomAt = max(state.roomAt, window / 2)
+            return nil
         }
         room?.resume(returning: true)
-        if looksForSlots { scheduler.whenSlotsAreFree(self) }
     }
-
-    func slotsAreFree() { state.withLock { $0.takeRoom() }?.resume(returning: true) }
 
     func add(_ operation: AnyRequestOperation, _ handler: (@Sendable (AnyOutcome) -> Void)?) -> Int? {
         guard case .added(let number)? = submit(operation, isFromSource: false, handler)?.place else { return nil }
@@ -268,9 +264,9 @@ final class BatchRun: Producer {
         var handler = handler
         if case .source(let index) = member.place, let onOutcome { handler = { onOutcome(index, $0) } }
         // The batch counts the member as finished in `settled`, which runs after the caller's handler has returned.
-        var moved: (@Sendable (TransferProgress) -> Void)?
-        if isWatched { moved = { self.moved(member, $0) } }
-        operation.join(moved: moved, finished: handler, settled: { self.settled(member, $0) })
+        if isWatched { operation.observeProgress { self.moved(member, $0) } }
+        if let handler { operation.whenFinished(FinishHandler(place: operation.place(nil), run: handler)) }
+        operation.whenSettled { self.settled(member, $0) }
         // The member can be cancelled only from here on, after its callbacks were added. The batch would not wait for
         // the callbacks of a member that finished earlier.
         let (isStopped, startsWatching, count, isPulled) = state.withLock { state in
@@ -309,16 +305,14 @@ final class BatchRun: Producer {
         let operation = outcome.error == nil ? nil : state.withLock { $0.running[member.index]?.operation }
         let transfer = outcome.transfer ?? operation?.progress
         let error = outcome.error
-        let (room, looksForSlots, stops, waiters, sending) = state.withLock { state in
+        let (room, stops, waiters, sending) = state.withLock { state in
             state.finish(member, outcome, transfer)
             let room = state.runningCount <= state.roomAt ? state.takeRoom() : nil
-            let looksForSlots = state.room != nil && state.runningCount == state.wideRoomAt
             // A manager that was shut down rejects every request, so the batch stops.
             let isEnough = failFast && error != nil || error?.code == .managerShutDown
             let waiters = state.takeFinish()
-            return (room, looksForSlots, isEnough && !state.isStopped, waiters, state.beginSending())
+            return (room, isEnough && !state.isStopped, waiters, state.beginSending())
         }
-        if looksForSlots { scheduler.whenSlotsAreFree(self) }
         send(sending)
         if stops { cancel() }
         room?.resume(returning: !stops)
@@ -457,11 +451,8 @@ struct BatchState {
     ///
     /// Its result is whether the batch accepts more requests.
     var room: CheckedContinuation<Bool, Never>?
-    /// The numbers of unfinished members at which the task in ``room`` resumes.
-    ///
-    /// At `roomAt` or fewer, the task resumes at once. At `wideRoomAt`, it resumes when the manager has a slot that
-    /// no operation wants.
-    var (roomAt, wideRoomAt) = (0, 0)
+    /// The number of unfinished members at which the task in ``room`` resumes.
+    var roomAt = 0
     var waiters: [CheckedContinuation<Void, Never>] = []
     var isWatched = false
     private var pending: BatchProgress?

@@ -1627,18 +1627,6 @@ extension AnyRequestOperation {
         if let outcome { hook(outcome) }
     }
 
-    func join(
-        moved: (@Sendable (TransferProgress) -> Void)?, finished: (@Sendable (AnyOutcome) -> Void)?,
-        settled: @escaping @Sendable (AnyOutcome) -> Void
-    ) {
-        let handler = finished.map { FinishHandler(place: place(nil), run: $0) }
-        state.withLock { state in
-            if let moved { state.observing { $0.progress.direct.append(moved) } }
-            if let handler { state.handlers.append(handler) }
-            state.settledHooks.append(settled)
-        }
-    }
-
     /// Dispatches the handlers in order.
     ///
     /// If the last handler has returned, this method calls the settled hooks. If the operation has finished, it also

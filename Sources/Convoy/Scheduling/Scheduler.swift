@@ -166,7 +166,6 @@ final class Scheduler: OperationScheduler {
         while true {
             // The thread that starts operations also sets the timers for new holds.
             for hold in next.holds { liftLater(hold) }
-            for waiter in next.waiters { producers.withLock { $0[waiter] }?.slotsAreFree() }
             guard let dispatch = next.dispatch else { return }
             let (operation, isNew) = (dispatch.operation, !dispatch.hasBegun)
             count += 1
@@ -750,14 +749,11 @@ extension Scheduler {
 protocol Producer: AnyObject, Sendable {
     func cancel()
     func cancel(where isMeant: (AnyRequestOperation) -> Bool)
-    /// Called after ``Scheduler/whenSlotsAreFree(_:)``, when a slot is free that no operation wants; on any thread.
-    func slotsAreFree()
     func limitHasChanged()
 }
 
 extension Producer {
     func cancel(where _: (AnyRequestOperation) -> Bool) {}
-    func slotsAreFree() {}
     func limitHasChanged() {}
 }
 
@@ -771,41 +767,18 @@ extension Scheduler {
         _ = producers.withLock { $0.removeValue(forKey: ObjectIdentifier(producer)) }
     }
 
-    func whenSlotsAreFree(_ producer: some Producer) {
-        let areFree = state.withLock { state in
-            if !state.hasFreeSlots { state.slotWaiters.insert(ObjectIdentifier(producer)) }
-            return state.hasFreeSlots
-        }
-        if areFree { producer.slotsAreFree() }
-    }
-
     func limitHasChanged() {
         for producer in producers.withLock({ Array($0.values) }) { producer.limitHasChanged() }
     }
 
-    var readAhead: (usual: Int, whileSlotsAreFree: Int) { state.withLock { $0.readAhead } }
-
-    /// Whether a producer that has `count` unfinished operations makes another.
-    func readsAhead(of count: Int) -> Bool {
-        state.withLock { state in
-            let (usual, whileSlotsAreFree) = state.readAhead
-            return count < usual || count < whileSlotsAreFree && state.hasFreeSlots
-        }
-    }
+    var readAhead: Int { state.withLock { $0.readAhead } }
 }
 
 extension SchedulerState {
-    static let minReadAhead = 128
+    static let minReadAhead = 1_024
 
-    /// The numbers of unfinished operations at which a producer pauses.
+    /// The number of unfinished operations at which a producer pauses.
     ///
-    /// The usual number is low, so that the memory of the operations stays in the processor's cache. The number is
-    /// higher while slots are free. Otherwise operations of a slow host would keep later operations from
-    /// free slots.
-    var readAhead: (usual: Int, whileSlotsAreFree: Int) {
-        let slots = 4 * min(1 << 20, limit)
-        return (max(Self.minReadAhead, slots), max(1_024, slots))
-    }
-
-    var hasFreeSlots: Bool { queues.running < limit && !isSuspended && !isQueueSuspended }
+    /// It is high, so that operations of a slow host do not keep later operations from free slots.
+    var readAhead: Int { max(Self.minReadAhead, 4 * min(1 << 20, limit)) }
 }

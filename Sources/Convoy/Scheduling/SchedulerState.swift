@@ -79,12 +79,7 @@ struct SchedulerState {
     struct Next: Sendable {
         var dispatch: Dispatch?
         var holds: [HostQueues.NewHold] = []
-        /// The producers to notify, because no operation wants a free slot.
-        var waiters: Set<ObjectIdentifier> = []
     }
-
-    /// The producers that continue once a slot is free that no operation wants.
-    var slotWaiters: Set<ObjectIdentifier> = []
 
     // MARK: Arrival and end
 
@@ -223,7 +218,6 @@ struct SchedulerState {
         }
         isHandingOver = next.dispatch != nil
         if !queues.newHolds.isEmpty { next.holds = queues.takeNewHolds() }
-        if !isHandingOver, !slotWaiters.isEmpty, hasFreeSlots { swap(&next.waiters, &slotWaiters) }
         return next
     }
 
