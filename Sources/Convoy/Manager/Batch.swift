@@ -434,7 +434,6 @@ struct BatchState {
     private let keepsResults: Bool
     private var sourceOutcomes: [AnyOutcome?] = []
     private var addedOutcomes: [AnyOutcome?] = []
-    /// The number of results of the source, including announced requests of a stopped batch and the source's error.
     private var sourceCount = 0
     private var addedCount = 0
     private var announced: Int?
@@ -508,7 +507,6 @@ struct BatchState {
         return member
     }
 
-    /// Returns whether the operation has to be cancelled at once.
     mutating func run(_ member: BatchMember, _ operation: AnyRequestOperation) -> Bool {
         running[member.index]?.operation = operation
         return isStopped
@@ -629,7 +627,6 @@ struct BatchMeter {
     private var members: [Member] = []
     private var runningFraction = 0.0
     private var (uploadRate, downloadRate) = (RateMeter(), RateMeter())
-    /// The bytes sent and received at the last measurement of the rates.
     private var measured: (upload: Int64, download: Int64) = (0, 0)
 
     mutating func start(_ index: Int) {
@@ -669,7 +666,6 @@ struct BatchMeter {
         update()
     }
 
-    /// Counts announced requests that a cancelled batch will not pull.
     mutating func skip(_ count: Int) {
         progress.finishedCount += count
         progress.failedCount += count
@@ -707,7 +703,6 @@ extension ByteProgress {
         replace(&counted, by: ByteProgress(completedBytes: bytes, totalBytes: total))
     }
 
-    /// Replaces the announced length of a member with the bytes it has moved.
     fileprivate mutating func end(_ counted: inout ByteProgress) {
         let total = counted.totalBytes.map { _ in counted.completedBytes }
         replace(&counted, by: ByteProgress(completedBytes: counted.completedBytes, totalBytes: total))

@@ -204,7 +204,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// Stores an outcome to finish with it later; false if the operation finishes at once.
     func postpones(_ outcome: AnyOutcome) -> Bool { false }
     func suspensionChanged() {}
-    /// Describes the operation's work while it is executing; nil if the words for its phase suffice.
     var activity: String? { nil }
 
     /// Cancels the request.
@@ -518,8 +517,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Starts the operation on the current thread; false if that is slow or runs user code, or if it was started
-    /// before.
     func startInline(at moment: CompactInstant) -> Bool {
         #if !canImport(FoundationNetworking)
             // A KVO observer would run user code.
@@ -1057,7 +1054,6 @@ extension AnyRequestOperation {
         return true
     }
 
-    /// Retries if the policy permits it, or finishes if the retry would miss the deadline; false if it did neither.
     private func retries(_ ending: AttemptEnding, _ error: RequestError) -> Bool {
         let policy = policyBox?.policies.retries ?? context.retries
         let (base, retryCount, deadline) = state.withLock { state in

@@ -4,14 +4,12 @@ import Foundation
 struct AttemptEnding: Sendable {
     let attempt: Attempt
     let head: ResponseHead?
-    /// The failure, or the unacceptable status; nil for an acceptable response.
     let error: RequestError?
     let metrics: CopyOnWrite<TransferMetrics>?
     let ended: ContinuousClock.Instant
     /// Whether a complete response arrived, acceptable or not; false if the transfer or the verification failed.
     let isAnswer: Bool
     let taskHasEnded: Bool
-    /// Whether the attempt failed to resume a download, so that the complete file may be requested.
     let canStartOver: Bool
     let resumableBytes: Int64
     let lacksNetwork: Bool
@@ -61,7 +59,6 @@ final class Attempt: TransportClient {
     let operation: AnyRequestOperation
     let download: (any DownloadTarget)?
     let resumePoint: ResumePoint?
-    /// Whether a cache responds instead of a host.
     let isAnswered: Bool
     let receiving = Locked(Receiving())
     let ownRateLimit: RateLimit?
@@ -408,7 +405,6 @@ extension Attempt {
 
     var maxChunkBytes: Int { min(sharedRateLimit.pieceBytes, ownRateLimit?.pieceBytes ?? .max) }
 
-    /// Charges received bytes to the speed limits; false if the transfer must pause until the charge is paid.
     func acquire(_ count: Int) -> Bool {
         stallDetector?.add(count)
         // The caller may set a manager's limit while attempts run that cannot be paused. These attempts are not

@@ -133,7 +133,6 @@ enum DependencyGraph {
         if isReady { operation.dependenciesChanged() }
     }
 
-    /// Removes an edge; true if the edge was the last that blocked the operation.
     static func disconnect(_ operation: AnyRequestOperation, from dependency: Operation) -> Bool {
         locked.withLock { _ in
             guard let node = operation.node, node.contains(dependency) else { return false }
@@ -318,11 +317,8 @@ public enum DependencyPolicy: Sendable {
 extension DependencyGraph {
     enum Connection {
         case waiting
-        /// No new edge is needed: the dependency or the operation has finished, or the edge existed before.
         case met
-        /// The dependency has failed, and the policy is `fail`.
         case failed(RequestError)
-        /// The edge was not made, because it would close a cycle with these members.
         case cycle([AnyRequestOperation])
     }
 

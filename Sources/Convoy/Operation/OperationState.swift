@@ -26,11 +26,9 @@ struct OperationState: ~Copyable {
     /// The queue entry, from enqueueing until the operation has finished and its last callback has returned.
     var queueEntry: QueueEntryReference?
 
-    /// Redirects, retries, deadlines and interceptors; nil for one plain attempt.
     var followUp: FollowUpState?
     /// The operations that wait for this one in Foundation and must not be freed before it finishes.
     var waitingOperations: [Operation] = []
-    /// The observers; nil before the first one.
     var registry: CopyOnWrite<ObserverRegistry>?
     var settledHooks: [@Sendable (AnyOutcome) -> Void] = []
     var handlers: FinishHandlers
@@ -44,7 +42,6 @@ struct OperationState: ~Copyable {
     /// Code that waits to run: decoding, building, decisions after attempts, and callbacks without another place.
     var executor = ExecutorWork()
     var confirmsReadiness = false
-    /// The number of handlers for the outcome and the last progress on the serial executor.
     var executorHandlers: Int32 = 0
     var priority: Versioned<Operation.QueuePriority>
 
@@ -134,7 +131,6 @@ struct OperationState: ~Copyable {
         var hasBegun = false
         var asksInterceptors = false
         var isCoalesced = false
-        /// The name that no other running operation may hold.
         var exclusion: String?
         var followsAnswer = false
         var hasAnswer = false
@@ -183,10 +179,8 @@ struct OperationState: ~Copyable {
         (prepared?.summary ?? requestPlan?.core?.summary, requestPlan?.link ?? followUp?.finalLink)
     }
 
-    /// Whether user code runs inside the notifications of the state.
     var isObserved: Bool { registry?.value.state.isEmpty == false }
 
-    /// Whether a change of `isReady` is to be notified; KVO may observe an operation whose `isReady` was never read.
     var notifiesReadiness: Bool {
         #if canImport(FoundationNetworking)
             wasAskedReadiness || isObserved

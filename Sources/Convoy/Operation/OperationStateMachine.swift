@@ -291,15 +291,12 @@ extension OperationStateMachine {
         case taskPaused(attempt: Int)
         /// Checks whether the task should run or pause. `isPaused` means back-pressure or a rate limit.
         case adjust(isPaused: Bool)
-        /// The attempt that a suspension ended no longer uses its sink.
         case attemptClosed
         /// The task was paused, has ended, or was not made, so the slot may be released.
         case cameToRest
 
         // Slots and attempts.
-        /// A slot was given; nil when none is needed.
         case slotGiven(Slot?)
-        /// The operation was resumed before it released its slot.
         case slotKept(Slot)
         case putOff(attempt: Int)
         /// The waiting attempt has requested a slot. The operation had this many slots before, which are released.
@@ -311,14 +308,10 @@ extension OperationStateMachine {
         // The outcome and its delivery.
         case end(attempt: Int?)
         case endBeforeStart
-        /// The operation finishes: `isFinished` becomes true, and `isExecuting` is false.
         case finished
         case delivery(HandlerDelivery.Event)
     }
 
-    /// A slot of the manager.
-    ///
-    /// The operation may be notified of a slot that it has already used or released.
     struct Slot: Hashable, Sendable {
         let number: UInt32
         let suspensionChanges: UInt32
@@ -335,12 +328,9 @@ extension OperationStateMachine {
         var runsTask: Bool?
         /// Check whether the task should run or pause, with ``AnyRequestOperation/adjustTask()``.
         var adjusts = false
-        /// Release the slot, unless the operation is resumed first.
         var leavesSlot = false
         var starts = false
-        /// Close the attempt, notify the observers, and deliver the outcome, which is stored.
         var finishes = false
-        /// Deliver the outcome, which is stored before the start; the operation finishes later.
         var abandons = false
         /// All handlers have returned: call the settled hooks, and release the operation if its end was notified too.
         var settles = false
@@ -394,7 +384,6 @@ extension OperationStateMachine {
             version: 2 &* suspensionChanges &+ (isSuspended == awaitsSlot ? 2 : 1))
     }
 
-    /// Whether no bytes may move: the operation is suspended, or was suspended and has no slot yet.
     var mustWait: Bool { isSuspended || awaitsSlot }
 }
 
@@ -433,7 +422,6 @@ struct HandlerDelivery: Hashable, Sendable {
         case endNotified
     }
 
-    /// The number of dispatched handlers that have not returned; the dispatch itself counts as one.
     private(set) var runningHandlers: Int32 = 0
     private(set) var phase = Phase.unsent
     private(set) var isSettled = false
@@ -441,7 +429,6 @@ struct HandlerDelivery: Hashable, Sendable {
 
     var hasBegun: Bool { phase != .unsent }
 
-    /// Whether the operation has finished and its last handler has returned.
     var isOver: Bool { isSettled && hasNotifiedEnd }
 
     mutating func handle(_ event: Event) -> OperationStateMachine.Effects {
