@@ -264,7 +264,7 @@ final class BatchRun: Producer {
         var handler = handler
         if case .source(let index) = member.place, let onOutcome { handler = { onOutcome(index, $0) } }
         // The batch counts the member as finished in `settled`, which runs after the caller's handler has returned.
-        if isWatched { operation.observeProgress { self.moved(member, $0) } }
+        if isWatched { operation.notifyProgress(at: .here) { self.moved(member, $0) } }
         if let handler { operation.whenFinished(FinishHandler(place: operation.place(nil), run: handler)) }
         operation.whenSettled { self.settled(member, $0) }
         // The member can be cancelled only from here on, after its callbacks were added. The batch would not wait for
@@ -382,7 +382,7 @@ final class BatchRun: Producer {
     }
 
     private func watch(_ member: BatchMember, _ operation: AnyRequestOperation) {
-        operation.observeProgress { self.moved(member, $0) }
+        operation.notifyProgress(at: .here) { self.moved(member, $0) }
         // Counts the bytes that the member moved before it was observed.
         moved(member, operation.progress)
     }

@@ -35,7 +35,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     init(
         requestPlan: RequestPlan, context: ExecutionContext, _ scheduler: (any OperationScheduler)? = nil,
-        isInternal: Bool = false, isMonitored: Bool = true, handlers: FinishHandlers = .none
+        isInternal: Bool = false, isMonitored: Bool = true, handlers: [FinishHandler] = []
     ) {
         (self.context, self.isInternal) = (context, isInternal)
         let (isLink, isGroup) = (requestPlan.build != nil, requestPlan.isGroup)
@@ -861,7 +861,7 @@ extension AnyRequestOperation {
     }
 
     func attempt(_ number: Int?, didMove change: (inout TransferProgress) -> Void) {
-        let told: (TransferProgress, ProgressObservers?)? = state.withLock { state in
+        let told: (TransferProgress, [ProgressNotifier]?)? = state.withLock { state in
             let machine = state.machine
             guard machine.currentAttempt == number, number != nil || machine.phase == .pending else { return nil }
             guard state.isWatched || state.registry != nil else {
@@ -875,8 +875,8 @@ extension AnyRequestOperation {
             // called directly.
             return (state.progress, state.isWatched ? nil : state.observers?.progress)
         }
-        guard let (progress, observers) = told else { return }
-        if let observers { observers.tell(progress, of: self) } else { emit(.progress(progress)) }
+        guard let (progress, notifiers) = told else { return }
+        if let notifiers { for notifier in notifiers { notifier.moved(self) } } else { emit(.progress(progress)) }
     }
 
     func attemptIsPaused(_ number: Int) {

@@ -563,7 +563,7 @@ extension Attempt {
     }
 
     private func sample(statusCode: Int?, _ failure: RequestError?) {
-        // The descriptor limit of this process says nothing about the host.
+        // A lack of descriptors in this process says nothing about the host.
         guard !isAnswered, failure?.lacksDescriptors != true,
             let scheduler = operation.state.withLock({ $0.scheduler })
         else { return }

@@ -23,21 +23,11 @@ struct ObserverRegistry: Sendable {
     var state: [StateObserver] = []
     var startNotification = StartNotification.none
     var lastIdentity = 0
-    var progress = ProgressObservers()
+    var progress: [ProgressNotifier] = []
     var events: BroadcastSource<RequestEvent>?
     /// Events in the order in which they happened; the thread that finds `isTelling` false sends them all.
     var pending: [RequestEvent] = []
     var isTelling = false
-}
-
-struct ProgressObservers: Sendable {
-    var direct: [@Sendable (TransferProgress) -> Void] = []
-    var notifiers: [ProgressNotifier] = []
-
-    func tell(_ progress: TransferProgress, of operation: AnyRequestOperation) {
-        for tell in direct { tell(progress) }
-        for notifier in notifiers { notifier.moved(operation) }
-    }
 }
 
 extension OperationState {
@@ -84,13 +74,6 @@ extension AnyRequestOperation {
         return Broadcast(source: source)
     }
 
-    func observeProgress(_ moved: @escaping @Sendable (TransferProgress) -> Void) {
-        state.withLock { state in
-            guard !state.machine.delivery.hasBegun else { return }
-            state.observing { $0.progress.direct.append(moved) }
-        }
-    }
-
     func emit(_ event: RequestEvent) {
         // An event that arrives after the outcome is discarded.
         let isNotifier = state.withLock { !$0.machine.delivery.hasBegun && $0.note(event) }
@@ -121,7 +104,7 @@ extension AnyRequestOperation {
             context.monitorQueue.async { for monitor in monitors { monitor.operation(self, did: event) } }
         }
         if event.isFinished { observers.events?.end(with: event) } else { observers.events?.send(event) }
-        if case .progress(let progress) = event { observers.progress.tell(progress, of: self) }
+        if event.isProgress { for notifier in observers.progress { notifier.moved(self) } }
     }
 }
 

@@ -31,7 +31,7 @@ struct OperationState: ~Copyable {
     var waitingOperations: [Operation] = []
     var registry: CopyOnWrite<ObserverRegistry>?
     var settledHooks: [@Sendable (AnyOutcome) -> Void] = []
-    var handlers: FinishHandlers
+    var handlers: [FinishHandler]
     var suspensionReasons: SuspensionReasons = []
     let isMonitored: Bool
     /// Whether a queue or user code may have a reference to the operation, so that Foundation must be notified of
@@ -47,7 +47,7 @@ struct OperationState: ~Copyable {
 
     init(
         requestPlan: RequestPlan, _ scheduler: (any OperationScheduler)? = nil, isMonitored: Bool,
-        isInternal: Bool = false, handlers: FinishHandlers = .none
+        isInternal: Bool = false, handlers: [FinishHandler] = []
     ) {
         self.handlers = handlers
         (self.requestPlan, self.isMonitored, isSeen) = (requestPlan, isMonitored, !isInternal || isMonitored)
@@ -229,10 +229,10 @@ extension OperationState {
         var dispatch = Dispatch()
         if let outcome, machine.handle(.delivery(.begin)).isTaken {
             let notifiesEvents = isWatched && note(.finished(outcome.error))
-            let notifiers = observers?.progress.notifiers ?? []
+            let notifiers = observers?.progress ?? []
             // A success reports its last progress before the handlers. The settled hooks are called after that report.
             if outcome.error == nil, !notifiers.isEmpty {
-                handlers = .several(notifiers.map { [progress] in $0.lastCall(progress) } + handlers.all)
+                handlers = notifiers.map { [progress] in $0.lastCall(progress) } + handlers
             }
             dispatch = Dispatch(
                 outcome: outcome, handlers: takeHandlers(), notifiesEvents: notifiesEvents,
@@ -252,8 +252,8 @@ extension OperationState {
     /// If other handlers wait on the serial executor, a handler with `inTurn` or `inPlace` runs there too. A handler
     /// with `inPlace` also runs there while this thread runs another callback in place.
     mutating func takeHandlers() -> [FinishHandler] {
-        var sent = handlers.all
-        handlers = .none
+        var sent = handlers
+        handlers = []
         for index in sent.indices {
             switch sent[index].place {
             case .inTurn where executorHandlers > 0, .inPlace where executorHandlers > 0 || CallbackInPlace.isRunning:
@@ -297,37 +297,6 @@ extension OperationState {
 struct FinishHandler: Sendable {
     var place: CallbackPlace
     let run: @Sendable (AnyOutcome) -> Void
-}
-
-/// Handlers in order.
-///
-/// Most operations have one, which needs no array.
-enum FinishHandlers: Sendable {
-    case none
-    case one(FinishHandler)
-    case several([FinishHandler])
-
-    var all: [FinishHandler] {
-        switch self {
-        case .none: []
-        case .one(let handler): [handler]
-        case .several(let handlers): handlers
-        }
-    }
-
-    var isEmpty: Bool { if case .none = self { true } else { false } }
-
-    mutating func append(_ handler: FinishHandler) {
-        switch self {
-        case .none: self = .one(handler)
-        case .one(let first): self = .several([first, handler])
-        case .several(var handlers):
-            // Without this, appending would copy the array.
-            self = .none
-            handlers.append(handler)
-            self = .several(handlers)
-        }
-    }
 }
 
 /// The state of redirects, retries, the deadline and running interceptors.

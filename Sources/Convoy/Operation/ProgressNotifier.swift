@@ -117,7 +117,7 @@ extension AnyRequestOperation {
         state.withLock { state in
             // No progress follows the outcome. A handler that was added after the outcome would never be released.
             guard !state.machine.delivery.hasBegun else { return }
-            state.observing { $0.progress.notifiers.append(notifier) }
+            state.observing { $0.progress.append(notifier) }
         }
     }
 

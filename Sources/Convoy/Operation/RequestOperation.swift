@@ -52,8 +52,8 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
         onFinish handler: (@Sendable (Result) -> Void)? = nil
     ) {
         let context = scheduler.context
-        var handlers = FinishHandlers.none
-        if let handler { handlers = .one(Self.finishHandler(handler, at: context.callbacks?.place ?? .executor)) }
+        let place = context.callbacks?.place ?? .executor
+        let handlers: [FinishHandler] = if let handler { [Self.finishHandler(handler, at: place)] } else { [] }
         self.init(
             requestPlan: TypedRequestPlan(request, context.defaults.encoder), context: context, scheduler,
             isInternal: isInternal, handlers: handlers)

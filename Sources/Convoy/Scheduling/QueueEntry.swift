@@ -65,7 +65,6 @@ final class QueueEntry {
     var queueNumber: UInt64 = 0
     var host = ""
     var queue: Host?
-    private var extras: Extras?
     var status = Status.preparing
     /// Whether the operation has finished, and whether its last callback has returned; either may be first.
     var (isFinished, isSettled) = (false, false)
@@ -82,35 +81,11 @@ final class QueueEntry {
     var suspension = Versioned(OperationStateMachine.Suspension())
     var isDependent = Versioned(false)
     var index: Int32 = -1
-
-    private final class Extras {
-        var exclusion: Exclusion?
-        var sharedTransfer: CoalescingKey?
-        var token: CompactInstant?
-        var pass: HostBreaker.Pass?
-    }
-
-    var exclusion: Exclusion? {
-        get { extras?.exclusion }
-        set { makeExtras(for: newValue)?.exclusion = newValue }
-    }
-    var sharedTransfer: CoalescingKey? {
-        get { extras?.sharedTransfer }
-        set { makeExtras(for: newValue)?.sharedTransfer = newValue }
-    }
-    var token: CompactInstant? {
-        get { extras?.token }
-        set { makeExtras(for: newValue)?.token = newValue }
-    }
-    var pass: HostBreaker.Pass? {
-        get { extras?.pass }
-        set { makeExtras(for: newValue)?.pass = newValue }
-    }
-
-    private func makeExtras<Value>(for value: Value?) -> Extras? {
-        if extras == nil, value != nil { extras = Extras() }
-        return extras
-    }
+    var exclusion: Exclusion?
+    var sharedTransfer: CoalescingKey?
+    /// When the operation used a rate token for its slot; see ``RequestRate``.
+    var token: CompactInstant?
+    var pass: HostBreaker.Pass?
 
     var isOver: Bool { isFinished && isSettled }
 
