@@ -145,9 +145,6 @@ public final class Batch<Output: Sendable>: Sendable {
         return run.add(operation, onOutcome).map { Addition(number: $0) }
     }
 
-    /// Sends a request of the source, then waits until the batch may pull another one.
-    ///
-    /// Returns false when the batch accepts no more requests.
     func admit(_ request: Request<Output>) async -> Bool {
         let isWanted = run.take(RequestOperation(request, of: run.scheduler, isInternal: true))
         if let isWanted { return isWanted }
@@ -196,7 +193,6 @@ final class BatchRun: Producer {
     let progress = BroadcastSource<BatchProgress>(replaces: { _, _ in true }, repeats: ==)
     private let state: Locked<BatchState>
     private let failFast: Bool
-    /// The caller's handler for the outcomes of the source's requests.
     private let onOutcome: (@Sendable (Int, AnyOutcome) -> Void)?
 
     init(
@@ -216,18 +212,17 @@ final class BatchRun: Producer {
     ///   limit (``Scheduler/readAhead``). The caller then calls ``waitForRoom()``.
     func take(_ operation: AnyRequestOperation) -> Bool? {
         guard let (_, count, isPulled) = submit(operation, isFromSource: true) else { return false }
-        guard count < SchedulerState.minReadAhead || scheduler.readsAhead(of: count) else { return nil }
+        guard count < SchedulerState.minReadAhead || count < scheduler.readAhead else { return nil }
         // A member that finishes at once may stop the batch. If the batch knows the task that runs this code
         // (`isPulled`), a stop also cancels that task. So it suffices to ask whether the task is cancelled, without the
         // lock.
         return isPulled ? !Task.isCancelled : state.withLock { !$0.isStopped }
     }
 
-    /// Waits until the batch may pull another request; false when it accepts no more.
     func waitForRoom() async -> Bool {
         await withCheckedContinuation { continuation in
             let isStopped = state.withLock { state in
-                if !state.isStopped { (state.room, state.roomAt, state.wideRoomAt) = (continuation, 0, 0) }
+                if !state.isStopped { (state.room, state.roomAt) = (continuation, 0) }
                 return state.isStopped
             }
             if isStopped { continuation.resume(returning: false) } else { limitHasChanged() }
@@ -236,28 +231,20 @@ final class BatchRun: Producer {
 
     /// Continues to read the source if the number of unfinished members is below its limit.
     ///
-    /// If it is not, the method sets the numbers of unfinished members at which reading continues.
+    /// If it is not, reading continues at half of the limit. If it continued after each member, the source and the queue
+    /// would wake each other for every request.
     func limitHasChanged() {
-        let (window, wideWindow) = scheduler.readAhead
-        let (room, looksForSlots) = state.withLock { state -> (CheckedContinuation<Bool, Never>?, Bool) in
-            guard state.room != nil else { return (nil, false) }
-            if state.runningCount < window { return (state.takeRoom(), false) }
-            // Reading continues at half of the number at which it pauses. If it continued after each member, the source
-            // and the queue would wake each other for every request. The larger of the old and the new number applies,
-            // because another thread may have seen a higher limit.
-            (state.roomAt, state.wideRoomAt) = (max(state.roomAt, window / 2), max(state.wideRoomAt, wideWindow / 2))
-            return (nil, state.runningCount < wideWindow)
+        let window = scheduler.readAhead
+        let room = state.withLock { state -> CheckedContinuation<Bool, Never>? in
+            guard state.room != nil else { return nil }
+            if state.runningCount < window { return state.takeRoom() }
+            // The larger of the old and the new number applies, because another thread may have seen a higher limit.
+            state.roomAt = max(state.roomAt, window / 2)
+            return nil
         }
         room?.resume(returning: true)
-        if looksForSlots { scheduler.whenSlotsAreFree(self) }
     }
 
-    /// Continues to read the source, because a slot is free that no operation wants.
-    func slotsAreFree() { state.withLock { $0.takeRoom() }?.resume(returning: true) }
-
-    /// Sends a request that does not come from the source.
-    ///
-    /// Returns the number of requests added before; nil when the batch accepts no more.
     func add(_ operation: AnyRequestOperation, _ handler: (@Sendable (AnyOutcome) -> Void)?) -> Int? {
         guard case .added(let number)? = submit(operation, isFromSource: false, handler)?.place else { return nil }
         return number
@@ -277,9 +264,9 @@ final class BatchRun: Producer {
         var handler = handler
         if case .source(let index) = member.place, let onOutcome { handler = { onOutcome(index, $0) } }
         // The batch counts the member as finished in `settled`, which runs after the caller's handler has returned.
-        var moved: (@Sendable (TransferProgress) -> Void)?
-        if isWatched { moved = { self.moved(member, $0) } }
-        operation.join(moved: moved, finished: handler, settled: { self.settled(member, $0) })
+        if isWatched { operation.notifyProgress(at: .here) { self.moved(member, $0) } }
+        if let handler { operation.whenFinished(FinishHandler(place: operation.place(nil), run: handler)) }
+        operation.whenSettled { self.settled(member, $0) }
         // The member can be cancelled only from here on, after its callbacks were added. The batch would not wait for
         // the callbacks of a member that finished earlier.
         let (isStopped, startsWatching, count, isPulled) = state.withLock { state in
@@ -295,7 +282,6 @@ final class BatchRun: Producer {
         return (member.place, count, isPulled)
     }
 
-    /// Stores the task that reads the source, to cancel it.
     func pull(with task: Task<Void, Never>) {
         let isStopped = state.withLock { state in
             state.pulling = state.sourceHasEnded ? nil : task
@@ -304,9 +290,6 @@ final class BatchRun: Producer {
         if isStopped { task.cancel() }
     }
 
-    /// Records that the source has ended, and finishes the batch if no member is left.
-    ///
-    /// An error of the source is its last result.
     func endSource(_ error: RequestError? = nil) {
         let (waiters, sending) = state.withLock { state -> ([CheckedContinuation<Void, Never>]?, Sending?) in
             guard !state.sourceHasEnded else { return (nil, nil) }
@@ -322,16 +305,14 @@ final class BatchRun: Producer {
         let operation = outcome.error == nil ? nil : state.withLock { $0.running[member.index]?.operation }
         let transfer = outcome.transfer ?? operation?.progress
         let error = outcome.error
-        let (room, looksForSlots, stops, waiters, sending) = state.withLock { state in
+        let (room, stops, waiters, sending) = state.withLock { state in
             state.finish(member, outcome, transfer)
             let room = state.runningCount <= state.roomAt ? state.takeRoom() : nil
-            let looksForSlots = state.room != nil && state.runningCount == state.wideRoomAt
             // A manager that was shut down rejects every request, so the batch stops.
             let isEnough = failFast && error != nil || error?.code == .managerShutDown
             let waiters = state.takeFinish()
-            return (room, looksForSlots, isEnough && !state.isStopped, waiters, state.beginSending())
+            return (room, isEnough && !state.isStopped, waiters, state.beginSending())
         }
-        if looksForSlots { scheduler.whenSlotsAreFree(self) }
         send(sending)
         if stops { cancel() }
         room?.resume(returning: !stops)
@@ -340,7 +321,6 @@ final class BatchRun: Producer {
 
     // MARK: The end of the batch
 
-    /// Cancels every member and pulls no more requests from the source.
     func cancel() {
         let (operations, room, pulling, waiters, sending) = state.withLock { state in
             let (pulling, operations) = (state.pulling, state.operations)
@@ -355,9 +335,6 @@ final class BatchRun: Producer {
         finish(waiters)
     }
 
-    /// Resumes the tasks that wait until the batch has finished.
-    ///
-    /// - Parameter waiters: nil unless the caller's event has finished the batch.
     private func finish(_ waiters: [CheckedContinuation<Void, Never>]?) {
         guard let waiters else { return }
         scheduler.end(self)
@@ -374,7 +351,6 @@ final class BatchRun: Producer {
         }
     }
 
-    /// The outcomes in the order of the results; nil for a member that was never made.
     var outcomes: [AnyOutcome?] {
         // The outcomes are computed outside the lock, because a million outcomes take time.
         state.withLock { $0 }.outcomes
@@ -386,8 +362,6 @@ final class BatchRun: Producer {
 
     private typealias Sending = BatchState.Sending
 
-    /// The current progress.
-    ///
     /// Without readers, this property reads the progress of every running member.
     var currentProgress: BatchProgress {
         let unread = state.withLock { $0.isWatched ? [] : $0.running.compactMap { $0 } }
@@ -399,7 +373,6 @@ final class BatchRun: Producer {
         }
     }
 
-    /// Makes the members report their progress from now on.
     func watch() {
         let unread = state.withLock { state -> [BatchState.Running] in
             defer { state.isWatched = true }
@@ -409,7 +382,7 @@ final class BatchRun: Producer {
     }
 
     private func watch(_ member: BatchMember, _ operation: AnyRequestOperation) {
-        operation.observeProgress { self.moved(member, $0) }
+        operation.notifyProgress(at: .here) { self.moved(member, $0) }
         // Counts the bytes that the member moved before it was observed.
         moved(member, operation.progress)
     }
@@ -423,9 +396,6 @@ final class BatchRun: Producer {
             })
     }
 
-    /// Sends progress values in order, without holding a lock.
-    ///
-    /// One thread at a time sends the values of all threads.
     private func send(_ first: Sending?) {
         var next = first
         while let (value, isLast) = next {
@@ -435,7 +405,6 @@ final class BatchRun: Producer {
     }
 }
 
-/// A member of a batch that has not finished.
 struct BatchMember: Hashable, Sendable {
     /// The index of a member among the results.
     ///
@@ -450,7 +419,6 @@ struct BatchMember: Hashable, Sendable {
     let index: Int
 }
 
-/// The state of a batch, whatever its output.
 struct BatchState {
     /// The maximum number of announced requests that all get results, even those that a cancelled batch did not pull.
     ///
@@ -458,7 +426,6 @@ struct BatchState {
     /// results.
     private static let mostListed = 1 << 22
 
-    /// A member, and its operation once the operation can be cancelled.
     struct Running {
         let member: BatchMember
         var operation: AnyRequestOperation?
@@ -467,10 +434,8 @@ struct BatchState {
     private let keepsResults: Bool
     private var sourceOutcomes: [AnyOutcome?] = []
     private var addedOutcomes: [AnyOutcome?] = []
-    /// The number of results of the source, including announced requests of a stopped batch and the source's error.
     private var sourceCount = 0
     private var addedCount = 0
-    /// The number of requests that the source announced.
     private var announced: Int?
     private(set) var sourceHasEnded = false
 
@@ -478,7 +443,6 @@ struct BatchState {
     private(set) var running: [Running?] = []
     private var freeIndices: [Int] = []
     private(set) var meter = BatchMeter()
-    /// The task that pulls requests from the source.
     var pulling: Task<Void, Never>?
     private(set) var isStopped = false
     private(set) var isFinished = false
@@ -486,21 +450,13 @@ struct BatchState {
     ///
     /// Its result is whether the batch accepts more requests.
     var room: CheckedContinuation<Bool, Never>?
-    /// The numbers of unfinished members at which the task in ``room`` resumes.
-    ///
-    /// At `roomAt` or fewer, the task resumes at once. At `wideRoomAt`, it resumes when the manager has a slot that
-    /// no operation wants.
-    var (roomAt, wideRoomAt) = (0, 0)
+    /// The number of unfinished members at which the task in ``room`` resumes.
+    var roomAt = 0
     var waiters: [CheckedContinuation<Void, Never>] = []
-    /// Whether the batch's progress has readers.
-    ///
-    /// Without readers, members report no progress.
     var isWatched = false
-    /// The latest progress that has not been sent.
     private var pending: BatchProgress?
     private var isSending = false
 
-    /// A progress to send, and whether it is the last.
     typealias Sending = (progress: BatchProgress, isLast: Bool)
 
     init(announced: Int?, keepsResults: Bool) {
@@ -510,7 +466,6 @@ struct BatchState {
         expect()
     }
 
-    /// Removes and returns the continuation in `room`.
     mutating func takeRoom() -> CheckedContinuation<Bool, Never>? {
         defer { room = nil }
         return room
@@ -518,10 +473,8 @@ struct BatchState {
 
     var runningCount: Int { running.count - freeIndices.count }
 
-    /// The progress to send now; nil when there is none, or when another thread is sending.
     mutating func beginSending() -> Sending? { isSending ? nil : nextSending() }
 
-    /// The progress recorded since the last value was sent; nil when there is nothing more to send.
     mutating func nextSending() -> Sending? {
         defer { pending = nil }
         isSending = pending != nil && (isWatched || isFinished)
@@ -529,9 +482,6 @@ struct BatchState {
         return pending.map { ($0, isFinished) }
     }
 
-    /// The outcomes of the source in its order, then those of added requests.
-    ///
-    /// Nil for a member that was never made.
     var outcomes: [AnyOutcome?] {
         guard keepsResults else { return [] }
         return filled(sourceOutcomes, sourceCount) + filled(addedOutcomes, addedCount)
@@ -541,12 +491,10 @@ struct BatchState {
         outcomes + [AnyOutcome?](repeating: nil, count: max(0, count - outcomes.count))
     }
 
-    /// The outcome of an added request; nil for an unknown number, or when results are not stored.
     func outcome(ofAdded number: Int) -> AnyOutcome? {
         addedOutcomes.indices.contains(number) ? addedOutcomes[number] : nil
     }
 
-    /// Accepts a request as a member; nil when the batch accepts no more.
     mutating func begin(isFromSource: Bool) -> BatchMember? {
         guard !isStopped, !isFinished else { return nil }
         let place = isFromSource ? BatchMember.Place.source(sourceCount) : .added(addedCount)
@@ -559,15 +507,11 @@ struct BatchState {
         return member
     }
 
-    /// Stores the member's operation, so that it can be cancelled.
-    ///
-    /// Returns whether the operation has to be cancelled at once.
     mutating func run(_ member: BatchMember, _ operation: AnyRequestOperation) -> Bool {
         running[member.index]?.operation = operation
         return isStopped
     }
 
-    /// The operations that can be cancelled, in the order of the results.
     var operations: [AnyRequestOperation] {
         running.compactMap { $0 }.sorted { $0.member.place < $1.member.place }.compactMap(\.operation)
     }
@@ -579,17 +523,11 @@ struct BatchState {
         pending = meter.progress
     }
 
-    /// The current progress.
-    ///
-    /// Once the progress has a reader, each report of a member measures the rates. Before that, this method does.
     mutating func progress(at now: ContinuousClock.Instant) -> BatchProgress {
         if !isWatched, !isFinished { meter.measure(at: now) }
         return meter.progress
     }
 
-    /// Records that a member has finished.
-    ///
-    /// - Parameter transfer: the member's progress, if known.
     mutating func finish(_ member: BatchMember, _ outcome: AnyOutcome, _ transfer: TransferProgress?) {
         if let transfer { meter.move(member.index, transfer, at: nil) }
         running[member.index] = nil
@@ -607,10 +545,6 @@ struct BatchState {
         }
     }
 
-    /// Stops the batch, which then accepts no more members.
-    ///
-    /// Announced requests that were never pulled count as cancelled, unless the source announced more than
-    /// ``mostListed``.
     mutating func stop() {
         isStopped = true
         guard !sourceHasEnded else { return }
@@ -621,9 +555,6 @@ struct BatchState {
         endSource()
     }
 
-    /// Records the end of the source.
-    ///
-    /// An error of the source is its last result.
     mutating func endSource(_ error: RequestError? = nil) {
         if let error {
             sourceCount += 1
@@ -636,15 +567,11 @@ struct BatchState {
         pending = meter.progress
     }
 
-    /// Updates the expected number of members.
     private mutating func expect() {
         let total = sourceHasEnded ? sourceCount : announced.map { max($0, sourceCount) }
         meter.expect(total.map { $0 + addedCount })
     }
 
-    /// Finishes the batch once the source has ended and no member is left.
-    ///
-    /// Returns the waiting tasks; nil unless the batch finishes with this call.
     mutating func takeFinish() -> [CheckedContinuation<Void, Never>]? {
         guard sourceHasEnded, runningCount == 0, !isFinished else { return nil }
         isFinished = true
@@ -656,7 +583,6 @@ struct BatchState {
 }
 
 extension Array {
-    /// Sets an element, after padding the array with nil up to its index.
     fileprivate mutating func put<Value>(_ value: Value, at index: Int) where Element == Value? {
         while count <= index { append(nil) }
         self[index] = value
@@ -691,20 +617,16 @@ public struct BatchProgress: Sendable, Hashable {
     public internal(set) var fractionCompleted = 0.0
 }
 
-/// Adds up the progress of a batch's members, without a lock of its own.
 struct BatchMeter {
     private struct Member {
-        /// The member's contribution to the sums.
         var (upload, download) = (ByteProgress(), ByteProgress())
         var fraction = 0.0
     }
 
     private(set) var progress = BatchProgress()
-    /// The progress of the running members, each at its ``BatchMember/index``.
     private var members: [Member] = []
     private var runningFraction = 0.0
     private var (uploadRate, downloadRate) = (RateMeter(), RateMeter())
-    /// The bytes sent and received at the last measurement of the rates.
     private var measured: (upload: Int64, download: Int64) = (0, 0)
 
     mutating func start(_ index: Int) {
@@ -712,7 +634,6 @@ struct BatchMeter {
         members[index] = Member()
     }
 
-    /// - Parameter now: nil when no rate is measured.
     mutating func move(_ index: Int, _ transfer: TransferProgress, at now: ContinuousClock.Instant?) {
         progress.upload.add(transfer.upload, countedIn: &members[index].upload)
         progress.download.add(transfer.download, countedIn: &members[index].download)
@@ -723,7 +644,6 @@ struct BatchMeter {
         update()
     }
 
-    /// Measures the rates if bytes have moved since the last measurement.
     mutating func measure(at now: ContinuousClock.Instant) {
         if progress.upload.completedBytes != measured.upload { progress.upload.measure(with: &uploadRate, at: now) }
         if progress.download.completedBytes != measured.download {
@@ -746,7 +666,6 @@ struct BatchMeter {
         update()
     }
 
-    /// Counts announced requests that a cancelled batch will not pull.
     mutating func skip(_ count: Int) {
         progress.finishedCount += count
         progress.failedCount += count
@@ -754,13 +673,11 @@ struct BatchMeter {
         update()
     }
 
-    /// Sets the total number of members; nil when unknown.
     mutating func expect(_ total: Int?) {
         progress.totalCount = total
         update()
     }
 
-    /// Sets the fraction of an empty batch to 1, because no member ends in it.
     mutating func complete() {
         if progress.totalCount == 0 { progress.fractionCompleted = 1 }
     }
@@ -786,7 +703,6 @@ extension ByteProgress {
         replace(&counted, by: ByteProgress(completedBytes: bytes, totalBytes: total))
     }
 
-    /// Replaces the announced length of a member with the bytes it has moved.
     fileprivate mutating func end(_ counted: inout ByteProgress) {
         let total = counted.totalBytes.map { _ in counted.completedBytes }
         replace(&counted, by: ByteProgress(completedBytes: counted.completedBytes, totalBytes: total))
@@ -804,10 +720,8 @@ extension ByteProgress {
 }
 
 extension TransferProgress {
-    /// The assumed length of a response while its length is unknown.
     private static var assumedBytes: Double { 64 * 1024 }
 
-    /// The completed fraction of a member: the bytes sent and received, divided by the totals.
     fileprivate var fractionOfMember: Double {
         let sent = Double(upload.totalBytes == nil ? 0 : upload.completedBytes)
         let toSend = Double(upload.totalBytes ?? 0)

@@ -25,7 +25,8 @@ extension RequestManager {
     public struct Configuration: Sendable {
         /// The maximum number of operations with a slot; 16 by default.
         ///
-        /// At least 1.
+        /// At least 1. A manager gives no more slots than half of the file descriptors that the process may still open when
+        /// the manager is made.
         public var maxConcurrentOperationCount: Int
         /// The maximum number of operations with a slot for one host (scheme, name and port); 6 by default.
         ///
@@ -84,7 +85,6 @@ extension RequestManager {
         public var maxBodyBytes: Int64?
         /// The accepted status codes, ``Request/acceptableStatusCodes(_:)``; 200 to 299 by default.
         public var acceptableStatusCodes: StatusCheck
-        /// Whether all requests use ``Request/keepingUnknownCodings()``.
         package var keepsUnknownCodings = false
         /// Whether requests wait while there is no network, until their deadline.
         ///
@@ -158,7 +158,6 @@ extension RequestManager {
         /// - Thread: any; called once for each wait, without a lock.
         public var jitter: @Sendable () -> Double
 
-        /// Makes the connectivity monitor; tests replace this function.
         var connectivity: @Sendable () -> any ConnectivityMonitor = { SystemConnectivity() }
 
         /// Makes a configuration.

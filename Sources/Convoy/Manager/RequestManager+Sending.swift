@@ -7,9 +7,9 @@ extension RequestManager {
         RequestOperation(request, of: scheduler)
     }
 
-    /// Makes an operation for use inside the package.
+    /// No user of the library can observe the operation.
     ///
-    /// No user of the library can observe the operation. On Linux, Foundation is therefore not notified of its changes.
+    /// On Linux, Foundation is therefore not notified of its changes.
     package func internalOperation<Output>(_ request: Request<Output>) -> RequestOperation<Output> {
         RequestOperation(request, of: scheduler, isInternal: true)
     }
@@ -18,6 +18,7 @@ extension RequestManager {
     ///
     /// Each operation runs when its dependencies have finished and it has a slot.
     ///
+    /// The manager must have made the operation; any other fails with `.invalidRequest`, unless its own manager has it.
     /// An operation that was enqueued or started before is ignored. Do not enqueue an operation that you added to a
     /// queue with `addOperation` and that has not started. After ``shutDown()`` each operation fails with
     /// `.managerShutDown`.
@@ -25,7 +26,8 @@ extension RequestManager {
     /// A finished operation is not sent again and keeps its outcome; the returned error says so. Monitors receive
     /// ``EventMonitor/operation(_:wasRefused:)``. Use ``RequestOperation/copy()`` to send its request again.
     ///
-    /// - Returns: an error with the code `.invalidRequest` for each operation that has finished, in their order.
+    /// - Returns: an error with the code `.invalidRequest` for each operation that has finished or that this manager has
+    ///   not made, in their order.
     /// - Complexity: O(1) amortised each.
     @discardableResult
     public func enqueue(_ operations: AnyRequestOperation...) -> [RequestError] { enqueue(contentsOf: operations) }

@@ -83,9 +83,22 @@ public final class RequestManager: Sendable {
             queue: queue, ownQueue: ownQueue, startQueue: startQueue, context: ExecutionContext(configuration),
             connectivity: configuration.waitsForConnectivity ? configuration.connectivity() : nil,
             SchedulerState(
-                limit: configuration.maxConcurrentOperationCount, hosts: configuration.limits,
-                configuration.prioritization, rate: configuration.requestRate,
+                limit: min(configuration.maxConcurrentOperationCount, Self.descriptorSlots),
+                hosts: configuration.limits, configuration.prioritization, rate: configuration.requestRate,
                 retryBudget: RetryBudgetState(configuration.retryBudget), queue: ownQueue == nil ? .callers : .own))
+    }
+
+    /// How many requests may run with the file descriptors that the process may still open.
+    ///
+    /// A request may need two, for its connection and for its file.
+    private static var descriptorSlots: Int {
+        #if os(Linux)
+            return max(1, FileDescriptors.freeCount / 2)
+        #else
+            var limit = rlimit()
+            guard getrlimit(RLIMIT_NOFILE, &limit) == 0 else { return .max }
+            return max(1, Int(clamping: limit.rlim_cur) / 2)
+        #endif
     }
 
     deinit {

@@ -35,7 +35,6 @@ import Foundation
 public final class SegmentedDownload: Sendable {
     struct State {
         var operations: [AnyRequestOperation] = []
-        /// The server from which each segment was last requested.
         var servers: [Int: URL] = [:]
     }
 
@@ -266,7 +265,6 @@ extension RequestManager {
             existing: existing)
     }
 
-    /// Downloads in segments a file that must have `byteCount` bytes; nil means any size.
     package func downloadInSegments(
         _ request: Request<Data>, to file: URL, segments: Int, mirrors: [URL], verifying digest: FileDigest?,
         byteCount: Int64?, existing: ExistingFile
@@ -279,10 +277,8 @@ extension RequestManager {
 extension SegmentedDownload: Producer {}
 
 extension SegmentedDownload {
-    /// The request's own server (nil), then the mirrors.
     private var servers: [URL?] { [nil] + mirrors }
 
-    /// The request for the server at an index of `servers`.
     private func core(at server: Int) -> RequestCore {
         var core = request.core
         guard let url = servers[server] else { return core }
@@ -295,7 +291,6 @@ extension SegmentedDownload {
         return core
     }
 
-    /// The request for a part of the file.
     private func partCore(at server: Int) -> RequestCore {
         var core = core(at: server)
         // The limit applies to the complete file, not to a segment.
@@ -359,11 +354,6 @@ extension SegmentedDownload {
         throw first ?? RequestError(.cancelled, "no server is left")
     }
 
-    /// Sends the requests of all segments.
-    ///
-    /// Returns the first error of a segment that no server could deliver; nil if all segments arrived.
-    ///
-    /// - Parameter known: the index of the server whose version of the file is known.
     func fetch(_ segments: [FileSegment], of known: Int) async -> RequestError? {
         await withTaskGroup(of: RequestError?.self) { group in
             for segment in segments { group.addTask { await self.fetch(segment, of: known) } }
@@ -377,7 +367,6 @@ extension SegmentedDownload {
         }
     }
 
-    /// Requests a segment from one server after another.
     private func fetch(_ segment: FileSegment, of known: Int) async -> RequestError? {
         var last: RequestError?
         for turn in servers.indices {
@@ -404,7 +393,6 @@ extension SegmentedDownload {
         return try await operation.response()
     }
 
-    /// Returns a text that lists which server sent which bytes.
     func told(_ segments: [FileSegment]) -> String {
         let servers = state.withLock { $0.servers }
         return segments.map { segment in

@@ -20,7 +20,7 @@ public struct AttemptRecord: Sendable, Hashable {
         case suspended
         /// The download could not be resumed, so the complete file was requested.
         case startOver
-        /// The process had no free file descriptor. The request was sent again when another request had finished.
+        /// The process had no free file descriptor. The request was sent again after a delay.
         case awaitedDescriptor
         /// The network was unavailable. The request was sent again when the network was available.
         case awaitedConnectivity

@@ -18,14 +18,12 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     // `releasedFailure` are used under the lock of `DependencyGraph`, or in `deinit`. The rest is constant.
 
     let context: ExecutionContext
-    /// Whether an interceptor may change the request or decide what follows an attempt.
     let mayIntercept: Bool
     let mayHaveDeadline: Bool
     /// Whether the library made the operation for its own use, so that the manager may start it without a queue.
     let isInternal: Bool
     /// Whether the request needs nothing but a free slot; preparing it reads no file and runs no user code.
     let isPlain: Bool
-    /// Whether the operation is a chain's link, whose request is built when its dependencies have finished.
     let isLink: Bool
     /// Whether the operation is a group or a barrier, which sends nothing itself and needs no slot.
     let isGroup: Bool
@@ -35,12 +33,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     var node: DependencyNode?
     var releasedFailure: RequestError?
 
-    /// - Parameters:
-    ///   - isMonitored: whether the manager's monitors receive its events.
-    ///   - handlers: the first handlers for the outcome.
     init(
         requestPlan: RequestPlan, context: ExecutionContext, _ scheduler: (any OperationScheduler)? = nil,
-        isInternal: Bool = false, isMonitored: Bool = true, handlers: FinishHandlers = .none
+        isInternal: Bool = false, isMonitored: Bool = true, handlers: [FinishHandler] = []
     ) {
         (self.context, self.isInternal) = (context, isInternal)
         let (isLink, isGroup) = (requestPlan.build != nil, requestPlan.isGroup)
@@ -73,7 +68,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         if !isInternal || priority != .normal { super.queuePriority = priority }
     }
 
-    /// Whether the transport can pause and resume a task without a new attempt.
     var pausesInPlace: Bool { context.pausesInPlace }
 
     deinit {
@@ -130,16 +124,16 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         // The mark is set before `isReady` is read, so that every later change is notified. A cancelled operation also
         // waits for barriers. In swift-corelibs-foundation, a finishing barrier dereferences a pointer to each
         // operation that was added after it. An operation that had run before could be freed by then.
-        let isUnblocked = state.withLock { state in
+        let (isUnblocked, wasUnready) = state.withLock { state in
             state.wasAskedReadiness = true
-            return state.isUnblocked
+            return (state.isUnblocked, state.wasUnready)
         }
-        if !super.isReady {
-            lookForBarrier()
-        } else if !isUnblocked, isBlocked {
-            noteUnready()
-        } else {
-            return true
+        if super.isReady {
+            guard !isUnblocked, isBlocked else {
+                if wasUnready { confirmReadiness() }
+                return true
+            }
+            state.withLock { $0.wasUnready = true }
         }
         // Another thread may have made the operation ready since, so the value is read again. Otherwise Foundation
         // would store the old value after the new one.
@@ -178,7 +172,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         if effects.finishes { finish(wasExecuting: false) }
     }
 
-    /// Begins the first attempt of a started operation, or makes it wait for a slot.
     func begin(_ beginning: OperationState.Beginning) {
         if beginning.isToBePrepared, isLink {
             // Building a chain's link is user code and may be slow.
@@ -211,7 +204,6 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// Stores an outcome to finish with it later; false if the operation finishes at once.
     func postpones(_ outcome: AnyOutcome) -> Bool { false }
     func suspensionChanged() {}
-    /// Describes the operation's work while it is executing; nil if the words for its phase suffice.
     var activity: String? { nil }
 
     /// Cancels the request.
@@ -423,9 +415,7 @@ extension AnyRequestOperation {
         guard joinsGraph() else { return }
         switch DependencyGraph.connect(self, to: dependency, policy: policy) {
         case .met: break
-        case .waiting:
-            dependenciesChanged()
-            BarrierCycles.edgeMade(from: self, to: dependency)
+        case .waiting: dependenciesChanged()
         case .failed(let error):
             // The dependency has already failed. No edge was made, so this operation fails now.
             let reason = DependencyGraph.FailureReason(dependency, error)
@@ -460,7 +450,6 @@ extension AnyRequestOperation {
         Self.bridges.addOperation(bridge)
     }
 
-    /// Whether the operation waits for dependencies and has no outcome yet.
     var isBlocked: Bool { !state.withLock { $0.isUnblocked } && DependencyGraph.isBlocked(self) }
 
     /// Marks that the operation may have edges; false if it has started or has an outcome.
@@ -492,7 +481,6 @@ extension AnyRequestOperation {
         conclude(AnyOutcome(error: error), onlyBeforeStart: true)
     }
 
-    /// A short label for messages: the operation's name, or method and URL.
     var label: String {
         let (caption, error) = state.withLock { ($0.caption, $0.outcome?.error) }
         // A finished operation that sent nothing may have neither a request nor a plan. Its error names the request.
@@ -529,8 +517,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Starts the operation on the current thread; false if that is slow or runs user code, or if it was started
-    /// before.
     func startInline(at moment: CompactInstant) -> Bool {
         #if !canImport(FoundationNetworking)
             // A KVO observer would run user code.
@@ -545,7 +531,6 @@ extension AnyRequestOperation {
         return effects.begins
     }
 
-    /// Lets exactly one of several threads start the operation.
     func claimStart(mayBeBlocked: Bool) -> (OperationStateMachine.Effects, OperationState.Beginning) {
         let now = context.clock.now
         var isObserved = false
@@ -572,7 +557,6 @@ extension AnyRequestOperation {
         return result
     }
 
-    /// Adds the operation to a queue; false if it has begun.
     func handOver(_ add: (AnyRequestOperation) -> Void) -> Bool {
         let isWaiting = state.withLock { state in
             guard state.machine.handle(.handoverBegan).isTaken else { return false }
@@ -623,7 +607,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Applies the policies of a link's request; values set on the operation itself take precedence.
     private func takePolicies(of core: RequestCore) {
         let box = core.policyBox
         if box != nil || context.defaults.deadline != nil { armDeadline(of: box?.policies) }
@@ -633,9 +616,8 @@ extension AnyRequestOperation {
         if core.priority != .normal, state.withLock({ $0.priority.version == 1 }) { queuePriority = core.priority }
     }
 
-    /// Begins an attempt, unless the operation is suspended or has finished.
     func launch(_ number: Int) {
-        let given: (plan: RequestPlan, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?)? = state.withLock {
+        let given: (plan: RequestPlan, adapted: PreparedRequest?, sharedAnswer: Response<Data>?)? = state.withLock {
             state in
             let launch = OperationStateMachine.Event.launch(
                 attempt: number, pausesInPlace: pausesInPlace, isClaim: false)
@@ -652,9 +634,12 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Sends the request of an attempt, with cookies and with the fields that resume a download.
-    ///
-    /// - Parameter moment: the current time, if the caller has read the clock.
+    private func takeSharedAnswer(_ response: Response<Data>, attempt number: Int) {
+        let completion = attempt(
+            number, hasWholeBodyOf: response.head, to: response.request, response.exchange.keptMetrics)
+        if let completion { complete(completion, with: ReceivedBody(storedData: response.value)) }
+    }
+
     func send(_ number: Int, at moment: CompactInstant? = nil) {
         let now = moment ?? CompactInstant(context.clock.now)
         let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
@@ -701,7 +686,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Finishes a download without a request, because the existing file is the output.
     private func finishUnsent(_ number: Int, with file: URL, _ request: PreparedRequest) {
         let head = ResponseHead(statusCode: 304, url: request.url)
         guard let completion = attempt(number, hasWholeBodyOf: head, to: request, nil, isSent: false) else { return }
@@ -770,7 +754,6 @@ extension AnyRequestOperation {
 }
 
 extension AnyRequestOperation {
-    /// Whether interceptors may change the request or decide what follows an attempt.
     var asksInterceptors: Bool {
         isLink ? context.asksInterceptors(policyBox) : mayIntercept
     }
@@ -870,7 +853,6 @@ extension AnyRequestOperation {
 }
 
 extension AnyRequestOperation {
-    /// Records and reports the progress of a transfer that several operations share.
     func carry(_ progress: TransferProgress) {
         var progress = progress
         // Each observer measures the speed itself.
@@ -878,9 +860,8 @@ extension AnyRequestOperation {
         attempt(nil, didMove: { $0 = progress })
     }
 
-    /// Records the progress of an attempt, and notifies observers if it changed.
     func attempt(_ number: Int?, didMove change: (inout TransferProgress) -> Void) {
-        let told: (TransferProgress, ProgressObservers?)? = state.withLock { state in
+        let told: (TransferProgress, [ProgressNotifier]?)? = state.withLock { state in
             let machine = state.machine
             guard machine.currentAttempt == number, number != nil || machine.phase == .pending else { return nil }
             guard state.isWatched || state.registry != nil else {
@@ -894,11 +875,10 @@ extension AnyRequestOperation {
             // called directly.
             return (state.progress, state.isWatched ? nil : state.observers?.progress)
         }
-        guard let (progress, observers) = told else { return }
-        if let observers { observers.tell(progress, of: self) } else { emit(.progress(progress)) }
+        guard let (progress, notifiers) = told else { return }
+        if let notifiers { for notifier in notifiers { notifier.moved(self) } } else { emit(.progress(progress)) }
     }
 
-    /// Records that the transport has paused the task, because of a rate limit or back-pressure.
     func attemptIsPaused(_ number: Int) {
         state.withLock { state in
             if state.machine.handle(.taskPaused(attempt: number)).isTaken { state.transfer?.runningChanges &+= 1 }
@@ -931,8 +911,7 @@ extension AnyRequestOperation {
     ///
     /// - Parameter decodesAtOnce: whether decoding is fast and calls no user code. The thread may be a transport's.
     func complete(
-        _ completion: OperationState.Completion, with body: ReceivedBody, for shared: SharedAnswer? = nil,
-        decodesAtOnce: Bool = false
+        _ completion: OperationState.Completion, with body: ReceivedBody, decodesAtOnce: Bool = false
     ) {
         #if canImport(FoundationNetworking)
             let isObserved = completion.isObserved
@@ -947,19 +926,8 @@ extension AnyRequestOperation {
                 at: completion.moment)
         }
         onExecutor {
-            guard let shared, let sharing = completion.requestPlan.sharing else {
-                return self.conclude(
-                    self.outcome(of: body, completion), attempt: completion.attempt, taskHasEnded: true,
-                    isDelivered: true)
-            }
-            shared.decode(sharing, by: { self.outcome(of: body, completion) }) { outcome in
-                // The current thread may run another operation's serial executor. So this operation's own executor
-                // concludes.
-                self.onExecutor {
-                    let outcome = sharing.adopt(outcome, completion.exchange)
-                    self.conclude(outcome, attempt: completion.attempt, taskHasEnded: true)
-                }
-            }
+            self.conclude(
+                self.outcome(of: body, completion), attempt: completion.attempt, taskHasEnded: true, isDelivered: true)
         }
     }
 
@@ -984,7 +952,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Adds the decoded error body to the error for an unacceptable status.
     func telling(_ error: RequestError, of ending: AttemptEnding) -> RequestError {
         guard ending.isAnswer, error.code == .unacceptableStatus, error.underlying == nil, let head = ending.head,
             let body = error.body, let decode = ending.attempt.rules.policyBox?.policies.decodesRefusal,
@@ -1003,7 +970,6 @@ extension AnyRequestOperation {
 }
 
 extension AnyRequestOperation {
-    /// The requests of all attempts so far, as sent, including the running one.
     package var sentRequests: [PreparedRequest] {
         // The running attempt is read before the records. If it ends in between, it is among the records.
         let running = state.withLock { $0.transfer?.attempt.request }
@@ -1023,7 +989,6 @@ extension AnyRequestOperation {
 
     private var redirectPolicy: RedirectPolicy { policyBox?.policies.redirects ?? context.redirects }
 
-    /// Decides what follows an attempt that has ended without an outcome.
     func attemptEnded(_ ending: AttemptEnding) {
         let attempt = ending.attempt
         guard state.withLock({ $0.machine.handle(.attemptEnded(attempt: attempt.number)) }).isTaken else { return }
@@ -1056,7 +1021,6 @@ extension AnyRequestOperation {
         letStand(ending, telling: defect.map { error.noting(SentSecrets(of: sentRequests).hidden(in: $0)) })
     }
 
-    /// The head of a redirect that the policy follows; nil for any other ending.
     func redirection(_ ending: AttemptEnding) -> ResponseHead? {
         guard ending.hasHead, let head = ending.head, redirectPolicy.leads(head, of: ending.request) else { return nil }
         return head
@@ -1090,7 +1054,6 @@ extension AnyRequestOperation {
         return true
     }
 
-    /// Retries if the policy permits it, or finishes if the retry would miss the deadline; false if it did neither.
     private func retries(_ ending: AttemptEnding, _ error: RequestError) -> Bool {
         let policy = policyBox?.policies.retries ?? context.retries
         let (base, retryCount, deadline) = state.withLock { state in
@@ -1165,7 +1128,6 @@ extension AnyRequestOperation {
             taskHasEnded: ending.taskHasEnded)
     }
 
-    /// The error of a 401 with the reason why no credentials answered it; nil for any other ending.
     private func unauthorized(_ ending: AttemptEnding) -> RequestError? {
         guard ending.isAnswer, let error = ending.error, error.code == .unacceptableStatus, let head = ending.head,
             head.statusCode == 401
@@ -1177,7 +1139,6 @@ extension AnyRequestOperation {
         return error.noting(SentSecrets(of: sentRequests).hidden(in: reason))
     }
 
-    /// Ends an attempt and schedules the next.
     private func again(
         _ ending: AttemptEnding, _ next: AttemptRecord.Next, request: PreparedRequest? = nil,
         asked reason: RetryAfterReason? = nil, note: (FollowUpState) -> Void = { _ in }
@@ -1214,45 +1175,41 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Retries once another request has released a descriptor.
+    /// Retries after a delay if there was no free file descriptor; false if the request cannot be sent again.
     ///
-    /// False if ``OperationScheduler/mayGetDescriptor(_:)`` is false, or if this request cannot be sent again. A
-    /// request that is not idempotent cannot be sent again after a response.
+    /// A request that is not idempotent cannot be sent again after a response.
     private func awaitsDescriptor(_ ending: AttemptEnding) -> Bool {
-        let (base, scheduler) = state.withLock { ($0.nextRequest, $0.scheduler) }
-        guard let base, let scheduler, ending.attempt.canBeRepeated,
-            ending.head == nil || base.isIdempotent && ending.request.isIdempotent,
-            scheduler.mayGetDescriptor(self)
+        guard let base = state.withLock({ $0.nextRequest }), ending.attempt.canBeRepeated,
+            ending.head == nil || base.isIdempotent && ending.request.isIdempotent, countsShortage()
         else { return false }
         again(ending, .awaitedDescriptor)
         return true
     }
 
-    /// Makes an attempt wait that found no descriptor; false if no other request is expected to release one.
-    func putOff(_ attempt: Int) -> Bool {
-        guard state.withLock({ $0.scheduler })?.mayGetDescriptor(self) == true,
-            state.withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken
-        else { return false }
+    private func putOff(_ attempt: Int) -> Bool {
+        guard countsShortage(), state.withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken else {
+            return false
+        }
         awaitDescriptor()
         return true
     }
 
-    /// Waits for a descriptor, without a slot and without the partial file of a download.
+    private func countsShortage() -> Bool {
+        state.withLock { state in
+            let followUp = state.makeFollowUp()
+            followUp.shortages += 1
+            return followUp.shortages <= 10
+        }
+    }
+
+    /// Waits without a slot and without the partial file of a download, which has a descriptor too.
     private func awaitDescriptor() {
-        let (download, scheduler, host) = state.withLock { state in
-            state.followUp?.wait = .descriptor
-            return (state.followUp?.download, state.scheduler, state.nextHost)
-        }
-        let wait: @Sendable () -> Void = {
-            self.onExecutor {
-                guard let scheduler else { return self.resumeAttempt() }
-                scheduler.awaitDescriptor(self, host: host)
-            }
-        }
+        let (download, shortages) = state.withLock { ($0.followUp?.download, $0.followUp?.shortages ?? 1) }
+        let delay = RetryPolicy.standard.delay(beforeRetry: shortages, unit: context.unit())
+        let wait: @Sendable () -> Void = { self.queueAgain(at: self.context.clock.now + delay, nil) }
         if let download { download.release(wait) } else { wait() }
     }
 
-    /// Makes the operation wait until the given moment, then for a slot.
     private func queueAgain(at due: ContinuousClock.Instant, _ reason: RetryAfterReason?) {
         let scheduler = state.withLock { state in
             state.followUp?.wait = nil
@@ -1269,7 +1226,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Makes the operation wait for a slot for its next attempt.
     func queueAgain() {
         let scheduler = state.withLock { state in
             state.followUp?.wait = .slot
@@ -1283,7 +1239,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Continues a waiting or suspended attempt that has a slot or needs none.
     func resumeAttempt(after event: OperationStateMachine.Event = .slotGiven(nil)) {
         let effects = state.withLock { $0.machine.handle(event) }
         if effects.adjusts { adjustTask() }
@@ -1397,7 +1352,6 @@ extension AnyRequestOperation {
 
     var suspension: Versioned<OperationStateMachine.Suspension> { state.withLock { $0.machine.suspension } }
 
-    /// Adds or removes a reason; the first reason suspends the operation, and it resumes without the last one.
     final func setSuspended(_ isSuspended: Bool, by suspensionReason: SuspensionReasons) {
         let now = context.clock.now
         let pausesInPlace = self.pausesInPlace && state.withLock { $0.followUp?.download }?.keepsPart != true
@@ -1433,13 +1387,11 @@ extension AnyRequestOperation {
         suspensionChanged()
     }
 
-    /// Called when an attempt that a suspension ended has closed its sink; the operation may have been resumed before.
     private func hasEndedForSuspension() {
         let effects = state.withLock { $0.machine.handle(.attemptClosed) }
         if let attempt = effects.launches { onExecutor { self.launch(attempt) } } else { leaveSlot() }
     }
 
-    /// Releases the slot of a suspended operation whose task was paused, has ended, or was not begun.
     func leaveSlot() {
         let rest = state.withLock { state in
             state.scheduler.flatMap {
@@ -1467,7 +1419,6 @@ extension AnyRequestOperation {
         return .seconds(min((now - began).seconds * Double(left) / Double(received), 1e11))
     }
 
-    /// Gives a shared transfer the highest priority of the operations that share it, unless a newer one is known.
     func follow(_ priority: Versioned<Operation.QueuePriority>) {
         let (isNew, scheduler) = state.withLock { state -> (Bool, (any OperationScheduler)?) in
             (state.priority.take(priority), state.scheduler)
@@ -1477,9 +1428,9 @@ extension AnyRequestOperation {
         scheduler?.priorityChanged(of: self, to: priority)
     }
 
-    /// Pauses or resumes the task, after a suspension changed or back-pressure began or ended.
+    /// The order of two calls does not matter.
     ///
-    /// The order of two calls does not matter. Each reads the state when its turn on the serial queue arrives.
+    /// Each reads the state when its turn on the serial queue arrives.
     func adjustTask() {
         guard pausesInPlace else { return }
         context.taskControl.async {
@@ -1502,7 +1453,6 @@ struct SuspensionReasons: OptionSet, Sendable {
     let rawValue: UInt8
 
     static let owner = SuspensionReasons(rawValue: 1)
-    /// The group of the operation is suspended.
     static let group = SuspensionReasons(rawValue: 2)
 }
 
@@ -1673,19 +1623,6 @@ extension AnyRequestOperation {
         if let outcome { hook(outcome) }
     }
 
-    /// Adds a batch's callbacks in one critical section, while no other code knows the operation.
-    func join(
-        moved: (@Sendable (TransferProgress) -> Void)?, finished: (@Sendable (AnyOutcome) -> Void)?,
-        settled: @escaping @Sendable (AnyOutcome) -> Void
-    ) {
-        let handler = finished.map { FinishHandler(place: place(nil), run: $0) }
-        state.withLock { state in
-            if let moved { state.observing { $0.progress.direct.append(moved) } }
-            if let handler { state.handlers.append(handler) }
-            state.settledHooks.append(settled)
-        }
-    }
-
     /// Dispatches the handlers in order.
     ///
     /// If the last handler has returned, this method calls the settled hooks. If the operation has finished, it also
@@ -1717,7 +1654,6 @@ extension AnyRequestOperation {
         }
         guard let ending = remainder.take() else { return }
         if !ending.settledHooks.isEmpty { ending.notifySettled() }
-        if ending.wasBarred { BarrierCycles.left() }
         // `ending` may hold the last reference to an object. It is released outside the lock, because a deinit may call
         // back.
         withExtendedLifetime(ending) {
@@ -1744,7 +1680,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Runs user code at the given place, with no lock held.
     func run(at place: CallbackPlace, _ work: @escaping @Sendable () -> Void) {
         switch place {
         case .here, .inTurn: work()
@@ -1756,7 +1691,6 @@ extension AnyRequestOperation {
 }
 
 extension AnyRequestOperation {
-    /// The state keys that Foundation's queues and KVO observers follow.
     enum StateKey: String {
         case isExecuting
         case isFinished
@@ -1794,7 +1728,7 @@ extension AnyRequestOperation {
         }
         guard isNotifier else { return }
         repeat {
-            if !notifyByGate() { notifying([.isReady]) { state.withLock { ((), $0.notificationTargets) } } }
+            notifying([.isReady]) { state.withLock { ((), $0.notificationTargets) } }
         } while state.withLock { state in
             defer { told = state.readinessChanges }
             guard state.readinessChanges == told else { return true }
@@ -1830,7 +1764,6 @@ extension AnyRequestOperation {
 }
 
 extension OperationState {
-    /// The code that is notified of a change of state.
     enum NotificationTargets {
         /// None: no code outside Convoy refers to the operation, and on Linux notifying Foundation takes five locks.
         case none
@@ -1865,7 +1798,6 @@ extension AnyRequestOperation {
 }
 
 extension AnyRequestOperation {
-    /// What the operation waits for or does, as far as it is known without a manager.
     var whyWithoutManager: String {
         if isFinished { return whyFinished }
         if isExecuting { return whyRunning }
@@ -1918,7 +1850,6 @@ extension FollowUpState.Wait? {
         case .time(let due, let reason):
             "in \(now.duration(to: due).words)" + (reason.map { ", \($0.wordsForItself)" } ?? "")
         case .interceptor: "waits for an interceptor"
-        case .descriptor: "waits for a file descriptor"
         case .slot, nil: "waits for a slot"
         }
     }

@@ -1,27 +1,21 @@
 // One attempt. It receives a transport's events until it is over.
 import Foundation
 
-/// How an attempt ended.
 struct AttemptEnding: Sendable {
     let attempt: Attempt
     let head: ResponseHead?
-    /// The failure, or the unacceptable status; nil for an acceptable response.
     let error: RequestError?
     let metrics: CopyOnWrite<TransferMetrics>?
     let ended: ContinuousClock.Instant
     /// Whether a complete response arrived, acceptable or not; false if the transfer or the verification failed.
     let isAnswer: Bool
     let taskHasEnded: Bool
-    /// Whether the attempt failed to resume a download, so that the complete file may be requested.
     let canStartOver: Bool
-    /// The number of a download's bytes after the attempt, if it received some that a later attempt can resume; else 0.
     let resumableBytes: Int64
-    /// Whether the attempt found no network, and the manager lets requests wait for a network.
     let lacksNetwork: Bool
 
     var request: PreparedRequest { attempt.request }
 
-    /// Whether the head is valid: the response is complete, or only part of its body is missing.
     var hasHead: Bool {
         isAnswer || head != nil && error?.code.facts.contains(.headCounts) == true
     }
@@ -30,7 +24,6 @@ struct AttemptEnding: Sendable {
 /// Receives one attempt's response and passes it to the operation; drops events once the attempt is over.
 final class Attempt: TransportClient {
     struct Receiving {
-        /// Whether the operation has closed the attempt, so that later events are ignored.
         var isOver = false
         /// Whether the transport has reported the end, or no more data is needed from the transport.
         var hasEnded = false
@@ -39,7 +32,6 @@ final class Attempt: TransportClient {
         var refusal: RequestError?
         /// Whether only the beginning of the body is kept: the response is refused, or another attempt may follow.
         var isPreview = false
-        /// The number of body bytes received, including the part that a download resumes; `bodyLimit` is their maximum.
         var bodyCount: Int64 = 0
         var bodyLimit = Int64.max
         var answer: DownloadAnswer?
@@ -66,13 +58,10 @@ final class Attempt: TransportClient {
     /// A strong reference: the running transfer keeps its operation alive, so the caller need not retain it.
     let operation: AnyRequestOperation
     let download: (any DownloadTarget)?
-    /// The position at which the attempt resumes the download; nil if it starts from the beginning.
     let resumePoint: ResumePoint?
-    /// Whether a cache responds instead of a host.
     let isAnswered: Bool
     let receiving = Locked(Receiving())
     let ownRateLimit: RateLimit?
-    /// Ends the attempt if it stays below the request's minimum speed; nil if any speed is acceptable.
     let stallDetector: StallDetector?
 
     init(
@@ -123,10 +112,8 @@ final class Attempt: TransportClient {
 
     var defaults: RequestDefaults { operation.context.defaults }
 
-    /// Whether back-pressure or a rate limit pauses the attempt.
     var isPaused: Bool { receiving.withLock { $0.sink }?.isPaused ?? false || isThrottled }
 
-    /// Ends the transfer because the sink or the check of the head failed.
     func fail(_ error: RequestError) {
         // Another attempt may follow once a file descriptor is free.
         if error.lacksDescriptors {
@@ -213,7 +200,6 @@ extension Attempt {
         }
     }
 
-    /// Returns what the head means for a download, and why the head is not acceptable; each may be nil.
     private func judge(_ head: ResponseHead) -> (DownloadAnswer?, RequestError?) {
         var plain = head
         // The library added the range. For the original request the result is the complete file, so it counts as a 200.
@@ -252,7 +238,6 @@ extension Attempt {
         return nil
     }
 
-    /// Makes the sink for a body, unless the server announces more bytes than the caller allows.
     func makeSink(for head: ResponseHead, _ answer: DownloadAnswer?) throws(RequestError) -> any BodySink {
         let total = answer.map(\.totalBytes) ?? head.expectedBytes
         if let limit = rules.bodyLimit(defaults), let total, total > limit {
@@ -360,7 +345,6 @@ extension Attempt {
 }
 
 extension Attempt.Receiving {
-    /// The value of ``AttemptEnding/resumableBytes``.
     var resumableBytes: Int64 {
         guard case .body(let offset, _)? = answer, bodyCount > offset, let head,
             offset > 0 || Validator(of: head, now: Date()) != nil
@@ -372,7 +356,6 @@ extension Attempt.Receiving {
 extension DownloadAnswer {
     var offset: Int64 { if case .body(let offset, _) = self { offset } else { 0 } }
 
-    /// The length of the file, if the response states it.
     fileprivate var totalBytes: Int64? {
         switch self {
         case .body(_, let totalBytes): totalBytes
@@ -408,10 +391,8 @@ extension Attempt: FileClient {
 extension Attempt {
     private var sharedRateLimit: RateLimit { operation.context.rateLimit }
 
-    /// Whether a speed limit or a minimum speed applies.
     var isRateControlled: Bool { ownRateLimit != nil || stallDetector != nil || !sharedRateLimit.isUnlimited }
 
-    /// The error for a transport that cannot pause, if there is a rate limit; otherwise nil.
     var rateLimitDefect: RequestError? {
         guard ownRateLimit != nil || sharedRateLimit.bytesPerSecond != nil else { return nil }
         return RequestError(
@@ -424,7 +405,6 @@ extension Attempt {
 
     var maxChunkBytes: Int { min(sharedRateLimit.pieceBytes, ownRateLimit?.pieceBytes ?? .max) }
 
-    /// Charges received bytes to the speed limits; false if the transfer must pause until the charge is paid.
     func acquire(_ count: Int) -> Bool {
         stallDetector?.add(count)
         // The caller may set a manager's limit while attempts run that cannot be paused. These attempts are not
@@ -451,7 +431,6 @@ extension Attempt {
         operation.noteRunning()
     }
 
-    /// Removes an attempt that has ended from the speed limits, and stops its stall detector.
     func stopPacing() {
         leaveLimits()
         stallDetector?.stop()
@@ -459,7 +438,6 @@ extension Attempt {
 }
 
 extension AnyRequestOperation {
-    /// The request's own speed limit, which all its attempts share, and a new stall detector; nil for none.
     func makeRateControl(_ box: RequestCore.PolicyBox) -> (RateLimit?, StallDetector?) {
         let policies = box.policies
         let detector = policies.minimumSpeed.map { StallDetector($0, clock: context.clock) }
@@ -519,7 +497,6 @@ extension Attempt {
         return true
     }
 
-    /// Ends an attempt that `end(_:taskHasEnded:)` could not complete at once: judges what was received.
     private func end(with received: Receiving, _ error: RequestError?) {
         guard error == nil, let head = received.head, let sink = received.sink else {
             var error = error ?? RequestError(.badResponse, "the transfer ended without a response")
@@ -550,7 +527,6 @@ extension Attempt {
         }
     }
 
-    /// Decides what follows the attempt, on the operation's serial executor.
     func decide(
         _ received: Receiving, _ error: RequestError?, isAnswer: Bool, lacksNetwork: Bool? = nil
     ) {
@@ -587,14 +563,13 @@ extension Attempt {
     }
 
     private func sample(statusCode: Int?, _ failure: RequestError?) {
-        // The descriptor limit of this process says nothing about the host.
+        // A lack of descriptors in this process says nothing about the host.
         guard !isAnswered, failure?.lacksDescriptors != true,
             let scheduler = operation.state.withLock({ $0.scheduler })
         else { return }
         scheduler.sample(from: operation, started: started.instant, statusCode: statusCode, failure: failure)
     }
 
-    /// Delivers an acceptable response, after the decision that it is the outcome.
     func giveAnswer() {
         let received = receiving.withLock { $0.isOver ? nil : $0 }
         guard let received, let head = received.head, let sink = received.sink else { return }
@@ -635,7 +610,6 @@ extension Attempt {
         }
     }
 
-    /// Passes a complete body to the operation, unless the attempt is over.
     private func complete(_ sink: any BodySink, _ head: ResponseHead, _ metrics: CopyOnWrite<TransferMetrics>?) {
         // From now on, closing the attempt must not discard the file that is being moved.
         let isOurs = receiving.withLock { receiving in

@@ -13,7 +13,6 @@ enum CallbackPlace: Sendable {
     case inTurn
     /// As `inTurn`, but for the caller's handlers, and on the serial executor inside another callback in place.
     case inPlace
-    /// The handler runs where the caller requested, with the operation's quality of service.
     case elsewhere(@Sendable (_ work: @escaping @Sendable () -> Void, QualityOfService) -> Void)
 
     /// Whether a handler that was dispatched with this place runs on the thread that finishes the operation.
@@ -202,7 +201,6 @@ extension DispatchQoS {
     }
 }
 
-/// A run loop on which other threads can schedule work.
 final class RunLoopWaker: @unchecked Sendable {
     // @unchecked: `RunLoop` is not Sendable. This class only adds timers and blocks, which CFRunLoop guards with its
     // own locks.
@@ -213,7 +211,6 @@ final class RunLoopWaker: @unchecked Sendable {
         (self.loop, self.modes) = (loop, modes)
     }
 
-    /// Runs work once on the loop, as soon as the loop runs in one of the modes.
     func perform(_ work: @escaping @Sendable () -> Void) {
         #if canImport(Darwin)
             loop.perform(inModes: modes, block: work)
@@ -229,10 +226,8 @@ final class RunLoopWaker: @unchecked Sendable {
 }
 
 extension AnyRequestOperation: ExecutorMember {
-    /// The place for a handler: the caller's choice, the manager's, or the serial executor.
     func place(_ delivery: Delivery?) -> CallbackPlace { (delivery ?? context.callbacks)?.place ?? .executor }
 
-    /// Runs code on the serial executor, in the order of the calls.
     func onExecutor(_ work: @escaping @Sendable () -> Void) {
         if state.withLock({ $0.executor.add(work) }) { context.executors(qualityOfService).submit(self) }
     }

@@ -49,7 +49,6 @@ final class DependencyNode {
         unfinished += 1
     }
 
-    /// Changes the policy of an existing dependent to `fail`.
     func tighten(_ dependent: AnyRequestOperation) {
         let index = dependents.lastIndex { $0.identity == ObjectIdentifier(dependent) && !$0.isGroup }
         if let index { dependents[index].policy = .fail }
@@ -134,7 +133,6 @@ enum DependencyGraph {
         if isReady { operation.dependenciesChanged() }
     }
 
-    /// Removes an edge; true if the edge was the last that blocked the operation.
     static func disconnect(_ operation: AnyRequestOperation, from dependency: Operation) -> Bool {
         locked.withLock { _ in
             guard let node = operation.node, node.contains(dependency) else { return false }
@@ -154,7 +152,6 @@ enum DependencyGraph {
         locked.withLock { _ in operation.node?.dependencies ?? [] }
     }
 
-    /// The dependencies that have not finished, except those for which no operation waits.
     static func unfinishedDependencies(of operation: AnyRequestOperation) -> [Operation] {
         let dependencies = locked.withLock { _ in
             operation.node?.dependencies.filter { ($0 as? AnyRequestOperation)?.isReleased != true } ?? []
@@ -236,13 +233,6 @@ enum DependencyGraph {
         for operation in operations { Trampoline.run { operation.dependencyFailed(message, reason.root) } }
     }
 
-    /// All operations for which an operation waits, or all that wait for that operation, directly or indirectly.
-    static func search(from operation: AnyRequestOperation, _ direction: Search.Direction) -> Search {
-        var search = Search(from: operation)
-        locked.withLock { _ in search.run(direction) }
-        return search
-    }
-
     static func dependents(of operation: AnyRequestOperation, atMost limit: Int) -> [AnyRequestOperation] {
         locked.withLock { _ in
             operation.node.map { Array($0.dependents.lazy.compactMap(\.operation).prefix(limit)) } ?? []
@@ -289,23 +279,16 @@ extension DependencyGraph {
         return middle.map { down.way(to: $0).reversed() + up.way(to: $0).dropFirst() }
     }
 
-    /// One of two searches: down from the new dependency, or up from the operation.
-    ///
-    /// It stores the operations that it has seen. Used under the graph's lock.
+    /// Used under the graph's lock.
     struct Search {
-        enum Direction { case dependencies, dependents }
-
         var open: [AnyRequestOperation]
-        private(set) var reached: [AnyRequestOperation]
-        /// Maps each operation that was reached to the operation from which it was reached; nil for the first.
         private var seen: [ObjectIdentifier: AnyRequestOperation?] = [:]
 
         init(from first: AnyRequestOperation) {
-            (open, reached) = ([first], [first])
+            open = [first]
             seen.updateValue(nil, forKey: ObjectIdentifier(first))
         }
 
-        /// Visits the neighbours of an operation; returns the first one that the other search has seen, or nil.
         mutating func visit(
             _ next: some Sequence<AnyRequestOperation>, from last: AnyRequestOperation, until other: Search? = nil
         ) -> AnyRequestOperation? {
@@ -313,20 +296,8 @@ extension DependencyGraph {
                 seen[ObjectIdentifier(operation)] = last
                 if other?.seen[ObjectIdentifier(operation)] != nil { return operation }
                 open.append(operation)
-                reached.append(operation)
             }
             return nil
-        }
-
-        mutating func run(_ direction: Direction) {
-            while let last = open.popLast() {
-                let next =
-                    switch direction {
-                    case .dependencies: (last.node?.dependencies ?? []).compactMap { $0 as? AnyRequestOperation }
-                    case .dependents: (last.node?.dependents ?? []).compactMap(\.operation)
-                    }
-                _ = visit(next, from: last)
-            }
         }
 
         func way(to operation: AnyRequestOperation) -> [AnyRequestOperation] {
@@ -344,18 +315,13 @@ public enum DependencyPolicy: Sendable {
 }
 
 extension DependencyGraph {
-    /// The result of connecting two operations.
     enum Connection {
         case waiting
-        /// No new edge is needed: the dependency or the operation has finished, or the edge existed before.
         case met
-        /// The dependency has failed, and the policy is `fail`.
         case failed(RequestError)
-        /// The edge was not made, because it would close a cycle with these members.
         case cycle([AnyRequestOperation])
     }
 
-    /// Why the dependents of a failed operation fail too.
     struct FailureReason {
         let (dependency, what): (String, String)
         let root: any Error

@@ -1,7 +1,6 @@
 // The objects that all operations of one manager share.
 import Foundation
 
-/// The environment of an operation: transport, request defaults, default place of callbacks, monitors.
 final class ExecutionContext: Sendable {
     let transport: any Transport
     let directTransport: (any DirectTransport)?
@@ -29,7 +28,6 @@ final class ExecutionContext: Sendable {
     /// `cancel()` deadlocks.
     let taskControl = DispatchQueue(label: "convoy.task-control")
 
-    /// Cancels a task, at once if the transport allows it.
     func cancel(_ task: any TransferTask) {
         if transport.isReentrant { task.cancel() } else { taskControl.async { task.cancel() } }
     }
@@ -38,7 +36,6 @@ final class ExecutionContext: Sendable {
     private let otherExecutors = Locked<[QualityOfService: ExecutorPool]>([:])
     let monitorQueue = DispatchQueue(label: "convoy.monitors")
 
-    /// Whether interceptors may change a request, or decide what follows an attempt.
     func asksInterceptors(_ box: RequestCore.PolicyBox?) -> Bool {
         box?.policies.interceptors.isEmpty == false
             || !interceptors.isEmpty && box?.policies.usesManagerInterceptors != false
@@ -94,7 +91,6 @@ final class ExecutionContext: Sendable {
 }
 
 extension CookieJar {
-    /// Adds the cookies for a request, unless the caller has set or omitted the `Cookie` field.
     func add(to request: inout PreparedRequest) {
         if request.headerFields.contains("Cookie") || request.omittedFields.contains("cookie") { return }
         request.headerFields["Cookie"] = cookieField(for: request.url)
@@ -115,7 +111,6 @@ protocol OperationScheduler: AnyObject, Sendable {
     func begins(_ reference: QueueEntryReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool
     /// Called when an operation has started that already has a response, from another operation or from the cache.
     func beginsWithAnswer(_ operation: AnyRequestOperation)
-    /// Looks in the cache for an attempt that has a slot; `then` receives the exchange, or nil.
     func lookUp(
         _ request: PreparedRequest, for operation: AnyRequestOperation,
         _ then: @escaping @Sendable ((any CacheExchange)?) -> Void)
@@ -123,23 +118,13 @@ protocol OperationScheduler: AnyObject, Sendable {
     func withholdSlots(for operation: AnyRequestOperation, while cancel: () -> Void)
     /// Called for an outcome before the start; true if no queue will start the operation, so the caller finishes it.
     func abandoned(_ operation: AnyRequestOperation, _ reference: QueueEntryReference) -> Bool
-    /// Called when an operation has finished; the scheduler then releases the slot.
-    ///
-    /// - Parameter isSettled: whether the last callback of the operation has returned too.
     func finished(_ reference: QueueEntryReference, isSettled: Bool)
-    /// Called when the last callback of an operation has returned.
     func settled(_ reference: QueueEntryReference)
 
-    /// Releases the slot of an operation that waits and sends nothing, for example during a retry's delay.
-    ///
-    /// - Parameter isUnsent: whether the operation has sent nothing since it got the slot.
     func yieldSlot(_ operation: AnyRequestOperation, isUnsent: Bool)
-    /// Queues an operation that has begun and waits for a slot for its next attempt.
     func requeue(_ operation: AnyRequestOperation)
 
-    /// Called when a dependency of an operation was added, was removed or has finished.
     func dependenciesChanged(of operation: AnyRequestOperation, _ reference: QueueEntryReference)
-    /// Called when an operation was suspended or resumed, or became idle because it is suspended.
     func suspensionChanged(
         of operation: AnyRequestOperation, to suspension: Versioned<OperationStateMachine.Suspension>)
     func priorityChanged(of operation: AnyRequestOperation, to priority: Versioned<Operation.QueuePriority>)
@@ -152,9 +137,6 @@ protocol OperationScheduler: AnyObject, Sendable {
     ///
     /// False if they do not wait. In that case `then` is not called.
     func lookForNetwork(to host: String, _ then: @escaping @Sendable (_ isConnected: Bool) -> Void) -> Bool
-    func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool
-    /// Called when an operation that found no file descriptor has released its files; a slot follows when one is free.
-    func awaitDescriptor(_ operation: AnyRequestOperation, host: String)
 
     /// Whether an operation no longer waits in the scheduler: it was handed to the operation queue, has begun or has
     /// ended.
@@ -162,7 +144,6 @@ protocol OperationScheduler: AnyObject, Sendable {
     func why(_ operation: AnyRequestOperation) -> String
 }
 
-/// A reference to an operation's queue entry.
 struct QueueEntryReference: @unchecked Sendable {
     // @unchecked: only the scheduler that made the reference uses `place`, under its own lock.
     let place: AnyObject
@@ -181,10 +162,8 @@ struct Versioned<Value: Sendable>: Sendable {
 
     init(_ value: Value, version: UInt32 = 0) { (self.value, self.version) = (value, version) }
 
-    /// Changes the value and increments its version; called by the owner.
     mutating func change(to value: Value) { (self.value, version) = (value, version &+ 1) }
 
-    /// Stores a value if its version is newer; called by a receiver.
     mutating func take(_ word: Versioned) -> Bool {
         guard word.version > version else { return false }
         self = word

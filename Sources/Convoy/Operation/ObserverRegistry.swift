@@ -1,7 +1,6 @@
 // The observers of an operation.
 import Foundation
 
-/// The observers of one operation, and the events that have yet to be sent to them.
 struct ObserverRegistry: Sendable {
     struct StateObserver: Sendable {
         let identity: Int
@@ -24,25 +23,14 @@ struct ObserverRegistry: Sendable {
     var state: [StateObserver] = []
     var startNotification = StartNotification.none
     var lastIdentity = 0
-    var progress = ProgressObservers()
+    var progress: [ProgressNotifier] = []
     var events: BroadcastSource<RequestEvent>?
     /// Events in the order in which they happened; the thread that finds `isTelling` false sends them all.
     var pending: [RequestEvent] = []
     var isTelling = false
 }
 
-struct ProgressObservers: Sendable {
-    var direct: [@Sendable (TransferProgress) -> Void] = []
-    var notifiers: [ProgressNotifier] = []
-
-    func tell(_ progress: TransferProgress, of operation: AnyRequestOperation) {
-        for tell in direct { tell(progress) }
-        for notifier in notifiers { notifier.moved(operation) }
-    }
-}
-
 extension OperationState {
-    /// Changes the registry of observers, and makes it on first use.
     mutating func observing<Result>(_ change: (inout ObserverRegistry) -> Result) -> Result {
         var made = registry ?? CopyOnWrite(ObserverRegistry())
         // `registry` is nil during the change, so that the change copies nothing.
@@ -51,7 +39,6 @@ extension OperationState {
         return change(&made.value)
     }
 
-    /// Appends an event; true if the caller must send it now with ``AnyRequestOperation/notifyEvents()``.
     mutating func note(_ event: RequestEvent) -> Bool {
         guard isWatched else { return false }
         return observing { observers in
@@ -87,21 +74,12 @@ extension AnyRequestOperation {
         return Broadcast(source: source)
     }
 
-    func observeProgress(_ moved: @escaping @Sendable (TransferProgress) -> Void) {
-        state.withLock { state in
-            guard !state.machine.delivery.hasBegun else { return }
-            state.observing { $0.progress.direct.append(moved) }
-        }
-    }
-
-    /// Appends an event and sends it in order, with no lock held.
     func emit(_ event: RequestEvent) {
         // An event that arrives after the outcome is discarded.
         let isNotifier = state.withLock { !$0.machine.delivery.hasBegun && $0.note(event) }
         if isNotifier { notifyEvents() }
     }
 
-    /// Sends the pending events, and all events that are added while it sends them.
     func notifyEvents() {
         while true {
             typealias Registry = CopyOnWrite<ObserverRegistry>
@@ -126,7 +104,7 @@ extension AnyRequestOperation {
             context.monitorQueue.async { for monitor in monitors { monitor.operation(self, did: event) } }
         }
         if event.isFinished { observers.events?.end(with: event) } else { observers.events?.send(event) }
-        if case .progress(let progress) = event { observers.progress.tell(progress, of: self) }
+        if event.isProgress { for notifier in observers.progress { notifier.moved(self) } }
     }
 }
 

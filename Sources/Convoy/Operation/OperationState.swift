@@ -8,9 +8,6 @@ import Foundation
 /// function for each field.
 struct OperationState: ~Copyable {
     var machine = OperationStateMachine()
-    /// Whether ``BarrierCycles`` counts the operation, because it was added after a barrier of a caller's queue.
-    var isBarred = false
-    /// Whether the operation may have dependencies or dependents in the graph.
     var hasEdges = false
     /// Whether `isReady` was ever read, so that its changes are notified, and whether it was false.
     var (wasAskedReadiness, wasUnready) = (false, false)
@@ -21,7 +18,6 @@ struct OperationState: ~Copyable {
     var prepared: PreparedRequest? {
         didSet { execution?.progress.upload.totalBytes = prepared?.body?.byteCount }
     }
-    /// Set once, when the operation gets its outcome, and never changed.
     var outcome: AnyOutcome?
     var execution: ExecutionState?
     @OptionalMoment var queuedMoment: CompactInstant?
@@ -30,15 +26,12 @@ struct OperationState: ~Copyable {
     /// The queue entry, from enqueueing until the operation has finished and its last callback has returned.
     var queueEntry: QueueEntryReference?
 
-    /// Redirects, retries, deadlines and interceptors; nil for one plain attempt.
     var followUp: FollowUpState?
-    /// The operations of Foundation that this operation refers to; nil for most.
-    var relatives: FoundationRelatives?
-    /// The observers; nil before the first one.
+    /// The operations that wait for this one in Foundation and must not be freed before it finishes.
+    var waitingOperations: [Operation] = []
     var registry: CopyOnWrite<ObserverRegistry>?
-    /// Called after the last handler has returned.
     var settledHooks: [@Sendable (AnyOutcome) -> Void] = []
-    var handlers: FinishHandlers
+    var handlers: [FinishHandler]
     var suspensionReasons: SuspensionReasons = []
     let isMonitored: Bool
     /// Whether a queue or user code may have a reference to the operation, so that Foundation must be notified of
@@ -48,16 +41,13 @@ struct OperationState: ~Copyable {
     var readinessChanges: UInt32 = 0
     /// Code that waits to run: decoding, building, decisions after attempts, and callbacks without another place.
     var executor = ExecutorWork()
-    var (looksForBarrier, notesUnready) = (false, false)
-    /// Whether the gate of ``AnyRequestOperation/notifyByGate()`` is being added to Foundation's dependencies now.
-    var isClosingGate = false
-    /// The number of handlers for the outcome and the last progress on the serial executor.
+    var confirmsReadiness = false
     var executorHandlers: Int32 = 0
     var priority: Versioned<Operation.QueuePriority>
 
     init(
         requestPlan: RequestPlan, _ scheduler: (any OperationScheduler)? = nil, isMonitored: Bool,
-        isInternal: Bool = false, handlers: FinishHandlers = .none
+        isInternal: Bool = false, handlers: [FinishHandler] = []
     ) {
         self.handlers = handlers
         (self.requestPlan, self.isMonitored, isSeen) = (requestPlan, isMonitored, !isInternal || isMonitored)
@@ -65,7 +55,6 @@ struct OperationState: ~Copyable {
         priority = Versioned(requestPlan.request.priority, version: 1)
     }
 
-    /// The state on which the first attempt depends.
     struct Beginning: Sendable {
         let started: CompactInstant?
         let scheduler: (any OperationScheduler)?
@@ -73,7 +62,6 @@ struct OperationState: ~Copyable {
         let suspension: Versioned<OperationStateMachine.Suspension>
         let hasSharedAnswer: Bool
         let cacheExchange: (any CacheExchange)?
-        /// Whether the request has yet to be built or checked.
         let isToBePrepared: Bool
     }
 
@@ -84,7 +72,6 @@ struct OperationState: ~Copyable {
             cacheExchange: followUp?.cacheExchange, isToBePrepared: prepared == nil)
     }
 
-    /// Whether starting is fast and runs no user code.
     var startsInline: Bool {
         machine.phase == .pending && machine.handover == .none && !isObserved && !usesDisk && !hasEdges
     }
@@ -136,7 +123,6 @@ struct OperationState: ~Copyable {
         return arrival
     }
 
-    /// The needs of an operation for its next attempt.
     struct Wish: Sendable {
         var host: String
         /// Whether the operation had been started when it made the wish.
@@ -145,9 +131,7 @@ struct OperationState: ~Copyable {
         var hasBegun = false
         var asksInterceptors = false
         var isCoalesced = false
-        /// The name that no other running operation may hold.
         var exclusion: String?
-        /// Whether a cache has answered the previous attempt; `hasAnswer`, whether the cache can answer the next one.
         var followsAnswer = false
         var hasAnswer = false
         var suspension: Versioned<OperationStateMachine.Suspension>
@@ -155,7 +139,6 @@ struct OperationState: ~Copyable {
         var queueEntry: QueueEntryReference?
     }
 
-    /// The needs of the next attempt; nil until the request has been checked.
     func wish(in context: ExecutionContext, hasBegun: Bool = false) -> Wish? {
         guard prepared != nil else { return nil }
         let box = requestPlan?.request.policyBox
@@ -196,10 +179,8 @@ struct OperationState: ~Copyable {
         (prepared?.summary ?? requestPlan?.core?.summary, requestPlan?.link ?? followUp?.finalLink)
     }
 
-    /// Whether user code runs inside the notifications of the state.
     var isObserved: Bool { registry?.value.state.isEmpty == false }
 
-    /// Whether a change of `isReady` is to be notified; KVO may observe an operation whose `isReady` was never read.
     var notifiesReadiness: Bool {
         #if canImport(FoundationNetworking)
             wasAskedReadiness || isObserved
@@ -208,13 +189,11 @@ struct OperationState: ~Copyable {
         #endif
     }
 
-    /// Whether starting checks the file of a body.
     var usesDisk: Bool { requestPlan?.request.body?.usesDisk == true }
 }
 
 extension OperationState {
     struct Dispatch: ~Copyable, Sendable {
-        /// The outcome to dispatch; nil if an earlier call has dispatched the handlers.
         var outcome: AnyOutcome?
         var handlers: [FinishHandler] = []
         var notifiesEvents = false
@@ -222,7 +201,6 @@ extension OperationState {
         var ending: Ending?
     }
 
-    /// The work that remains when the operation has finished, or when its last handler has returned.
     struct Ending: ~Copyable, Sendable {
         let isEnd: Bool
         let isSettled: Bool
@@ -234,7 +212,6 @@ extension OperationState {
         var registry: CopyOnWrite<ObserverRegistry>?
         var requests: FollowUpState.Requests?
         var hasEdges = false
-        var wasBarred = false
         var waitingOperations: [Operation] = []
 
         func notifySettled() {
@@ -252,10 +229,10 @@ extension OperationState {
         var dispatch = Dispatch()
         if let outcome, machine.handle(.delivery(.begin)).isTaken {
             let notifiesEvents = isWatched && note(.finished(outcome.error))
-            let notifiers = observers?.progress.notifiers ?? []
+            let notifiers = observers?.progress ?? []
             // A success reports its last progress before the handlers. The settled hooks are called after that report.
             if outcome.error == nil, !notifiers.isEmpty {
-                handlers = .several(notifiers.map { [progress] in $0.lastCall(progress) } + handlers.all)
+                handlers = notifiers.map { [progress] in $0.lastCall(progress) } + handlers
             }
             dispatch = Dispatch(
                 outcome: outcome, handlers: takeHandlers(), notifiesEvents: notifiesEvents,
@@ -275,8 +252,8 @@ extension OperationState {
     /// If other handlers wait on the serial executor, a handler with `inTurn` or `inPlace` runs there too. A handler
     /// with `inPlace` also runs there while this thread runs another callback in place.
     mutating func takeHandlers() -> [FinishHandler] {
-        var sent = handlers.all
-        handlers = .none
+        var sent = handlers
+        handlers = []
         for index in sent.indices {
             switch sent[index].place {
             case .inTurn where executorHandlers > 0, .inPlace where executorHandlers > 0 || CallbackInPlace.isRunning:
@@ -290,7 +267,6 @@ extension OperationState {
         return sent
     }
 
-    /// Returns the work that remains; nil unless the operation has finished or its last handler has returned.
     mutating func endDelivery(_ event: HandlerDelivery.Event?, isEnd: Bool = false) -> Ending? {
         if isEnd { _ = machine.handle(.delivery(.endNotified)) }
         let settles = event.map { machine.handle(.delivery($0)).settles } ?? false
@@ -302,8 +278,7 @@ extension OperationState {
         // Once the operation has finished and its last handler has returned, the manager releases it.
         if machine.delivery.isOver { queueEntry = nil }
         guard isEnd else { return ending }
-        (ending.wasBarred, isBarred) = (isBarred, false)
-        if let relatives { swap(&ending.waitingOperations, &relatives.waiting) }
+        swap(&ending.waitingOperations, &waitingOperations)
         if let requestPlan, !requestPlan.isValue {
             let request = requestPlan.request
             if !request.tags.isEmpty { makeFollowUp().finalTags = request.tags }
@@ -324,51 +299,17 @@ struct FinishHandler: Sendable {
     let run: @Sendable (AnyOutcome) -> Void
 }
 
-/// Handlers in order.
-///
-/// Most operations have one, which needs no array.
-enum FinishHandlers: Sendable {
-    case none
-    case one(FinishHandler)
-    case several([FinishHandler])
-
-    var all: [FinishHandler] {
-        switch self {
-        case .none: []
-        case .one(let handler): [handler]
-        case .several(let handlers): handlers
-        }
-    }
-
-    var isEmpty: Bool { if case .none = self { true } else { false } }
-
-    mutating func append(_ handler: FinishHandler) {
-        switch self {
-        case .none: self = .one(handler)
-        case .one(let first): self = .several([first, handler])
-        case .several(var handlers):
-            // Without this, appending would copy the array.
-            self = .none
-            handlers.append(handler)
-            self = .several(handlers)
-        }
-    }
-}
-
 /// The state of redirects, retries, the deadline and running interceptors.
 ///
 /// It is part of the operation's state and used only under the operation's lock. The class is not `Sendable`, so the
 /// compiler prevents its use outside the lock.
 final class FollowUpState {
     var records: [AttemptRecord] = []
-    /// The next request to send, before interceptors; nil for the original request.
     var request: PreparedRequest?
-    /// The next request to send, as the interceptors have adapted it; nil before.
     var adapted: PreparedRequest?
     var outdatedCount = 0
-    var sharedAnswer: SharedAnswer?
+    var sharedAnswer: Response<Data>?
     private(set) var isShared = false
-    /// The cache's exchange for the next attempt; nil if the attempt uses the network.
     var cacheExchange: (any CacheExchange)?
     /// Whether the cache has lost a response after its lookup, so that later lookups need a slot.
     var lostStoredAnswer = false
@@ -376,13 +317,12 @@ final class FollowUpState {
     /// The number of retries that the policy has decided since a download last made progress; `interceptionCount`
     /// counts those of the interceptors.
     var retryCount = 0
-    /// The most bytes of a download that an attempt has left.
     var resumableBytes: Int64 = 0
     var interceptionCount = 0
+    var shortages = 0
 
     var deadline: ContinuousClock.Instant?
     var wait: Wait?
-    /// Closures that stop timers and interceptors which would still call the operation.
     fileprivate var callers: [Caller: @Sendable () -> Void] = [:]
 
     /// The queue on which the streams of all attempts are made and used.
@@ -393,21 +333,17 @@ final class FollowUpState {
     /// The values that the caller has set; nil while the request's values apply.
     var userInfo: [String: any Sendable]?
 
-    /// The tags of the request, stored when the operation releases its plan.
     var finalTags: Set<String> = []
-    /// The label of a link whose request was never built, stored when the plan is released.
     var finalLink: LinkLabel?
 
     var rateLimit: RateLimit?
 
     var download: (any DownloadTarget)?
-    /// Whether the next attempt requests the complete file, even if a partial file exists.
     var startsOver = false
     private(set) var hasStartedOver = false
 
-    func share(_ answer: SharedAnswer) { (sharedAnswer, isShared) = (answer, true) }
+    func share(_ answer: Response<Data>) { (sharedAnswer, isShared) = (answer, true) }
 
-    /// Makes the next attempt request the complete file; false if an earlier call has done so.
     func startOver() -> Bool {
         guard !hasStartedOver else { return false }
         (hasStartedOver, startsOver) = (true, true)
@@ -415,31 +351,28 @@ final class FollowUpState {
     }
 
     /// The attempts before the successful one; for a shared response, all attempts of the operation that fetched it.
-    var earlierAttempts: [AttemptRecord] { sharedAnswer?.response.attempts ?? records }
+    var earlierAttempts: [AttemptRecord] { sharedAnswer?.attempts ?? records }
 
     enum Caller { case deadline, wait, interceptors }
 
     enum Wait {
         case time(ContinuousClock.Instant, asked: RetryAfterReason?)
         case interceptor
-        case descriptor
         case slot
     }
 
-    /// Removes and returns the closures that stop timers and interceptors; call them outside the lock.
     func takeCallers() -> [@Sendable () -> Void] {
         defer { callers = [:] }
         return Array(callers.values)
     }
 
-    /// Removes and returns the values that a finished operation no longer needs; release them outside the lock.
     func takeRequests() -> Requests {
         defer { (request, adapted, sharedAnswer, cacheExchange) = (nil, nil, nil, nil) }
         return (request, adapted, sharedAnswer, cacheExchange)
     }
 
     typealias Requests = (
-        PreparedRequest?, adapted: PreparedRequest?, sharedAnswer: SharedAnswer?, (any CacheExchange)?
+        PreparedRequest?, adapted: PreparedRequest?, sharedAnswer: Response<Data>?, (any CacheExchange)?
     )
 }
 
@@ -467,7 +400,6 @@ extension OperationState {
 
     var nextHost: String { (followUp?.adapted ?? nextRequest)?.hostKey ?? "" }
 
-    /// The records of a failed operation's attempts, including the running one; empty for a success.
     func attemptRecords(
         _ error: RequestError?, _ now: ContinuousClock.Instant, _ metrics: CopyOnWrite<TransferMetrics>?
     ) -> [AttemptRecord] {

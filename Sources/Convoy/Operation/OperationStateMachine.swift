@@ -8,8 +8,8 @@ import Foundation
 /// The life of an operation, from creation until its last handler has returned.
 ///
 /// The state machine has no lock, no I/O and no user code. `AnyRequestOperation` guards it with a lock, passes it one
-/// ``Event`` at a time and performs the ``Effects`` outside the lock. `OperationStateMachineTests` lists the result of
-/// every event at each stage. `OperationExplorationTests` run through every order of events.
+/// ``Event`` at a time and performs the ``Effects`` outside the lock. `OperationExplorationTests` run
+/// through every order of events.
 struct OperationStateMachine: Hashable, Sendable {
     enum Phase: Hashable, Sendable {
         /// Made, perhaps queued, not started. Next: executing, abandoned.
@@ -34,7 +34,6 @@ struct OperationStateMachine: Hashable, Sendable {
         case finished
     }
 
-    /// The task of the running attempt.
     enum Transfer: Hashable, Sendable {
         /// There is no task. Next: launching.
         case none
@@ -214,7 +213,6 @@ struct OperationStateMachine: Hashable, Sendable {
         return Effects(isTaken: true, launches: attempt)
     }
 
-    /// Continues a suspended operation, unless a later suspension may have released the slot.
     private mutating func slotKept(_ slot: Slot?) -> Effects {
         switch phase {
         case .executing: if let slot { lastSlot = max(lastSlot, slot.number) }
@@ -227,14 +225,12 @@ struct OperationStateMachine: Hashable, Sendable {
         return Effects(isTaken: true, adjusts: transfer.isPaused)
     }
 
-    /// The attempt to launch because the operation is no longer suspended; nil if there is none.
     private mutating func takeResting() -> Int? {
         guard isResting, !mustWait else { return nil }
         isResting = false
         return currentAttempt
     }
 
-    /// Gives the running attempt the next number; false if no attempt is running.
     private mutating func numberNextAttempt() -> Bool {
         guard let attempt = currentAttempt else { return false }
         phase = .executing(attempt: attempt + 1)
@@ -253,7 +249,6 @@ struct OperationStateMachine: Hashable, Sendable {
         return mustWait ? .taken : Effects(isTaken: true, runsTask: true)
     }
 
-    /// Handles an outcome; only the first is accepted.
     private mutating func end(_ attempt: Int?) -> Effects {
         if phase == .pending, attempt == nil { return endBeforeStart() }
         let isMeant =
@@ -296,15 +291,12 @@ extension OperationStateMachine {
         case taskPaused(attempt: Int)
         /// Checks whether the task should run or pause. `isPaused` means back-pressure or a rate limit.
         case adjust(isPaused: Bool)
-        /// The attempt that a suspension ended no longer uses its sink.
         case attemptClosed
         /// The task was paused, has ended, or was not made, so the slot may be released.
         case cameToRest
 
         // Slots and attempts.
-        /// A slot was given; nil when none is needed.
         case slotGiven(Slot?)
-        /// The operation was resumed before it released its slot.
         case slotKept(Slot)
         case putOff(attempt: Int)
         /// The waiting attempt has requested a slot. The operation had this many slots before, which are released.
@@ -314,25 +306,17 @@ extension OperationStateMachine {
         case bodyComplete(attempt: Int, commits: Bool)
 
         // The outcome and its delivery.
-        /// An outcome of the attempt with this number; nil for an outcome from elsewhere, such as a cancellation.
         case end(attempt: Int?)
         case endBeforeStart
-        /// The operation finishes: `isFinished` becomes true, and `isExecuting` is false.
         case finished
         case delivery(HandlerDelivery.Event)
     }
 
-    /// A slot of the manager.
-    ///
-    /// The operation may be notified of a slot that it has already used or released.
     struct Slot: Hashable, Sendable {
-        /// The slot's number among the slots of the operation, from 1.
         let number: UInt32
-        /// The number of suspensions plus resumptions of the operation when it got the slot.
         let suspensionChanges: UInt32
     }
 
-    /// The effects of an event; empty if the event is dropped.
     struct Effects: Hashable, Sendable {
         var isTaken = false
         /// Check the dependency graph, then continue `start()`.
@@ -344,12 +328,9 @@ extension OperationStateMachine {
         var runsTask: Bool?
         /// Check whether the task should run or pause, with ``AnyRequestOperation/adjustTask()``.
         var adjusts = false
-        /// Release the slot, unless the operation is resumed first.
         var leavesSlot = false
         var starts = false
-        /// Close the attempt, notify the observers, and deliver the outcome, which is stored.
         var finishes = false
-        /// Deliver the outcome, which is stored before the start; the operation finishes later.
         var abandons = false
         /// All handlers have returned: call the settled hooks, and release the operation if its end was notified too.
         var settles = false
@@ -403,7 +384,6 @@ extension OperationStateMachine {
             version: 2 &* suspensionChanges &+ (isSuspended == awaitsSlot ? 2 : 1))
     }
 
-    /// Whether no bytes may move: the operation is suspended, or was suspended and has no slot yet.
     var mustWait: Bool { isSuspended || awaitsSlot }
 }
 
@@ -422,7 +402,6 @@ extension OperationStateMachine.Phase {
     }
 }
 
-/// The progress of delivering an outcome; a part of ``OperationStateMachine``.
 struct HandlerDelivery: Hashable, Sendable {
     enum Phase: Hashable, Sendable {
         /// The handlers have not been called. Next: sending.
@@ -443,7 +422,6 @@ struct HandlerDelivery: Hashable, Sendable {
         case endNotified
     }
 
-    /// The number of dispatched handlers that have not returned; the dispatch itself counts as one.
     private(set) var runningHandlers: Int32 = 0
     private(set) var phase = Phase.unsent
     private(set) var isSettled = false
@@ -451,7 +429,6 @@ struct HandlerDelivery: Hashable, Sendable {
 
     var hasBegun: Bool { phase != .unsent }
 
-    /// Whether the operation has finished and its last handler has returned.
     var isOver: Bool { isSettled && hasNotifiedEnd }
 
     mutating func handle(_ event: Event) -> OperationStateMachine.Effects {
@@ -495,7 +472,6 @@ struct Transfer {
     let task: any TransferTask
     /// The `URLSessionTask`, once the caller has asked for it.
     var sessionTask: URLSessionTask?
-    /// How often the task was resumed or paused; the number orders the reports to the stall detector.
     var runningChanges: UInt32 = 0
 }
 

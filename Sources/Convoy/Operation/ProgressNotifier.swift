@@ -4,7 +4,6 @@ import Foundation
 /// Calls a handler with progress: at most once per interval, and never twice in a row with equal counts.
 final class ProgressNotifier: Sendable {
     private struct State {
-        /// Whether a call is pending, or a timer is set for one.
         var isWaiting = false
         var told = TransferProgress()
         var due: ContinuousClock.Instant?
@@ -27,7 +26,6 @@ final class ProgressNotifier: Sendable {
         (self.place, self.clock, self.handler) = (place, clock, handler)
     }
 
-    /// Called when bytes have moved.
     func moved(_ operation: AnyRequestOperation) {
         let now = interval == nil ? nil : clock.now
         let (isFirst, due) = state.withLock { state -> (Bool, ContinuousClock.Instant?) in
@@ -43,7 +41,6 @@ final class ProgressNotifier: Sendable {
         state.withLock { $0.timer = timer }
     }
 
-    /// A handler for the outcome that reports the last counts of a success, without waiting for the interval.
     func lastCall(_ progress: TransferProgress) -> FinishHandler {
         FinishHandler(place: place) { _ in self.tell(progress) }
     }
@@ -120,7 +117,7 @@ extension AnyRequestOperation {
         state.withLock { state in
             // No progress follows the outcome. A handler that was added after the outcome would never be released.
             guard !state.machine.delivery.hasBegun else { return }
-            state.observing { $0.progress.notifiers.append(notifier) }
+            state.observing { $0.progress.append(notifier) }
         }
     }
 

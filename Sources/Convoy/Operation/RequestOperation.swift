@@ -52,8 +52,8 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
         onFinish handler: (@Sendable (Result) -> Void)? = nil
     ) {
         let context = scheduler.context
-        var handlers = FinishHandlers.none
-        if let handler { handlers = .one(Self.finishHandler(handler, at: context.callbacks?.place ?? .executor)) }
+        let place = context.callbacks?.place ?? .executor
+        let handlers: [FinishHandler] = if let handler { [Self.finishHandler(handler, at: place)] } else { [] }
         self.init(
             requestPlan: TypedRequestPlan(request, context.defaults.encoder), context: context, scheduler,
             isInternal: isInternal, handlers: handlers)
@@ -131,8 +131,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     public override func copy() -> RequestOperation<Output> {
         let (requestPlan, prepared, scheduler) = state.withLock { ($0.requestPlan, $0.prepared, $0.scheduler) }
         return RequestOperation(
-            requestPlan: requestPlan ?? .released(Output.self, of: prepared), context: context,
-            scheduler?.context === context ? scheduler : nil)
+            requestPlan: requestPlan ?? .released(Output.self, of: prepared), context: context, scheduler)
     }
 
     /// Returns the response of an outcome, or throws its error.

@@ -11,14 +11,11 @@ class RequestPlan: @unchecked Sendable {
     // @unchecked: immutable; the compiler cannot check a class that is not final.
     fileprivate enum Kind: Sendable {
         case request
-        /// A request that shares its response, and how it shares the decoded result.
-        case shared(SharedDecoding)
         case group
         /// Indirect, so that the plans of other requests are no larger.
         indirect case link(LinkLabel, build: @Sendable () throws -> RequestPlan)
     }
 
-    /// The request; an empty GET for a group, and for a link until it is built.
     var request: RequestCore { _read { yield sharedRequest.value } }
     private let sharedRequest: CopyOnWrite<RequestCore>
     private let kind: Kind
@@ -26,7 +23,6 @@ class RequestPlan: @unchecked Sendable {
     let isValue: Bool
 
     static let none = RequestPlan(.group)
-    /// The request of a group, and of a link until it is built.
     private static let noRequest = CopyOnWrite(RequestCore(method: .get, url: nil))
 
     private init(_ kind: Kind) { (sharedRequest, self.kind, isValue) = (Self.noRequest, kind, false) }
@@ -40,18 +36,11 @@ class RequestPlan: @unchecked Sendable {
     }
 
     var isGroup: Bool { if case .group = kind { true } else { false } }
-    var hasRequest: Bool {
-        switch kind {
-        case .request, .shared: true
-        case .group, .link: false
-        }
-    }
+    var hasRequest: Bool { if case .request = kind { true } else { false } }
     var core: RequestCore? { hasRequest ? request : nil }
     /// Builds the request of a chain's link: user code, on the operation's serial executor.
     var build: (@Sendable () throws -> RequestPlan)? { if case .link(_, let build) = kind { build } else { nil } }
     var link: LinkLabel? { if case .link(let label, _) = kind { label } else { nil } }
-    /// How operations share the decoded result; nil for a request that shares nothing.
-    var sharing: SharedDecoding? { if case .shared(let sharing) = kind { sharing } else { nil } }
 
     /// Decodes a complete body; called on the operation's serial executor if the decoder is user code.
     func respond(_ body: ReceivedBody, _ exchange: Exchange) throws -> AnyOutcome {
@@ -63,14 +52,11 @@ final class TypedRequestPlan<Output: Sendable>: RequestPlan, @unchecked Sendable
     // @unchecked: immutable, like its superclass.
     private let decode: BodyDecoder<Output>
 
-    /// - Parameter encoder: the manager's encoder, for a JSON body without its own.
     init(_ request: Request<Output>, _ encoder: JSONEncoder? = nil) {
         decode = request.decode
-        let isShared = request.core.policyBox?.policies.isCoalesced == true
-        let sharing = isShared ? request.decodingIdentity.map { SharedDecoding($0, Output.self) } : nil
         var core = request.sharedCore
         if case .json? = request.core.body { core = CopyOnWrite(request.core.encoded(by: encoder)) }
-        super.init(core, sharing.map { .shared($0) } ?? .request, isValue: request.isValue)
+        super.init(core, .request, isValue: request.isValue)
     }
 
     override func respond(_ body: ReceivedBody, _ exchange: Exchange) throws -> AnyOutcome {
@@ -96,7 +82,6 @@ final class LinkLabel: Sendable, CustomStringConvertible {
     }
 }
 
-/// The one outcome of an operation: a failure, or a ``Success`` of some output.
 class AnyOutcome: @unchecked Sendable {
     // @unchecked: immutable; the compiler cannot check a class that is not final.
     let error: RequestError?
@@ -106,7 +91,6 @@ class AnyOutcome: @unchecked Sendable {
         (self.error, self.failedAttempts) = (error, failedAttempts)
     }
 
-    /// The error of an outcome that has no response of the expected type.
     var failure: RequestError { error ?? RequestError(.decodingFailed, "the outcome is of another type") }
     /// The attempts of this operation, even if the error is another operation's.
     var attempts: [AttemptRecord] { failedAttempts }
@@ -115,7 +99,6 @@ class AnyOutcome: @unchecked Sendable {
 
     func keeping(_ body: Data) -> AnyOutcome { self }
 
-    /// The same outcome; a failure then lists the attempts that led to it.
     func listing(_ attempts: [AttemptRecord]) -> AnyOutcome {
         guard let error, !attempts.isEmpty else { return self }
         return AnyOutcome(error: error.with(attempts: attempts), failedAttempts: attempts)

@@ -9,12 +9,11 @@ extension Request {
     public func decoding<NewOutput: Sendable>(
         _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> NewOutput
     ) -> Request<NewOutput> {
-        decoding(as: DecodingIdentity(), decode)
+        decoding(byFunction: true, decode)
     }
 
-    /// - Parameter identity: requests that share a transfer and have the same identity object share one decoded output.
     func decoding<NewOutput: Sendable>(
-        as identity: any AnyObject & Sendable,
+        byFunction: Bool,
         _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> NewOutput
     ) -> Request<NewOutput> {
         let decodable = changed { core in
@@ -23,7 +22,7 @@ extension Request {
             core.defect =
                 core.defect ?? "decoding(_:) needs the body in memory, but the request sends it elsewhere; use map(_:)"
         }
-        return Request<NewOutput>(core: decodable.core, identity: identity) { body, head in
+        return Request<NewOutput>(core: decodable.core, byFunction: byFunction) { body, head in
             try decode(body.data, head)
         }
     }
@@ -34,7 +33,7 @@ extension Request {
     ) -> Request<NewOutput> {
         let decode = self.decode
         let core = changed { $0.decodesAtOnce = false }.core
-        return Request<NewOutput>(core: core, identity: DecodingIdentity()) { body, head in
+        return Request<NewOutput>(core: core, byFunction: true) { body, head in
             try transform(decode(body, head))
         }
     }

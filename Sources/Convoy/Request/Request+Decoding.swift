@@ -17,7 +17,7 @@ extension Request where Output: Decodable {
     ///
     /// - Parameter decoder: the decoder, which you must not change afterwards.
     public func decoding(with decoder: JSONDecoder) -> Self {
-        decoding(as: decoder) { body, head in
+        decoding(byFunction: false) { body, head in
             try ResponseDecoding.absent(Output.self, body)
                 ?? ResponseDecoding.json(Output.self, body, head, decoder)
         }
@@ -30,7 +30,7 @@ extension Request where Output: Decodable {
     ///
     /// - Parameter decoder: the decoder, which you must not change afterwards.
     public func decoding(with decoder: PropertyListDecoder) -> Self {
-        decoding(as: decoder) { body, _ in
+        decoding(byFunction: false) { body, _ in
             try ResponseDecoding.absent(Output.self, body)
                 ?? ResponseDecoding.propertyList(Output.self, body, decoder)
         }

@@ -14,7 +14,7 @@ extension Request where Output: Decodable {
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public init(method: HTTPMethod, url: some RequestURL) {
-        self.init(method, url, DecodingIdentity.standard, Self.standardDecoder)
+        self.init(method, url, Self.standardDecoder)
         core.decodesAtOnce = Output.self == Data.self
     }
 

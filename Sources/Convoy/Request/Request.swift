@@ -28,8 +28,8 @@ public struct Request<Output: Sendable>: Sendable {
     /// The core, which copies of the request share until one is changed: requests are often copied, rarely changed.
     private(set) var sharedCore: CopyOnWrite<RequestCore>
     var decode: BodyDecoder<Output>
-    /// Requests with the same object decode alike; nil if the request never shares its decoded output.
-    var decodingIdentity: (any AnyObject & Sendable)?
+    /// Whether the caller's code makes the output.
+    private var decodesByFunction = false
 
     /// Describes a request whose output is made by your function.
     ///
@@ -43,16 +43,15 @@ public struct Request<Output: Sendable>: Sendable {
         method: HTTPMethod = .get, url: some RequestURL,
         decoding: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output
     ) {
-        self.init(method, url, DecodingIdentity()) { body, head in try decoding(body.data, head) }
+        self.init(method, url, byFunction: true) { body, head in try decoding(body.data, head) }
     }
 
     init(
-        _ method: HTTPMethod, _ url: some RequestURL, _ identity: any AnyObject & Sendable,
-        _ decode: @escaping BodyDecoder<Output>
+        _ method: HTTPMethod, _ url: some RequestURL, byFunction: Bool = false, _ decode: @escaping BodyDecoder<Output>
     ) {
         sharedCore = CopyOnWrite(RequestCore(method: method, url: url.requestURL))
         self.decode = decode
-        decodingIdentity = identity
+        decodesByFunction = byFunction
         if core.url == nil {
             let text = String(describing: url)
             // If the text cannot be parsed, it may contain a password anywhere before an at sign.
@@ -60,12 +59,10 @@ public struct Request<Output: Sendable>: Sendable {
         }
     }
 
-    init(
-        core: RequestCore, identity: (any AnyObject & Sendable)? = nil, decode: @escaping BodyDecoder<Output>
-    ) {
+    init(core: RequestCore, byFunction: Bool = false, decode: @escaping BodyDecoder<Output>) {
         sharedCore = CopyOnWrite(core)
         self.decode = decode
-        decodingIdentity = identity
+        decodesByFunction = byFunction
     }
 
     var core: RequestCore {
@@ -113,13 +110,10 @@ typealias BodyDecoder<Output> = @Sendable (_ body: ReceivedBody, _ head: Respons
 typealias RefusalDecoder = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> any Error
 
 extension Request {
-    /// If true, storing the request keeps no object or function of the caller alive but data, a decoder and a value to
-    /// encode.
-    var isValue: Bool {
-        // Each decoding function of the caller has its own identity.
-        let decodesByFunction = decodingIdentity is DecodingIdentity && decodingIdentity !== DecodingIdentity.standard
-        return !decodesByFunction && core.isValue
-    }
+    /// Whether the request holds nothing of the caller's but data, a decoder and a value to encode as JSON.
+    ///
+    /// If true, storing the request keeps no other object or function of the caller alive.
+    var isValue: Bool { !decodesByFunction && core.isValue }
 }
 
 extension RequestCore {
@@ -136,13 +130,6 @@ extension RequestCore {
         return policies.interceptors.isEmpty && policies.redirects?.onRedirect == nil && !policies.refusesByFunction
             && policies.userInfo.isEmpty
     }
-}
-
-/// Identifies a way of decoding that has no decoder object, by reference.
-final class DecodingIdentity: Sendable {
-    /// The identity of ``Request/init(method:url:)`` and its short forms, whose decoding depends only on the output
-    /// type.
-    static let standard = DecodingIdentity()
 }
 
 extension Request where Output == Void {

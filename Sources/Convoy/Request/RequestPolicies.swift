@@ -105,9 +105,7 @@ extension Request {
     /// transfer. The transfer has the highest priority among its requests. The first request determines the policies
     /// for redirects and retries.
     ///
-    /// Each request reports progress. The body is decoded once for requests that decode alike: with the same output
-    /// type of `get(_:)`, the same decoder object, or the same function in copies of one request. Such requests receive
-    /// the same output, so they share an output that is a reference.
+    /// Each request reports progress, and decodes the body itself.
     public func coalesced() -> Self { changed { $0.policies.isCoalesced = true } }
 
     /// Mutual exclusion: at most one request of this name runs at a time in a manager.

@@ -62,7 +62,6 @@ extension CoalescingKey: Hashable {
 /// ``QueueEntry/Status/sharing``. It keeps the status until the response is delivered to it. Each change costs O(1),
 /// for any number of subscribers.
 struct Coalescer {
-    /// The effect of a change on the operation of a transfer.
     struct Change: Sendable {
         let operation: RequestOperation<Data>
         /// The highest priority of the subscribers; nil if the last one has left, so that the operation is cancelled.
@@ -72,12 +71,10 @@ struct Coalescer {
     private struct SharedTransfer {
         let operation: RequestOperation<Data>
         var subscribers: [ObjectIdentifier: (queueEntry: QueueEntry, priorityIndex: Int)] = [:]
-        /// The number of subscribers of each priority.
         var counts = [0, 0, 0, 0, 0]
         /// The number of changes of the subscribers, used as the version of their highest priority.
         var changes: UInt32 = 0
 
-        /// Adds or removes a subscriber; an existing one is added again with its current priority.
         mutating func set(_ queueEntry: QueueEntry, isSubscriber: Bool) -> Change {
             changes &+= 1
             if let old = subscribers.removeValue(forKey: ObjectIdentifier(queueEntry)) {
@@ -108,7 +105,6 @@ struct Coalescer {
 
     mutating func priorityChanged(of queueEntry: QueueEntry) -> Change? { set(queueEntry, isSubscriber: true) }
 
-    /// Removes a queue entry from the subscribers of its transfer, if it has one.
     mutating func leave(_ queueEntry: QueueEntry) -> Change? {
         defer { queueEntry.sharedTransfer = nil }
         let change = set(queueEntry, isSubscriber: false)
@@ -123,7 +119,6 @@ struct Coalescer {
         return transfers[key]?.set(queueEntry, isSubscriber: isSubscriber)
     }
 
-    /// Removes a transfer that has finished, so that no request joins it, and returns its subscribers with their keys.
     mutating func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) -> [(AnyRequestOperation, CoalescingKey)]
     {
         guard transfers[key]?.operation === shared, let transfer = transfers.removeValue(forKey: key) else { return [] }
@@ -190,14 +185,13 @@ extension Scheduler {
     private func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) {
         guard let result = shared.result else { return }
         let progress = shared.progress
-        let answer = result.map { SharedAnswer($0) }
         for (operation, key) in state.withLock({ $0.coalescer.end(shared, key) }) {
-            operation.onExecutor { self.hand(answer, progress, of: key, to: operation) }
+            operation.onExecutor { self.hand(result, progress, of: key, to: operation) }
         }
     }
 
     private func hand(
-        _ result: Result<SharedAnswer, RequestError>, _ progress: TransferProgress, of key: CoalescingKey,
+        _ result: Result<Response<Data>, RequestError>, _ progress: TransferProgress, of key: CoalescingKey,
         to operation: AnyRequestOperation
     ) {
         switch result {

@@ -19,37 +19,29 @@ struct HostQueues {
     ///
     /// There are two heaps, because either kind may have to be skipped.
     private(set) var candidates = (begun: Heap<Turn>(), new: Heap<Turn>())
-    /// The number of candidates above which outdated ones are removed.
     private var sweepCount = 64
     private var lastQueueNumber: UInt64 = 0
-    /// The number of operations with a slot.
     private(set) var running = 0
-    /// The number of operations with a slot that have not begun.
     var unstarted = 0
 
     /// When a candidate for a slot was last found; ``release(_:for:isUnsent:)`` uses it as the current time.
     private var lastLook: ContinuousClock.Instant?
-    /// The rate limit for all hosts together.
     var pacer: RequestPacer?
     var holds = Holds()
     /// Whether there is no network, so that a remote host is put on hold when one of its requests is next.
     var isOffline = false
-    /// New holds with a known end, for which the scheduler sets timers.
     var newHolds: [NewHold] = []
 
-    /// A new hold of one host, or of all hosts if `host` is nil.
     struct NewHold: Sendable {
         let host: String?
         let until: ContinuousClock.Instant
     }
 
-    /// - Parameter rate: the rate limit for all hosts together.
     init(limits: HostLimits, _ prioritization: RequestPrioritization = .fifo, rate: RequestRate? = nil) {
         (self.limits, self.prioritization) = (limits, prioritization)
         pacer = rate.map { RequestPacer($0) }
     }
 
-    /// Appends a queue entry to a queue of its host.
     mutating func join(_ queueEntry: QueueEntry) {
         lastQueueNumber += 1
         queueEntry.queueNumber = lastQueueNumber
@@ -61,7 +53,6 @@ struct HostQueues {
         hostChanged(host)
     }
 
-    /// Gives the next operation a slot and returns its queue entry; nil if no operation may run.
     mutating func takeNext(limit: Int, takesNew: Bool = true, now: ContinuousClock.Instant) -> QueueEntry? {
         while true {
             let begun = running - unstarted < limit ? candidates.begun.first : nil
@@ -95,7 +86,6 @@ struct HostQueues {
         }
     }
 
-    /// Records how an attempt ended, while its queue entry still has a slot.
     mutating func record(_ sample: HostSample, of queueEntry: QueueEntry, now: ContinuousClock.Instant) {
         guard queueEntry.status == .dispatched, let host = queueEntry.queue else { return }
         host.record(sample, pass: queueEntry.pass, now: now)
@@ -175,7 +165,6 @@ struct Turn: Comparable {
         order = prioritization == .lifo && queueEntry.rank != .returning ? .max - queueNumber : queueNumber
     }
 
-    /// Whether the queue entry still waits with this turn.
     var isLive: Bool {
         queueEntry.status == status && queueEntry.queueNumber == queueNumber
             && queueEntry.priorityIndex == priorityIndex
@@ -191,7 +180,6 @@ struct Turn: Comparable {
 }
 
 extension HostQueues {
-    /// Sets the hold that a host requested; false if an earlier one lasts at least as long.
     mutating func hold(_ name: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) -> Bool {
         let host = makeHost(name)
         if let held = host.holds.end(of: .asked), held >= instant { return false }
@@ -211,7 +199,6 @@ extension HostQueues {
         hostChanged(host)
     }
 
-    /// Removes and returns the holds that were added since the last call.
     mutating func takeNewHolds() -> [NewHold] {
         defer { newHolds = [] }
         return newHolds
@@ -256,7 +243,6 @@ extension HostQueues {
         }
     }
 
-    /// Why the requests to a host cannot be sent before a deadline; nil if no reason is known.
     func holdWords(
         of host: String, past deadline: ContinuousClock.Instant, now: ContinuousClock.Instant
     ) -> String? {
@@ -264,7 +250,6 @@ extension HostQueues {
         return pacer?.words(past: deadline, now: now).map { "its manager sends \($0)" }
     }
 
-    /// Describes why the requests of a host wait while that host, or every host, is on hold; nil without a hold.
     func holdWords(of host: String, now: ContinuousClock.Instant) -> String? {
         if let words = hosts[host]?.holdWords(now: now) { return words }
         guard let rate = pacer?.rate, let due = pacer?.due(after: now) else { return nil }

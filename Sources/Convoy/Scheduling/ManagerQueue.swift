@@ -17,7 +17,6 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
 
     private struct State {
         weak var scheduler: Scheduler?
-        /// The barriers that have not finished, in order.
         var barriers: [BarrierOperation] = []
         /// Operations that were added with `addOperation` and wait for a barrier, in order.
         ///
@@ -31,7 +30,6 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     private let holdsBack = Atomic(false)
     private let hasBarriers = Atomic(false)
 
-    /// Sets the scheduler of the manager; called once, before the first request.
     func follow(_ scheduler: Scheduler) { state.withLock { $0.scheduler = scheduler } }
 
     private var scheduler: Scheduler? { state.withLock { $0.scheduler } }
@@ -46,7 +44,6 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
             && operation.startInline(at: moment)
     }
 
-    /// Adds a request that has already waited for its barriers; false if the request has begun.
     func add(_ operation: AnyRequestOperation) -> Bool { operation.handOver { super.addOperation($0) } }
 
     override func addOperation(_ operation: Operation) {
@@ -86,7 +83,6 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
 
     // MARK: Requests of the manager
 
-    /// The requests and barriers that have not finished, in the order of enqueueing.
     private var unfinished: [AnyRequestOperation] {
         scheduler?.operations { $0 != .shared }.filter { !$0.isFinished } ?? []
     }
@@ -110,7 +106,6 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
 
     // MARK: Barriers
 
-    /// The barrier for which a newly enqueued operation must wait.
     var lastBarrier: BarrierOperation? {
         hasBarriers.load(ordering: .acquiring) ? state.withLock { $0.barriers.last } : nil
     }

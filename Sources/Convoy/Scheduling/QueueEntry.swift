@@ -20,10 +20,8 @@ final class QueueEntry {
         /// Has a slot, and is about to start or executes. Next: inQueue, yielded, suspended, awaitingPermit, ended.
         case dispatched
         /// Has begun and has no slot. It waits for a retry's delay or for interceptors. Next: waiting, suspended,
-        /// sharing, inQueue, awaitingDescriptor, ended.
+        /// sharing, inQueue, ended.
         case yielded
-        /// Has begun and waits for a file descriptor, suspended or not; see ``DescriptorLimit``. Next: waiting, ended.
-        case awaitingDescriptor
         /// Waits for its ``Exclusion``. A group waits until no suspension and no cancellation is in effect. Next:
         /// waiting, preparing, suspended, blocked, yielded, ended.
         case awaitingPermit
@@ -36,9 +34,7 @@ final class QueueEntry {
         case ended
     }
 
-    /// How the operation came to the manager.
     enum Role {
-        /// The caller enqueued the operation, or started it without enqueueing it.
         case caller
         /// Added to a group. A member is not added to a caller's queue.
         case member
@@ -47,7 +43,6 @@ final class QueueEntry {
         /// A ``BarrierOperation``.
         case barrier
 
-        /// Whether ``RequestManager/operations`` omits it.
         var isInternal: Bool { self == .shared || self == .barrier }
     }
 
@@ -55,9 +50,7 @@ final class QueueEntry {
     enum Rank: Int {
         /// Has sent something, and is ready for another attempt.
         case returning
-        /// Has been started, and has sent nothing.
         case started
-        /// Has not been started.
         case new
     }
 
@@ -67,83 +60,37 @@ final class QueueEntry {
     ///
     /// Stale entries in queues may live longer. The scheduler's state calls no method of the operation.
     var operation: AnyRequestOperation?
-    /// The position in the order of enqueueing.
     var sequence: UInt64 = 0
     /// The number of the entry's last position in a queue; a position with another number is stale and skipped.
     var queueNumber: UInt64 = 0
     var host = ""
-    /// The host, as long as the entry waits in one of the host's queues or has a slot.
     var queue: Host?
-    private var extras: Extras?
     var status = Status.preparing
     /// Whether the operation has finished, and whether its last callback has returned; either may be first.
     var (isFinished, isSettled) = (false, false)
-    /// Whether the entry, with its current turn, is among the candidates for the next slot.
     var isCandidate = false
-    /// Whether the operation has been started.
     var hasBegun = false
     /// Whether the operation has begun and had a slot, so that it may have sent something.
     var hasSent = false
-    /// The rank of the operation when it was queued.
     var rank = Rank.new
     // The operation reports `priority`, `suspension` and `isDependent` with the number of the change. A report that is
     // not newer than the last is ignored.
     var priority = Versioned(Operation.QueuePriority.normal)
     let role: Role
-    /// How many slots the operation has had.
     var slotCount: UInt32 = 0
     var suspension = Versioned(OperationStateMachine.Suspension())
-    /// How often the operation has tried again, because its wait for a descriptor timed out.
-    var trials: UInt8 = 0
-    /// Whether a dependency has not finished.
     var isDependent = Versioned(false)
-    /// The index among the queue entries of the scheduler; negative before the entry has one.
     var index: Int32 = -1
-    /// The value of ``DescriptorLimit/releases`` when the operation got its slot.
-    var releasesSeen: UInt32 = 0
-
-    /// The properties that most entries do not use.
-    private final class Extras {
-        var exclusion: Exclusion?
-        var sharedTransfer: CoalescingKey?
-        var token: CompactInstant?
-        var pass: HostBreaker.Pass?
-    }
-
-    /// The name that no other running operation may hold.
-    var exclusion: Exclusion? {
-        get { extras?.exclusion }
-        set { makeExtras(for: newValue)?.exclusion = newValue }
-    }
-    /// The key of the transfer that the operation shares.
-    var sharedTransfer: CoalescingKey? {
-        get { extras?.sharedTransfer }
-        set { makeExtras(for: newValue)?.sharedTransfer = newValue }
-    }
+    var exclusion: Exclusion?
+    var sharedTransfer: CoalescingKey?
     /// When the operation used a rate token for its slot; see ``RequestRate``.
-    var token: CompactInstant? {
-        get { extras?.token }
-        set { makeExtras(for: newValue)?.token = newValue }
-    }
-    /// The pass of the host's circuit breaker, until the result of the attempt has been reported.
-    var pass: HostBreaker.Pass? {
-        get { extras?.pass }
-        set { makeExtras(for: newValue)?.pass = newValue }
-    }
+    var token: CompactInstant?
+    var pass: HostBreaker.Pass?
 
-    /// The object for the rarely used properties, made when the first value is set; nil before.
-    private func makeExtras<Value>(for value: Value?) -> Extras? {
-        if extras == nil, value != nil { extras = Extras() }
-        return extras
-    }
-
-    /// Whether the scheduler has no more use for the entry.
     var isOver: Bool { isFinished && isSettled }
 
-    /// Whether the operation is a group or a barrier, which needs no slot.
     var isGroup: Bool { operation?.isGroup == true }
 
-    /// The slot, as it is reported to the operation.
     var slot: OperationStateMachine.Slot {
         OperationStateMachine.Slot(number: slotCount, suspensionChanges: suspension.value.changes)
     }
@@ -151,14 +98,12 @@ final class QueueEntry {
     /// The index of the operation's queue at its host: by priority, then by rank.
     var priorityIndex: Int { 3 * priority.value.priorityIndex + rank.rawValue }
 
-    /// Whether the entry waits for the response of exactly this transfer.
     func shares(_ key: CoalescingKey) -> Bool { status == .sharing && sharedTransfer === key }
 
     init(_ operation: AnyRequestOperation?, _ role: Role = .caller) { (self.operation, self.role) = (operation, role) }
 }
 
 extension SchedulerState {
-    /// The queue entry of a reference that this scheduler made.
     subscript(reference: QueueEntryReference) -> QueueEntry { unsafeDowncast(reference.place, to: QueueEntry.self) }
 }
 
@@ -169,7 +114,6 @@ extension Operation.QueuePriority {
         min(max(0, 2 - rawValue >> 2), 4)
     }
 
-    /// The highest priority with an index.
     init(priorityIndex: Int) {
         switch priorityIndex {
         case ...0: self = .veryHigh

@@ -10,7 +10,6 @@ import Foundation
 /// that is not ready on every event, which makes long chains quadratic. Here each enqueue, finish and cancel is O(1)
 /// amortised. A caller's queue receives every operation at once, so that the guarantees of that queue apply.
 final class Scheduler: OperationScheduler {
-    /// How many operations a call starts on its own thread before another thread continues.
     private static let inlineStartLimit = 64
 
     let queue: OperationQueue
@@ -18,13 +17,10 @@ final class Scheduler: OperationScheduler {
     ///
     /// The manager's own operation queue runs on it, but does not retain it.
     private let startQueue: DispatchQueue
-    /// The operation queue, if it is the manager's own; nil also for the queue of another manager.
     let ownQueue: ManagerQueue?
     let context: ExecutionContext
     let state: Locked<SchedulerState>
-    /// Reports whether there is a network; nil if requests do not wait for one.
     let connectivity: (any ConnectivityMonitor)?
-    /// The batches and similar producers that have not ended.
     let producers = Locked<[ObjectIdentifier: any Producer]>([:])
 
     init(
@@ -41,18 +37,16 @@ final class Scheduler: OperationScheduler {
     /// Enqueues an operation, unless it was enqueued or started before.
     ///
     /// - Parameter isStarted: whether the operation has been started before it was enqueued, and is executing.
-    /// - Returns: the error if the operation has finished already; nil otherwise.
+    /// - Returns: the error if the operation has finished already, or is not of this manager; nil otherwise.
     @discardableResult
     func enqueue(
         _ operation: AnyRequestOperation, as role: QueueEntry.Role = .caller, isStarted: Bool = false
     ) -> RequestError? {
+        guard operation.context === context else { return refuseForeign(operation) }
         // From here on the queue entry records changes of the operation, even before the state has the entry.
         let reference = QueueEntryReference(place: QueueEntry(operation, role))
         let now = context.clock.now
-        // Another manager may have made the operation. Its request gets the defaults of that manager, because defaults
-        // may contain secrets.
-        let defaults = operation.context.defaults
-        let isPlain = operation.isPlain
+        let (defaults, isPlain) = (context.defaults, operation.isPlain)
         guard
             var arrival = operation.state.withLock({ state in
                 state.arrive(at: self, reference, now, preparing: isPlain ? defaults : nil, isStarted: isStarted)
@@ -71,13 +65,24 @@ final class Scheduler: OperationScheduler {
 
     func adopt(_ operation: AnyRequestOperation) { enqueue(operation, isStarted: true) }
 
-    /// Returns an error and notifies the monitors, if an enqueued operation had finished before; nil otherwise.
     private func refuseFinished(_ operation: AnyRequestOperation) -> RequestError? {
         guard operation.isFinished else { return nil }
         let hint = operation.isGroup ? "" : "; copy() makes another"
+        return refuse(operation, "nothing was sent: the operation has finished, and cannot run twice\(hint)")
+    }
+
+    /// Refuses an operation that this manager has not made; the operation fails, unless its own manager has it.
+    private func refuseForeign(_ operation: AnyRequestOperation) -> RequestError {
+        let message = "nothing was sent: this manager did not make the operation; make it with its operation(_:)"
+        if operation.state.withLock({ $0.queueEntry == nil }) {
+            operation.conclude(.invalidRequest, message, onlyBeforeStart: true)
+        }
+        return refuse(operation, message)
+    }
+
+    private func refuse(_ operation: AnyRequestOperation, _ message: String) -> RequestError {
         let error = RequestError(
-            .invalidRequest, "nothing was sent: the operation has finished, and cannot run twice\(hint)",
-            summary: operation.request?.summary ?? RequestSummary(text: operation.label))
+            .invalidRequest, message, summary: operation.request?.summary ?? RequestSummary(text: operation.label))
         if !context.monitors.isEmpty {
             context.monitorQueue.async { [context] in
                 for monitor in context.monitors { monitor.operation(operation, wasRefused: error) }
@@ -112,7 +117,6 @@ final class Scheduler: OperationScheduler {
         if effects.prepares { prepare(operation) }
     }
 
-    /// The queue entry of an operation, if it belongs to this manager.
     func reference(of operation: AnyRequestOperation) -> QueueEntryReference? {
         operation.state.withLock { $0.scheduler === self ? $0.queueEntry : nil }
     }
@@ -126,7 +130,6 @@ final class Scheduler: OperationScheduler {
     }
     // MARK: Starting
 
-    /// Starts the operations that may run, or adds them to the operation queue.
     func pump() { handingOver { _ in } }
 
     /// Calls `pump()` on another thread, because many operations may start and the current thread has other work.
@@ -150,7 +153,6 @@ final class Scheduler: OperationScheduler {
         return result
     }
 
-    /// Passes an event of an operation to the state, and starts what may then run; nil if there is no queue entry.
     @discardableResult
     func handingOver<Result: Sendable>(
         _ operation: AnyRequestOperation, _ event: (inout SchedulerState, QueueEntry) -> Result
@@ -159,13 +161,11 @@ final class Scheduler: OperationScheduler {
         return handingOver { event(&$0, $0[reference]) }
     }
 
-    /// Starts or queues one operation after the other, until none may run or this thread has started enough of them.
     private func handOver(_ first: SchedulerState.Next) {
         var (next, count) = (first, 0)
         while true {
             // The thread that starts operations also sets the timers for new holds.
             for hold in next.holds { liftLater(hold) }
-            for waiter in next.waiters { producers.withLock { $0[waiter] }?.slotsAreFree() }
             guard let dispatch = next.dispatch else { return }
             let (operation, isNew) = (dispatch.operation, !dispatch.hasBegun)
             count += 1
@@ -198,10 +198,7 @@ final class Scheduler: OperationScheduler {
     @discardableResult
     func enter(_ operation: AnyRequestOperation) -> Bool {
         if let ownQueue { return ownQueue.add(operation) }
-        return operation.handOver {
-            queue.addOperation($0)
-            BarrierCycles.added($0)
-        }
+        return operation.handOver { queue.addOperation($0) }
     }
 
     func begins(_ reference: QueueEntryReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
@@ -216,8 +213,6 @@ final class Scheduler: OperationScheduler {
 }
 
 extension Scheduler {
-    /// The operations of callers and groups that have not finished or have running callbacks, in the order of
-    /// enqueueing.
     var operations: [AnyRequestOperation] { operations { !$0.isInternal } }
 
     func operations(_ isMeant: (QueueEntry.Role) -> Bool) -> [AnyRequestOperation] {
@@ -229,7 +224,6 @@ extension Scheduler {
         }.sorted { $0.sequence < $1.sequence }.map(\.operation)
     }
 
-    /// Cancels all operations, and the producers that would make more.
     func cancelAll() {
         frozen {
             for producer in producers.withLock({ Array($0.values) }) { producer.cancel() }
@@ -237,7 +231,6 @@ extension Scheduler {
         }
     }
 
-    /// - Complexity: O(*n* log *n*) for *n* operations.
     func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) {
         frozen {
             for producer in producers.withLock({ Array($0.values) }) { producer.cancel(where: isMeant) }
@@ -297,7 +290,6 @@ extension Scheduler {
         cancelAll()
     }
 
-    /// Waits until no operation is left, or the task is cancelled.
     func drain() async {
         let identity = state.withLock { state in
             state.lastDrain += 1
@@ -330,7 +322,7 @@ extension Scheduler {
                 runningThere: host?.running ?? 0,
                 hold: queueEntry.status == .waiting ? state.queues.holdWords(of: queueEntry.host, now: now) : nil,
                 learned: host?.words(now: now), running: state.queues.running - unstarted,
-                limit: state.slotLimit, isHeldBack: state.isSuspended || !queueEntry.hasBegun && state.isQueueSuspended
+                limit: state.limit, isHeldBack: state.isSuspended || !queueEntry.hasBegun && state.isQueueSuspended
             )
         }
         guard let view else { return operation.whyWithoutManager }
@@ -343,7 +335,7 @@ extension Scheduler {
             guard let exclusion = view.exclusion else { return operation.whyBlocked }
             let holder = exclusion.holder.map { ": \($0.label) has it" } ?? ""
             return "waits for the name “\(exclusion.name)”\(holder)"
-        case .yielded, .awaitingDescriptor: return operation.whyRunning
+        case .yielded: return operation.whyRunning
         case .sharing: return view.transfer.map { "shares a transfer that \(why($0))" } ?? operation.whyRunning
         case .waiting:
             if view.isHeldBack { return "waits for the manager: it is suspended" }
@@ -358,7 +350,6 @@ extension Scheduler {
         }
     }
 
-    /// Why the operation queue has not started an operation.
     private func whyNotStarted(_ operation: AnyRequestOperation) -> String {
         if !operation.unfinishedDependencies.isEmpty { return operation.whyBlocked }
         if queue.isSuspended { return "waits for the queue: it is suspended" }
@@ -372,7 +363,6 @@ extension Scheduler {
 }
 
 extension SchedulerState {
-    /// Stores a callback for when no operation is left; false if none is left now.
     mutating func awaitEnd(_ call: @escaping @Sendable () -> Void, identity: Int) -> Bool {
         guard count > 0 else { return false }
         drains[identity] = call
@@ -388,7 +378,6 @@ extension Scheduler {
         perform(isDependent.value ? handingOver(event) : state.withLock(event), for: operation)
     }
 
-    /// Builds and checks the request of an operation, or starts a group.
     func prepare(_ operation: AnyRequestOperation) {
         if operation.isGroup { return startGroup(operation) }
         let prepare = { @Sendable in
@@ -404,7 +393,6 @@ extension Scheduler {
         if change(group, { $0.groupStarts($1, suspension) }) == true { group.start() }
     }
 
-    /// Makes an operation with a known request wait for a slot or for a shared response.
     func awaitSlot(_ operation: AnyRequestOperation, _ wish: OperationState.Wish) {
         if wish.isCoalesced, share(operation, wish) {
             // A suspension may still send this operation back to the queue. Its state machine therefore notes that the
@@ -419,7 +407,6 @@ extension Scheduler {
         }
     }
 
-    /// Makes an operation wait for a slot, or start with the response of the cache.
     func queue(_ operation: AnyRequestOperation, _ wish: OperationState.Wish) {
         guard let reference = wish.queueEntry else { return }
         let now = context.clock.now
@@ -445,7 +432,6 @@ extension Scheduler {
         for group in groups { startGroup(group) }
     }
 
-    /// Called when the caller sets or removes the concurrency limit of the manager's own queue.
     func limitQueue(_ isLimited: Bool) {
         guard isLimited else { return state.withLock { $0.isQueueLimited = false } }
         for operation in handingOver({ $0.limitQueue() }) { enter(operation) }
@@ -480,7 +466,7 @@ extension Scheduler {
     }
 
     func requeue(_ operation: AnyRequestOperation) {
-        let wish = operation.state.withLock { $0.wish(in: operation.context, hasBegun: true) }
+        let wish = operation.state.withLock { $0.wish(in: context, hasBegun: true) }
         // An operation without a queue entry waits for no slot.
         guard let wish, wish.queueEntry != nil else { return operation.resumeAttempt() }
         awaitSlot(operation, wish)
@@ -490,9 +476,6 @@ extension Scheduler {
         handingOver { _ = $0.queues.hold(host, until: instant, reason) }
     }
 
-    /// Sets a timer for the end of a hold.
-    ///
-    /// The timer ends the expired holds of that host, or those of every host.
     func liftLater(_ hold: HostQueues.NewHold) {
         _ = context.clock.wake(at: hold.until) { [weak self] in
             guard let self else { return }
@@ -502,7 +485,6 @@ extension Scheduler {
         }
     }
 
-    /// Records the result of an attempt for its host.
     func sample(
         from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?
     ) {
@@ -527,30 +509,6 @@ extension Scheduler {
     func connectivityChanged(_ isConnected: Bool) {
         state.withLock { $0.queues.setOffline(!isConnected) }
         pumpElsewhere()
-    }
-
-    func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool {
-        change(operation) { $0.mayGetDescriptor($1) } ?? false
-    }
-
-    func awaitDescriptor(_ operation: AnyRequestOperation, host: String) {
-        let slots = handingOver(operation) { $0.lacksDescriptor($1, host: host) ? $1.slotCount : nil }
-        guard let slots = slots ?? nil else { return operation.resumeAttempt() }
-        operation.resumeAttempt(after: .queued(slots: slots))
-        watchDescriptorLimit()
-    }
-
-    /// Sets a timer that raises the descriptor limit, whether or not an operation finishes.
-    private func watchDescriptorLimit() {
-        guard let wait = state.withLock({ $0.descriptorLimit.takeWait() }) else { return }
-        _ = context.clock.wake(at: context.clock.now + wait) { [weak self] in
-            guard let self else { return }
-            // The rest runs on another queue, because an operation may start now and this is the clock's queue.
-            context.taskControl.async {
-                self.handingOver { $0.descriptorTimePassed() }
-                self.watchDescriptorLimit()
-            }
-        }
     }
 }
 
@@ -578,7 +536,6 @@ extension Scheduler {
         }
     }
 
-    /// Stores the exchange whose response the next attempt delivers; without one, removes an earlier exchange.
     private func queue(
         _ operation: AnyRequestOperation, _ wish: OperationState.Wish, answeredBy answer: (any CacheExchange)?
     ) {
@@ -625,7 +582,6 @@ extension Scheduler {
         }
     }
 
-    /// The maximum wait for the response to an equal request.
     private static let mostWait = Duration.seconds(5)
 
     /// Makes a request wait for the response to an equal request in progress; false if the request does not wait.
@@ -707,7 +663,6 @@ extension Scheduler {
 extension AnyRequestOperation: Producer {}
 
 extension Scheduler {
-    /// Sends a request of a manager with a cache, unless the cache has the response in memory.
     func send<Output>(
         _ request: Request<Output>, asking cache: any CacheEngine
     ) async throws(RequestError) -> Response<Output> {
@@ -764,7 +719,6 @@ extension Scheduler {
         return state.withLock { !$0.isHoldingBack && !$0.isShutDown && !$0.isQueueLimited }
     }
 
-    /// The response with a stored body; nil if the request does not accept it.
     private func response<Output>(
         to request: Request<Output>, _ sent: PreparedRequest, _ answer: StoredAnswer, _ body: Data,
         started: ContinuousClock.Instant
@@ -794,22 +748,16 @@ extension Scheduler {
 /// Cancelling only the existing operations would not stop a producer.
 protocol Producer: AnyObject, Sendable {
     func cancel()
-    /// Cancels the producer if a predicate selects the operation that stands for it.
     func cancel(where isMeant: (AnyRequestOperation) -> Bool)
-    /// Called after ``Scheduler/whenSlotsAreFree(_:)``, when a slot is free that no operation wants; on any thread.
-    func slotsAreFree()
-    /// Called when the number of slots was changed, on any thread.
     func limitHasChanged()
 }
 
 extension Producer {
     func cancel(where _: (AnyRequestOperation) -> Bool) {}
-    func slotsAreFree() {}
     func limitHasChanged() {}
 }
 
 extension Scheduler {
-    /// Retains a producer until it ends, so that cancelling all operations cancels the producer too.
     func begin(_ producer: some Producer) {
         producers.withLock { $0[ObjectIdentifier(producer)] = producer }
     }
@@ -819,45 +767,18 @@ extension Scheduler {
         _ = producers.withLock { $0.removeValue(forKey: ObjectIdentifier(producer)) }
     }
 
-    /// Notifies a producer once a slot is free that no operation wants; at once if one is free now.
-    func whenSlotsAreFree(_ producer: some Producer) {
-        let areFree = state.withLock { state in
-            if !state.hasFreeSlots { state.slotWaiters.insert(ObjectIdentifier(producer)) }
-            return state.hasFreeSlots
-        }
-        if areFree { producer.slotsAreFree() }
-    }
-
-    /// Notifies the producers that the number of slots was changed, because ``readAhead`` depends on that number.
     func limitHasChanged() {
         for producer in producers.withLock({ Array($0.values) }) { producer.limitHasChanged() }
     }
 
-    /// The numbers of unfinished operations at which a producer pauses: usually, and while slots are free.
-    var readAhead: (usual: Int, whileSlotsAreFree: Int) { state.withLock { $0.readAhead } }
-
-    /// Whether a producer that has `count` unfinished operations makes another.
-    func readsAhead(of count: Int) -> Bool {
-        state.withLock { state in
-            let (usual, whileSlotsAreFree) = state.readAhead
-            return count < usual || count < whileSlotsAreFree && state.hasFreeSlots
-        }
-    }
+    var readAhead: Int { state.withLock { $0.readAhead } }
 }
 
 extension SchedulerState {
-    static let minReadAhead = 128
+    static let minReadAhead = 1_024
 
-    /// The numbers of unfinished operations at which a producer pauses.
+    /// The number of unfinished operations at which a producer pauses.
     ///
-    /// The usual number is low, so that the memory of the operations stays in the processor's cache. The number is
-    /// higher while slots are free. Otherwise operations of a slow host would keep later operations from
-    /// free slots.
-    var readAhead: (usual: Int, whileSlotsAreFree: Int) {
-        let slots = 4 * min(1 << 20, limit)
-        return (max(Self.minReadAhead, slots), max(1_024, slots))
-    }
-
-    /// Whether a slot is free for an operation that would request one now.
-    var hasFreeSlots: Bool { queues.running < slotLimit && !isSuspended && !isQueueSuspended }
+    /// It is high, so that operations of a slow host do not keep later operations from free slots.
+    var readAhead: Int { max(Self.minReadAhead, 4 * min(1 << 20, limit)) }
 }

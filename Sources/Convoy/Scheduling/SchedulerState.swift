@@ -11,8 +11,6 @@ struct SchedulerState {
     var limit: Int
     var retryBudget: RetryBudgetState
     var coalescer = Coalescer()
-    var descriptorLimit = DescriptorLimit()
-    /// The names that operations hold or wait for.
     var exclusions: [String: Exclusion] = [:]
     var queueEntries: [QueueEntry?] = []
     private var freeIndices: [Int] = []
@@ -25,7 +23,6 @@ struct SchedulerState {
     let queueKind: QueueKind
     /// Whether the manager's own queue is suspended, and whether it has its own limit.
     var (isQueueSuspended, isQueueLimited) = (false, false)
-    /// The groups that wait until a suspension or a cancellation of all operations ends.
     var heldGroups: [QueueEntry] = []
     /// The number of threads that cancel operations; operations about to be cancelled must get no slot.
     var cancellations = 0
@@ -33,11 +30,9 @@ struct SchedulerState {
     var queueCancellations = (begun: 0, running: 0)
     /// Whether new operations do not start for now.
     var isHoldingBack: Bool { isSuspended || isQueueSuspended || cancellations > 0 }
-    /// The callbacks of ``Scheduler/drain()``, called when no operation is left.
     var drains: [Int: @Sendable () -> Void] = [:]
     var lastDrain = 0
 
-    /// Who owns the operation queue.
     enum QueueKind {
         /// The manager. The queue receives ready operations: with a slot, unless the queue has its own limit.
         case own
@@ -70,42 +65,24 @@ struct SchedulerState {
         var resumes = false
         /// Change a shared transfer.
         var transfer: Coalescer.Change?
-        /// Call these closures, because no operation is left.
         var calls: [@Sendable () -> Void] = []
     }
 
-    /// An operation that has a slot, to be started or resumed.
     struct Dispatch: Sendable {
         let operation: AnyRequestOperation
         let slot: OperationStateMachine.Slot
         let hasBegun: Bool
-        /// When the operation got its slot.
         let moment: CompactInstant
-        /// Whether no queue starts the operation: its role is `shared`, or its group is in a caller's queue.
         let startsBeside: Bool
     }
 
-    /// The next operation, and the work that the search for it has caused.
     struct Next: Sendable {
-        /// The operation to start or resume; nil if none may run.
         var dispatch: Dispatch?
-        /// New holds, for which the scheduler sets timers.
         var holds: [HostQueues.NewHold] = []
-        /// The producers to notify, because no operation wants a free slot.
-        var waiters: Set<ObjectIdentifier> = []
     }
-
-    /// How many operations may have a slot; fewer while file descriptors are missing.
-    var slotLimit: Int { min(limit, descriptorLimit.limit ?? .max) }
-
-    /// The producers that continue once a slot is free that no operation wants.
-    var slotWaiters: Set<ObjectIdentifier> = []
 
     // MARK: Arrival and end
 
-    /// Adds an operation that was enqueued or started.
-    ///
-    /// Its queue entry already has the changes that were reported since the entry was made.
     mutating func arrived(_ queueEntry: QueueEntry, _ arrival: OperationState.Arrival) -> Effects {
         lastSequence += 1
         queueEntry.sequence = lastSequence
@@ -170,7 +147,7 @@ struct SchedulerState {
             // report lets it keep its slot. `take` asks for the name again. Another operation may have taken the name
             // while this one was in the operation queue, or was blocked there.
             let newest = suspension.version > queueEntry.suspension.version ? suspension : queueEntry.suspension
-            if host.holds.isEmpty || host.mayBegin(queueEntry), queues.running - queues.unstarted <= slotLimit,
+            if host.holds.isEmpty || host.mayBegin(queueEntry), queues.running - queues.unstarted <= limit,
                 host.running - host.unstarted <= host.currentLimit, !newest.value.isSuspended,
                 queueEntry.exclusion?.take(queueEntry) != false
             {
@@ -178,16 +155,13 @@ struct SchedulerState {
                 return true
             }
             queues.release(queueEntry, for: .yielded, isUnsent: true)
-        case .sharing, .yielded, .awaitingDescriptor, .ended: break
+        case .sharing, .yielded, .ended: break
         }
         // The operation has sent nothing, so other operations may use its name until it gets a slot again.
         leaveExclusion(queueEntry)
         return false
     }
 
-    /// Releases the slot of an operation that has finished.
-    ///
-    /// - Parameter isSettled: whether its last callback has returned too.
     mutating func finished(_ queueEntry: QueueEntry, isSettled: Bool) -> Effects {
         if let exclusion = queueEntry.exclusion {
             leaveExclusion(queueEntry)
@@ -199,13 +173,9 @@ struct SchedulerState {
         queues.release(queueEntry)
         (queueEntry.status, queueEntry.isFinished) = (.ended, true)
         if isSettled { queueEntry.isSettled = true }
-        if let next = descriptorLimit.noteEnd(slots: limit) { queues.join(next) }
         return Effects(transfer: transfer, calls: removeIfOver(queueEntry))
     }
 
-    /// Called when the last callback of an operation has returned.
-    ///
-    /// - Returns: the callbacks to call if it was the last operation.
     mutating func settled(_ queueEntry: QueueEntry) -> [@Sendable () -> Void] {
         queueEntry.isSettled = true
         return removeIfOver(queueEntry)
@@ -233,9 +203,8 @@ struct SchedulerState {
     mutating func next(_ now: ContinuousClock.Instant) -> Next {
         var next = Next()
         while next.dispatch == nil, !isSuspended, cancellations == 0,
-            let queueEntry = queues.takeNext(limit: slotLimit, takesNew: !isQueueSuspended, now: now)
+            let queueEntry = queues.takeNext(limit: limit, takesNew: !isQueueSuspended, now: now)
         {
-            queueEntry.releasesSeen = descriptorLimit.releases
             if let exclusion = queueEntry.exclusion, !exclusion.take(queueEntry) {
                 queues.release(queueEntry, for: .awaitingPermit, isUnsent: true)
                 exclusion.wait(Turn(queueEntry, queues.prioritization))
@@ -249,7 +218,6 @@ struct SchedulerState {
         }
         isHandingOver = next.dispatch != nil
         if !queues.newHolds.isEmpty { next.holds = queues.takeNewHolds() }
-        if !isHandingOver, !slotWaiters.isEmpty, hasFreeSlots { swap(&next.waiters, &slotWaiters) }
         return next
     }
 
@@ -283,7 +251,6 @@ struct SchedulerState {
         }
     }
 
-    /// Releases the name of a queue entry that has ended or waits elsewhere, and queues the next waiter.
     mutating func leaveExclusion(_ queueEntry: QueueEntry) {
         if let next = queueEntry.exclusion?.leave(queueEntry) { queues.join(next) }
     }
@@ -292,7 +259,6 @@ struct SchedulerState {
 extension SchedulerState {
     // MARK: Before the start
 
-    /// Called when a dependency of an operation was added, was removed or has finished.
     mutating func dependenciesTold(_ queueEntry: QueueEntry, _ isDependent: Versioned<Bool>) -> Effects {
         guard queueEntry.isDependent.take(isDependent) else { return Effects() }
         guard isDependent.value else {
@@ -310,7 +276,7 @@ extension SchedulerState {
         case .sharing:
             queueEntry.status = .blocked
             return Effects(transfer: coalescer.leave(queueEntry))
-        case .preparing, .blocked, .inQueue, .yielded, .awaitingDescriptor, .ended: return Effects()
+        case .preparing, .blocked, .inQueue, .yielded, .ended: return Effects()
         }
         leaveExclusion(queueEntry)
         return Effects()
@@ -347,8 +313,6 @@ extension SchedulerState {
             && (queueEntry.hasBegun || !isQueueSuspended)
     }
 
-    /// Lets a group start, unless a dependency, a suspension of the group, manager or queue, or a running cancellation
-    /// delays it.
     mutating func groupStarts(
         _ queueEntry: QueueEntry, _ suspension: Versioned<OperationStateMachine.Suspension>
     ) -> Bool {
@@ -367,7 +331,6 @@ extension SchedulerState {
         return queueEntry.hasBegun
     }
 
-    /// The groups that may start now, the highest priority first.
     mutating func takeHeldGroups() -> [AnyRequestOperation] {
         guard !isHoldingBack, !heldGroups.isEmpty else { return [] }
         defer { heldGroups = [] }
@@ -429,7 +392,6 @@ extension SchedulerState {
         return Effects(enters: enters, starts: !enters)
     }
 
-    /// Updates the priority of an operation; a waiting one joins the end of its new queue.
     mutating func priorityTold(_ queueEntry: QueueEntry, _ priority: Versioned<Operation.QueuePriority>) -> Effects {
         let earlier = queueEntry.priority.value
         guard queueEntry.priority.take(priority), earlier != priority.value else { return Effects() }
@@ -443,7 +405,6 @@ extension SchedulerState {
         return Effects(transfer: coalescer.priorityChanged(of: queueEntry))
     }
 
-    /// Called when an operation was suspended or resumed, or became idle because it is suspended.
     mutating func suspensionTold(
         _ queueEntry: QueueEntry, _ word: Versioned<OperationStateMachine.Suspension>
     ) -> Effects {
@@ -467,7 +428,7 @@ extension SchedulerState {
         // resume.
         case .blocked, .preparing, .awaitingPermit, .sharing, .inQueue, .ended:
             if awaitsSlot, !isSuspended { return Effects(keeps: queueEntry.slot) }
-        case .waiting, .suspended, .dispatched, .yielded, .awaitingDescriptor: break
+        case .waiting, .suspended, .dispatched, .yielded: break
         }
         return Effects()
     }
@@ -480,52 +441,16 @@ extension SchedulerState {
         switch queueEntry.status {
         case .waiting: queues.release(queueEntry)
         case .blocked, .preparing, .suspended, .sharing, .awaitingPermit: queueEntry.status = .ended
-        case .dispatched, .inQueue, .yielded, .awaitingDescriptor, .ended: return Effects()
+        case .dispatched, .inQueue, .yielded, .ended: return Effects()
         }
         return Effects(starts: true, transfer: coalescer.leave(queueEntry))
     }
 
     // MARK: After the start
 
-    /// Called when an operation with a shared or stored response has started, so that it sends nothing.
     mutating func beginsWithAnswer(_ queueEntry: QueueEntry) {
         queues.release(queueEntry, for: .inQueue)
         queueEntry.hasBegun = true
-    }
-
-    /// Makes an operation that found no file descriptor release its slot and wait; false if it needs no slot.
-    mutating func lacksDescriptor(_ queueEntry: QueueEntry, host: String) -> Bool {
-        yieldSlot(queueEntry)
-        guard queueEntry.status == .yielded else { return false }
-        queueEntry.host = host
-        descriptorLimit.add(queueEntry, running: queues.running)
-        // If all operations that had descriptors have finished, the first waiting operation tries again now.
-        if !othersMayHoldDescriptors(than: queueEntry), let first = descriptorLimit.takeFirst() { queues.join(first) }
-        return true
-    }
-
-    /// Called when the wait for a descriptor has timed out.
-    mutating func descriptorTimePassed() {
-        if let next = descriptorLimit.timePassed(slots: limit) { queues.join(next) }
-    }
-
-    /// Whether other operations of this manager may release descriptors, or have done so since the operation got its
-    /// slot.
-    ///
-    /// False after ``DescriptorLimit/mostTrials`` timed-out waits.
-    func mayGetDescriptor(_ queueEntry: QueueEntry) -> Bool {
-        queueEntry.trials < DescriptorLimit.mostTrials
-            && (queueEntry.releasesSeen != descriptorLimit.releases || othersMayHoldDescriptors(than: queueEntry))
-    }
-
-    /// - Complexity: O(*n*) for *n* operations; called only if there is no descriptor.
-    private func othersMayHoldDescriptors(than queueEntry: QueueEntry) -> Bool {
-        queueEntries.contains { other in
-            guard let other, other !== queueEntry else { return false }
-            // An operation that has sent something may wait with a paused connection.
-            return other.status == .dispatched || other.status == .yielded
-                || other.hasSent && (other.status == .waiting || other.status == .suspended)
-        }
     }
 }
 
@@ -544,11 +469,9 @@ extension SchedulerState {
 /// queue entry finds it without a lookup.
 final class Exclusion {
     let name: String
-    /// How many queue entries have or want the name; the last one removes the exclusion.
     var queueEntries = 0
     private(set) var holder: QueueEntry?
     private var waiting = Heap<Turn>()
-    /// The number of waiters above which stale waiters are removed.
     private var sweepCount = 64
 
     init(_ name: String) { self.name = name }

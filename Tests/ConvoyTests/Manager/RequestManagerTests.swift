@@ -6,6 +6,22 @@ import Testing
 @Suite struct RequestManagerTests {
     // MARK: Limits and order
 
+    /// An operation of another manager, or of none, fails; one that its manager has enqueued is not changed.
+    @Test func operationsOfOthersAreRefused() async throws {
+        let (server, other) = (StubServer.held(), StubServer.held())
+        let (manager, others) = (server.manager(), other.manager())
+        let running = others.enqueue(.stub("running"))
+        let waiting = others.operation(.stub("waiting"))
+        let alone = RequestOperation(.stub("alone"), transport: other.transport)
+        let errors = manager.enqueue(running, waiting, alone)
+        #expect(errors.map(\.code) == [.invalidRequest, .invalidRequest, .invalidRequest])
+        #expect(waiting.error?.code == .invalidRequest && alone.error?.code == .invalidRequest)
+        #expect(errors[1].message.contains("operation(_:)"))
+        await other.exchanges.wait()[0].answer(200)
+        _ = try await running.response()
+        #expect(server.exchanges.count == 0)
+    }
+
     @Test func noMoreRunAtOnceThanTheLimit() async {
         let server = StubServer.held()
         let manager = server.manager(3)

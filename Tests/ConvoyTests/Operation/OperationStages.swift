@@ -1,6 +1,6 @@
 @testable import Convoy
 
-/// The stages of an operation, and the events that the table combines with each stage.
+/// The stages of an operation, and the events that a test combines with each stage.
 enum OperationStages {
     typealias Event = OperationStateMachine.Event
 
@@ -72,42 +72,4 @@ enum OperationStages {
         for event in way.events { _ = machine.handle(event) }
         return machine
     }
-
-    /// The effects of an event at a stage, in a line; nil if the event is dropped and changes nothing.
-    static func outcome(of event: Event, at name: String) -> String? {
-        let before = machine(name)
-        var after = before
-        let effects = after.handle(event)
-        guard after != before || effects != .dropped else { return nil }
-        var words: [String] = []
-        func note(_ text: String, if condition: Bool) { if condition { words.append(text) } }
-        note("\(after.phase)", if: after.phase != before.phase)
-        note("task \(after.transfer)", if: after.transfer != before.transfer)
-        note("handover \(after.handover)", if: after.handover != before.handover)
-        note(after.isSuspended ? "suspended" : "not suspended", if: after.isSuspended != before.isSuspended)
-        note(after.awaitsSlot ? "awaits a slot" : "awaits no slot", if: after.awaitsSlot != before.awaitsSlot)
-        note("waits for a slot", if: after.isQueued && !before.isQueued)
-        note("offered a slot", if: after.offeredSlot != before.offeredSlot)
-        note(after.isResting ? "rests" : "rests no more", if: after.isResting != before.isResting)
-        note("handlers \(after.delivery.phase)", if: after.delivery.phase != before.delivery.phase)
-        let count = after.delivery.runningHandlers
-        note("\(count) running", if: count != before.delivery.runningHandlers)
-        note("end notified", if: after.delivery.hasNotifiedEnd != before.delivery.hasNotifiedEnd)
-        note("-> begin", if: effects.begins)
-        if let attempt = effects.launches { words.append("-> launch \(attempt)") }
-        if let runs = effects.runsTask { words.append(runs ? "-> resume the task" : "-> suspend the task") }
-        note("-> look at the graph", if: effects.looksAtGraph)
-        note("-> end the attempt", if: effects.endsAttempt)
-        note("-> look at the task", if: effects.adjusts)
-        note("-> give the slot back", if: effects.leavesSlot)
-        note("-> start", if: effects.starts)
-        note("-> finish", if: effects.finishes)
-        note("-> deliver before the start", if: effects.abandons)
-        note("-> settle", if: effects.settles)
-        return words.isEmpty ? "counts" : words.joined(separator: ", ").replacingArrows
-    }
-}
-
-extension String {
-    fileprivate var replacingArrows: String { split(separator: ", ->").joined(separator: " ->") }
 }

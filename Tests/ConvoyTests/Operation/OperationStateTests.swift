@@ -15,7 +15,7 @@ import Testing
             (.executor, true, false, 3),
         ]
         for row in rows {
-            state.handlers = .one(Self.handler(row.place))
+            state.handlers = [Self.handler(row.place)]
             let handlers = state.takeHandlers()
             #expect(handlers.map(\.place.isExecutor) == [row.isExecutor])
             #expect(handlers.map(\.place.isHere) == [row.isHere])
@@ -23,21 +23,9 @@ import Testing
         }
         // The handlers on the serial executor have returned.
         state.executorHandlers = 0
-        state.handlers = .one(Self.handler(.inTurn))
+        state.handlers = [Self.handler(.inTurn)]
         let handlers = state.takeHandlers()
         #expect(handlers.map(\.place.isHere) == [true])
-    }
-
-    @Test func handlersKeepTheirOrder() {
-        var handlers = FinishHandlers.none
-        let (calls, outcome) = (Locked<[Int]>([]), AnyOutcome(error: nil))
-        for number in 0..<4 {
-            #expect(handlers.isEmpty == (number == 0))
-            #expect(handlers.all.count == number)
-            handlers.append(FinishHandler(place: .here) { _ in calls.withLock { $0.append(number) } })
-        }
-        for handler in handlers.all { handler.run(outcome) }
-        #expect(calls.withLock { $0 } == [0, 1, 2, 3])
     }
 
     /// The size of the body is known before the start, and the request of a link may be prepared after it.
@@ -78,7 +66,7 @@ import Testing
             }
             let operation = RequestOperation(Request<Data>.get("http://stub/"))
             #expect(byteCount { RequestOperation(Request<Data>.get("http://stub/")) } <= 200)
-            #expect(byteCount { QueueEntry(operation) } <= 120)
+            #expect(byteCount { QueueEntry(operation) } <= 152)
             #expect(byteCount { TypedRequestPlan(Request<Data>.get("http://stub/")) } <= 56)
             // With the object's header and the mutex, 264 bytes.
             #expect(MemoryLayout<OperationState>.size <= 208)

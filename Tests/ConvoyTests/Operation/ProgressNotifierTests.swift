@@ -87,8 +87,7 @@ import Testing
         let operation = manager.operation(post(10))
         let (log, batched) = (EventLog<Int64>(), EventLog<Int64>())
         operation.onProgress { log.record($0.upload.completedBytes) }
-        operation.join(
-            moved: { batched.record($0.upload.completedBytes) }, finished: nil, settled: { _ in })
+        operation.notifyProgress(at: .here) { batched.record($0.upload.completedBytes) }
         manager.enqueue(operation)
         let exchange = await server.exchanges.wait()[0]
         for count: Int64 in [5, 5, 5] { exchange.sent(totalBytes: count) }

@@ -250,7 +250,6 @@ import Testing
                 == "GET http://example.com/v1/b?key=k&y=2")
     }
 }
-}
 
 @Suite struct SharedOriginTests {
     /// Each URL follows one whose origin has the same length or the same beginning.

@@ -9,10 +9,9 @@ import Testing
     private static func queue(_ isOwn: Bool) -> OperationQueue? { isOwn ? nil : OperationQueue() }
 
     /// The barrier waits for the first request, which depends on a request after the barrier.
-    @Test(arguments: [true, false])
-    func aDependencyOnARequestAfterTheBarrierIsACycle(isOwn: Bool) async {
+    @Test func aDependencyOnARequestAfterTheBarrierIsACycle() async {
         let server = StubServer()
-        let manager = server.manager(queue: Self.queue(isOwn))
+        let manager = server.manager()
         manager.queue.isSuspended = true
         let (first, behind) = (manager.operation(.stub("first")), manager.operation(.stub("behind")))
         let log = EventLog<Void>()
@@ -31,10 +30,9 @@ import Testing
     }
 
     /// The request that is enqueued after the barrier closes the cycle.
-    @Test(arguments: [true, false])
-    func aDependencyEnqueuedAfterTheBarrierIsACycle(isOwn: Bool) async {
+    @Test func aDependencyEnqueuedAfterTheBarrierIsACycle() async {
         let server = StubServer()
-        let manager = server.manager(queue: Self.queue(isOwn))
+        let manager = server.manager()
         let (first, middle) = (manager.operation(.stub("first")), manager.operation(.stub("middle")))
         let last = manager.operation(.stub("last"))
         first.addDependency(middle)
@@ -50,10 +48,9 @@ import Testing
     }
 
     /// The first request has itself waited for an earlier barrier.
-    @Test(arguments: [true, false])
-    func aCycleBetweenTwoBarriersIsFound(isOwn: Bool) async {
+    @Test func aCycleBetweenTwoBarriersIsFound() async {
         let server = StubServer.held()
-        let manager = server.manager(queue: Self.queue(isOwn))
+        let manager = server.manager()
         let log = EventLog<Int>()
         manager.enqueue(.stub("before"))
         let before = await server.exchanges.wait()[0]
@@ -71,41 +68,6 @@ import Testing
     }
 
     #if canImport(FoundationNetworking)
-        /// The requests are added to the queue directly.
-        ///
-        /// Adding the last one closes the cycle.
-        @Test func aCycleOfOperationsAddedToTheQueueIsFound() async {
-            let server = StubServer()
-            let (manager, queue) = (server.manager(queue: OperationQueue()), OperationQueue())
-            let (first, behind) = (manager.operation(.stub("first")), manager.operation(.stub("behind")))
-            first.addDependency(behind)
-            queue.addOperation(first)
-            let log = EventLog<Void>()
-            queue.addBarrierBlock { log.record(()) }
-            queue.addOperation(behind)
-            await log.wait()
-            _ = try? await behind.response()
-            #expect(first.error?.code == .dependencyCycle && behind.error == nil)
-        }
-
-        /// Both requests are after a barrier that ends during the search for cycles.
-        @Test func aBarrierThatEndsMeanwhileMakesNoCycle() async {
-            let server = StubServer()
-            for _ in 0..<300 {
-                let manager = server.manager(8, queue: OperationQueue())
-                manager.enqueue(.stub("before"))
-                manager.queue.addBarrierBlock {}
-                let (last, first) = (
-                    manager.operation(.stub("last")), (0..<4).map { manager.operation(.stub("\($0)")) }
-                )
-                for operation in first { operation.addDependency(last) }
-                manager.enqueue(contentsOf: first + [last])
-                await manager.drain()
-                #expect(first.allSatisfy { $0.error == nil })
-            }
-        }
-
-        /// An observer alone adds no hidden dependency (the gate) before the operation is in a queue.
         @Test func anObservedRequestThatIsCancelledWhileItIsAddedFinishes() async {
             let server = StubServer()
             for _ in 0..<100 {
@@ -114,8 +76,6 @@ import Testing
                 let others = (0..<10).map { manager.operation(.stub("\($0)")) }
                 let observations = others.map { $0.observe(\.isFinished) { _, _ in } }
                 for operation in others { operation.addDependency(first) }
-                let gated = others.filter { $0.hasGate }
-                #expect(gated.isEmpty)
                 let cancelling = Thread { for operation in others { operation.cancel() } }
                 cancelling.start()
                 manager.enqueue(contentsOf: others)
@@ -124,27 +84,6 @@ import Testing
                 #expect(others.allSatisfy { $0.isFinished })
                 withExtendedLifetime(observations) {}
             }
-        }
-
-        /// Foundation must count the dependency of a blocked request.
-        ///
-        /// If it did not, corelibs would examine the request at every event of the queue.
-        @Test func foundationCountsADependencyOfABlockedRequest() async {
-            let server = StubServer()
-            let manager = server.manager(queue: OperationQueue())
-            manager.queue.isSuspended = true
-            let (first, second) = (manager.operation(.stub("first")), manager.operation(.stub("second")))
-            second.addDependency(first)
-            manager.enqueue(first, second)
-            await manager.tasksAreAdjusted()
-            #expect(!first.hasGate && second.hasGate)
-            second.removeDependency(first)
-            #expect(!second.hasGate && second.isReady)
-            second.addDependency(first)
-            #expect(second.hasGate && !second.isReady)
-            manager.queue.isSuspended = false
-            await manager.drain()
-            #expect(!second.hasGate && server.paths == ["/first", "/second"])
         }
     #endif
 
@@ -265,7 +204,7 @@ import Testing
             #expect(FoundationFields.queue(of: operation) == nil)
             queue.addOperation(operation)
             #expect(FoundationFields.queue(of: operation) === queue)
-            #expect(FoundationFields.barriers(before: operation).count == 1 && operation.isBehindBarrier)
+            #expect(operation.isBehindBarrier)
             queue.isSuspended = false
             queue.waitUntilAllOperationsAreFinished()
         }
@@ -285,9 +224,3 @@ import Testing
         }
     #endif
 }
-
-#if canImport(FoundationNetworking)
-    extension AnyRequestOperation {
-        fileprivate var hasGate: Bool { state.withLock { $0.relatives?.gate != nil } }
-    }
-#endif

@@ -118,51 +118,6 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
-    /// Any number of requests share one decoding, whether or not they are copies of one request.
-    @Test func equalDecodingsRunOnce() async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
-        let decoded = EventLog<String>()
-        let counted = request().decoding { body, _ in
-            decoded.record("counted")
-            return body.count
-        }
-        let mapped = counted.map { count in
-            decoded.record("mapped")
-            return count + 1
-        }
-        let sizes = (0..<50).map { _ in manager.enqueue(counted) }
-        let more = (0..<50).map { _ in manager.enqueue(mapped) }
-        let values = (0..<50).map { _ in manager.enqueue(Request<CountedValue>.get("http://stub/a").coalesced()) }
-        await server.exchanges.wait()
-        server.exchanges.events.first?.answer(200, body: Data("42".utf8))
-        for operation in sizes { #expect(try await operation.response().value == 2) }
-        for operation in more { #expect(try await operation.response().value == 3) }
-        for operation in values { #expect(try await operation.response().value.number == 42) }
-        #expect(server.exchanges.count == 1)
-        #expect(decoded.events.sorted() == ["counted", "counted", "mapped"])
-        #expect(CountedValue.decoded.count == 1)
-    }
-
-    @Test func aFailingDecodingRunsOnce() async {
-        let server = StubServer.held()
-        let manager = server.manager()
-        let decoded = EventLog<Void>()
-        let failing = request().decoding { _, _ -> Int in
-            decoded.record(())
-            throw URLError(.cannotParseResponse)
-        }
-        let operations = (0..<20).map { _ in manager.enqueue(failing) }
-        await server.exchanges.wait()
-        server.exchanges.events.first?.answer(200, body: Data("x".utf8))
-        for operation in operations {
-            let error = await #expect(throws: RequestError.self) { try await operation.response() }
-            #expect(error?.code == .decodingFailed)
-            #expect(error?.body == Data("x".utf8))
-        }
-        #expect(decoded.count == 1)
-    }
-
     @Test func eachRequestReportsTheProgress() async throws {
         let server = StubServer.held()
         let manager = server.manager()
@@ -340,16 +295,5 @@ import Testing
         for _ in 0..<20 { _ = leaks.watch(manager.enqueue(request())) }
         await manager.drain()
         await leaks.expectAllGone()
-    }
-}
-
-/// A value that counts how often it is decoded.
-private struct CountedValue: Decodable, Sendable {
-    static let decoded = EventLog<Void>()
-    let number: Int
-
-    init(from decoder: any Decoder) throws {
-        number = try decoder.singleValueContainer().decode(Int.self)
-        Self.decoded.record(())
     }
 }

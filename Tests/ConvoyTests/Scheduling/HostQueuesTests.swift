@@ -20,29 +20,6 @@ import Testing
         return names
     }
 
-    @Test func entriesAreDequeuedByPriorityThenInOrder() {
-        var room = HostQueues(limits: HostLimits(fixed: 10))
-        room.join(queueEntry("1", host: "a"))
-        room.join(queueEntry("2", host: "b", .high))
-        room.join(queueEntry("3", host: "c", .veryLow))
-        room.join(queueEntry("4", host: "b"))
-        room.join(queueEntry("5", host: "c", .high))
-        #expect(takeAll(&room) == ["2", "5", "1", "4", "3"])
-    }
-
-    @Test func neverExceedsEitherLimit() {
-        var room = HostQueues(limits: HostLimits(fixed: 2))
-        let queueEntries = (0..<9).map { queueEntry("\($0)", host: "\($0 % 3)") }
-        for queueEntry in queueEntries { room.join(queueEntry) }
-        #expect(takeAll(&room, limit: 4) == ["0", "1", "2", "3"])
-        #expect(takeAll(&room) == ["4", "5"])
-        #expect(takeAll(&room) == [])
-        room.release(queueEntries[1])
-        #expect(takeAll(&room) == ["7"])
-        #expect(room.running == 6)
-        #expect(room.hosts["0"]?.waiting == 1)
-    }
-
     @Test func anEntryThatLeftIsNotDequeuedAndOneThatReturnsIsDequeuedOnce() {
         var room = HostQueues(limits: HostLimits(fixed: 10))
         let (first, second) = (queueEntry("first"), queueEntry("second"))

@@ -9,7 +9,7 @@ extension SchedulerWorld {
         case nothingIsPrepared, aKeptSlotIsNotTold, nothingIsHandedOverAfterAnEvent, handingOverNeverEnds
         case limitIsExceeded, hostLimitIsExceeded, suspensionOfTheManagerIsIgnored, suspensionOfTheQueueIsIgnored
         case slotsAreKeptDuringWaits, waitsAreForgotten, whatMayNotBeginBegins, theNextHostIsNotTold
-        case aHoldIsLiftedEarly, aHoldIsNeverLifted, aShortageNeverEnds
+        case aHoldIsLiftedEarly, aHoldIsNeverLifted
         case aSharedTransferIsNotLeft, answersAreNotTold, theQueueIsNotGivenWhatEnters
         case exclusionsAreIgnored, aNetworkThatComesBackIsNotTold
     }

@@ -35,40 +35,6 @@ import Testing
         state.next(now).dispatch.map { SchedulerWorldObjects.index(of: $0.operation) }
     }
 
-    @Test func aLateWordOfDependenciesDoesNothing() {
-        let queueEntry = arrive(0)
-        #expect(!tell(queueEntry, waits: true, version: 4))
-        #expect(queueEntry.status == .blocked)
-        // A dependency was added and removed before, and both reports arrive late.
-        for (waits, version) in [(false, 3), (true, 2), (false, 4)] as [(Bool, UInt32)] {
-            #expect(!tell(queueEntry, waits: waits, version: version))
-            #expect(queueEntry.status == .blocked)
-        }
-        #expect(tell(queueEntry, waits: false, version: 5))
-        #expect(!tell(queueEntry, waits: false, version: 5))
-    }
-
-    @Test func aLateWordOfSuspensionDoesNothing() {
-        let queueEntry = arrive(0)
-        _ = state.suspensionTold(queueEntry, word(2))
-        _ = state.suspensionTold(queueEntry, word(1))
-        #expect(queueEntry.status == .waiting)
-        _ = state.suspensionTold(queueEntry, word(3))
-        _ = state.suspensionTold(queueEntry, word(2))
-        #expect(queueEntry.status == .suspended)
-        #expect(next() == nil)
-    }
-
-    @Test func aLateWordOfPriorityDoesNothing() {
-        let (first, second) = (arrive(0), arrive(1))
-        _ = state.priorityTold(first, Versioned(.low, version: 3))
-        _ = state.priorityTold(first, Versioned(.high, version: 2))
-        // A report that arrives twice does not change the order.
-        _ = state.priorityTold(second, Versioned(.low, version: 2))
-        _ = state.priorityTold(first, Versioned(.low, version: 3))
-        #expect(next() == 0)
-    }
-
     @Test func changesBeforeTheArrivalApply() {
         let queueEntry = QueueEntry(SchedulerWorldObjects.operation(0))
         _ = state.dependenciesTold(queueEntry, Versioned(true, version: 2))
@@ -210,72 +176,7 @@ import Testing
         #expect(isEntered)
     }
 
-    @Test func theLastSubscriberThatLeavesEndsTheTransfer() throws {
-        let (first, second) = (arrive(0, host: nil), arrive(1, host: nil))
-        let keys = try (0..<2).map { _ in try #require(SchedulerWorldObjects.key(of: 0)) }
-        #expect(share(first, keys[0])?.priority?.value == .normal)
-        #expect(share(second, keys[1], new: 8)?.operation === SchedulerWorldObjects.operation(9))
-        let isRaised = state.priorityTold(second, Versioned(.high, version: 2)).transfer?.priority?.value == .high
-        #expect(isRaised)
-        let isLoweredAgain = state.abandoned(second).transfer?.priority?.value == .normal
-        #expect(isLoweredAgain)
-        let last = state.dependenciesTold(first, Versioned(true, version: 2)).transfer
-        #expect(last?.operation === SchedulerWorldObjects.operation(9) && last?.priority == nil)
-        #expect(first.status == .blocked && state.coalescer.isEmpty)
-    }
-
-    /// A caller's queue has started the operation.
-    ///
-    /// The operation waits for the shared response as it would for a slot.
-    @Test func aStartedOperationResumesWithTheSharedResponse() throws {
-        state = SchedulerState(
-            limit: 1, hosts: HostLimits(fixed: 1), retryBudget: RetryBudgetState(.unlimited), queue: .callers)
-        let queueEntry = arrive(0)
-        let key = try #require(SchedulerWorldObjects.key(of: 0))
-        #expect(queueEntry.status == .inQueue)
-        let waits = !state.begins(queueEntry, word(0))
-        #expect(waits)
-        #expect(share(queueEntry, key) != nil)
-        let resumes = state.answerCame(queueEntry, of: key, word(0))?.resumes == true
-        #expect(resumes)
-    }
-
     // MARK: The operation queue
-
-    @Test func aQueueOfTheCallersGetsEverythingAtOnce() {
-        state = SchedulerState(
-            limit: 1, hosts: HostLimits(fixed: 1), retryBudget: RetryBudgetState(.unlimited), queue: .callers)
-        for index in 0..<3 {
-            let queueEntry = QueueEntry(SchedulerWorldObjects.operation(index))
-            let arrival = OperationState.Arrival(
-                host: "a", priority: Versioned(.normal, version: 1), suspension: word(0),
-                isDependent: Versioned(index == 1, version: 1), hasOutcome: index == 2)
-            let isEntered = state.arrived(queueEntry, arrival).enters && queueEntry.status == .inQueue
-            #expect(isEntered)
-        }
-        #expect(next() == nil)
-        // A member of a group runs in the group's slot of the operation queue.
-        let member = QueueEntry(SchedulerWorldObjects.operation(3), .member)
-        let arrival = OperationState.Arrival(
-            host: "a", priority: Versioned(.normal, version: 1), suspension: word(0),
-            isDependent: Versioned(false, version: 1))
-        let waits = !state.arrived(member, arrival).enters
-        #expect(waits)
-        #expect(next() == 3)
-    }
-
-    /// An operation that was started without a slot waits for one, before those that were not started.
-    @Test func anOperationStartedWithoutASlotWaitsForOne() {
-        let (first, second, third) = (arrive(0), arrive(1), arrive(2))
-        #expect(next() == 0)
-        let waits = !state.begins(third, word(0))
-        #expect(waits)
-        _ = state.prepared(third, wish(hasBegun: true))
-        #expect(third.status == .waiting && third.rank == .started && second.rank == .new)
-        // A dispatched operation that has not started does not delay a started one.
-        #expect(next() == 2)
-        #expect(first.status == .dispatched && !first.hasBegun)
-    }
 
     @Test func aQueueThatGetsALimitReceivesWaitingOperations() {
         let queueEntries = (0..<3).map { arrive($0) }
@@ -293,34 +194,5 @@ import Testing
         for index in 0..<3 { _ = arrive(index) }
         let areGiven = state.limitQueue().map { SchedulerWorldObjects.index(of: $0) } == [0, 1, 2]
         #expect(areGiven)
-    }
-
-    @Test func aSuspendedQueueGetsNothingNew() {
-        let (first, second) = (arrive(0), arrive(1, host: "b"))
-        state.limit = 2
-        #expect(next() == 0)
-        let begins = state.begins(first, word(0))
-        #expect(begins)
-        state.isQueueSuspended = true
-        #expect(next() == nil && second.status == .waiting)
-        // An operation that has begun continues.
-        _ = state.prepared(first, wish(hasBegun: true))
-        #expect(next() == 0)
-        state.isQueueSuspended = false
-        #expect(next() == 1)
-    }
-
-    @Test func aGroupWaitsForTheEndOfASuspension() {
-        let queueEntry = arrive(0, host: nil)
-        state.isSuspended = true
-        let isHeld = !state.groupStarts(queueEntry, word(0))
-        #expect(isHeld)
-        let areHeld = state.takeHeldGroups().isEmpty
-        #expect(areHeld)
-        state.isSuspended = false
-        let isFreed = state.takeHeldGroups().count == 1
-        #expect(isFreed)
-        let starts = state.groupStarts(queueEntry, word(0)) && queueEntry.hasBegun
-        #expect(starts)
     }
 }

@@ -86,12 +86,6 @@ extension SchedulerWorld {
 
     /// Decides what follows an attempt, like the policies.
     func proceed(_ attempt: Int, _ index: Int) {
-        if lacksDescriptors, let queueEntry = members[index].queueEntry, random.below(2) == 0,
-            state.mayGetDescriptor(queueEntry),
-            handle(.repeats(attempt: attempt), index).isTaken
-        {
-            return add(.awaitDescriptor, index)
-        }
         guard members[index].repeats > 0, handle(.repeats(attempt: attempt), index).isTaken else {
             if handle(.bodyComplete(attempt: attempt, commits: random.below(4) == 0), index).isTaken {
                 add(.decode(attempt), index)

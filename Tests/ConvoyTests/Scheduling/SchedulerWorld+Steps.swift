@@ -10,7 +10,7 @@ extension SchedulerWorld {
             .notifyFinished, .notifySettled:
             performForScheduler(step, index)
         case .release: release(index)
-        case .begin, .yield, .queueAgain, .awaitDescriptor: performWithSlot(step, index)
+        case .begin, .yield, .queueAgain: performWithSlot(step, index)
         case .follow(let priority): follow(priority, index)
         case .enter: enter(index)
         case .endHandover: if handle(.handoverEnded, index).starts { add(.start, index) }
@@ -270,20 +270,7 @@ extension SchedulerWorld {
         case .queueAgain:
             if defect == .waitsAreForgotten, random.below(3) == 0 { return }
             add(.awaitSlot(members[index].machine.suspension, hasBegun: true), index)
-        case .awaitDescriptor:
-            let host = Self.name(members[index].host)
-            guard let queueEntry = members[index].queueEntry,
-                let slots = handingOver({ $0.lacksDescriptor(queueEntry, host: host) ? queueEntry.slotCount : nil })
-            else { return resumeAttempt(.slotGiven(nil), index) }
-            add(.resumeAttempt(.queued(slots: slots)), index)
-            watchDescriptorLimit()
         default: break
-        }
-    }
-
-    func watchDescriptorLimit() {
-        if let wait = state.descriptorLimit.takeWait(), defect != .aShortageNeverEnds {
-            alarms.append((due(now + wait), .descriptorLimit))
         }
     }
 

@@ -191,9 +191,6 @@ extension SchedulerWorld {
         case .lift(let host):
             state.queues.lift(host.map { Self.name($0) }, now: now)
             pumps += 1
-        case .descriptorLimit:
-            handingOver { $0.descriptorTimePassed() }
-            watchDescriptorLimit()
         }
         return true
     }

@@ -189,7 +189,6 @@ extension GroupOperation: TypedDependency {
     public var input: DependencyInput<Output> { DependencyInput(self) { self.result } }
 }
 
-/// The outcome of a group whose function has returned a value.
 private final class GroupValue<Output: Sendable>: AnyOutcome, @unchecked Sendable {
     // @unchecked: immutable, as its superclass.
     let value: Output

@@ -160,7 +160,6 @@ public struct OperationGroup: Sendable {
 /// The state has no lock and calls no other code. A ``GroupOperation`` guards it with a lock, passes one event at a
 /// time, and performs the ``Effects`` after releasing the lock.
 struct GroupState {
-    /// The function of the group, with its output type erased.
     typealias Work = @Sendable (OperationGroup) async -> AnyOutcome
 
     enum Phase {
@@ -183,25 +182,17 @@ struct GroupState {
     }
 
     private var phase = Phase.pending
-    /// The function, stored for copies until the group finishes.
     private(set) var work: Work?
-    /// The members whose last callback has not returned.
     private(set) var members: [ObjectIdentifier: AnyRequestOperation] = [:]
-    /// The task that runs the function.
     private var task: Task<Void, Never>?
-    /// The outcome of the function; nil until it has returned.
     private var value: AnyOutcome?
-    /// The first failure, which stops all remaining work.
     private var failure: AnyOutcome?
 
     init(_ work: @escaping Work) { self.work = work }
 
-    /// The effects of an event.
     struct Effects: Sendable {
-        /// The members to cancel.
         var members: [AnyRequestOperation] = []
         var task: Task<Void, Never>?
-        /// The outcome with which the operation finishes.
         var outcome: AnyOutcome?
     }
 
@@ -210,29 +201,19 @@ struct GroupState {
         ///
         /// If the group is stopped, the member is cancelled at once.
         case joined(isStopped: Bool)
-        /// The operation is already a member.
         case isMember
-        /// The group has finished.
         case late
     }
 
-    /// Whether the function has been called and has not returned.
     var isRunning: Bool { if case .running = phase { true } else { false } }
-    /// Whether the group has failed, or will fail when its members have finished.
     var isStopped: Bool { failure != nil }
 
-    /// Starts the group.
-    ///
-    /// Returns the function to call; nil for a group that was stopped before.
     mutating func begin() -> Work? {
         guard case .pending = phase, failure == nil else { return nil }
         phase = .running
         return work
     }
 
-    /// Stores the task that runs the function.
-    ///
-    /// Returns whether to cancel the task.
     mutating func hold(_ task: Task<Void, Never>) -> Bool {
         if isRunning { self.task = task }
         return isStopped
@@ -244,15 +225,11 @@ struct GroupState {
         return .joined(isStopped: isStopped)
     }
 
-    /// Records that a member has finished and its last callback has returned.
-    ///
-    /// - Parameter failure: the group's failure, if this member makes it fail.
     mutating func leave(_ member: AnyRequestOperation, _ failure: AnyOutcome? = nil) -> Effects {
         members[ObjectIdentifier(member)] = nil
         return ending(failure.flatMap { stop($0) })
     }
 
-    /// Records that the function has returned or thrown.
     mutating func returned(_ outcome: AnyOutcome) -> Effects {
         guard isRunning else { return Effects() }
         (phase, task) = (.returned, nil)

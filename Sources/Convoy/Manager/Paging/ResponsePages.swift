@@ -31,10 +31,8 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
 
     fileprivate let manager: RequestManager
     fileprivate let first: Request<Output>
-    /// Makes the next request; nil after the last page.
     fileprivate let follow: @Sendable (Page) async throws(RequestError) -> Request<Output>?
 
-    /// A page: its response, its request, and that request as it was prepared before any redirect.
     fileprivate struct Page: Sendable {
         let response: Response<Output>
         let request: Request<Output>
@@ -54,7 +52,8 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
 
         private let pages: ResponsePages
         private var step = Step.first
-        private var fetched: Set<PageIdentity> = []
+        /// The hash values of the requests, because there may be very many pages.
+        private var fetched: Set<Int> = []
 
         fileprivate init(_ pages: ResponsePages) { self.pages = pages }
 
@@ -79,7 +78,7 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
             request.core = request.core.encoded(by: defaults.encoder)
             // A request that cannot be prepared fails when it is sent.
             let prepared = try? request.core.prepared(defaults)
-            if let prepared, !fetched.insert(PageIdentity(prepared)).inserted {
+            if let prepared, !fetched.insert(prepared.hashValue).inserted {
                 throw RequestError(
                     .pageRepeated, "nothing was sent: this page was fetched before, so the links form a circle",
                     summary: prepared.summary)
@@ -91,20 +90,6 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
 
         /// Fetches the next page; nil after the last.
         public mutating func next() async throws(RequestError) -> Response<Output>? { try await next(isolation: nil) }
-    }
-}
-
-/// Identifies a page in 16 bytes, because there may be very many pages.
-private struct PageIdentity: Hashable {
-    private let (first, second): (Int, Int)
-
-    init(_ request: PreparedRequest) { (first, second) = (Self.hash(request, 1), Self.hash(request, 2)) }
-
-    private static func hash(_ request: PreparedRequest, _ salt: Int) -> Int {
-        var hasher = Hasher()
-        hasher.combine(salt)
-        hasher.combine(request)
-        return hasher.finalize()
     }
 }
 
@@ -166,9 +151,6 @@ extension RequestManager {
 }
 
 extension Request {
-    /// The request of the next page.
-    ///
-    /// - Parameter prepared: the current request as prepared, before any redirect.
     fileprivate func leading(
         to link: URL, after response: Response<Output>, _ prepared: PreparedRequest?, _ defaults: RequestDefaults
     ) -> Request {

@@ -120,9 +120,7 @@ extension AnyRequestOperation {
 struct LineParser {
     private let maxBytes: Int
     private var chunk = Data()
-    /// The offset of the first byte of the chunk that has not been parsed.
     private var position = 0
-    /// The start of a line whose end has not arrived.
     private var beginning: [UInt8] = []
     /// Whether a CR ended the last line, so that an LF directly after it is skipped.
     private var skipsLineFeed = false
@@ -163,14 +161,12 @@ struct LineParser {
         return line ?? takeBeginning()
     }
 
-    /// The last line, if the text does not end with a line end.
     mutating func finish() -> String? {
         guard !beginning.isEmpty else { return nil }
         let (isMark, line) = (isFirstLine, takeBeginning())
         return isMark && line.isEmpty ? nil : line
     }
 
-    /// Finds the next line end and moves past it.
     private mutating func find() -> (start: Int, end: Int, found: Bool) {
         chunk.withUnsafeBytes { bytes in
             if skipsLineFeed, position < bytes.count {

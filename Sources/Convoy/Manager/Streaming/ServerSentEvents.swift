@@ -63,7 +63,6 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         private let events: ServerSentEvents
         private var parser: EventParser
         private var connection: Connection?
-        /// The number of reconnections since the last event.
         private var fruitlessCount = 0
         private var end: Result<Void, RequestError>?
         /// The time that clients must wait before a reconnection; nil while the server has not sent one.
@@ -135,9 +134,6 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             return Connection(operation: chunks.operation, chunks: chunks.makeAsyncIterator())
         }
 
-        /// The wait before the next connection; nil when no connection follows.
-        ///
-        /// - Throws: the failure, if it is final.
         private mutating func delay(
             after operation: RequestOperation<Void>, _ failure: RequestError?
         ) throws(RequestError) -> Duration? {
@@ -229,26 +225,18 @@ struct EventParser {
     private var lines: LineParser
     private var type = ""
     private var data = ""
-    /// The id that becomes `lastEventID` at the next empty line, which ends an event.
     private var nextEventID: String?
     /// The last id received; nil when there was none, empty when the server reset it.
     private(set) var lastEventID: String?
     private(set) var reconnectionTime: Duration?
 
-    /// - Parameter maxBytes: the maximum length of a line or of an event's data.
     init(maxBytes: Int) {
         self.maxBytes = maxBytes
         lines = LineParser(maxBytes: maxBytes)
     }
 
-    /// Adds a chunk.
-    ///
-    /// Before that, `next()` must have returned nil for the previous chunk.
     mutating func append(_ chunk: Data) { lines.append(chunk) }
 
-    /// Starts a new connection.
-    ///
-    /// The call discards an incomplete event, and keeps the last id and the reconnection time.
     mutating func beginAgain() {
         lines = LineParser(maxBytes: maxBytes)
         (type, data, nextEventID) = ("", "", lastEventID)
@@ -292,7 +280,6 @@ struct EventParser {
         }
     }
 
-    /// Handles an empty line: completes the event, if there is one.
     private mutating func dispatch() -> ServerSentEvent? {
         lastEventID = nextEventID
         defer { (type, data) = ("", "") }

@@ -1,26 +1,20 @@
 // One host: the operations that wait for it, and how many may run at once.
 import Foundation
 
-/// How the limits of hosts are determined.
 struct HostLimits: Sendable {
-    /// The limit of every host, unless limits are learned.
     var fixed: Int
     var adaptive: AdaptiveLimits?
     var breaker: BreakerPolicy?
-    /// The rate limit of each host.
     var rate: RequestRate?
 
-    /// Whether the results of attempts are recorded.
     var isSampled: Bool { adaptive != nil || breaker != nil }
 }
 
-/// The result of an attempt, for the limit and the circuit breaker of its host.
 struct HostSample {
     let latency: Duration
     let load: HostLimit.Outcome
     let isFailure: Bool
 
-    /// - Parameter failure: why there was no complete response; nil if there was one.
     init(latency: Duration, statusCode: Int?, failure: RequestError.Code?) {
         self.latency = latency
         let hasNoAnswer = failure == .timedOut || (failure == .deadlineExceeded && statusCode == nil)
@@ -73,7 +67,6 @@ final class Host {
             return first < entries.count ? entries[first]?.queueEntry : nil
         }
 
-        /// The number of entries, including stale ones.
         var count: Int { entries.count - first }
 
         mutating func sweep() {
@@ -84,14 +77,10 @@ final class Host {
 
     // `@exclusivity(unchecked)` is safe, because no code that is called during a change accesses these properties.
     @exclusivity(unchecked) var running = 0
-    /// The number of operations with a slot that have not begun.
     @exclusivity(unchecked) var unstarted = 0
     @exclusivity(unchecked) var waiting = 0
-    /// Why nothing is sent to the host for now.
     @exclusivity(unchecked) var holds = Holds()
-    /// The response in which the host requested a back-off.
     var reason: RetryAfterReason?
-    /// The queues, indexed by ``QueueEntry/priorityIndex``.
     @exclusivity(unchecked) private var queues = [Queue](repeating: Queue(), count: 15)
     /// The queues that may have entries, as a bit set.
     @exclusivity(unchecked) private var occupied: UInt16 = 0
@@ -110,36 +99,30 @@ final class Host {
         breaker = limits.breaker.map { HostBreaker($0) }
     }
 
-    /// How many operations may run at this host now.
     var currentLimit: Int { limit?.current ?? fixedLimit }
 
-    /// Whether the host has a free slot and no hold.
-    ///
     /// For a started operation, for example a retry, the slots of operations that have not started do not count.
     func hasRoom(hasBegun: Bool) -> Bool {
         (hasBegun ? running - unstarted : running) < currentLimit && holds.isEmpty
     }
 
-    /// Why requests to the host cannot be sent before a deadline; nil if no reason is known.
     func holdWords(past deadline: ContinuousClock.Instant, now: ContinuousClock.Instant) -> String? {
         if let words = pacer?.words(past: deadline, now: now) { return "\(name) is sent \(words)" }
         guard let last = holds.last, last.until >= deadline else { return nil }
         return "\(name) is on hold until after its deadline" + (words(now: now).map { "; \($0)" } ?? "")
     }
 
-    /// Whether an operation with a slot may still be sent.
+    /// The circuit breaker's hold does not block the breaker's own probe.
     ///
-    /// The circuit breaker's hold does not block the breaker's own probe. A back-off that the host requested blocks
+    /// A back-off that the host requested blocks
     /// every request.
     func mayBegin(_ queueEntry: QueueEntry) -> Bool {
         !holds.has(.asked)
             && (!holds.has(.broken) || queueEntry.pass.map { breaker?.isCurrent($0) == true } == true)
     }
 
-    /// Why requests are delayed: the host's Retry-After, circuit breaker or adaptive limit; nil without a reason.
     func words(now: ContinuousClock.Instant) -> String? { reason?.words ?? breaker?.words(now: now) ?? limit?.words }
 
-    /// Describes the reason for a hold; nil without one.
     func holdWords(now: ContinuousClock.Instant) -> String? {
         if holds.has(.offline) { return "a network connection" }
         guard let last = holds.last else { return nil }
@@ -276,7 +259,6 @@ struct Holds {
     func has(_ reason: Reason) -> Bool { entries.contains { $0.reason == reason } }
     func end(of reason: Reason) -> ContinuousClock.Instant? { entries.first { $0.reason == reason }?.until }
 
-    /// - Parameter until: nil for a reason that an event ends.
     mutating func set(_ reason: Reason, until: ContinuousClock.Instant?) {
         end(reason)
         entries.append((reason, until))
@@ -286,13 +268,11 @@ struct Holds {
         if !entries.isEmpty { entries.removeAll { $0.reason == reason } }
     }
 
-    /// Removes the reasons that have ended.
     mutating func lift(_ now: ContinuousClock.Instant) {
         entries.removeAll { $0.until.map { $0 <= now } ?? false }
         if let timer, timer <= now { self.timer = nil }
     }
 
-    /// The moment for which a timer must be set; nil if no further timer is needed.
     mutating func takeTimer() -> ContinuousClock.Instant? {
         guard let next = entries.compactMap(\.until).min(), timer.map({ next < $0 }) ?? true else { return nil }
         timer = next

@@ -21,11 +21,8 @@ struct HostBreaker {
     }
 
     enum Admission: Equatable {
-        /// The request may be sent.
         case admit(Pass)
-        /// The request may be sent, and its result decides whether other requests may be sent.
         case probe(Pass)
-        /// No request may be sent before `until`.
         case refuse(until: ContinuousClock.Instant)
     }
 
@@ -39,7 +36,6 @@ struct HostBreaker {
     private var failuresInARow = 0
     private var tally: FailureTally
     private var openTime: Duration
-    /// The failures that opened the breaker, as text.
     private var reason = ""
 
     init(_ policy: BreakerPolicy) {
@@ -48,7 +44,6 @@ struct HostBreaker {
         tally = FailureTally(window: self.policy.window)
     }
 
-    /// Whether the breaker is closed and counts no failure, so that it may be discarded.
     var isPristine: Bool { phase == .closed && failuresInARow == 0 && tally.failures == 0 }
 
     /// Decides whether a request may be sent now.
@@ -70,10 +65,8 @@ struct HostBreaker {
         }
     }
 
-    /// Whether the phase has not changed since a request was admitted.
     func isCurrent(_ pass: Pass) -> Bool { pass.era == era }
 
-    /// Records the end of an admitted request.
     mutating func finished(_ pass: Pass, isFailure: Bool, now: ContinuousClock.Instant) {
         guard pass.era == era else { return }
         switch phase {
@@ -109,7 +102,6 @@ struct HostBreaker {
         enter(.open(until: now))
     }
 
-    /// Why requests wait; nil while the breaker is closed.
     func words(now: ContinuousClock.Instant) -> String? {
         switch phase {
         case .closed: return nil
@@ -133,10 +125,6 @@ struct HostBreaker {
     private static func times(_ count: Int) -> String { count == 1 ? "once" : "\(count) times" }
 }
 
-/// Counts the requests of a period, and those that failed.
-///
-/// The tally has two counts, for the current and the previous half of the window. So old results expire without a list
-/// of times.
 struct FailureTally {
     private let half: Duration
     private var began: ContinuousClock.Instant?
@@ -145,9 +133,7 @@ struct FailureTally {
 
     init(window: Duration) { half = window / 2 }
 
-    /// How many requests ended within the counted period, which is between half and all of the window.
     var total: Int { older.total + newer.total }
-    /// How many requests of the counted period failed.
     var failures: Int { older.failures + newer.failures }
 
     mutating func count(isFailure: Bool, now: ContinuousClock.Instant) {

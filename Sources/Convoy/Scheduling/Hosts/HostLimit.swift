@@ -26,9 +26,7 @@ struct HostLimit {
     private static let queueGrowth = 1.25
 
     private let limits: AdaptiveLimits
-    /// The limit as a real number; ``current`` rounds it down.
     private var allowed: Double
-    /// The last limit that was too high.
     private var tooMuch: Double?
     private var lastDecrease: ContinuousClock.Instant?
     /// How many overloads have lowered the limit, up to 3, since a request sent after a decrease last succeeded.
@@ -41,7 +39,6 @@ struct HostLimit {
         gauge = LatencyEstimator(tolerance: self.limits.latencyTolerance, memory: self.limits.latencyMemory)
     }
 
-    /// How many requests may run at once now.
     var current: Int {
         max(limits.minimum, Int(gauge.isMeasuring ? allowed / limits.latencyTolerance : allowed))
     }
@@ -52,7 +49,6 @@ struct HostLimit {
     /// learned from rejections, and a burst of rejections between successes is normal.
     var isAtBottom: Bool { decreasesInVain == 3 && current == limits.minimum }
 
-    /// Says which number of requests was too high; nil if there is none above the current limit.
     var words: String? {
         guard let tooMuch, Int(tooMuch) > current else { return nil }
         return "its host is limited to \(current) concurrent requests, because \(Int(tooMuch)) were too many"
@@ -137,7 +133,6 @@ struct HostLimit {
 /// queue forever, as TCP Vegas does. So an old best value is measured anew, with fewer requests at once, as in BBR
 /// (ProbeRTT).
 struct LatencyEstimator {
-    /// The minimum number of responses that make an average.
     private static let leastCount = 8
 
     private let tolerance: Double
@@ -159,7 +154,6 @@ struct LatencyEstimator {
     /// Whether the best value is being measured, with fewer requests at once, so that they form no queue.
     var isMeasuring: Bool { measuringSince != nil }
 
-    /// The average as a multiple of the best; 1 if the best is unknown or 0.
     var growth: Double {
         guard let best, best > 0 else { return 1 }
         return average / best
@@ -268,7 +262,6 @@ public struct AdaptiveLimits: Sendable, Hashable {
         self.initial = initial
     }
 
-    /// The same limits clamped to their ranges, so that no sum overflows and nothing is divided by zero.
     var inRange: AdaptiveLimits {
         var limits = self
         limits.minimum = min(max(1, minimum), 65_536)

@@ -4,50 +4,26 @@ import Testing
 
 @testable import Convoy
 
-/// Tests a lack of file descriptors: fewer requests run at once, and none is lost.
-@Suite struct DescriptorLimitTests {
-    /// Each wait that no finished operation ends is twice as long, also after the limit has risen to all slots.
-    @Test func theWaitDoublesUntilAnOperationFinishes() {
-        var limit = DescriptorLimit()
-        let manager = RequestManager()
-        let operation = manager.operation(Request<Data>.stub("a"))
-        let entry = QueueEntry(operation)
-        var waits: [Duration?] = []
-        for _ in 0..<3 {
-            limit.add(entry, running: 1)
-            waits.append(limit.takeWait())
-            #expect(limit.timePassed(slots: 2) === entry)
-            #expect(!limit.isReached)
-        }
-        #expect(waits == [.seconds(1), .seconds(2), .seconds(4)])
-        #expect(limit.noteEnd(slots: 2) == nil)
-        limit.add(entry, running: 1)
-        #expect(limit.takeWait() == .seconds(1))
-    }
-
+/// Tests a lack of file descriptors: requests are sent again, and fewer run at once.
+@Suite struct DescriptorShortageTests {
     /// A server with this number of descriptors, of which each exchange uses one until its response.
     private final class ScarceServer: Sendable {
         struct State {
             var held: [StubExchange] = []
             var peak = 0
-            var missed = 0
         }
 
-        let capacity: Locked<Int>
+        let capacity: Int
         let state = Locked(State())
         /// One entry for each exchange that got a descriptor.
         let admitted = EventLog<Int>()
 
-        init(_ capacity: Int) { self.capacity = Locked(capacity) }
+        init(_ capacity: Int) { self.capacity = capacity }
 
         var transport: StubTransport {
             StubTransport { [self] exchange in
-                let capacity = capacity.withLock { $0 }
                 let number: Int? = state.withLock { state in
-                    guard state.held.count < capacity else {
-                        state.missed += 1
-                        return nil
-                    }
+                    guard state.held.count < capacity else { return nil }
                     state.held.append(exchange)
                     state.peak = max(state.peak, state.held.count)
                     return state.held.count
@@ -74,64 +50,26 @@ import Testing
         return RequestManager(configuration: configuration)
     }
 
-    @Test(arguments: [1, 2, 7, 40])
-    func requestsWaitForDescriptorsOfOthers(capacity: Int) async throws {
-        let server = ScarceServer(capacity)
-        let manager = manager(server)
-        let operations = (0..<100).map { index in
-            // The requests have not been sent, so even a POST may wait.
-            manager.operation(
-                index.isMultiple(of: 2)
-                    ? Request<Data>.stub("\(index)") : Request<Data>.post("http://stub/\(index)").body(Data("a".utf8)))
-        }
-        for operation in operations { manager.enqueue(operation) }
-        for count in 1...100 {
-            #expect(await server.admitted.wait(count: count).count >= count)
-            server.answerOne()
-        }
-        for operation in operations { #expect(try await operation.response().value == Data("ok".utf8)) }
-        let state = server.state.withLock { $0 }
-        #expect(state.peak <= capacity)
-        // The manager learns the limit, so on average fewer than two exchanges for each request get no descriptor.
-        #expect(state.missed < 200)
-    }
-
-    @Test func withoutAnyOtherRequestItIsAnError() async throws {
-        let server = ScarceServer(0)
-        let manager = manager(server)
-        let operations = (0..<20).map { manager.operation(Request<Data>.stub("\($0)")) }
-        for operation in operations { manager.enqueue(operation) }
-        for operation in operations {
-            let error = await #expect(throws: RequestError.self) { try await operation.response() }
-            #expect(error?.code == .connectionFailed)
-            #expect((error?.underlying as? POSIXError)?.code == .EMFILE)
-        }
-        let alone = manager.operation(Request<Data>.stub("alone"))
-        let before = server.state.withLock { $0.missed }
-        manager.enqueue(alone)
-        _ = try? await alone.response()
-        #expect(server.state.withLock { $0.missed } == before + 1)
-        #expect(alone.result?.code == .connectionFailed)
-    }
-
-    @Test(.timeLimit(.minutes(2))) func timeEndsAShortageThatNoOperationEnds() async throws {
+    /// The requests have not been sent, so even a POST is sent again.
+    @Test(.timeLimit(.minutes(2)), arguments: [false, true])
+    func aRequestIsSentAgainUntilADescriptorIsFree(isPost: Bool) async throws {
         let (server, clock) = (ScarceServer(1), VirtualClock())
         let manager = manager(server, clock: clock)
-        let (endless, short) = await shortage(in: manager, server)
-        await clock.armed.wait()
-        server.capacity.withLock { $0 = 8 }
-        let third = manager.operation(Request<Data>.stub("third"))
-        manager.enqueue(third)
+        let (first, short) = await shortage(in: manager, server, isPost: isPost)
+        await look { short.attempts.count == 1 }
+        #expect(short.attempts.first?.next == .awaitedDescriptor)
+        server.answerOne()
+        _ = try await first.response()
         await look {
             clock.advanceToNext()
-            return server.admitted.count >= 3
+            return server.admitted.count == 2
         }
-        #expect(endless.result == nil)
-        for _ in 0..<3 { server.answerOne() }
-        for operation in [endless, short, third] { _ = try await operation.response() }
+        server.answerOne()
+        _ = try await short.response()
+        #expect(server.state.withLock { $0.peak } == 1)
     }
 
-    @Test(.timeLimit(.minutes(2))) func aShortageThatTimeDoesNotEndIsAnError() async throws {
+    @Test(.timeLimit(.minutes(2))) func aShortageThatDoesNotEndIsAnError() async throws {
         let (server, clock) = (ScarceServer(1), VirtualClock())
         let manager = manager(server, clock: clock)
         let (endless, short) = await shortage(in: manager, server)
@@ -139,56 +77,22 @@ import Testing
             clock.advanceToNext()
             return short.result != nil
         }
-        #expect(short.error?.lacksDescriptors == true)
+        #expect(short.error?.code == .connectionFailed && short.error?.lacksDescriptors == true)
+        #expect(short.attempts.count == 11)
         endless.cancel()
     }
 
     /// Starts an operation that uses the only descriptor, and another operation that gets none.
     private func shortage(
-        in manager: RequestManager, _ server: ScarceServer
+        in manager: RequestManager, _ server: ScarceServer, isPost: Bool = false
     ) async -> (endless: RequestOperation<Data>, short: RequestOperation<Data>) {
         let endless = manager.operation(Request<Data>.stub("endless"))
         manager.enqueue(endless)
         _ = await server.admitted.wait(count: 1)
-        let short = manager.operation(Request<Data>.stub("short"))
+        let request = isPost ? Request<Data>.post("http://stub/short").body(Data("a".utf8)) : .stub("short")
+        let short = manager.operation(request)
         manager.enqueue(short)
         return (endless, short)
-    }
-
-    @Test func aWaitingRequestCanBeCancelledAndNamesTheReason() async throws {
-        let server = ScarceServer(1)
-        // The clock does not advance, so no request is tried again.
-        let manager = manager(server, clock: VirtualClock())
-        let first = manager.operation(Request<Data>.stub("first"))
-        manager.enqueue(first)
-        _ = await server.admitted.wait(count: 1)
-        let others = (0..<3).map { manager.operation(Request<Data>.stub("\($0)")) }
-        for other in others { manager.enqueue(other) }
-        await look { manager.why(others[0]).contains("waits for a file descriptor") }
-        #expect(manager.why(others[0]) == "is executing, attempt 2 waits for a file descriptor")
-        others[0].cancel()
-        server.answerOne()
-        for count in 2...3 {
-            _ = await server.admitted.wait(count: count)
-            server.answerOne()
-        }
-        #expect(await (try? others[0].response()) == nil)
-        #expect(others[0].result?.code == .cancelled)
-        for operation in [first, others[1], others[2]] { _ = try await operation.response() }
-    }
-
-    @Test func theLimitRisesAgain() {
-        var descriptorLimit = DescriptorLimit()
-        let queueEntry = QueueEntry(RequestOperation(Request<Data>.stub("a"), transport: StubTransport { _ in }))
-        descriptorLimit.add(queueEntry, running: 2)
-        #expect(descriptorLimit.limit == 2)
-        #expect(descriptorLimit.noteEnd(slots: 5) === queueEntry)
-        #expect(descriptorLimit.noteEnd(slots: 5) == nil)
-        #expect(descriptorLimit.limit == 3)
-        for _ in 0..<3 { _ = descriptorLimit.noteEnd(slots: 5) }
-        #expect(descriptorLimit.limit == 4)
-        for _ in 0..<4 { _ = descriptorLimit.noteEnd(slots: 5) }
-        #expect(descriptorLimit.limit == nil)
     }
 
     #if os(Linux)
@@ -252,7 +156,7 @@ import Testing
                 endProcessIfStuck()
                 for _ in 0..<taken { _ = open("/dev/null", O_RDONLY) }
                 do {
-                    try await DescriptorLimitTests.fetch(from: base, into: directory, freeDescriptors: free)
+                    try await DescriptorShortageTests.fetch(from: base, into: directory, freeDescriptors: free)
                 } catch {
                     // A thrown error would end the child process by a signal, without a message.
                     Issue.record(error, "\(openFiles())")
