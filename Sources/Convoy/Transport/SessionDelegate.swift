@@ -281,7 +281,7 @@ enum CertificateKey {
     /// - Returns: nil when the data is not a certificate.
     static func pin(of certificate: Data) -> String? {
         guard let info = subjectPublicKeyInfo(of: certificate) else { return nil }
-        return Data(SHA256.digest(of: info)).base64EncodedString()
+        return (try? HashFunction.sha256.digest(of: info)).map { Data($0).base64EncodedString() }
     }
 
     /// The bytes of the SubjectPublicKeyInfo, including its tag and length.

@@ -1096,7 +1096,7 @@ extension RequestError {
     }
 }
 
-/// Computes a digest with the system's code, or with Convoy's own, which is several times slower.
+/// Computes a digest with the system's code.
 ///
 /// The owner uses a digest on one thread at a time.
 final class RunningDigest {
@@ -1105,12 +1105,9 @@ final class RunningDigest {
     private(set) var byteCount: Int64 = 0
     private let hash: BackgroundHash
 
-    convenience init(_ algorithm: FileDigest.Algorithm) { self.init(algorithm, by: SystemHash.make(algorithm)) }
-
-    /// - Parameter systemHash: a new hash of the algorithm; nil when the system has none.
-    init(_ algorithm: FileDigest.Algorithm, by systemHash: (any FileHash)?) {
+    init(_ algorithm: FileDigest.Algorithm, by hash: (any FileHash)? = nil) {
         self.algorithm = algorithm
-        hash = BackgroundHash(systemHash ?? (algorithm == .sha256 ? SHA256() : SHA512()))
+        self.hash = BackgroundHash(hash ?? algorithm.function.make())
     }
 
     /// Adds bytes.
@@ -1128,7 +1125,7 @@ final class RunningDigest {
     /// More bytes may be added afterwards.
     ///
     /// - Parameter path: the file, for the message.
-    /// - Throws: when the system's code failed. A new digest may succeed with Convoy's own code.
+    /// - Throws: when the system's code failed.
     func finish(of path: String) throws(RequestError) -> FileDigest {
         do throws(HashFailure) { return FileDigest(algorithm, bytes: try hash.finish()) } catch {
             throw RequestError(
