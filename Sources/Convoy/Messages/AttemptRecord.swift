@@ -87,7 +87,7 @@ extension AttemptRecord: CustomStringConvertible, CustomReflectable {
     /// One line without credentials: the result, the duration, and the next step.
     public var description: String {
         let what = statusCode.map(String.init) ?? failure?.description ?? "no response"
-        let followed = next == .outcome ? "" : SentSecrets(of: [request]).hidden(in: ", then \(next)")
+        let followed = next == .outcome ? "" : ", then \(next)"
         return "\(number): \(request) (\(what) after \(started.duration(to: ended).words))\(followed)".oneLine
     }
     /// A mirror of the description only, because a reflection of the properties would show credentials.

@@ -117,7 +117,7 @@ extension AttemptRecord {
         let what = "attempt \(number) \(end) after \(started.duration(to: ended).shortText)"
         return switch next {
         case .outcome: what
-        case .redirect(let url): "\(what); redirected to \(SentSecrets(of: operation.sentRequests).shown(url))"
+        case .redirect(let url): "\(what); redirected to \(url.redactedString)"
         case .retry(let delay): "\(what); attempt \(number + 1) in \(delay.shortText)"
         case .intercepted(let delay): "\(what); an interceptor asked for attempt \(number + 1) in \(delay.shortText)"
         case .suspended: "\(what); suspended"

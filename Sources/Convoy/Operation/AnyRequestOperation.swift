@@ -1053,7 +1053,7 @@ extension AnyRequestOperation {
             return again(ending, .startOver)
         }
         let defect = ending.isAnswer ? ending.head.flatMap { redirectPolicy.defect(of: $0, of: ending.request) } : nil
-        letStand(ending, telling: defect.map { error.noting(SentSecrets(of: sentRequests).hidden(in: $0)) })
+        letStand(ending, telling: defect.map(error.noting))
     }
 
     /// The head of a redirect that the policy follows; nil for any other ending.
@@ -1070,9 +1070,7 @@ extension AnyRequestOperation {
         switch redirectPolicy.next(after: head, of: base, earlier: records) {
         case .stands: letStand(ending)
         case .fail(let error):
-            conclude(
-                error.hiding(SentSecrets(of: sentRequests)), response: head, attempt: ending.attempt.number,
-                taskHasEnded: ending.taskHasEnded)
+            conclude(error, response: head, attempt: ending.attempt.number, taskHasEnded: ending.taskHasEnded)
         case .follow(let next, let leavesOrigin):
             again(ending, .redirect(to: next.url), request: next) { if leavesOrigin { $0.hasLeftOrigin = true } }
         }
@@ -1173,8 +1171,7 @@ extension AnyRequestOperation {
         // Transports send the user name of a URL with the Basic scheme.
         let sent = ending.request.headerFields["Authorization"] ?? ending.request.url.user().map { _ in "Basic" }
         let challenges = head.headerFields.values(of: "WWW-Authenticate")
-        let reason = AuthenticationChallenge.refusal(challenges, of: sent)
-        return error.noting(SentSecrets(of: sentRequests).hidden(in: reason))
+        return error.noting(AuthenticationChallenge.refusal(challenges, of: sent))
     }
 
     /// Ends an attempt and schedules the next.

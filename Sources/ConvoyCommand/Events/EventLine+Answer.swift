@@ -3,19 +3,11 @@ import Convoy
 import Foundation
 
 extension EventLine {
-    /// Records the header fields of a failed response, and the first 64 KiB of its text, without secrets.
-    ///
-    /// A response with an acceptable status is not recorded, because such responses often contain secrets.
-    ///
-    /// - Parameter secrets: the secrets to hide, which the server may repeat.
-    mutating func setAnswer(of error: RequestError, without secrets: SentSecrets) {
+    /// Records the header fields of a failed response, without secrets.
+    mutating func setAnswer(of error: RequestError) {
         guard error.code == .unacceptableStatus, let answer = error.response else { return }
-        let fields = answer.headerFields.map { secrets.hidden(in: $0.shown) }
+        let fields = answer.headerFields.map(\.shown)
         if !fields.isEmpty { head = fields }
-        guard let text = error.body.map({ String(decoding: $0.prefix(1 << 16), as: UTF8.self) }), !text.isEmpty,
-            !text.contains("\0")
-        else { return }
-        body = secrets.hidden(in: text)
     }
 }
 

@@ -31,7 +31,6 @@ extension EventLine {
         case .code: code = try value.string()
         case .message: message = try value.string()
         case .head: head = try value.list { try $0.string() }
-        case .body: body = try value.string()
         case .queuedAt: queuedAt = try value.number()
         case .lifeSeconds: lifeSeconds = try value.number()
         case .after: after = try value.list { try $0.integer() }

@@ -34,16 +34,14 @@ extension EventSpan {
 
 extension EventLine {
     /// Sets the times of the request and of its attempts.
-    ///
-    /// - Parameter secrets: the secrets to hide in the targets of redirects.
-    mutating func setTimes(_ span: EventSpan, _ attempts: [AttemptRecord], without secrets: SentSecrets) {
+    mutating func setTimes(_ span: EventSpan, _ attempts: [AttemptRecord]) {
         queuedAt = span.queuedAt
         lifeSeconds = (span.ended - span.queued).roundedSeconds
         guard let last = attempts.last else { return }
         timeline = attempts.map { record in
             var line = AttemptLine(
                 record, queued: span.queued, firstByte: record.number == last.number ? span.firstByte : nil)
-            if case .redirect(let target) = record.next { line.location = secrets.shown(target) }
+            if case .redirect(let target) = record.next { line.location = target.redactedString }
             return line
         }
     }

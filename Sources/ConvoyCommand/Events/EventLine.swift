@@ -30,8 +30,6 @@ struct EventLine: Encodable, Equatable, Sendable {
     var message: String?
     /// The header fields of a failed response, each as `Name: value`.
     var head: [String]?
-    /// The text in the body of a failed response.
-    var body: String?
     /// When the request was queued, in seconds since 1970.
     var queuedAt: Double?
     /// The time from queueing the request to its end.
@@ -50,7 +48,7 @@ struct EventLine: Encodable, Equatable, Sendable {
 
     enum CodingKeys: String, CodingKey {
         case event, index, name, method, url, list, line, file, status, bytes, seconds, attempt, attempts, location
-        case cache, code, message, head, body, after, timeline, succeeded, skipped, failed, unsent, failures, cancelled
+        case cache, code, message, head, after, timeline, succeeded, skipped, failed, unsent, failures, cancelled
         case resumedBytes = "resumed_bytes"
         case keptBytes = "kept_bytes"
         case keptFiles = "kept_files"

@@ -50,10 +50,10 @@ extension EventLine {
             code = error.code.rawValue
             message = outcome.message?.visible()
             seconds = outcome.attempts.first.map { (outcome.span.ended - $0.started).roundedSeconds }
-            setAnswer(of: error, without: outcome.secrets)
+            setAnswer(of: error)
         }
         // A file that was skipped without a request has no times.
-        if event != "skipped" || method != nil { setTimes(outcome.span, outcome.attempts, without: outcome.secrets) }
+        if event != "skipped" || method != nil { setTimes(outcome.span, outcome.attempts) }
     }
 
     /// Makes the event line of a list entry that did not become a request.

@@ -36,15 +36,7 @@ struct FetchOutcome: Sendable {
     var keptBytes: Int64?
     /// The path of the file, the device or the pipe that receives the body; empty for standard output.
     var output = ""
-    /// Secrets that no text of the outcome may show, besides those of the requests.
-    var otherSecrets: Set<String> = []
 
-    /// All secrets of the requests and of the run, which the server may repeat in its texts.
-    var allSecrets: SentSecrets { SentSecrets(of: attempts.map(\.request), and: otherSecrets) }
-    /// The secrets to hide in texts of the outcome.
-    ///
-    /// After a success of the first attempt there are none, because no text from the server is shown.
-    var secrets: SentSecrets { error == nil && attempts.count < 2 ? SentSecrets([]) : allSecrets }
     var error: RequestError? { if case .failure(let error) = result { error } else { nil } }
 
     /// The number of tries, as ``triedCount`` counts them.
@@ -61,7 +53,7 @@ struct FetchOutcome: Sendable {
         guard let error else { return nil }
         if lacksStored { return "the cache has no usable response, and only-cache sends no request" }
         // The message of the library names no option of the command, so `--existing` is added.
-        return error.code == .destinationExists ? "\(error.message) with --existing" : secrets.hidden(in: error.message)
+        return error.code == .destinationExists ? "\(error.message) with --existing" : error.message
     }
 
     /// Why nothing was received; nil if a body was received, or after a failure.
@@ -73,11 +65,9 @@ struct FetchOutcome: Sendable {
     }
 
     /// Why the request failed, as a text; nil after a success.
-    ///
-    /// For an unacceptable status, the text has the status and the first line of a plain-text body.
     var cause: String? {
         guard let error else { return nil }
-        return error.code == .unacceptableStatus && !lacksStored ? Words.cause(error, without: secrets) : message
+        return error.code == .unacceptableStatus && !lacksStored ? Words.cause(error) : message
     }
 
     /// Whether the cache policy prevented sending the request, and no stored response was usable.

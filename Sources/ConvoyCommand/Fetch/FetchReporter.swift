@@ -23,11 +23,8 @@ final class FetchReporter: Sendable {
         summary = Locked(FetchSummary(options))
     }
 
-    /// Secrets that no event may show, besides those of the requests.
-    private var secrets: Set<String> { setup?.secrets ?? [] }
-
     /// Records the item of a request, before the request is sent.
-    func opened(_ item: FetchItem) { requests.begin(item, hiding: secrets) }
+    func opened(_ item: FetchItem) { requests.begin(item) }
 
     /// Reports the end of a request, once.
     ///
@@ -48,7 +45,6 @@ final class FetchReporter: Sendable {
                 item: item, result: ended, attempts: attempts,
                 span: EventSpan(queued: request.opened, (try? result.get())?.timings, attempts))
             outcome.keptBytes = keptBytes(of: outcome)
-            outcome.otherSecrets = secrets
             outcome.output =
                 options.discards ? options.paths.last { $0 != "-" } ?? "" : options.path(of: outcome.fileName)
             summary.withLock { [outcome] in $0.count(outcome, isStopping: stop != nil) }

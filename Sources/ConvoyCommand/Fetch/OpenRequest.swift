@@ -10,8 +10,7 @@ struct OpenRequest {
     private var (begun, ended) = (0, 0)
     /// The number of attempts that were followed by a retry.
     private var failedCount = 0
-    /// The secrets of the run, and those that the ended attempts have sent.
-    private var secrets: Set<String>
+    private let secrets: Set<String>
     /// The bytes of an earlier run, according to the attempts that have ended.
     private(set) var resumed = ResumedBytes()
     /// The progress of the file at the end of the last attempt with a successful response.
@@ -20,7 +19,7 @@ struct OpenRequest {
     var statusCode: Int?
     private var retry: RunningTransfer.Wait?
 
-    /// - Parameter secrets: secrets that no step may show, besides those of the attempts.
+    /// - Parameter secrets: values that no step may show.
     init(item: FetchItem, hiding secrets: Set<String>) {
         self.item = item
         self.secrets = secrets
@@ -63,13 +62,12 @@ struct OpenRequest {
         ended = record.number
         resumed.note(record.transfer, statusCode: record.statusCode)
         if let statusCode = record.statusCode, (200..<300).contains(statusCode) { heldBytes = record.transfer.download }
-        secrets.formUnion(record.request.repeatedSecrets)
         switch record.next {
         case .redirect(let target):
-            return .redirected(statusCode: record.statusCode, to: SentSecrets(secrets).shown(target))
+            return .redirected(statusCode: record.statusCode, to: target.redactedString.hiding(secrets))
         case .retry(let delay):
             failedCount += 1
-            let cause = SentSecrets(secrets).hidden(in: Words.cause(record))
+            let cause = Words.cause(record).hiding(secrets)
             retry = .retry(attempt: failedCount, cause: cause, due: record.ended + delay)
             return .retrying(
                 attempt: failedCount, failure: record.failure, statusCode: record.statusCode, cause: cause,

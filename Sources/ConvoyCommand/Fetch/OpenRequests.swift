@@ -22,8 +22,8 @@ final class OpenRequests: EventMonitor {
 
     /// Records a request before it is sent.
     ///
-    /// - Parameter secrets: secrets that no step may show, besides those of the request.
-    func begin(_ item: FetchItem, hiding secrets: Set<String>) {
+    /// - Parameter secrets: values that no step may show.
+    func begin(_ item: FetchItem, hiding secrets: Set<String> = []) {
         open.withLock { $0[item.index] = OpenRequest(item: item, hiding: secrets) }
     }
 

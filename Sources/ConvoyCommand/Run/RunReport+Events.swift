@@ -9,19 +9,15 @@ extension RunReport {
         switch outcome {
         case .success(let response):
             return run.plan.requests[turn.place].request.checks.timeDefect(response).map {
-                Failure(code: "checkFailed", message: $0, line: $0)
+                Failure(code: "checkFailed", message: $0)
             }
         case .failure(let error):
             let isCancelled =
                 [.cancelled, .dependencyFailed].contains(error.code) && run.interruption.reason != nil
             let code = isCancelled ? RequestError.Code.cancelled : error.code
-            let hidden = SentSecrets(of: error.attempts.map(\.request), and: secrets.union(filled))
-            // A response may repeat secrets that convoy does not know. So the message for events and files does not
-            // quote the response, and only the line for people does.
             return Failure(
                 code: error.underlying is CheckFailure ? "checkFailed" : code.rawValue,
-                message: hidden.hidden(in: error.message), line: message(of: error, without: hidden),
-                isCancelled: isCancelled)
+                message: error.message.hiding(secrets.union(filled)), isCancelled: isCancelled)
         }
     }
 
@@ -31,7 +27,7 @@ extension RunReport {
     ) -> EventLine {
         let request = run.plan.requests[turn.place]
         let attempts = outcome.attempts()
-        var ending = FetchOutcome(
+        let ending = FetchOutcome(
             item: run.item(of: turn),
             result: outcome.map {
                 FetchOutcome.Success(
@@ -39,7 +35,6 @@ extension RunReport {
                     time: $0.timings.executed ?? .zero)
             }, attempts: attempts,
             span: EventSpan(queued: turn.queued, (try? outcome.get())?.timings, attempts))
-        ending.otherSecrets = secrets.union(filled)
         var event = EventLine(ending, directory: nil)
         (event.name, event.method, event.url) = (request.givenName, request.method, request.shownTarget)
         if case .success(let response) = outcome, case .file(let file) = response.value.body { event.file = file.path }
@@ -84,15 +79,16 @@ extension RunReport {
     func tries(_ attempts: [AttemptRecord]) -> String {
         attempts.triedCount > 1 ? " (\(attempts.triedCount) attempts)" : ""
     }
+}
 
-    /// The message of an error, with the start of the response body, without the secrets that the request sent.
-    private func message(of error: RequestError, without secrets: SentSecrets) -> String {
-        let own = secrets.hidden(in: error.message)
-        guard error.code == .unacceptableStatus, let start = error.body?.prefix(4_096) else { return own }
-        let body = String(decoding: start, as: UTF8.self)
-        // The start of an HTML page does not explain the error.
-        guard body.first(where: { !$0.isWhitespace }) != "<" else { return own }
-        let words = secrets.hidden(in: body).split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        return words.isEmpty ? own : "\(own): \(words.clipped(toColumns: 160))"
+extension String {
+    /// The text with these values replaced, as written and percent-encoded.
+    ///
+    /// Values of up to three bytes, `true`, `false` and `null` are left out, because ordinary text contains them.
+    func hiding(_ secrets: Set<String>) -> String {
+        let plain = secrets.subtracting(["true", "false", "null"]).filter { $0.utf8.count > 3 }
+        let encoded = plain.compactMap { $0.addingPercentEncoding(withAllowedCharacters: .alphanumerics) }
+        return plain.union(encoded).sorted { $0.utf8.count > $1.utf8.count }
+            .reduce(self) { $0.replacing($1, with: "<redacted>") }
     }
 }

@@ -24,10 +24,7 @@ final class RunReport: Sendable {
     struct Failure {
         /// The code in events.
         let code: String
-        /// The message for events and files.
         let message: String
-        /// The message for people, with the start of the response.
-        let line: String
         /// Whether the request ended because the run was being stopped.
         ///
         /// Such a request gets no line, because hundreds of lines would hide the reason of the stop.
@@ -60,7 +57,7 @@ final class RunReport: Sendable {
     /// They are collected when a message or an event first needs them.
     var secrets: Set<String> {
         if let known = state.withLock({ $0.secrets }) { return known }
-        let secrets = run.plan.requests.reduce(into: run.setup.secrets) { $0.formUnion($1.secrets) }
+        let secrets = run.plan.requests.reduce(into: Set<String>()) { $0.formUnion($1.secrets) }
         state.withLock { $0.secrets = secrets }
         return secrets
     }
@@ -126,7 +123,7 @@ final class RunReport: Sendable {
         if let failure, !failure.isCancelled, !isJSON {
             let position = run.plan.requests[turn.place].request.position
             run.console.printError(
-                "convoy: \(run.options.file):\(position.line): \(label(turn)): \(failure.line)"
+                "convoy: \(run.options.file):\(position.line): \(label(turn)): \(failure.message)"
                     + tries(outcome.attempts()))
         }
         if printsLines { say(turn, outcome, hasFailed: failure != nil) }

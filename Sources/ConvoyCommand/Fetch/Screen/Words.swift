@@ -12,19 +12,9 @@ enum Words {
     }
 
     /// Why a request failed.
-    ///
-    /// For an unacceptable status, the text has the status and the first line of a plain-text body.
-    static func cause(_ error: RequestError, without secrets: SentSecrets) -> String {
-        guard error.code == .unacceptableStatus, let head = error.response else {
-            return secrets.hidden(in: error.message)
-        }
-        let answer = secrets.hidden(in: error.message).replacing(
-            "the server answered \(head.statusCode)", with: status(head.statusCode))
-        let text = String(decoding: error.body?.prefix(200) ?? Data(), as: UTF8.self)
-        guard head.headerFields["Content-Type"]?.lowercased().hasPrefix("text/plain") == true,
-            let line = text.split(whereSeparator: \.isNewline).map({ String($0).trimmed }).first(where: { !$0.isEmpty })
-        else { return answer }
-        return "\(answer): \(secrets.hidden(in: line))"
+    static func cause(_ error: RequestError) -> String {
+        guard error.code == .unacceptableStatus, let head = error.response else { return error.message }
+        return error.message.replacing("the server answered \(head.statusCode)", with: status(head.statusCode))
     }
 
     /// A text for a request that waits for its next attempt.
@@ -43,22 +33,6 @@ enum Words {
 
     /// The code with its standard reason phrase, such as `404 Not Found`; only the number if no phrase is known.
     static func status(_ code: Int) -> String { ReasonPhrase.of(code).map { "\(code) \($0)" } ?? "\(code)" }
-
-    /// The first lines of an error's body if it is text or data, such as JSON or XML.
-    ///
-    /// Empty for an HTML page.
-    static func firstLines(of error: RequestError, without secrets: SentSecrets) -> [String] {
-        guard error.code == .unacceptableStatus, let head = error.response, let body = error.body else { return [] }
-        let type = head.headerFields["Content-Type"]?.lowercased() ?? ""
-        // The first line of a plain text is already shown after the status.
-        let isPlain = type.hasPrefix("text/plain")
-        guard isPlain || ["json", "xml", "yaml", "x-www-form"].contains(where: { type.contains($0) }),
-            !type.contains("html")
-        else { return [] }
-        let text = secrets.hidden(in: String(decoding: body.prefix(2_000), as: UTF8.self))
-        let lines = text.split(whereSeparator: \.isNewline).map(String.init)
-        return lines.dropFirst(isPlain ? 1 : 0).prefix(5).map { $0.clipped(toColumns: 200) }
-    }
 }
 
 extension RunningTransfer.Wait {

@@ -124,11 +124,7 @@ extension PageScript {
           if (row.message || row.code) {
             detail.append(make("p", "bad", [spaced(row.code), row.message].filter(Boolean).join(": ")));
           }
-          if (row.head || row.body) {
-            const answer = make("pre", "", row.head);
-            if (row.body) answer.append(make("span", "body", (row.head ? "\n\n" : "") + row.body));
-            detail.append(answer);
-          }
+          if (row.head) detail.append(make("pre", "", row.head));
           const blocked = pieces(row).find(piece => piece[2] === "blocked");
           if (row.blocker >= 0) {
             detail.append(make("p", "", "waited " + time(blocked ? blocked[1] : 0) + " for ",

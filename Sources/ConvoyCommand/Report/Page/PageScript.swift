@@ -5,7 +5,7 @@ enum PageScript {
     static let model = #"""
         const data = JSON.parse(document.getElementById("data").textContent);
         const fields = ["run", "index", "outcome", "status", "name", "method", "url", "code", "message", "bytes",
-          "resumed", "tries", "queued", "life", "time", "blocker", "head", "body", "cache", "timeline"];
+          "resumed", "tries", "queued", "life", "time", "blocker", "head", "cache", "timeline"];
         const attemptFields = ["start", "lookup", "connect", "tls", "wait", "receive", "status", "code", "next",
           "delay", "location"];
         const phases = ["lookup", "connect", "tls", "wait", "receive"];

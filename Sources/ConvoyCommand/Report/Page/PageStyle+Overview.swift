@@ -52,7 +52,6 @@ extension PageStyle {
         .what > .long { flex: 0 2 auto; min-width: min(100%, 200px); max-width: none; }
         .what small { flex: 0 1 auto; min-width: 50px; overflow: hidden; text-overflow: ellipsis; }
         .what .target { flex: 0 5 auto; min-width: 105px; }
-        #detail pre .body { color: var(--soft); }
         #sides table { width: 100%; border-collapse: collapse; }
         #sides th:first-child, #sides td:first-child { text-align: left; padding-left: 0; }
         #sides th { max-width: 240px; overflow: hidden; text-overflow: ellipsis; }
