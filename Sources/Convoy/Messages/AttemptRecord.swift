@@ -22,8 +22,6 @@ public struct AttemptRecord: Sendable, Hashable {
         case startOver
         /// The process had no free file descriptor. The request was sent again when another request had finished.
         case awaitedDescriptor
-        /// The network was unavailable. The request was sent again when the network was available.
-        case awaitedConnectivity
     }
 
     /// The number of the attempt, from 1.
@@ -105,7 +103,6 @@ extension AttemptRecord.Next: CustomStringConvertible, CustomReflectable {
         case .suspended: "suspended"
         case .startOver: "started over"
         case .awaitedDescriptor: "another attempt, with a file descriptor"
-        case .awaitedConnectivity: "another attempt, with a network"
         }
     }
     /// A mirror of the description only, because a reflection of the properties would show credentials.

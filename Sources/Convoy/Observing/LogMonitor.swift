@@ -122,7 +122,6 @@ extension AttemptRecord {
         case .intercepted(let delay): "\(what); an interceptor asked for attempt \(number + 1) in \(delay.shortText)"
         case .suspended: "\(what); suspended"
         case .awaitedDescriptor: "\(what); it is sent again when a file descriptor is free"
-        case .awaitedConnectivity: "\(what); it is sent again when a network is available"
         case .startOver: "\(what); the earlier bytes cannot be resumed, so the complete file is requested"
         }
     }

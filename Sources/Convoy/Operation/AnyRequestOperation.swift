@@ -1044,7 +1044,6 @@ extension AnyRequestOperation {
         if let head = redirection(ending) { return redirect(ending, head) }
         if dropsExpectation(ending) { return }
         if let error = ending.error, error.lacksDescriptors, awaitsDescriptor(ending) { return }
-        if ending.lacksNetwork, ending.attempt.canBeRepeated { return again(ending, .awaitedConnectivity) }
         guard let error = ending.error else { return letStand(ending) }
         // A cached error response says nothing about the host now, and a retry would return it again.
         let isStored = ending.isAnswer && ending.attempt.isAnswered
@@ -1205,7 +1204,7 @@ extension AnyRequestOperation {
             case .awaitedDescriptor: self.awaitDescriptor()
             case .retry(let delay) where delay > .zero, .intercepted(let delay) where delay > .zero:
                 self.queueAgain(at: ending.ended + delay, reason)
-            case .redirect, .retry, .intercepted, .startOver, .suspended, .awaitedConnectivity, .outcome:
+            case .redirect, .retry, .intercepted, .startOver, .suspended, .outcome:
                 self.queueAgain()
             }
         }

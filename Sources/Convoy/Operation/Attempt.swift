@@ -16,8 +16,6 @@ struct AttemptEnding: Sendable {
     let canStartOver: Bool
     /// The number of a download's bytes after the attempt, if it received some that a later attempt can resume; else 0.
     let resumableBytes: Int64
-    /// Whether the attempt found no network, and the manager lets requests wait for a network.
-    let lacksNetwork: Bool
 
     var request: PreparedRequest { attempt.request }
 
@@ -551,19 +549,8 @@ extension Attempt {
     }
 
     /// Decides what follows the attempt, on the operation's serial executor.
-    func decide(
-        _ received: Receiving, _ error: RequestError?, isAnswer: Bool, lacksNetwork: Bool? = nil
-    ) {
-        if lacksNetwork == nil, error?.isUnconnected == true {
-            let decide = { @Sendable (isConnected: Bool) in
-                self.decide(received, error, isAnswer: isAnswer, lacksNetwork: !isConnected)
-            }
-            let scheduler = operation.state.withLock { $0.scheduler }
-            if scheduler?.lookForNetwork(to: request.hostKey, decide) == true { return }
-        }
-        let isOffline = lacksNetwork == true
-        // Without a network, the failure says nothing about its host.
-        if !isOffline { sample(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error) }
+    func decide(_ received: Receiving, _ error: RequestError?, isAnswer: Bool) {
+        sample(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error)
         // One lost connection says nothing about the range. Another one, in a retry, may be the answer to the range.
         let retryCount = operation.state.withLock { $0.followUp?.retryCount ?? 0 }
         let isLostAgain =
@@ -574,7 +561,7 @@ extension Attempt {
             attempt: self, head: received.head, error: error?.with(operation.request?.summary),
             metrics: received.metrics, ended: operation.context.clock.now, isAnswer: isAnswer,
             taskHasEnded: received.taskHasEnded, canStartOver: resumePoint != nil && isMisfit,
-            resumableBytes: received.resumableBytes, lacksNetwork: isOffline)
+            resumableBytes: received.resumableBytes)
         operation.onExecutor { self.operation.attemptEnded(ending) }
     }
 

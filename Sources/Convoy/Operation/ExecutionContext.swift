@@ -148,10 +148,6 @@ protocol OperationScheduler: AnyObject, Sendable {
     func sample(
         from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?)
     func takeFromRetryBudget() -> Bool
-    /// Checks whether there is a network, if requests to this host wait for one; `then` receives the result.
-    ///
-    /// False if they do not wait. In that case `then` is not called.
-    func lookForNetwork(to host: String, _ then: @escaping @Sendable (_ isConnected: Bool) -> Void) -> Bool
     func mayGetDescriptor(_ operation: AnyRequestOperation) -> Bool
     /// Called when an operation that found no file descriptor has released its files; a slot follows when one is free.
     func awaitDescriptor(_ operation: AnyRequestOperation, host: String)

@@ -23,7 +23,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     private let entries = Locked<[Int: Entry]>([:])
 
     #if canImport(Security)
-        private let security: SessionSecurity
+        let security: SessionSecurity
 
         init(_ security: SessionSecurity) { self.security = security }
     #endif

@@ -67,7 +67,7 @@ extension AttemptLine {
         case .outcome: break
         case .redirect: next = .redirect
         case .retry(let delay): (next, self.delay) = (.retry, delay.roundedSeconds)
-        case .intercepted, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: next = .again
+        case .intercepted, .suspended, .startOver, .awaitedDescriptor: next = .again
         }
     }
 }

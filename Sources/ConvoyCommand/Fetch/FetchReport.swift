@@ -99,12 +99,12 @@ extension FetchOutcome.Success {
 extension [AttemptRecord] {
     /// The number of tries: all attempts except some that say nothing about the server.
     ///
-    /// An attempt that ended with a redirect does not count. An attempt that waited for a file descriptor or the
-    /// network does not count either.
+    /// An attempt that ended with a redirect does not count. An attempt that waited for a file descriptor does
+    /// not count either.
     var triedCount: Int {
         count { record in
             switch record.next {
-            case .redirect, .awaitedDescriptor, .awaitedConnectivity: false
+            case .redirect, .awaitedDescriptor: false
             default: true
             }
         }

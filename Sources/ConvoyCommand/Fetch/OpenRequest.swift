@@ -72,7 +72,7 @@ struct OpenRequest {
             return .retrying(
                 attempt: failedCount, failure: record.failure, statusCode: record.statusCode, cause: cause,
                 delay: delay)
-        case .outcome, .intercepted, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: return nil
+        case .outcome, .intercepted, .suspended, .startOver, .awaitedDescriptor: return nil
         }
     }
 }

@@ -10,7 +10,6 @@ import Testing
         configuration.maxConcurrentPerHost = 4
         configuration.retries = RetryPolicy(maxRetries: 5)
         configuration.breaker = BreakerPolicy(failuresInARow: 10)
-        configuration.waitsForConnectivity = true
         return configuration
     }
 

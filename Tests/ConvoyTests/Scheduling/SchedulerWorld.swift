@@ -129,8 +129,6 @@ final class SchedulerWorld {
     let lacksDescriptors: Bool
     let hasBreaker: Bool
     let prioritization: RequestPrioritization
-    let hasNetworkFailures: Bool
-    var isOffline = false
     var isQueueSuspended = false
     private static let beginning = ContinuousClock.now
 
@@ -155,7 +153,6 @@ final class SchedulerWorld {
         lacksDescriptors = random.below(4) == 0
         hasBreaker = random.below(5) == 0
         prioritization = random.below(4) == 0 ? .lifo : .fifo
-        hasNetworkFailures = random.below(4) == 0
         let rates = (0..<2).map { _ in
             random.below(5) == 0
                 ? RequestRate(1 + random.below(3), per: .milliseconds(1 + random.below(40)), burst: 1 + random.below(3))
@@ -320,7 +317,6 @@ final class SchedulerWorld {
         }
         if member.pending == 0, member.machine.isSuspended { fail("\(index) gets a slot and is suspended") }
         if let until = holds[member.host], until > milliseconds { fail("\(index) gets a slot of a host on hold") }
-        if isOffline { fail("\(index) gets a slot without a network") }
         if state.queues.running - (queueEntry.hasBegun ? state.queues.unstarted : 0) > limit, !lacksDescriptors {
             fail("\(index) gets a slot beyond the limit")
         }

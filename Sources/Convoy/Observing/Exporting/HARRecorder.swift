@@ -220,7 +220,7 @@ extension AttemptRecord.Next {
     fileprivate var delay: Duration {
         switch self {
         case .retry(let delay), .intercepted(let delay): delay
-        case .outcome, .redirect, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: .zero
+        case .outcome, .redirect, .suspended, .startOver, .awaitedDescriptor: .zero
         }
     }
 }
