@@ -19,3 +19,11 @@ public struct SHA512: HashFunction {
     public mutating func update(bufferPointer: UnsafeRawBufferPointer) {}
     public func finalize() -> [UInt8] { [] }
 }
+
+public enum Insecure {
+    public struct MD5: HashFunction {
+        public init() {}
+        public mutating func update(bufferPointer: UnsafeRawBufferPointer) {}
+        public func finalize() -> [UInt8] { [] }
+    }
+}

@@ -43,6 +43,11 @@ extension URLProtectionSpace {
 }
 
 extension URLSessionConfiguration {
+    /// In corelibs it cannot be set.
+    public var waitsForConnectivity: Bool {
+        get { false }
+        set {}
+    }
     public var tlsMinimumSupportedProtocolVersion: tls_protocol_version_t {
         get { .TLSv12 }
         set {}

@@ -14,19 +14,20 @@ static struct {
     void *(*create)(void);
     void (*destroy)(void *context);
     int (*copy)(void *copy, const void *context);
-    const void *(*sha256)(void);
-    const void *(*sha512)(void);
+    /// By `convoy_digest_function`; NULL if the library lacks the function.
+    const void *(*functions[4])(void);
     int (*init)(void *context, const void *function, void *engine);
     int (*update)(void *context, const void *bytes, size_t count);
     int (*finish)(void *context, unsigned char *output, unsigned int *count);
 } libcrypto;
 
 static int find_functions(void *library) {
+    static const char *const names[] = {"EVP_md5", "EVP_sha256", "EVP_sha512", "EVP_sha512_256"};
+    for (size_t index = 0; index < sizeof names / sizeof *names; index++)
+        convoy_find_function(library, names[index], &libcrypto.functions[index]);
     return convoy_find_function(library, "EVP_MD_CTX_new", &libcrypto.create)
         && convoy_find_function(library, "EVP_MD_CTX_free", &libcrypto.destroy)
         && convoy_find_function(library, "EVP_MD_CTX_copy_ex", &libcrypto.copy)
-        && convoy_find_function(library, "EVP_sha256", &libcrypto.sha256)
-        && convoy_find_function(library, "EVP_sha512", &libcrypto.sha512)
         && convoy_find_function(library, "EVP_DigestInit_ex", &libcrypto.init)
         && convoy_find_function(library, "EVP_DigestUpdate", &libcrypto.update)
         && convoy_find_function(library, "EVP_DigestFinal_ex", &libcrypto.finish);
@@ -48,11 +49,11 @@ struct convoy_digest {
 convoy_digest *convoy_digest_create(convoy_digest_function function) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, load_library);
-    if (!libcrypto.is_available) return NULL;
+    if (!libcrypto.is_available || libcrypto.functions[function] == NULL) return NULL;
     convoy_digest *digest = calloc(1, sizeof *digest);
     if (digest == NULL) return NULL;
     digest->context = libcrypto.create();
-    const void *code = function == CONVOY_DIGEST_SHA256 ? libcrypto.sha256() : libcrypto.sha512();
+    const void *code = libcrypto.functions[function]();
     // The initialisation fails if the configuration of OpenSSL 3 has no provider for the function.
     if (digest->context != NULL && code != NULL && libcrypto.init(digest->context, code, NULL) == 1) return digest;
     convoy_digest_destroy(digest);

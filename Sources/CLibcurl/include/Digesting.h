@@ -1,14 +1,16 @@
-// Digests of files, with the libcrypto that libcurl uses, or else the system's.
+// Digests, with the libcrypto that libcurl uses, or else the system's.
 #ifndef CONVOY_DIGESTING_H
 #define CONVOY_DIGESTING_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/// A hash function (FIPS 180-4).
+/// A hash function (RFC 1321, FIPS 180-4).
 typedef enum {
+    CONVOY_DIGEST_MD5,
     CONVOY_DIGEST_SHA256,
     CONVOY_DIGEST_SHA512,
+    CONVOY_DIGEST_SHA512_256,
 } convoy_digest_function;
 
 /// The maximum length of a digest.

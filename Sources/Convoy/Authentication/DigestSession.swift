@@ -20,17 +20,17 @@ struct DigestSession: Sendable {
     private let key: String
     private let userParameter: String
 
-    init(answering challenge: DigestChallenge, with credential: Credential, clientNonce: String) {
+    init(answering challenge: DigestChallenge, with credential: Credential, clientNonce: String) throws(RequestError) {
         self.challenge = challenge
         self.clientNonce = clientNonce
         nonce = challenge.nonce
         let algorithm = challenge.algorithm
-        let secret = algorithm.hash("\(credential.user):\(challenge.realm):\(credential.password)")
-        key = algorithm.isSession ? algorithm.hash("\(secret):\(challenge.nonce):\(clientNonce)") : secret
+        let secret = try algorithm.hash("\(credential.user):\(challenge.realm):\(credential.password)")
+        key = algorithm.isSession ? try algorithm.hash("\(secret):\(challenge.nonce):\(clientNonce)") : secret
         userParameter =
             if challenge.hashesUserName {
                 // The server accepts the hash of the user name (RFC 7616, section 3.4.4).
-                "username=\"\(algorithm.hash("\(credential.user):\(challenge.realm)"))\", userhash=true"
+                "username=\"\(try algorithm.hash("\(credential.user):\(challenge.realm)"))\", userhash=true"
             } else if challenge.isUTF8, !credential.user.utf8.allSatisfy({ $0 < 0x80 }) {
                 // The user name is sent in the notation of RFC 8187 (RFC 7616, section 3.4). A server that does not
                 // announce UTF-8 receives the bytes unchanged.
@@ -56,15 +56,15 @@ struct DigestSession: Sendable {
     /// The value of an `Authorization` field.
     ///
     /// - Parameter target: path and query, as in the request line.
-    func fieldValue(method: HTTPMethod, target: String) -> String {
+    func fieldValue(method: HTTPMethod, target: String) throws(RequestError) -> String {
         let algorithm = challenge.algorithm
         // H(A2) of RFC 7616, section 3.4.3.
-        let subject = algorithm.hash("\(method.rawValue):\(target)")
+        let subject = try algorithm.hash("\(method.rawValue):\(target)")
         let digits = String(count, radix: 16)
         let number = String(repeating: "0", count: 8 - digits.count) + digits
         // The formula is that of RFC 7616, section 3.4.1, or without a quality of protection that of RFC 2069, section
         // 2.1.2.
-        let response = algorithm.hash(
+        let response = try algorithm.hash(
             challenge.hasQuality
                 ? "\(key):\(nonce):\(number):\(clientNonce):auth:\(subject)" : "\(key):\(nonce):\(subject)")
         var parameters = [
@@ -98,14 +98,7 @@ extension String {
 
 /// A hash function, and whether its keys belong to a session (the `-sess` variants).
 struct DigestAlgorithm: Equatable, Sendable {
-    /// Ordered from the weakest to the strongest.
-    enum Function: Int, Sendable {
-        case md5
-        case sha256
-        case sha512Truncated256
-    }
-
-    let function: Function
+    let function: HashFunction
     let isSession: Bool
 
     /// - Parameter name: the value of the `algorithm` parameter; nil means MD5. The result is nil for an unknown
@@ -123,12 +116,10 @@ struct DigestAlgorithm: Equatable, Sendable {
     }
 
     /// H(text) of RFC 7616: the hash of the UTF-8, in hexadecimal.
-    func hash(_ text: String) -> String {
-        let bytes = Array(text.utf8)
-        return switch function {
-        case .md5: MD5.digest(of: bytes).hexadecimal
-        case .sha256: SHA256.digest(of: bytes).hexadecimal
-        case .sha512Truncated256: SHA512Truncated256.digest(of: bytes).hexadecimal
+    func hash(_ text: String) throws(RequestError) -> String {
+        do throws(HashFailure) { return try function.digest(of: Array(text.utf8)).hexadecimal } catch {
+            let reason = function.defect ?? "the system's libcrypto failed"
+            throw RequestError(.invalidRequest, "the Digest credentials could not be computed: \(reason)")
         }
     }
 }
@@ -179,14 +170,14 @@ struct DigestChallenge: Equatable, Sendable {
     static func canBeSent(_ text: String) -> Bool { text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }
 
     /// The challenge with the strongest algorithm, the first among equals; nil when none is supported.
+    ///
+    /// An algorithm that this system cannot compute is the weakest.
     static func strongest(of challenges: [AuthenticationChallenge]) -> DigestChallenge? {
-        var strongest: DigestChallenge?
-        for challenge in challenges.compactMap(DigestChallenge.init) {
-            if let best = strongest, challenge.algorithm.function.rawValue <= best.algorithm.function.rawValue {
-                continue
-            }
-            strongest = challenge
-        }
-        return strongest
+        let all = challenges.compactMap(DigestChallenge.init)
+        let usable = all.filter { $0.algorithm.function.defect == nil }
+        let order: [HashFunction] = [.sha512Truncated256, .sha256, .md5]
+        return order.lazy.compactMap { function in
+            (usable.isEmpty ? all : usable).first { $0.algorithm.function == function }
+        }.first
     }
 }

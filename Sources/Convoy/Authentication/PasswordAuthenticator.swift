@@ -51,7 +51,7 @@ public final class PasswordAuthenticator: RequestInterceptor {
         try self.init(user: user, password: password, schemes: schemes, origins: origins) {
             // A client nonce has 128 bits from the system's random generator.
             var generator = SystemRandomNumberGenerator()
-            return [generator.next(), generator.next()].flatMap(\UInt64.bigEndianBytes).hexadecimal
+            return (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }.hexadecimal
         }
     }
 
@@ -87,7 +87,7 @@ public final class PasswordAuthenticator: RequestInterceptor {
         case .basic:
             request.headerFields["Authorization"] = credential.basicFieldValue
         case .digest(let session):
-            request.headerFields["Authorization"] = session.fieldValue(method: request.method, target: target.text)
+            request.headerFields["Authorization"] = try session.fieldValue(method: request.method, target: target.text)
         case nil:
             break
         }
@@ -115,7 +115,7 @@ public final class PasswordAuthenticator: RequestInterceptor {
         let refusals = attempt.refusals
         if schemes.contains(.digest), let challenge = DigestChallenge.strongest(of: challenges) {
             let key = ProtectionSpaces.Key(origin: origin, realm: challenge.realm)
-            let session = DigestSession(answering: challenge, with: credential, clientNonce: makeClientNonce())
+            let session = try DigestSession(answering: challenge, with: credential, clientNonce: makeClientNonce())
             let isAnswered = spaces.withLock {
                 $0.challenged(key, path: path, session: session, sent: sent, refusals: refusals)
             }

@@ -61,11 +61,6 @@ package struct SecretWords: Sendable {
         }
     }
 
-    /// Whether a name suggests that its value is a secret, and not a property of one such as `token_type`.
-    func isSecretItself(_ name: String) -> Bool {
-        isSecret(name) && !(Self.words(of: name).last.map(Self.isDescribing) ?? false)
-    }
-
     /// Whether a text is one of the secret words, or contains one of the long secret words.
     ///
     /// Use this for sentences, in which a short word such as `pass` or `key` has another meaning.
@@ -124,26 +119,6 @@ package struct SecretWords: Sendable {
             guard pair.count > 1, !pair[1].isEmpty, isSecret(pair[0].formDecoded) else { return String(item) }
             return "\(pair[0])=%3Credacted%3E"
         }.joined(separator: "&")
-    }
-
-    /// The values in a query or form whose names suggest a secret.
-    func valuesOfSecrets(form: String) -> [String] {
-        form.split(separator: "&").compactMap { item in
-            let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            return pair.count > 1 && isSecretItself(pair[0].formDecoded) ? pair[1].formDecoded : nil
-        }
-    }
-
-    /// The values in a ``MultipartForm`` whose names suggest a secret.
-    ///
-    /// A form that spells its `Content-Disposition` fields differently is not searched.
-    func valuesOfSecrets(multipart: String) -> [String] {
-        multipart.components(separatedBy: "Content-Disposition: form-data; name=\"").dropFirst().compactMap { part in
-            guard isSecretItself(String(part.prefix { $0 != "\"" })), let start = part.range(of: "\r\n\r\n"),
-                let end = part.range(of: "\r\n--", range: start.upperBound..<part.endIndex)
-            else { return nil }
-            return String(part[start.upperBound..<end.lowerBound])
-        }
     }
 
     /// The value of a `Link` field with the secrets in its references replaced.

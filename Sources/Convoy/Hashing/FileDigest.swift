@@ -32,23 +32,14 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
         /// SHA-512, whose digests have 64 bytes.
         case sha512
 
+        var function: HashFunction { self == .sha256 ? .sha256 : .sha512 }
+
         /// The algorithm's name in FIPS 180-4.
         ///
         /// `Repr-Digest` uses the same name in lower case. `Digest` uses it in any case.
-        var name: String {
-            switch self {
-            case .sha256: "SHA-256"
-            case .sha512: "SHA-512"
-            }
-        }
+        var name: String { function.rawValue }
 
-        /// The length of the algorithm's digests in bytes.
-        var digestBytes: Int {
-            switch self {
-            case .sha256: 32
-            case .sha512: 64
-            }
-        }
+        var digestBytes: Int { self == .sha256 ? 32 : 64 }
     }
 
     /// The hash function.
@@ -85,8 +76,21 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
     /// The bytes are not hashed again. Another length results in a ``defect``.
     public static func sha512(_ bytes: Data) -> FileDigest { FileDigest(.sha512, bytes: bytes) }
 
-    /// The SHA-256 digest of some bytes.
-    package static func ofBytes(_ bytes: Data) -> FileDigest { FileDigest(.sha256, bytes: SHA256.digest(of: bytes)) }
+    /// The SHA-256 digest of some bytes, by which they are recognised.
+    ///
+    /// On a system without SHA-256 it is a hash with a random key of the process, so nothing that another process has
+    /// stored is recognised.
+    package static func ofBytes(_ bytes: Data) -> FileDigest {
+        if let digest = try? HashFunction.sha256.digest(of: bytes) { return FileDigest(.sha256, bytes: digest) }
+        let words = (0..<4).map { word in
+            var hasher = Hasher()
+            hasher.combine(word)
+            // Data's own `hash(into:)` reads only the first bytes.
+            bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+            return hasher.finalize()
+        }
+        return FileDigest(.sha256, bytes: words.flatMap { withUnsafeBytes(of: $0.bigEndian) { Array($0) } })
+    }
 
     /// Reads a digest in the forms that lists of checksums use; nil for any other text.
     ///

@@ -86,15 +86,12 @@ extension RequestManager {
         /// The accepted status codes, ``Request/acceptableStatusCodes(_:)``; 200 to 299 by default.
         public var acceptableStatusCodes: StatusCheck
         package var keepsUnknownCodings = false
-        /// Whether requests wait while there is no network, until their deadline.
+        /// Whether URLSession waits for a network, on Apple platforms; false by default.
         ///
-        /// If false, the default, they fail with `.connectionFailed`.
-        ///
-        /// The property works like `waitsForConnectivity` of `URLSessionConfiguration`. A waiting request occupies no
-        /// slot and uses no retry, and ``RequestManager/why(_:)`` reports it. A request that fails to connect also
-        /// waits, if there is no network at that time. With a network it fails or is retried as usual. Requests to this
-        /// machine (`localhost`, 127.0.0.1, ::1) need no network. On Linux a network means an interface other than
-        /// loopback that is up and has an address beyond link scope. A bridge for containers counts as a network too.
+        /// This is `waitsForConnectivity` of `URLSessionConfiguration`. A waiting request keeps its slot. Its deadline
+        /// still ends it. On Linux, and with a transport that is no ``URLSessionTransport``, every request fails with
+        /// `.invalidRequest` before anything is sent. Use ``retries`` there. The code for Apple platforms is
+        /// type-checked but was never run.
         public var waitsForConnectivity: Bool
         /// How redirects are followed: up to 20 by default, never from https to http.
         public var redirects: RedirectPolicy
@@ -157,8 +154,6 @@ extension RequestManager {
         ///
         /// - Thread: any; called once for each wait, without a lock.
         public var jitter: @Sendable () -> Double
-
-        var connectivity: @Sendable () -> any ConnectivityMonitor = { SystemConnectivity() }
 
         /// Makes a configuration.
         ///
@@ -223,14 +218,26 @@ extension RequestManager.Configuration {
             baseURL: baseURL, headerFields: headerFields, encoder: encoder, decoder: decoder, idleTimeout: idleTimeout,
             attemptTimeout: attemptTimeout, deadline: deadline, maxBodyBytes: maxBodyBytes,
             acceptableStatusCodes: acceptableStatusCodes, hasCache: cache != nil,
-            keepsUnknownCodings: keepsUnknownCodings)
+            keepsUnknownCodings: keepsUnknownCodings, defect: connectivityDefect)
+    }
+
+    /// The transport; with ``waitsForConnectivity`` one that waits for a network, where there is one.
+    fileprivate var waitingTransport: TransportChoice {
+        guard waitsForConnectivity, let waiting = transport.waitingForConnectivity else { return transport }
+        return .custom(waiting)
+    }
+
+    private var connectivityDefect: String? {
+        guard waitsForConnectivity, transport.waitingForConnectivity == nil else { return nil }
+        return "waitsForConnectivity is a setting of URLSession on Apple platforms; leave it false here and set retries"
     }
 }
 
 extension ExecutionContext {
     convenience init(_ configuration: RequestManager.Configuration) {
         self.init(
-            transport: configuration.transport, defaults: configuration.defaults, callbacks: configuration.callbacks,
+            transport: configuration.waitingTransport, defaults: configuration.defaults,
+            callbacks: configuration.callbacks,
             monitors: configuration.monitors, redirects: configuration.redirects, retries: configuration.retries,
             interceptors: configuration.interceptors, cookies: configuration.cookies, cache: configuration.cache,
             clock: configuration.clock,

@@ -81,7 +81,6 @@ public final class RequestManager: Sendable {
         self.configuration = configuration
         scheduler = Scheduler(
             queue: queue, ownQueue: ownQueue, startQueue: startQueue, context: ExecutionContext(configuration),
-            connectivity: configuration.waitsForConnectivity ? configuration.connectivity() : nil,
             SchedulerState(
                 limit: min(configuration.maxConcurrentOperationCount, Self.descriptorSlots),
                 hosts: configuration.limits, configuration.prioritization, rate: configuration.requestRate,

@@ -22,8 +22,6 @@ public struct AttemptRecord: Sendable, Hashable {
         case startOver
         /// The process had no free file descriptor. The request was sent again after a delay.
         case awaitedDescriptor
-        /// The network was unavailable. The request was sent again when the network was available.
-        case awaitedConnectivity
     }
 
     /// The number of the attempt, from 1.
@@ -87,7 +85,7 @@ extension AttemptRecord: CustomStringConvertible, CustomReflectable {
     /// One line without credentials: the result, the duration, and the next step.
     public var description: String {
         let what = statusCode.map(String.init) ?? failure?.description ?? "no response"
-        let followed = next == .outcome ? "" : SentSecrets(of: [request]).hidden(in: ", then \(next)")
+        let followed = next == .outcome ? "" : ", then \(next)"
         return "\(number): \(request) (\(what) after \(started.duration(to: ended).words))\(followed)".oneLine
     }
     /// A mirror of the description only, because a reflection of the properties would show credentials.
@@ -105,7 +103,6 @@ extension AttemptRecord.Next: CustomStringConvertible, CustomReflectable {
         case .suspended: "suspended"
         case .startOver: "started over"
         case .awaitedDescriptor: "another attempt, with a file descriptor"
-        case .awaitedConnectivity: "another attempt, with a network"
         }
     }
     /// A mirror of the description only, because a reflection of the properties would show credentials.

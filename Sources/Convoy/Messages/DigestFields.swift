@@ -8,7 +8,7 @@ extension HeaderFields {
     /// if the bytes were requested and stored in that form. In a partial response (206) the digest still covers the
     /// complete representation.
     ///
-    /// Invalid members, and members with an unknown algorithm, are ignored.
+    /// Invalid members, and members with an algorithm that is unknown or that this system lacks, are ignored.
     var representationDigest: FileDigest? {
         // Content-Digest does not help: it covers only the content of this response, which is a part in a 206.
         strongestDigest(in: "Repr-Digest", isDictionary: true) ?? strongestDigest(in: "Digest", isDictionary: false)
@@ -30,7 +30,7 @@ extension HeaderFields {
                 FileDigest(algorithm, base64: $0)
             }
         }
-        return digests[.sha512] ?? digests[.sha256]
+        return [.sha512, .sha256].lazy.filter { $0.function.defect == nil }.compactMap { digests[$0] }.first
     }
 }
 

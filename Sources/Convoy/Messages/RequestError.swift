@@ -143,11 +143,6 @@ extension RequestError {
     /// The same error with a note appended to its message.
     func noting(_ note: String) -> RequestError { saying("\(message); \(note)", underlying) }
 
-    /// The same error without the secrets that a server has repeated in its `Location`.
-    func hiding(_ secrets: SentSecrets) -> RequestError {
-        saying(secrets.hidden(in: message), (underlying as? RequestError)?.hiding(secrets) ?? underlying)
-    }
-
     private func saying(_ message: String, _ underlying: (any Error)?) -> RequestError {
         RequestError(
             code, message, summary: storage.summary, response: response, body: body, underlying: underlying,

@@ -58,7 +58,7 @@ enum Validator: Hashable, Codable, Sendable {
     /// ignored, because servers sign links anew each time.
     func source(_ url: URL) -> String {
         guard var components = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
-            return SHA256.digest(of: Data(url.absoluteString.utf8)).hexadecimal
+            return FileDigest.ofBytes(Data(url.absoluteString.utf8)).hexadecimal
         }
         if case .entityTag = self { components.percentEncodedQuery = components.percentEncodedQuery?.withoutSignature }
         components.user = nil
@@ -66,7 +66,7 @@ enum Validator: Hashable, Codable, Sendable {
         components.fragment = nil
         components.scheme = url.scheme?.lowercased()
         if components.percentEncodedPath.isEmpty { components.percentEncodedPath = "/" }
-        return SHA256.digest(of: Data((components.string ?? url.absoluteString).utf8)).hexadecimal
+        return FileDigest.ofBytes(Data((components.string ?? url.absoluteString).utf8)).hexadecimal
     }
 
     /// Whether a response is about the same representation: it has exactly this validator.

@@ -117,12 +117,11 @@ extension AttemptRecord {
         let what = "attempt \(number) \(end) after \(started.duration(to: ended).shortText)"
         return switch next {
         case .outcome: what
-        case .redirect(let url): "\(what); redirected to \(SentSecrets(of: operation.sentRequests).shown(url))"
+        case .redirect(let url): "\(what); redirected to \(url.redactedString)"
         case .retry(let delay): "\(what); attempt \(number + 1) in \(delay.shortText)"
         case .intercepted(let delay): "\(what); an interceptor asked for attempt \(number + 1) in \(delay.shortText)"
         case .suspended: "\(what); suspended"
         case .awaitedDescriptor: "\(what); it is sent again when a file descriptor is free"
-        case .awaitedConnectivity: "\(what); it is sent again when a network is available"
         case .startOver: "\(what); the earlier bytes cannot be resumed, so the complete file is requested"
         }
     }

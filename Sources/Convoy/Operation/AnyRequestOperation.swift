@@ -1009,7 +1009,6 @@ extension AnyRequestOperation {
         if let head = redirection(ending) { return redirect(ending, head) }
         if dropsExpectation(ending) { return }
         if let error = ending.error, error.lacksDescriptors, awaitsDescriptor(ending) { return }
-        if ending.lacksNetwork, ending.attempt.canBeRepeated { return again(ending, .awaitedConnectivity) }
         guard let error = ending.error else { return letStand(ending) }
         // A cached error response says nothing about the host now, and a retry would return it again.
         let isStored = ending.isAnswer && ending.attempt.isAnswered
@@ -1018,7 +1017,7 @@ extension AnyRequestOperation {
             return again(ending, .startOver)
         }
         let defect = ending.isAnswer ? ending.head.flatMap { redirectPolicy.defect(of: $0, of: ending.request) } : nil
-        letStand(ending, telling: defect.map { error.noting(SentSecrets(of: sentRequests).hidden(in: $0)) })
+        letStand(ending, telling: defect.map(error.noting))
     }
 
     func redirection(_ ending: AttemptEnding) -> ResponseHead? {
@@ -1034,9 +1033,7 @@ extension AnyRequestOperation {
         switch redirectPolicy.next(after: head, of: base, earlier: records) {
         case .stands: letStand(ending)
         case .fail(let error):
-            conclude(
-                error.hiding(SentSecrets(of: sentRequests)), response: head, attempt: ending.attempt.number,
-                taskHasEnded: ending.taskHasEnded)
+            conclude(error, response: head, attempt: ending.attempt.number, taskHasEnded: ending.taskHasEnded)
         case .follow(let next, let leavesOrigin):
             again(ending, .redirect(to: next.url), request: next) { if leavesOrigin { $0.hasLeftOrigin = true } }
         }
@@ -1135,8 +1132,7 @@ extension AnyRequestOperation {
         // Transports send the user name of a URL with the Basic scheme.
         let sent = ending.request.headerFields["Authorization"] ?? ending.request.url.user().map { _ in "Basic" }
         let challenges = head.headerFields.values(of: "WWW-Authenticate")
-        let reason = AuthenticationChallenge.refusal(challenges, of: sent)
-        return error.noting(SentSecrets(of: sentRequests).hidden(in: reason))
+        return error.noting(AuthenticationChallenge.refusal(challenges, of: sent))
     }
 
     private func again(
@@ -1169,7 +1165,7 @@ extension AnyRequestOperation {
             case .awaitedDescriptor: self.awaitDescriptor()
             case .retry(let delay) where delay > .zero, .intercepted(let delay) where delay > .zero:
                 self.queueAgain(at: ending.ended + delay, reason)
-            case .redirect, .retry, .intercepted, .startOver, .suspended, .awaitedConnectivity, .outcome:
+            case .redirect, .retry, .intercepted, .startOver, .suspended, .outcome:
                 self.queueAgain()
             }
         }

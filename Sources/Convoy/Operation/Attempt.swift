@@ -12,7 +12,6 @@ struct AttemptEnding: Sendable {
     let taskHasEnded: Bool
     let canStartOver: Bool
     let resumableBytes: Int64
-    let lacksNetwork: Bool
 
     var request: PreparedRequest { attempt.request }
 
@@ -527,19 +526,9 @@ extension Attempt {
         }
     }
 
-    func decide(
-        _ received: Receiving, _ error: RequestError?, isAnswer: Bool, lacksNetwork: Bool? = nil
-    ) {
-        if lacksNetwork == nil, error?.isUnconnected == true {
-            let decide = { @Sendable (isConnected: Bool) in
-                self.decide(received, error, isAnswer: isAnswer, lacksNetwork: !isConnected)
-            }
-            let scheduler = operation.state.withLock { $0.scheduler }
-            if scheduler?.lookForNetwork(to: request.hostKey, decide) == true { return }
-        }
-        let isOffline = lacksNetwork == true
-        // Without a network, the failure says nothing about its host.
-        if !isOffline { sample(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error) }
+    /// Decides what follows the attempt, on the operation's serial executor.
+    func decide(_ received: Receiving, _ error: RequestError?, isAnswer: Bool) {
+        sample(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error)
         // One lost connection says nothing about the range. Another one, in a retry, may be the answer to the range.
         let retryCount = operation.state.withLock { $0.followUp?.retryCount ?? 0 }
         let isLostAgain =
@@ -550,7 +539,7 @@ extension Attempt {
             attempt: self, head: received.head, error: error?.with(operation.request?.summary),
             metrics: received.metrics, ended: operation.context.clock.now, isAnswer: isAnswer,
             taskHasEnded: received.taskHasEnded, canStartOver: resumePoint != nil && isMisfit,
-            resumableBytes: received.resumableBytes, lacksNetwork: isOffline)
+            resumableBytes: received.resumableBytes)
         operation.onExecutor { self.operation.attemptEnded(ending) }
     }
 

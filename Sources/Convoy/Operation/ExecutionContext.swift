@@ -133,10 +133,6 @@ protocol OperationScheduler: AnyObject, Sendable {
     func sample(
         from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?)
     func takeFromRetryBudget() -> Bool
-    /// Checks whether there is a network, if requests to this host wait for one; `then` receives the result.
-    ///
-    /// False if they do not wait. In that case `then` is not called.
-    func lookForNetwork(to host: String, _ then: @escaping @Sendable (_ isConnected: Bool) -> Void) -> Bool
 
     /// Whether an operation no longer waits in the scheduler: it was handed to the operation queue, has begun or has
     /// ended.

@@ -167,7 +167,7 @@ extension RequestError {
             case .redirect(to: request.url) = earlier.next,
             (try? RedirectTarget(head, of: earlier.request))?.url == request.url
         else { return self }
-        return .redirected(to: request.url, self).hiding(SentSecrets(of: [earlier.request])).with(response: head)
+        return .redirected(to: request.url, self).with(response: head)
     }
 }
 
@@ -318,7 +318,7 @@ struct RedirectTrail: CustomStringConvertible {
 }
 
 extension URL {
-    /// A long URL loses its end, because ``SentSecrets`` still finds a secret whose end is missing.
+    /// The URL for a message: without credentials, and at most one line long.
     var shortened: String {
         let text = redactedString
         return text.utf8.count <= 100 ? text : text.prefix(90) + "..."

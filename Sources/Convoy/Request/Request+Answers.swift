@@ -4,6 +4,14 @@ import Foundation
 extension Request {
     /// The same request with an output made by your function.
     ///
+    /// Another format is one closure. Foundation's decoder of property lists may overflow the stack if a list is nested
+    /// deeply, so use it for servers that you trust.
+    ///
+    /// ```swift
+    /// let request = Request<Data>.get("https://example.com/a.plist")
+    ///     .decoding { body, _ in try PropertyListDecoder().decode(User.self, from: body) }
+    /// ```
+    ///
     /// - Parameter decode: makes the output from a complete body. An error that it throws becomes `.decodingFailed`.
     /// - Thread: a thread of the library, never a transport's.
     public func decoding<NewOutput: Sendable>(

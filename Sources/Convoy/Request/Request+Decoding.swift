@@ -22,19 +22,6 @@ extension Request where Output: Decodable {
                 ?? ResponseDecoding.json(Output.self, body, head, decoder)
         }
     }
-
-    /// The same request with its output decoded from an XML or binary property list.
-    ///
-    /// An `Optional` output is nil for an empty body. Lists nested deeper than 200 are rejected, because Foundation's
-    /// decoder could overflow the stack.
-    ///
-    /// - Parameter decoder: the decoder, which you must not change afterwards.
-    public func decoding(with decoder: PropertyListDecoder) -> Self {
-        decoding(byFunction: false) { body, _ in
-            try ResponseDecoding.absent(Output.self, body)
-                ?? ResponseDecoding.propertyList(Output.self, body, decoder)
-        }
-    }
 }
 
 extension Request {

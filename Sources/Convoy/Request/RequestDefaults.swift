@@ -23,7 +23,7 @@ final class RequestDefaults: Sendable {
         baseURL: URL? = nil, headerFields: HeaderFields = [:], encoder: JSONEncoder? = nil,
         decoder: JSONDecoder? = nil, idleTimeout: Duration = .seconds(60), attemptTimeout: Duration? = nil,
         deadline: Duration? = nil, maxBodyBytes: Int64? = nil, acceptableStatusCodes: StatusCheck = .successful,
-        hasCache: Bool = false, keepsUnknownCodings: Bool = false
+        hasCache: Bool = false, keepsUnknownCodings: Bool = false, defect: String? = nil
     ) {
         self.hasCache = hasCache
         (self.baseURL, directory) = (baseURL, baseURL?.endingWithSlash)
@@ -36,8 +36,8 @@ final class RequestDefaults: Sendable {
         self.deadline = deadline
         self.maxBodyBytes = maxBodyBytes
         self.acceptableStatusCodes = acceptableStatusCodes
-        defect =
-            if let defect = headerFields.defect {
+        self.defect =
+            if let defect = defect ?? headerFields.defect {
                 defect
             } else if idleTimeout <= .zero {
                 "the manager's idle timeout is not positive"

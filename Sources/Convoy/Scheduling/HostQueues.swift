@@ -28,8 +28,7 @@ struct HostQueues {
     private var lastLook: ContinuousClock.Instant?
     var pacer: RequestPacer?
     var holds = Holds()
-    /// Whether there is no network, so that a remote host is put on hold when one of its requests is next.
-    var isOffline = false
+    /// New holds with a known end, for which the scheduler sets timers.
     var newHolds: [NewHold] = []
 
     struct NewHold: Sendable {
@@ -65,9 +64,7 @@ struct HostQueues {
             let queueEntry = candidate.queueEntry
             queueEntry.isCandidate = false
             guard host.hasRoom(hasBegun: !isNew) else { continue }
-            if isOffline || limits.rate != nil || limits.breaker != nil,
-                !host.admits(queueEntry, isOffline: isOffline, now: now)
-            {
+            if limits.rate != nil || limits.breaker != nil, !host.admits(queueEntry, now: now) {
                 noteHold(of: host)
                 continue
             }
@@ -234,15 +231,7 @@ extension HostQueues {
         host.holds.end(.rate)
     }
 
-    mutating func setOffline(_ isOffline: Bool) {
-        self.isOffline = isOffline
-        guard !isOffline else { return }
-        for host in hosts.values {
-            host.holds.end(.offline)
-            hostChanged(host)
-        }
-    }
-
+    /// Why the requests to a host cannot be sent before a deadline; nil if no reason is known.
     func holdWords(
         of host: String, past deadline: ContinuousClock.Instant, now: ContinuousClock.Instant
     ) -> String? {

@@ -20,17 +20,16 @@ final class Scheduler: OperationScheduler {
     let ownQueue: ManagerQueue?
     let context: ExecutionContext
     let state: Locked<SchedulerState>
-    let connectivity: (any ConnectivityMonitor)?
+    /// The batches and similar producers that have not ended.
     let producers = Locked<[ObjectIdentifier: any Producer]>([:])
 
     init(
         queue: OperationQueue, ownQueue: ManagerQueue?, startQueue: DispatchQueue, context: ExecutionContext,
-        connectivity: (any ConnectivityMonitor)?, _ state: SchedulerState
+        _ state: SchedulerState
     ) {
         (self.queue, self.ownQueue, self.startQueue) = (queue, ownQueue, startQueue)
-        (self.context, self.connectivity) = (context, connectivity)
+        self.context = context
         self.state = Locked(state)
-        connectivity?.start { [weak self] isConnected in self?.connectivityChanged(isConnected) }
         ownQueue?.follow(self)
     }
 
@@ -498,17 +497,6 @@ extension Scheduler {
     func takeFromRetryBudget() -> Bool {
         let now = context.clock.now
         return state.withLock { $0.retryBudget.take(now: now) }
-    }
-
-    func lookForNetwork(to host: String, _ then: @escaping @Sendable (_ isConnected: Bool) -> Void) -> Bool {
-        guard let connectivity, !Host.isLocal(host) else { return false }
-        connectivity.look(then)
-        return true
-    }
-
-    func connectivityChanged(_ isConnected: Bool) {
-        state.withLock { $0.queues.setOffline(!isConnected) }
-        pumpElsewhere()
     }
 }
 

@@ -29,7 +29,7 @@ struct QuotedCredentials {
         self.quotable = quotable.filter { !Self.secretParts(of: $0).isEmpty }
     }
 
-    fileprivate static let variables = [
+    private static let variables = [
         "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
     ]
 
@@ -75,25 +75,6 @@ struct QuotedCredentials {
     private static func parts(of text: String) -> [String] {
         [text, text.removingPercentEncoding ?? text].flatMap { text in
             text.split { !$0.isLetter && !$0.isNumber }.map(String.init)
-        }
-    }
-}
-
-extension ConnectionOptions.Proxy {
-    /// The password of the proxy, and the credentials as the `Basic` scheme sends them.
-    package var secrets: Set<String> {
-        switch self {
-        case .direct: return []
-        case .server(_, let userName, let password):
-            var parts = URLComponents()
-            (parts.user, parts.password) = (userName, password)
-            return parts.userInfoSecrets
-        case .environment:
-            let values = QuotedCredentials.variables.compactMap { getenv($0).map { String(cString: $0) } }
-            return values.reduce(into: []) { secrets, value in
-                let parts = URLComponents(string: value.contains("://") ? value : "http://\(value)")
-                secrets.formUnion(parts?.userInfoSecrets ?? [])
-            }
         }
     }
 }

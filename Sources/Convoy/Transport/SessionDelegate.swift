@@ -21,7 +21,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     private let entries = Locked<[Int: Entry]>([:])
 
     #if canImport(Security)
-        private let security: SessionSecurity
+        let security: SessionSecurity
 
         init(_ security: SessionSecurity) { self.security = security }
     #endif
@@ -271,7 +271,7 @@ enum CertificateKey {
     /// certificate.
     static func pin(of certificate: Data) -> String? {
         guard let info = subjectPublicKeyInfo(of: certificate) else { return nil }
-        return Data(SHA256.digest(of: info)).base64EncodedString()
+        return (try? HashFunction.sha256.digest(of: info)).map { Data($0).base64EncodedString() }
     }
 
     private static func subjectPublicKeyInfo(of certificate: Data) -> Data? {

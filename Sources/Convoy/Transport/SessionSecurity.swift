@@ -22,6 +22,8 @@
         private let pins: Set<String>
         private let minimumTLSVersion: ConnectionOptions.TLSVersion
         private let credential: URLCredential?
+        /// `waitsForConnectivity` of the session.
+        var waitsForConnectivity = false
 
         private init() { (anchors, pins, minimumTLSVersion, credential) = (nil, [], .tls12, nil) }
 
@@ -40,7 +42,9 @@
             }
         }
 
+        /// Sets up a session that is about to be made.
         func apply(to configuration: URLSessionConfiguration) {
+            configuration.waitsForConnectivity = waitsForConnectivity
             configuration.tlsMinimumSupportedProtocolVersion = minimumTLSVersion == .tls12 ? .TLSv12 : .TLSv13
         }
 

@@ -200,6 +200,15 @@ public enum TransportChoice: Sendable {
         return .urlSession
     }
 
+    /// The same transport with a session that waits for a network; nil if the transport cannot.
+    var waitingForConnectivity: (any Transport)? {
+        #if canImport(Security)
+            (transport as? URLSessionTransport)?.waitingForConnectivity()
+        #else
+            nil
+        #endif
+    }
+
     var transport: any Transport {
         switch self {
         case .automatic:

@@ -28,6 +28,12 @@ public final class URLSessionTransport: Transport {
         convenience init(_ security: SessionSecurity = .standard) {
             self.init(SessionDelegate(security)) { security.apply(to: $0) }
         }
+
+        func waitingForConnectivity() -> URLSessionTransport {
+            var security = delegate.security
+            security.waitsForConnectivity = true
+            return URLSessionTransport(security)
+        }
     #else
         private convenience init() { self.init(SessionDelegate()) { _ in } }
     #endif

@@ -28,7 +28,6 @@ struct EventLine: Encodable, Equatable, Sendable {
     var message: String?
     /// The header fields of a failed response, each as `Name: value`.
     var head: [String]?
-    var body: String?
     /// When the request was queued, in seconds since 1970.
     var queuedAt: Double?
     /// The time from queueing the request to its end.
@@ -46,7 +45,7 @@ struct EventLine: Encodable, Equatable, Sendable {
 
     enum CodingKeys: String, CodingKey {
         case event, index, name, method, url, list, line, file, status, bytes, seconds, attempt, attempts, location
-        case cache, code, message, head, body, after, timeline, succeeded, skipped, failed, unsent, failures, cancelled
+        case cache, code, message, head, after, timeline, succeeded, skipped, failed, unsent, failures, cancelled
         case resumedBytes = "resumed_bytes"
         case keptBytes = "kept_bytes"
         case keptFiles = "kept_files"
@@ -63,27 +62,23 @@ struct EventLine: Encodable, Equatable, Sendable {
         return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self).unsafeEscaped } ?? "{}"
     }
 
-    /// Records the header fields of a failed response, and the first 64 KiB of its text, without secrets.
+    /// Records the header fields of a failed response, without secrets.
     ///
     /// A response with an acceptable status is not recorded, because such responses often contain secrets.
-    mutating func setAnswer(of error: RequestError, without secrets: SentSecrets) {
+    mutating func setAnswer(of error: RequestError) {
         guard error.code == .unacceptableStatus, let answer = error.response else { return }
-        let fields = answer.headerFields.map { secrets.hidden(in: $0.shown) }
+        let fields = answer.headerFields.map(\.shown)
         if !fields.isEmpty { head = fields }
-        guard let text = error.body.map({ String(decoding: $0.prefix(1 << 16), as: UTF8.self) }), !text.isEmpty,
-            !text.contains("\0")
-        else { return }
-        body = secrets.hidden(in: text)
     }
 
-    mutating func setTimes(_ span: EventSpan, _ attempts: [AttemptRecord], without secrets: SentSecrets) {
+    mutating func setTimes(_ span: EventSpan, _ attempts: [AttemptRecord]) {
         queuedAt = span.queuedAt
         lifeSeconds = (span.ended - span.queued).roundedSeconds
         guard let last = attempts.last else { return }
         timeline = attempts.map { record in
             var line = AttemptLine(
                 record, queued: span.queued, firstByte: record.number == last.number ? span.firstByte : nil)
-            if case .redirect(let target) = record.next { line.location = secrets.shown(target) }
+            if case .redirect(let target) = record.next { line.location = target.redactedString }
             return line
         }
     }
@@ -195,7 +190,7 @@ extension AttemptLine {
         case .outcome: break
         case .redirect: next = .redirect
         case .retry(let delay): (next, self.delay) = (.retry, delay.roundedSeconds)
-        case .intercepted, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: next = .again
+        case .intercepted, .suspended, .startOver, .awaitedDescriptor: next = .again
         }
     }
 }
@@ -238,7 +233,6 @@ extension EventLine {
         case .code: code = try value.string()
         case .message: message = try value.string()
         case .head: head = try value.list { try $0.string() }
-        case .body: body = try value.string()
         case .queuedAt: queuedAt = try value.number()
         case .lifeSeconds: lifeSeconds = try value.number()
         case .after: after = try value.list { try $0.integer() }

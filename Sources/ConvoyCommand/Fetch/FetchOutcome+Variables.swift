@@ -21,7 +21,7 @@ extension FetchOutcome {
         switch variable {
         case "cache": .string(attempts.cacheOutcome?.rawValue ?? "")
         case "content_type": .string(head?.headerFields["Content-Type"] ?? "")
-        case "errormsg": .string(error.map { allSecrets.hidden(in: $0.message) } ?? "")
+        case "errormsg": .string(error?.message ?? "")
         case "exitcode": error == nil ? 0 : 1
         case "filename_effective": .string(output)
         case "http_code", "response_code": .number(String(format: "%03d", head?.statusCode ?? 0))
@@ -31,7 +31,7 @@ extension FetchOutcome {
         case "num_redirects": JSONValue(attempts.count(where: \.isRedirected))
         case "num_retries": JSONValue(attempts.count { if case .retry = $0.next { true } else { false } })
         case "redirect_url":
-            .string(head?.headerFields["Location"].flatMap { $0.requestURL(at: url).map(allSecrets.shown) } ?? "")
+            .string(head?.headerFields["Location"].flatMap { $0.requestURL(at: url)?.redactedString } ?? "")
         case "remote_ip": .string(metrics?.remoteAddress ?? "")
         case "remote_port": JSONValue(metrics?.remotePort ?? 0)
         case "scheme": .string(url.scheme ?? "")
@@ -53,7 +53,7 @@ extension FetchOutcome {
         case "time_starttransfer": Self.seconds(metrics?.firstByte)
         case "time_total": Self.seconds(metrics?.total)
         case "url": .string(item.url.redactedString)
-        case "url_effective": .string(attempts.count > 1 ? allSecrets.shown(url) : url.redactedString)
+        case "url_effective": .string(url.redactedString)
         case "urlnum": JSONValue(item.index)
         default: nil
         }

@@ -30,12 +30,7 @@ struct FetchOutcome: Sendable {
     var keptBytes: Int64?
     /// The path of the file, the device or the pipe that receives the body; empty for standard output.
     var output = ""
-    /// Secrets that no text of the outcome may show, besides those of the requests.
-    var otherSecrets: Set<String> = []
 
-    var allSecrets: SentSecrets { SentSecrets(of: attempts.map(\.request), and: otherSecrets) }
-    // After a success of the first attempt there are none, because no text from the server is shown.
-    var secrets: SentSecrets { error == nil && attempts.count < 2 ? SentSecrets([]) : allSecrets }
     var error: RequestError? { if case .failure(let error) = result { error } else { nil } }
 
     var attemptCount: Int { attempts.triedCount }
@@ -49,7 +44,7 @@ struct FetchOutcome: Sendable {
         guard let error else { return nil }
         if lacksStored { return "the cache has no usable response, and only-cache sends no request" }
         // The message of the library names no option of the command, so `--existing` is added.
-        return error.code == .destinationExists ? "\(error.message) with --existing" : secrets.hidden(in: error.message)
+        return error.code == .destinationExists ? "\(error.message) with --existing" : error.message
     }
 
     var skipReason: String? {
@@ -59,9 +54,10 @@ struct FetchOutcome: Sendable {
         return (attempts.isEmpty ? "the file exists" : "the file has not changed") + digest
     }
 
+    /// Why the request failed, as a text; nil after a success.
     var cause: String? {
         guard let error else { return nil }
-        return error.code == .unacceptableStatus && !lacksStored ? Words.cause(error, without: secrets) : message
+        return error.code == .unacceptableStatus && !lacksStored ? Words.cause(error) : message
     }
 
     private var lacksStored: Bool { attempts.last?.metrics?.cache?.detail == "only-if-cached" }
@@ -89,12 +85,14 @@ extension FetchOutcome.Success {
 }
 
 extension [AttemptRecord] {
-    // An attempt that ended with a redirect does not count. An attempt that waited for a file descriptor or the
-    // network does not count either.
+    /// The number of tries: all attempts except some that say nothing about the server.
+    ///
+    /// An attempt that ended with a redirect does not count. An attempt that waited for a file descriptor does
+    /// not count either.
     var triedCount: Int {
         count { record in
             switch record.next {
-            case .redirect, .awaitedDescriptor, .awaitedConnectivity: false
+            case .redirect, .awaitedDescriptor: false
             default: true
             }
         }

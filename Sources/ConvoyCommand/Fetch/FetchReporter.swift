@@ -17,9 +17,8 @@ final class FetchReporter: Sendable {
         summary = Locked(FetchSummary(options))
     }
 
-    private var secrets: Set<String> { setup?.secrets ?? [] }
-
-    func opened(_ item: FetchItem) { requests.begin(item, hiding: secrets) }
+    /// Records the item of a request, before the request is sent.
+    func opened(_ item: FetchItem) { requests.begin(item) }
 
     /// Reports the end of a request, once.
     ///
@@ -40,7 +39,6 @@ final class FetchReporter: Sendable {
                 item: item, result: ended, attempts: attempts,
                 span: EventSpan(queued: request.opened, (try? result.get())?.timings, attempts))
             outcome.keptBytes = keptBytes(of: outcome)
-            outcome.otherSecrets = secrets
             outcome.output =
                 options.discards ? options.paths.last { $0 != "-" } ?? "" : options.path(of: outcome.fileName)
             summary.withLock { [outcome] in $0.count(outcome, isStopping: stop != nil) }
@@ -147,7 +145,7 @@ final class OpenRequests: EventMonitor {
 
     init(onStep: (@Sendable (FetchStep, FetchItem) -> Void)?) { self.onStep = onStep }
 
-    func begin(_ item: FetchItem, hiding secrets: Set<String>) {
+    func begin(_ item: FetchItem, hiding secrets: Set<String> = []) {
         open.withLock { $0[item.index] = OpenRequest(item: item, hiding: secrets) }
     }
 
@@ -213,8 +211,7 @@ struct OpenRequest {
     /// The numbers of the last attempt that started and of the last that ended, including redirects.
     private var (begun, ended) = (0, 0)
     private var failedCount = 0
-    /// The secrets of the run, and those that the ended attempts have sent.
-    private var secrets: Set<String>
+    private let secrets: Set<String>
     private(set) var resumed = ResumedBytes()
     /// The progress of the file at the end of the last attempt with a successful response.
     private(set) var heldBytes = ByteProgress()
@@ -261,18 +258,17 @@ struct OpenRequest {
         ended = record.number
         resumed.note(record.transfer, statusCode: record.statusCode)
         if let statusCode = record.statusCode, (200..<300).contains(statusCode) { heldBytes = record.transfer.download }
-        secrets.formUnion(record.request.repeatedSecrets)
         switch record.next {
         case .redirect(let target):
-            return .redirected(statusCode: record.statusCode, to: SentSecrets(secrets).shown(target))
+            return .redirected(statusCode: record.statusCode, to: target.redactedString.hiding(secrets))
         case .retry(let delay):
             failedCount += 1
-            let cause = SentSecrets(secrets).hidden(in: Words.cause(record))
+            let cause = Words.cause(record).hiding(secrets)
             retry = .retry(attempt: failedCount, cause: cause, due: record.ended + delay)
             return .retrying(
                 attempt: failedCount, failure: record.failure, statusCode: record.statusCode, cause: cause,
                 delay: delay)
-        case .outcome, .intercepted, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: return nil
+        case .outcome, .intercepted, .suspended, .startOver, .awaitedDescriptor: return nil
         }
     }
 }

@@ -11,10 +11,6 @@ struct FetchSetup: Sendable {
     let monitors: [any EventMonitor]
     let records: FetchRecords
     let report: Locked<Report>?
-    /// The passwords of the proxy and of `--user`, which no log and no report may show.
-    ///
-    /// A very short password of `--user` is not included.
-    let secrets: Set<String>
     private let verbose: VerboseLog?
     private let netrc: Netrc?
     private let credentials: CredentialOptions
@@ -33,15 +29,11 @@ struct FetchSetup: Sendable {
         onOutputClosed: @escaping @Sendable () -> Void
     ) throws(UsageError) {
         (self.options, self.console, credentials) = (options, console, options.credentials)
-        var secrets = options.connection.proxy.secrets
-        // A password of at most five bytes could be an ordinary word, so it is not hidden in texts.
-        if let password = options.credentials.user?.password, password.utf8.count > 5 { secrets.insert(password) }
-        self.secrets = secrets
         transport = try options.chosenTransport()
         cache = options.makeCache { console.warn("--cache: \($0)") }
         cookies = try options.credentials.makeJar()
         netrc = try options.credentials.readNetrc()
-        recorder = options.archive.map { _ in HARRecorder(requestLimit: 100_000, hiding: secrets) }
+        recorder = options.archive.map { _ in HARRecorder(requestLimit: 100_000) }
         report = options.report.map { _ in Locked(Report(title: options.commandLine ?? title ?? "convoy fetch")) }
         let cleans = Terminal.output.isTerminal && !options.isRawOutput
         let standard = StandardOutputStream.State(cleans: cleans, onClosed: onOutputClosed)
@@ -61,7 +53,7 @@ struct FetchSetup: Sendable {
         // fields are shown only for a fetch.
         verbose =
             options.isVerbose
-            ? VerboseLog(options.connection.proxy, console: console, showsMarked: title == nil, hiding: secrets) : nil
+            ? VerboseLog(options.connection.proxy, console: console, showsMarked: title == nil) : nil
         let monitors: [(any EventMonitor)?] = [recorder, verbose]
         self.monitors = monitors.compactMap(\.self)
         if options.connection.trust == .unverified {

@@ -92,10 +92,10 @@ extension EventLine {
             code = error.code.rawValue
             message = outcome.message?.visible()
             seconds = outcome.attempts.first.map { (outcome.span.ended - $0.started).roundedSeconds }
-            setAnswer(of: error, without: outcome.secrets)
+            setAnswer(of: error)
         }
         // A file that was skipped without a request has no times.
-        if event != "skipped" || method != nil { setTimes(outcome.span, outcome.attempts, without: outcome.secrets) }
+        if event != "skipped" || method != nil { setTimes(outcome.span, outcome.attempts) }
     }
 
     init(_ defect: FetchItems.Defect) {

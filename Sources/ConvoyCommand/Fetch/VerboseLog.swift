@@ -18,14 +18,12 @@ struct VerboseLog: EventMonitor {
         var (sent, answered, ended, current) = (0, 0, 0, 0)
     }
 
-    private let secrets: Set<String>
-
     private let printed = Locked<[String: Printed]>([:])
     /// Serialises the output, because monitors and interceptors are called by different threads.
     private let queue = DispatchQueue(label: "convoy.verbose")
 
-    init(_ proxy: ConnectionOptions.Proxy, console: Console, showsMarked: Bool, hiding secrets: Set<String>) {
-        (self.console, self.showsMarked, self.secrets) = (console, showsMarked, secrets)
+    init(_ proxy: ConnectionOptions.Proxy, console: Console, showsMarked: Bool) {
+        (self.console, self.showsMarked) = (console, showsMarked)
         switch proxy {
         case .environment:
             let environment = ProcessInfo.processInfo.environment
@@ -44,19 +42,16 @@ struct VerboseLog: EventMonitor {
 
     func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
         let tag = operation.tags.first ?? ""
-        // The operation adds cookies after the interceptors have run. So the secrets are those of the requests that
-        // the operation has sent.
-        var hidden: SentSecrets { SentSecrets(of: operation.sentRequests, and: secrets) }
         queue.sync {
             switch event {
             case .started(let attempt): printed.withLock { $0[tag, default: Printed()].current = attempt }
             case .response(let head):
-                printResponse(head, attempt: printed.withLock { $0[tag]?.current ?? 0 }, tag, hidden)
-            case .attemptEnded(let record): tell(record, tag, hidden)
+                printResponse(head, attempt: printed.withLock { $0[tag]?.current ?? 0 }, tag)
+            case .attemptEnded(let record): tell(record, tag)
             case .finished(let error):
                 // Earlier attempts were printed when they ended, so only the last attempt is printed here.
-                if let record = operation.attempts.last, record.next == .outcome { tell(record, tag, hidden) }
-                if let error { tell(tag, "*", hidden.hidden(in: error.message)) }
+                if let record = operation.attempts.last, record.next == .outcome { tell(record, tag) }
+                if let error { tell(tag, "*", error.message) }
                 printed.withLock { $0[tag] = nil }
             default: break
             }
@@ -77,23 +72,21 @@ struct VerboseLog: EventMonitor {
     }
 
     fileprivate func isSending(_ request: PreparedRequest, _ attempt: AttemptContext, _ tag: String) {
-        let hidden = SentSecrets(of: attempt.earlierAttempts.map(\.request), and: secrets)
         queue.sync {
-            for record in attempt.earlierAttempts { tell(record, tag, hidden) }
-            printRequest(request, attempt: attempt.number, tag, hidden)
+            for record in attempt.earlierAttempts { tell(record, tag) }
+            printRequest(request, attempt: attempt.number, tag)
         }
     }
 
-    private func printResponse(_ head: ResponseHead, attempt: Int, _ tag: String, _ hidden: SentSecrets) {
+    private func printResponse(_ head: ResponseHead, attempt: Int, _ tag: String) {
         guard claim(\.answered, attempt, tag) else { return }
         tell(tag, "<", "\(head.statusCode)")
-        for field in head.headerFields { tell(tag, "<", hidden.hidden(in: shown(field))) }
+        for field in head.headerFields { tell(tag, "<", shown(field)) }
     }
 
-    private func printRequest(_ request: PreparedRequest, attempt: Int, _ tag: String, _ hidden: SentSecrets) {
+    private func printRequest(_ request: PreparedRequest, attempt: Int, _ tag: String) {
         guard claim(\.sent, attempt, tag) else { return }
-        // After a redirect, the server has chosen the URL, which may repeat secrets of an earlier request.
-        let url = hidden.shown(request.url)
+        let url = request.url.redactedString
         tell(tag, "*", "attempt \(attempt): \(url)")
         tell(tag, ">", "\(request.method) \(url)")
         func isDefault(_ name: String) -> Bool {
@@ -110,11 +103,11 @@ struct VerboseLog: EventMonitor {
         (showsMarked ? HeaderFields.Field(name: field.name, value: field.value) : field).shown
     }
 
-    private func tell(_ record: AttemptRecord, _ tag: String, _ hidden: SentSecrets) {
+    private func tell(_ record: AttemptRecord, _ tag: String) {
         guard claim(\.ended, record.number, tag) else { return }
         // Prints the request here if no interceptor saw the attempt.
-        printRequest(record.request, attempt: record.number, tag, hidden)
-        if let head = record.response { printResponse(head, attempt: record.number, tag, hidden) }
+        printRequest(record.request, attempt: record.number, tag)
+        if let head = record.response { printResponse(head, attempt: record.number, tag) }
         func tell(_ mark: Character, _ text: String) { self.tell(tag, mark, text) }
         let cache = record.metrics?.cache
         if let cache {
@@ -137,10 +130,10 @@ struct VerboseLog: EventMonitor {
             tell("*", words.joined(separator: ", "))
         }
         if let failure = record.failure {
-            tell("*", "failed: " + hidden.hidden(in: record.message ?? Words.code(failure.rawValue)))
+            tell("*", "failed: " + (record.message ?? Words.code(failure.rawValue)))
         }
         switch record.next {
-        case .redirect(let target): tell("*", "redirected to \(hidden.shown(target))")
+        case .redirect(let target): tell("*", "redirected to \(target.redactedString)")
         case .retry(let delay): tell("*", "retry in \(Figures.time(delay))")
         default: break
         }

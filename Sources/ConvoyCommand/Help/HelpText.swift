@@ -500,10 +500,10 @@ enum HelpText {
                      version; with --newer the server has no newer version, and file
                      is absent if the file does not exist
           failed     index, url, code, message, attempts, status?, seconds?,
-                     kept_bytes?, head?, body?: the status of the response, if one
+                     kept_bytes?, head?: the status of the response, if one
                      arrived; if no request was sent, attempts is 0, and seconds is
                      absent; the bytes kept for the next run; the header fields of the
-                     response, and the first 64 KiB of its text, both without secrets
+                     response, without secrets
           failed     list, code, message, line?: an invalid line, or with the code
                      unreadableList a list that cannot be read further
           warning    message, list?: --insecure, a list without a URL, or with

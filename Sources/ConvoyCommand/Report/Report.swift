@@ -17,9 +17,11 @@ struct Report: Sendable {
     private(set) var remarks: [String] = []
     private let rowLimit: Int
     private var plainCount = 0
-    // Beyond a limit, further heads and bodies are omitted.
-    private var bodyBytes = 0
-    private static let bodyLimitBytes = 4 << 20
+    /// The bytes in heads and bodies of failed responses so far.
+    ///
+    /// Beyond a limit, further heads and bodies are omitted.
+    private var headBytes = 0
+    private static let headLimitBytes = 4 << 20
     /// Whether `started` events are read, which show the unfinished requests of a killed run.
     private let readsStarts: Bool
     private var begun: [Int: RequestRecord] = [:]
@@ -83,8 +85,8 @@ struct Report: Sendable {
         }
         if isPlain { plainCount += 1 }
         var record = record
-        bodyBytes += (record.body?.utf8.count ?? 0) + (record.head?.utf8.count ?? 0)
-        if bodyBytes > Self.bodyLimitBytes { (record.head, record.body) = (nil, nil) }
+        headBytes += record.head?.utf8.count ?? 0
+        if headBytes > Self.headLimitBytes { record.head = nil }
         records.append(record)
     }
 

@@ -27,7 +27,6 @@ struct RequestRecord: Equatable, Sendable {
     let code: String?
     let message: String?
     var head: String?
-    var body: String?
     /// The number of bytes that a successful request received; 0 for other requests.
     let bytes: Int64
     let resumedBytes: Int64
@@ -62,7 +61,6 @@ struct RequestRecord: Equatable, Sendable {
         url = event.url.map(HARRecorder.redacted) ?? ""
         message = event.message?.withRedactedURLs
         head = event.head.map { String($0.joined(separator: "\n").prefix(1 << 14)) }
-        body = event.body.map { String($0.prefix(1 << 16)) }
         resumedBytes = max(0, event.resumedBytes ?? 0)
         // The report counts only the bytes of successful requests.
         bytes = outcome == .succeeded ? max(0, (event.bytes ?? 0).subtractingSafely(resumedBytes)) : 0

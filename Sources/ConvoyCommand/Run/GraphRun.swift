@@ -152,7 +152,7 @@ struct GraphRun: Sendable {
             }
         } catch { throw Self.refusal(error.message) }
         do throws(RequestError) { return (try request(built, turn, exchange), built.secrets) } catch {
-            throw RequestError(error.code, SentSecrets(built.secrets).hidden(in: error.message))
+            throw RequestError(error.code, error.message.hiding(built.secrets))
         }
     }
 

@@ -22,8 +22,9 @@ final class RunReport: Sendable {
     struct Failure {
         let code: String
         let message: String
-        let line: String
-        // Such a request gets no line, because hundreds of lines would hide the reason of the stop.
+        /// Whether the request ended because the run was being stopped.
+        ///
+        /// Such a request gets no line, because hundreds of lines would hide the reason of the stop.
         var isCancelled = false
     }
 
@@ -48,7 +49,7 @@ final class RunReport: Sendable {
 
     var secrets: Set<String> {
         if let known = state.withLock({ $0.secrets }) { return known }
-        let secrets = run.plan.requests.reduce(into: run.setup.secrets) { $0.formUnion($1.secrets) }
+        let secrets = run.plan.requests.reduce(into: Set<String>()) { $0.formUnion($1.secrets) }
         state.withLock { $0.secrets = secrets }
         return secrets
     }
@@ -107,7 +108,7 @@ final class RunReport: Sendable {
         if let failure, !failure.isCancelled, !isJSON {
             let position = run.plan.requests[turn.place].request.position
             run.console.printError(
-                "convoy: \(run.options.file):\(position.line): \(label(turn)): \(failure.line)"
+                "convoy: \(run.options.file):\(position.line): \(label(turn)): \(failure.message)"
                     + tries(outcome.attempts()))
         }
         if printsLines { say(turn, outcome, hasFailed: failure != nil) }
@@ -182,19 +183,15 @@ final class RunReport: Sendable {
         switch outcome {
         case .success(let response):
             return run.plan.requests[turn.place].request.checks.timeDefect(response).map {
-                Failure(code: "checkFailed", message: $0, line: $0)
+                Failure(code: "checkFailed", message: $0)
             }
         case .failure(let error):
             let isCancelled =
                 [.cancelled, .dependencyFailed].contains(error.code) && run.interruption.reason != nil
             let code = isCancelled ? RequestError.Code.cancelled : error.code
-            let hidden = SentSecrets(of: error.attempts.map(\.request), and: secrets.union(filled))
-            // A response may repeat secrets that convoy does not know. So the message for events and files does not
-            // quote the response, and only the line for people does.
             return Failure(
                 code: error.underlying is CheckFailure ? "checkFailed" : code.rawValue,
-                message: hidden.hidden(in: error.message), line: message(of: error, without: hidden),
-                isCancelled: isCancelled)
+                message: error.message.hiding(secrets.union(filled)), isCancelled: isCancelled)
         }
     }
 
@@ -203,7 +200,7 @@ final class RunReport: Sendable {
     ) -> EventLine {
         let request = run.plan.requests[turn.place]
         let attempts = outcome.attempts()
-        var ending = FetchOutcome(
+        let ending = FetchOutcome(
             item: run.item(of: turn),
             result: outcome.map {
                 FetchOutcome.Success(
@@ -211,7 +208,6 @@ final class RunReport: Sendable {
                     time: $0.timings.executed ?? .zero)
             }, attempts: attempts,
             span: EventSpan(queued: turn.queued, (try? outcome.get())?.timings, attempts))
-        ending.otherSecrets = secrets.union(filled)
         var event = EventLine(ending, directory: nil)
         (event.name, event.method, event.url) = (request.givenName, request.method, request.shownTarget)
         if case .success(let response) = outcome, case .file(let file) = response.value.body { event.file = file.path }
@@ -252,15 +248,17 @@ final class RunReport: Sendable {
     func tries(_ attempts: [AttemptRecord]) -> String {
         attempts.triedCount > 1 ? " (\(attempts.triedCount) attempts)" : ""
     }
+}
 
-    private func message(of error: RequestError, without secrets: SentSecrets) -> String {
-        let own = secrets.hidden(in: error.message)
-        guard error.code == .unacceptableStatus, let start = error.body?.prefix(4_096) else { return own }
-        let body = String(decoding: start, as: UTF8.self)
-        // The start of an HTML page does not explain the error.
-        guard body.first(where: { !$0.isWhitespace }) != "<" else { return own }
-        let words = secrets.hidden(in: body).split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        return words.isEmpty ? own : "\(own): \(words.clipped(toColumns: 160))"
+extension String {
+    /// The text with these values replaced, as written and percent-encoded.
+    ///
+    /// Values of up to three bytes, `true`, `false` and `null` are left out, because ordinary text contains them.
+    func hiding(_ secrets: Set<String>) -> String {
+        let plain = secrets.subtracting(["true", "false", "null"]).filter { $0.utf8.count > 3 }
+        let encoded = plain.compactMap { $0.addingPercentEncoding(withAllowedCharacters: .alphanumerics) }
+        return plain.union(encoded).sorted { $0.utf8.count > $1.utf8.count }
+            .reduce(self) { $0.replacing($1, with: "<redacted>") }
     }
 }
 

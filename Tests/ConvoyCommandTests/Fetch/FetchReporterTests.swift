@@ -222,15 +222,12 @@ private final class WordReport: FetchReport {
         #expect(FetchSummary(succeededCount: 1, directory: "out").lines.last == "the files are in out")
     }
 
-    @Test(arguments: [
-        (404, "text/plain", "\n gone away\nline two", "404 Not Found: gone away"),
-        (503, "text/html", "<p>", "503 Service Unavailable"), (499, "Text/Plain; charset=utf-8", "", "499"),
-    ])
-    func httpErrorsAreDescribedWithStatusAndText(status: Int, type: String, body: String, words: String) {
-        let head = ResponseHead(statusCode: status, headerFields: ["Content-Type": type])
+    @Test(arguments: [(404, "404 Not Found"), (503, "503 Service Unavailable"), (499, "499")])
+    func httpErrorsAreDescribedWithTheirStatus(status: Int, words: String) {
+        let head = ResponseHead(statusCode: status, headerFields: ["Content-Type": "text/plain"])
         let error = RequestError(
-            .unacceptableStatus, "the server answered \(status)", response: head, body: Data(body.utf8))
-        #expect(Words.cause(error, without: SentSecrets([])) == words)
+            .unacceptableStatus, "the server answered \(status)", response: head, body: Data("gone away".utf8))
+        #expect(Words.cause(error) == words)
     }
 
     @Test(arguments: [(1, "2 of 4"), (3, "4 of 4"), (4, "5"), (130, "131")])

@@ -219,7 +219,7 @@ enum BrowsedPage: Int, CaseIterable {
             if index % 100 == 42 {
                 (line.event, line.code, line.message) = ("failed", "unacceptableStatus", "<img src=x onerror=alert(1)>")
                 (line.bytes, line.status) = (nil, 503)
-                (line.head, line.body) = (["Retry-After: 30"], "<b>pool 7</b>")
+                line.head = ["Retry-After: 30", "X-Pool: <b>pool 7</b>"]
             }
             report.add(line)
         }

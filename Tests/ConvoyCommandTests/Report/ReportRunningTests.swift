@@ -132,7 +132,7 @@ import Testing
         #expect(!text.contains("<script>alert"))
         #expect((page.data["title"] as? String)?.hasPrefix("convoy fetch --directory-prefix ") == true)
         let failed = try #require(ending.events(named: "failed").first)
-        #expect(failed["body"] as? String == "hidden1 <script>alert(1)</script>")
+        #expect(failed["body"] == nil && !text.contains("hidden1"))
         #expect((failed["head"] as? [String])?.contains("Content-Length: 33") == true)
         for event in ending.events(named: "finished") {
             let timeline = try #require(event["timeline"] as? [[String: Any]])
@@ -158,6 +158,30 @@ import Testing
         #expect(ending.status == 2)
         #expect(ending.errors.contains("none.jsonl"))
         #expect(try !directory.names().contains("x.html"))
+    }
+
+    @Test func secretFieldsOfAFailedResponseAreNotKept() async throws {
+        server.route("/echo") { _ in
+            .status(
+                403,
+                headerFields: [
+                    ("Set-Cookie", "a=hidden4"), ("Location", "/x?token=hidden5"), ("X-Seen", "17"),
+                ],
+                body: "no: /echo?sig=hidden6, hidden7")
+        }
+        let ending = try await ConvoyProcess([
+            "fetch", "--discard", "--json", "--report", path("e.html"), "-H", "X-Api-Key: hidden7",
+            server.url("/echo?sig=hidden6").absoluteString,
+        ]).ended()
+        let failed = try #require(ending.events(named: "failed").first)
+        let head = try #require(failed["head"] as? [String])
+        #expect(head.contains("X-Seen: 17"))
+        #expect(head.contains { $0.hasPrefix("Location: /x?token=") })
+        let text = try String(contentsOfFile: path("e.html"), encoding: .utf8)
+        for secret in (4...7).map({ "hidden\($0)" }) {
+            #expect(!text.contains(secret), "\(secret)")
+            #expect(!ending.output.contains(secret), "\(secret)")
+        }
     }
 
     @Test func twoFilesAreCompared() async throws {

@@ -115,7 +115,7 @@ import Testing
         var line = EventLine(
             event: "failed", index: 0, name: Self.hostile, method: Self.hostile, url: "http://a/" + Self.hostile)
         (line.code, line.message) = (Self.hostile, Self.hostile)
-        (line.head, line.body) = (["X: \(Self.hostile)"], Self.hostile)
+        line.head = ["X: \(Self.hostile)"]
         line.timeline = [AttemptLine(start: 0, wait: 1, receive: 0, code: Self.hostile, location: Self.hostile)]
         return line
     }
@@ -136,7 +136,6 @@ import Testing
         #expect(row[4] as? String == Self.hostile)
         #expect(row[8] as? String == Self.hostile)
         #expect(row[16] as? String == "X: \(Self.hostile)")
-        #expect(row[17] as? String == Self.hostile)
         let groups = try #require(data["groups"] as? [[String: Any]])
         let names = groups.compactMap { ($0["rows"] as? [[Any]])?.first?.first as? String }
         #expect(names[1] == Self.hostile)

@@ -61,4 +61,25 @@ import Testing
         #expect(ending.errors.contains("* failed: expected body contains x, but found ‘hello’\n"), "\(ending.errors)")
         #expect(!ending.errors.contains("could not be decoded"))
     }
+
+    @Test(arguments: [["fetch"], ["fetch", "--json"], ["fetch", "-v"]])
+    func aSecretOfAQueryIsShownNowhere(command: [String]) async throws {
+        server.respond { $0.path == "/a" ? .redirect(to: "/b?stripe_key_live=s3cret") : .status(404) }
+        let ending = try await ConvoyProcess(
+            command + ["--no-config", "-P", directory.url.path, server.url("/a?token=s3cret").absoluteString]
+        ).ended()
+        #expect(ending.status == 1)
+        #expect((ending.output + ending.errors).contains("/a?token=%3Credacted%3E"))
+        #expect(!(ending.output + ending.errors).contains("s3cret"))
+    }
+
+    @Test(arguments: [[], ["--json"], ["-v"], ["--dry-run"]])
+    func aSecretOfAQueryOfARunIsShownNowhere(options: [String]) async throws {
+        server.respond { _ in .status(404) }
+        let file = directory.url.appending(path: "a.http")
+        try Data("GET \(server.url("/a"))?page=1&api_key=s3cret\n".utf8).write(to: file)
+        let ending = try await ConvoyProcess(["run", "--retries=0"] + options + [file.path]).ended()
+        #expect((ending.output + ending.errors).contains("/a?page=1&api_key="))
+        #expect(!(ending.output + ending.errors).contains("s3cret"), "\(ending.output)\(ending.errors)")
+    }
 }

@@ -26,8 +26,8 @@ struct DigestExchangeTests {
 
     @Test(arguments: ["MD5", "SHA-256", "SHA-512-256"])
     func serverAcceptsTheAnswer(name: String) async throws {
-        let functions: [String: any HashFunction.Type] = [
-            "MD5": MD5.self, "SHA-256": SHA256.self, "SHA-512-256": SHA512Truncated256.self,
+        let functions: [String: HashFunction] = [
+            "MD5": .md5, "SHA-256": .sha256, "SHA-512-256": .sha512Truncated256,
         ]
         let function = try #require(functions[name])
         let server = DigestServer(.init(name: name, function: function))
@@ -177,7 +177,7 @@ struct DigestExchangeTests {
         var spaces = ProtectionSpaces()
         let text = "Digest realm=r, nonce=n, qop=auth"
         let challenge = try #require(DigestChallenge.strongest(of: AuthenticationChallenge.all(in: [text])))
-        let session = DigestSession(
+        let session = try DigestSession(
             answering: challenge, with: Credential(user: "u", password: "p"), clientNonce: "c")
         for number in 0..<1_000 {
             let key = ProtectionSpaces.Key(origin: "http://example.org:80", realm: "\(number)")

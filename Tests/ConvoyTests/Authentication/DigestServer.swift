@@ -11,7 +11,7 @@ final class DigestServer: Sendable {
         var realm = "r"
         /// The name of the algorithm.
         var name = "MD5"
-        var function: any HashFunction.Type = MD5.self
+        var function = HashFunction.md5
         /// The number of requests for which a nonce is valid.
         var usesPerNonce = Int.max
         /// Whether the server marks challenges for an expired nonce with `stale`.
@@ -76,7 +76,7 @@ final class DigestServer: Sendable {
     }
 
     private func isAnswer(_ parameters: [String: String], method: String, target: String) -> Bool {
-        func hash(_ text: String) -> String { rules.function.digest(of: Data(text.utf8)).hexadecimal }
+        func hash(_ text: String) -> String { ((try? rules.function.digest(of: Data(text.utf8))) ?? []).hexadecimal }
         let key = hash("Mufasa:\(rules.realm):\(rules.password)")
         let subject = hash("\(method):\(target)")
         let middle = ["nonce", "nc", "cnonce", "qop"].map { parameters[$0] ?? "" }.joined(separator: ":")

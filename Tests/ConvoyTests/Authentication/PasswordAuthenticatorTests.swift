@@ -214,8 +214,8 @@ struct PasswordAuthenticatorTests {
         let credential = Credential(user: "Mufasa", password: "s3cret")
         let text = "Digest realm=r, nonce=n"
         let challenge = try #require(DigestChallenge.strongest(of: AuthenticationChallenge.all(in: [text])))
-        let session = DigestSession(answering: challenge, with: credential, clientNonce: "c")
-        let key = MD5.digest(of: Data("Mufasa:r:s3cret".utf8)).hexadecimal
+        let session = try DigestSession(answering: challenge, with: credential, clientNonce: "c")
+        let key = try HashFunction.md5.digest(of: Data("Mufasa:r:s3cret".utf8)).hexadecimal
         for value: Any in [authenticator, credential, session, [session]] {
             var dumped = ""
             dump(value, to: &dumped)

@@ -73,8 +73,8 @@ import Testing
 
     @Test(arguments: ConformingTransport.all, ["MD5", "SHA-256", "SHA-512-256"])
     func theServerVerifiesTheDigestOfTheReceivedTarget(_ subject: ConformingTransport, name: String) async throws {
-        let functions: [String: any HashFunction.Type] = [
-            "MD5": MD5.self, "SHA-256": SHA256.self, "SHA-512-256": SHA512Truncated256.self,
+        let functions: [String: HashFunction] = [
+            "MD5": .md5, "SHA-256": .sha256, "SHA-512-256": .sha512Truncated256,
         ]
         let digest = DigestServer(.init(name: name, function: try #require(functions[name])))
         let server = try server(digest)

@@ -27,8 +27,8 @@ import Testing
     func piecesAreHashedInOrder(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let piece = FileVersion.seeded(seed, byteCount: 70_001)
-        let hash = BackgroundHash(SystemHash.make(.sha256) ?? SHA256())
-        var direct = SystemHash.make(.sha256) ?? SHA256()
+        let hash = BackgroundHash(HashFunction.sha256.make())
+        var direct = HashFunction.sha256.make()
         // The updates exceed the limit of queued bytes several times.
         for _ in 0..<120 {
             let data = piece.prefix(Int.random(in: 0...piece.count, using: &random))

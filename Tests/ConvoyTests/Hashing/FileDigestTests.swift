@@ -26,10 +26,10 @@ import Testing
 
     @Test func bytesAreTheDigestItself() {
         let abc = Data("abc".utf8)
-        #expect(FileDigest.sha256(Data(SHA256.digest(of: abc))) == .sha256(Self.digits256))
-        #expect(FileDigest.sha512(Data(SHA512.digest(of: abc))) == .sha512(Self.digits512))
+        #expect(FileDigest.ofBytes(abc) == .sha256(Self.digits256))
+        #expect(FileDigest.sha512(abc.sha512) == .sha512(Self.digits512))
         // A slice whose first index is not 0.
-        #expect(FileDigest.sha256(Data([9] + SHA256.digest(of: abc)).dropFirst()) == .sha256(Self.digits256))
+        #expect(FileDigest.sha256((Data([9]) + abc.sha256).dropFirst()) == .sha256(Self.digits256))
     }
 
     @Test(arguments: [

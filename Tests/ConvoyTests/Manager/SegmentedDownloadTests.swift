@@ -8,7 +8,7 @@ import Testing
     private let directory: TemporaryDirectory
     private var target: URL { directory.file("target") }
     private static let content = FileVersion.seeded(7, byteCount: 5_000_000)
-    private static let digest = FileDigest.sha256(Data(SHA256.digest(of: content)))
+    private static let digest = FileDigest.ofBytes(content)
 
     init() throws { directory = try TemporaryDirectory() }
 

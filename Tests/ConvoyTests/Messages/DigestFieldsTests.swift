@@ -8,8 +8,8 @@ import Testing
     private static let base256 = "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="
     private static let base512 =
         "3a81oZNherrMQXNJriBBMRLm+k6JqX6iCp7u5ktV05ohkpkqJ0/BqDa6PCOj/uu9RU1EI2Q86A4qmslPpUyknw=="
-    private static let digest256 = FileDigest(.sha256, bytes: SHA256.digest(of: Data("abc".utf8)))
-    private static let digest512 = FileDigest(.sha512, bytes: SHA512.digest(of: Data("abc".utf8)))
+    private static let digest256 = FileDigest.ofBytes(Data("abc".utf8))
+    private static let digest512 = FileDigest(.sha512, bytes: Data("abc".utf8).sha512)
     // The digest of "".
     private static let other256 = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
 

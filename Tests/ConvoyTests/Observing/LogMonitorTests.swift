@@ -57,27 +57,6 @@ import Testing
         #expect(manager.operation(Request<Data>.get(url)).label == label)
     }
 
-    /// The second redirect repeats a secret of the first request, and is refused.
-    @Test func aRedirectThatRepeatsASecretIsShownWithoutIt() async {
-        let log = EventLog<Line>()
-        let long = String(repeating: "Hunter17", count: 12)
-        let server = StubServer { exchange in
-            let isFirst = exchange.request.url.path == "/a"
-            exchange.answer(302, headerFields: ["Location": isFirst ? "/hunter2/b" : "ftp://h/hunter2/\(long)"])
-        }
-        let recorder = HARRecorder()
-        let manager = server.manager(monitors: [monitor(log, .info), recorder])
-        let operation = manager.enqueue(Request<Data>.get("http://stub/a?token=hunter2").bearer(long))
-        await manager.drain()
-        let lines = await log.wait(count: 2).map(\.text)
-        #expect(lines[0].hasSuffix("; redirected to http://stub/%3Credacted%3E/b"), "\(lines)")
-        #expect(lines[1].contains("the server redirects (302) to ftp://h/<redacted>/<redacted>..., but"), "\(lines)")
-        let texts = lines + operation.attempts.prefix(1).map(\.description) + ["\(operation.error.debugDescription)"]
-        for text in texts + [String(decoding: recorder.har(), as: UTF8.self)] {
-            #expect(!text.lowercased().contains("hunter"), "\(text)")
-        }
-    }
-
     @Test func aResumedFileAndAnExistingFileSayWhatWasReceived() async throws {
         let (log, directory) = (EventLog<Line>(), try TemporaryDirectory())
         let version = FileVersion(FileVersion.seeded(1, byteCount: 300_000))

@@ -88,6 +88,7 @@ import Testing
             ("the manager's attempt timeout", { $0.attemptTimeout = .zero }),
             ("the manager's deadline", { $0.deadline = .zero }),
             ("the manager's body size limit", { $0.maxBodyBytes = -1 }),
+            ("waitsForConnectivity", { $0.waitsForConnectivity = true }),
         ]
         for (words, change) in changes {
             let manager = manager(change)

@@ -38,23 +38,6 @@ import Testing
     @Test func anOptionalIsNilForAnEmptyBody() async throws {
         let json = Request<User?>.get("http://stub/").decoding(with: Self.snakeCase)
         #expect(try await Sending(json, over: Self.answering("", 204).transport).response().value == nil)
-        let list = Request<User?>.get("http://stub/").decoding(with: PropertyListDecoder())
-        #expect(try await Sending(list, over: Self.answering("", 204).transport).response().value == nil)
-    }
-
-    @Test(arguments: [PropertyListSerialization.PropertyListFormat.xml, .binary])
-    func propertyListIsDecoded(format: PropertyListSerialization.PropertyListFormat) async throws {
-        let encoder = PropertyListEncoder()
-        encoder.outputFormat = format
-        let body = try encoder.encode([User(firstName: "ü")])
-        let server = StubServer { $0.answer(200, body: body) }
-        let request = Request<[User]>.get("http://stub/").decoding(with: PropertyListDecoder())
-        #expect(try await Sending(request, over: server.transport).response().value == [User(firstName: "ü")])
-        let other = Request<[Int]>.get("http://stub/").decoding(with: PropertyListDecoder())
-        let error = try await Sending(other, over: server.transport).error()
-        #expect(error.code == .decodingFailed)
-        #expect(error.body == body)
-        #expect(error.message.contains("at [0]: expected Int, found a dictionary"))
     }
 
     /// Decoding may take long, so no thread of a transport runs it.

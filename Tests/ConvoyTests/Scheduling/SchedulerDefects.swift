@@ -11,6 +11,6 @@ extension SchedulerWorld {
         case slotsAreKeptDuringWaits, waitsAreForgotten, whatMayNotBeginBegins, theNextHostIsNotTold
         case aHoldIsLiftedEarly, aHoldIsNeverLifted
         case aSharedTransferIsNotLeft, answersAreNotTold, theQueueIsNotGivenWhatEnters
-        case exclusionsAreIgnored, aNetworkThatComesBackIsNotTold
+        case exclusionsAreIgnored
     }
 }

@@ -102,27 +102,15 @@ extension SchedulerWorld {
         }
     }
 
-    // MARK: Network, queue, tasks, readers and timers
+    // MARK: Queue, tasks, readers and timers
 
     func surroundingsAct() {
         switch random.below(6) {
         case 0, 1: _ = queueStarts()
         case 2, 3: _ = taskEnds()
         case 4: _ = alarmRings()
-        default: _ = networkChanges() || readerFallsBehind()
+        default: _ = readerFallsBehind()
         }
-    }
-
-    private func networkChanges() -> Bool {
-        guard hasNetworkFailures, random.below(2) == 0 else { return false }
-        isOffline.toggle()
-        connectivityChanges()
-        return true
-    }
-
-    private func connectivityChanges() {
-        let isOffline = isOffline
-        handingOver { $0.queues.setOffline(isOffline) }
     }
 
     /// Performs an action of the surroundings when no step is pending; false if there is none.
@@ -199,10 +187,6 @@ extension SchedulerWorld {
     func settleOwners() {
         (state.isSuspended, pumps) = (false, pumps + 1)
         suspendQueue(false)
-        if isOffline, defect != .aNetworkThatComesBackIsNotTold {
-            isOffline = false
-            connectivityChanges()
-        }
         for index in 0..<count {
             enqueue(index)
             resume(index)

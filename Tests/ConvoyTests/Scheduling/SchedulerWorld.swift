@@ -127,8 +127,6 @@ final class SchedulerWorld {
     let pausesInPlace: Bool
     let hasBreaker: Bool
     let prioritization: RequestPrioritization
-    let hasNetworkFailures: Bool
-    var isOffline = false
     var isQueueSuspended = false
     private static let beginning = ContinuousClock.now
 
@@ -153,7 +151,6 @@ final class SchedulerWorld {
         _ = random.below(4)
         hasBreaker = random.below(5) == 0
         prioritization = random.below(4) == 0 ? .lifo : .fifo
-        hasNetworkFailures = random.below(4) == 0
         let rates = (0..<2).map { _ in
             random.below(5) == 0
                 ? RequestRate(1 + random.below(3), per: .milliseconds(1 + random.below(40)), burst: 1 + random.below(3))
@@ -318,7 +315,6 @@ final class SchedulerWorld {
         }
         if member.pending == 0, member.machine.isSuspended { fail("\(index) gets a slot and is suspended") }
         if let until = holds[member.host], until > milliseconds { fail("\(index) gets a slot of a host on hold") }
-        if isOffline { fail("\(index) gets a slot without a network") }
         if state.queues.running - (queueEntry.hasBegun ? state.queues.unstarted : 0) > limit {
             fail("\(index) gets a slot beyond the limit")
         }

@@ -25,12 +25,10 @@ import Foundation
 ///   (``HeaderFields/Field/isSecret``);
 /// - user name and password of URLs;
 /// - the values of header fields, query parameters and fields of URL-encoded forms whose names contain one of the
-///   ``secretWords``, which you can extend;
-/// - in the header fields of a response and in the target of a redirect, the secrets that the operation's requests have
-///   sent.
+///   ``secretWords``, which you can extend.
 ///
 /// Paths, other parameters and fields, and all other recorded bodies are stored unchanged. This includes a token in a
-/// JSON response. The header fields are those of the request, without fields that the transport adds, such as `Host`.
+/// JSON response, and a secret that a server repeats under another name. The header fields are those of the request, without fields that the transport adds, such as `Host`.
 ///
 /// ## Concurrency
 /// Use a recorder from any thread. It records on the manager's queue for monitors, shortly after a request finishes.
@@ -86,13 +84,6 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     ) {
         style = HARStyle(
             revealsSecrets: revealingSecrets, bodyLimitBytes: bodyLimitBytes, secretWords: SecretWords(secretWords))
-        self.requestLimit = max(1, requestLimit)
-    }
-
-    /// Makes a recorder that also hides secrets that no request shows, for example those of a proxy.
-    package init(requestLimit: Int, hiding secrets: Set<String>) {
-        style = HARStyle(
-            revealsSecrets: false, bodyLimitBytes: 0, secretWords: Self.shownWords, otherSecrets: secrets)
         self.requestLimit = max(1, requestLimit)
     }
 
@@ -193,12 +184,8 @@ extension AnyRequestOperation {
         let body = style.bodyLimitBytes > 0 ? outcome.body : nil
         var free = timings.queued ?? timings.started
         var delay = Duration.zero
-        var secrets = style.otherSecrets
         return attempts.map { attempt in
             let isLast = attempt.number == attempts.last?.number
-            // A server has chosen the URL after a redirect, so the URL may contain earlier secrets.
-            let chosen = SentSecrets(attempt.url == attempts.first?.url ? [] : secrets)
-            secrets.formUnion(style.secrets(of: attempt.request))
             let firstByte = isLast ? timings.firstByte.map { attempt.started.duration(to: $0) } : nil
             let harTimings = HARTimings(
                 waited: (free ?? attempt.started).duration(to: attempt.started), delay: delay,
@@ -209,9 +196,8 @@ extension AnyRequestOperation {
             let started = date.addingTimeInterval(-age)
             var entry: JSONValue = [
                 "startedDateTime": .string(started.internetTime), "time": .inMilliseconds(harTimings.time),
-                "request": attempt.harRequest(style, without: chosen),
-                "response": attempt.harResponse(
-                    style, without: SentSecrets(secrets), body: isLast ? body : nil, now: date),
+                "request": attempt.harRequest(style),
+                "response": attempt.harResponse(style, body: isLast ? body : nil, now: date),
                 "cache": attempt.harCache, "timings": harTimings.json,
                 // The label is not used, because it may contain the URL.
                 "comment": .string(
@@ -234,7 +220,7 @@ extension AttemptRecord.Next {
     fileprivate var delay: Duration {
         switch self {
         case .retry(let delay), .intercepted(let delay): delay
-        case .outcome, .redirect, .suspended, .startOver, .awaitedDescriptor, .awaitedConnectivity: .zero
+        case .outcome, .redirect, .suspended, .startOver, .awaitedDescriptor: .zero
         }
     }
 }
@@ -244,11 +230,6 @@ struct HARStyle: Sendable {
     var revealsSecrets: Bool
     var bodyLimitBytes: Int
     var secretWords: SecretWords
-    /// Further secrets that a server or a proxy may repeat.
-    var otherSecrets: Set<String> = []
-
-    /// The secrets of a request that later texts of a server must not show.
-    func secrets(of request: PreparedRequest) -> Set<String> { revealsSecrets ? [] : request.secrets(secretWords) }
 
     /// A URL without its fragment.
     ///
@@ -259,16 +240,7 @@ struct HARStyle: Sendable {
         return revealsSecrets ? reference.text : secretWords.redacted(reference: reference.text)
     }
 
-    /// - Parameter secrets: secrets of the request that a response may repeat. They are not replaced in a valid `Date`
-    ///   or `Content-Length`, which readers of the archive need.
-    func value(_ field: HeaderFields.Field, without secrets: SentSecrets, _ now: Date = Date()) -> String {
-        let isPlain =
-            field.name.equalsIgnoringCase("Content-Length") && Int64(field.value) != nil
-            || field.name.equalsIgnoringCase("Date") && HTTPDate(field.value, now: now) != nil
-        return isPlain ? value(field) : secrets.hidden(in: value(field))
-    }
-
-    private func value(_ field: HeaderFields.Field) -> String {
+    func value(_ field: HeaderFields.Field) -> String {
         if revealsSecrets { return field.value }
         guard !secretWords.isSecret(field.name) else { return SecretWords.placeholder }
         if field.name.equalsIgnoringCase("Link") { return secretWords.redacted(links: field.value) }
@@ -283,8 +255,8 @@ struct HARStyle: Sendable {
         return isForm && !revealsSecrets ? secretWords.redacted(query: text) : text
     }
 
-    func fields(_ fields: HeaderFields, without secrets: SentSecrets = SentSecrets([])) -> JSONValue {
-        .array(fields.map { ["name": .string($0.name), "value": .string(value($0, without: secrets))] })
+    func fields(_ fields: HeaderFields) -> JSONValue {
+        .array(fields.map { ["name": .string($0.name), "value": .string(value($0))] })
     }
 
     /// A body as text; nil if it is larger than the limit or not valid UTF-8.
@@ -296,9 +268,8 @@ struct HARStyle: Sendable {
 extension AttemptRecord {
     private var httpVersion: String { metrics.map { $0.httpVersion.isEmpty ? "" : "HTTP/\($0.httpVersion)" } ?? "" }
 
-    /// - Parameter secrets: secrets that the URL may contain, because a server has chosen it.
-    func harRequest(_ style: HARStyle, without secrets: SentSecrets) -> JSONValue {
-        let url = secrets.hidden(inURL: style.url(url))
+    func harRequest(_ style: HARStyle) -> JSONValue {
+        let url = style.url(url)
         let query = URLReference(url).query ?? ""
         let items = query.split(separator: "&").map { item -> JSONValue in
             let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(\.decoded)
@@ -337,10 +308,8 @@ extension AttemptRecord {
             })
     }
 
-    /// - Parameters:
-    ///   - secrets: secrets that the response may repeat.
-    ///   - body: the bytes of the response, if known.
-    func harResponse(_ style: HARStyle, without secrets: SentSecrets, body: Data?, now: Date) -> JSONValue {
+    /// - Parameter body: the bytes of the response, if known.
+    func harResponse(_ style: HARStyle, body: Data?, now: Date) -> JSONValue {
         let fields = response?.headerFields ?? [:]
         let location = fields.first { $0.name.equalsIgnoringCase("Location") }
         let receivedHeaderBytes = metrics?.receivedHeaderBytes ?? 0
@@ -351,8 +320,8 @@ extension AttemptRecord {
         var json: JSONValue = [
             "status": .integer(Int64(statusCode ?? 0)), "statusText": "", "httpVersion": .string(httpVersion),
             "cookies": .array(fields.values(of: "Set-Cookie").compactMap { setCookie($0, style, now) }),
-            "headers": style.fields(fields, without: secrets), "content": content(style, fields, body, secrets),
-            "redirectURL": .string(location.map { style.value($0, without: secrets) } ?? ""),
+            "headers": style.fields(fields), "content": content(style, fields, body),
+            "redirectURL": .string(location.map { style.value($0) } ?? ""),
             "headersSize": .integer(receivedHeaderBytes > 0 ? receivedHeaderBytes : -1),
             "bodySize": .integer(bodyBytes),
         ]
@@ -360,12 +329,10 @@ extension AttemptRecord {
         return json
     }
 
-    private func content(
-        _ style: HARStyle, _ fields: HeaderFields, _ body: Data?, _ secrets: SentSecrets
-    ) -> JSONValue {
+    private func content(_ style: HARStyle, _ fields: HeaderFields, _ body: Data?) -> JSONValue {
         var content: JSONValue = [
             "size": .integer(transfer.download.completedBytes - transfer.resumedBytes),
-            "mimeType": .string(fields["Content-Type"].map { secrets.hidden(in: $0) } ?? "x-unknown"),
+            "mimeType": .string(fields["Content-Type"] ?? "x-unknown"),
         ]
         guard let body, response != nil, body.count <= style.bodyLimitBytes else { return content }
         let text = style.text(body, contentType: fields["Content-Type"])

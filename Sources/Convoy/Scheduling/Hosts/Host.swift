@@ -124,7 +124,6 @@ final class Host {
     func words(now: ContinuousClock.Instant) -> String? { reason?.words ?? breaker?.words(now: now) ?? limit?.words }
 
     func holdWords(now: ContinuousClock.Instant) -> String? {
-        if holds.has(.offline) { return "a network connection" }
         guard let last = holds.last else { return nil }
         let time = now.duration(to: last.until).words
         if last.reason == .rate, let rate = pacer?.rate {
@@ -175,10 +174,8 @@ final class Host {
     }
 
     /// Whether a queue entry may be sent; if not, the host is put on hold.
-    func admits(_ queueEntry: QueueEntry, isOffline: Bool, now: ContinuousClock.Instant) -> Bool {
-        if isOffline, !Self.isLocal(name) {
-            holds.set(.offline, until: nil)
-        } else if let due = pacer?.due(after: now) {
+    func admits(_ queueEntry: QueueEntry, now: ContinuousClock.Instant) -> Bool {
+        if let due = pacer?.due(after: now) {
             holds.set(.rate, until: due)
         } else {
             switch breaker?.admits(now: now) {
@@ -214,16 +211,6 @@ final class Host {
         // The next request may probe the host.
         if case .open = breaker?.phase { holds.end(.broken) }
     }
-
-    /// Whether a host, as scheme, name and port, is this machine, which needs no network.
-    static func isLocal(_ host: String) -> Bool {
-        let name = host.split(separator: "//", maxSplits: 1).last ?? ""
-        if name.hasPrefix("[::1]") { return true }
-        let address = name.prefix { $0 != ":" }
-        // `127.example.com` is another machine.
-        let isLoopback = address.hasPrefix("127.") && address.utf8.allSatisfy { (0x2E...0x39).contains($0) }
-        return address == "localhost" || isLoopback
-    }
 }
 
 /// The reasons that delay requests which are otherwise ready, each at most once.
@@ -237,29 +224,21 @@ struct Holds {
         case broken
         /// The rate limit is used up; see ``RequestRate``.
         case rate
-        /// There is no network. The reason ends when there is a network again.
-        case offline
     }
 
-    private var entries: [(reason: Reason, until: ContinuousClock.Instant?)] = []
+    private var entries: [(reason: Reason, until: ContinuousClock.Instant)] = []
     /// The moment of the timer that was requested last; nil once that moment has passed.
     private var timer: ContinuousClock.Instant?
 
     var isEmpty: Bool { entries.isEmpty }
 
-    /// The reason that ends last, and the moment of its end; nil if no reason ends at a known moment.
-    var last: (reason: Reason, until: ContinuousClock.Instant)? {
-        var last: (reason: Reason, until: ContinuousClock.Instant)?
-        for case (let reason, let until?) in entries where last.map({ $0.until < until }) ?? true {
-            last = (reason, until)
-        }
-        return last
-    }
+    /// The reason that ends last, and the moment of its end.
+    var last: (reason: Reason, until: ContinuousClock.Instant)? { entries.max { $0.until < $1.until } }
 
     func has(_ reason: Reason) -> Bool { entries.contains { $0.reason == reason } }
     func end(of reason: Reason) -> ContinuousClock.Instant? { entries.first { $0.reason == reason }?.until }
 
-    mutating func set(_ reason: Reason, until: ContinuousClock.Instant?) {
+    mutating func set(_ reason: Reason, until: ContinuousClock.Instant) {
         end(reason)
         entries.append((reason, until))
     }
@@ -269,12 +248,12 @@ struct Holds {
     }
 
     mutating func lift(_ now: ContinuousClock.Instant) {
-        entries.removeAll { $0.until.map { $0 <= now } ?? false }
+        entries.removeAll { $0.until <= now }
         if let timer, timer <= now { self.timer = nil }
     }
 
     mutating func takeTimer() -> ContinuousClock.Instant? {
-        guard let next = entries.compactMap(\.until).min(), timer.map({ next < $0 }) ?? true else { return nil }
+        guard let next = entries.map(\.until).min(), timer.map({ next < $0 }) ?? true else { return nil }
         timer = next
         return next
     }

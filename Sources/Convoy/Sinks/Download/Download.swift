@@ -1019,7 +1019,7 @@ extension RequestError {
     }
 }
 
-/// One thread at a time uses a digest.
+/// Computes a digest with the system's code.
 ///
 /// The system's code is several times faster than Convoy's own.
 final class RunningDigest {
@@ -1027,12 +1027,9 @@ final class RunningDigest {
     private(set) var byteCount: Int64 = 0
     private let hash: BackgroundHash
 
-    convenience init(_ algorithm: FileDigest.Algorithm) { self.init(algorithm, by: SystemHash.make(algorithm)) }
-
-    /// - Parameter systemHash: a new hash of the algorithm; nil when the system has none.
-    init(_ algorithm: FileDigest.Algorithm, by systemHash: (any FileHash)?) {
+    init(_ algorithm: FileDigest.Algorithm, by hash: (any FileHash)? = nil) {
         self.algorithm = algorithm
-        hash = BackgroundHash(systemHash ?? (algorithm == .sha256 ? SHA256() : SHA512()))
+        self.hash = BackgroundHash(hash ?? algorithm.function.make())
     }
 
     /// Another thread hashes the bytes in batches while the caller continues; see ``BackgroundHash``.
@@ -1043,7 +1040,10 @@ final class RunningDigest {
 
     /// The digest of all bytes so far, to which more may be added.
     ///
-    /// If the system's code failed, a new digest may succeed with Convoy's own.
+    /// More bytes may be added afterwards.
+    ///
+    /// - Parameter path: the file, for the message.
+    /// - Throws: when the system's code failed.
     func finish(of path: String) throws(RequestError) -> FileDigest {
         do throws(HashFailure) { return FileDigest(algorithm, bytes: try hash.finish()) } catch {
             throw RequestError(

@@ -60,7 +60,7 @@ struct DownloadPlan: Sendable {
             case .file(let url), .directory(let url): url
             }
         guard url.isFileURL else { return "the destination \(url.redactedString) is not a file URL" }
-        return digest?.defect
+        return digest.flatMap { $0.defect ?? $0.algorithm.function.defect }
     }
 
     /// Whether a complete download replaces an existing file; `.skip` keeps only a file with the right digest.
@@ -138,7 +138,7 @@ extension URL {
         components?.user = nil
         components?.password = nil
         components?.fragment = nil
-        return SHA256.digest(of: Data((components?.string ?? absoluteString).utf8)).hexadecimal
+        return FileDigest.ofBytes(Data((components?.string ?? absoluteString).utf8)).hexadecimal
     }
 }
 

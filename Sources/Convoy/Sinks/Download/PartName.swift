@@ -7,7 +7,7 @@ package struct PartName: Sendable {
 
     package init(_ fileName: String) {
         let isLong = fileName.utf8.count > 200
-        let digest = isLong ? "~" + SHA256.digest(of: Data(fileName.utf8)).hexadecimal.prefix(16) : ""
+        let digest = isLong ? "~" + FileDigest.ofBytes(Data(fileName.utf8)).hexadecimal.prefix(16) : ""
         stem = "." + (isLong ? String(decoding: fileName.utf8.prefix(160), as: UTF8.self) : fileName) + digest
     }
 

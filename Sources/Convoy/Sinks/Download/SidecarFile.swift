@@ -22,7 +22,7 @@ extension SidecarRecord {
             bytes[bodyStart - 1] == UInt8(ascii: "\n")
         else { return nil }
         let body = Data(bytes[bodyStart...])
-        guard bytes[heading.count..<bodyStart - 1].elementsEqual(SHA256.digest(of: body).hexadecimal.utf8),
+        guard bytes[heading.count..<bodyStart - 1].elementsEqual(FileDigest.ofBytes(body).hexadecimal.utf8),
             let record = try? JSONDecoder().decode(Self.self, from: body), record.isSound
         else { return nil }
         self = record
@@ -32,7 +32,7 @@ extension SidecarRecord {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
         guard let body = try? encoder.encode(self) else { return Data() }
-        return Data(Self.heading.utf8) + Data(SHA256.digest(of: body).hexadecimal.utf8) + Data("\n".utf8) + body
+        return Data(Self.heading.utf8) + Data(FileDigest.ofBytes(body).hexadecimal.utf8) + Data("\n".utf8) + body
     }
 }
 

@@ -31,12 +31,10 @@ final class LineReport: FetchReport {
         switch outcome.result {
         case .success(let success):
             if !isQuiet { display.say(line(outcome, success)) }
-        case .failure(let error):
+        case .failure:
             let attempts = outcome.attemptCount > 1 ? " (\(outcome.attemptCount) attempts)" : ""
             let cause = outcome.cause ?? ""
             console.printError("convoy: \(outcome.item.url.redactedString): \(cause)\(attempts)", isFailure: true)
-            guard console.isLive || Terminal.errors.isTerminal else { return }
-            for line in Words.firstLines(of: error, without: outcome.secrets) { console.printError("  | \(line)") }
         }
     }
 

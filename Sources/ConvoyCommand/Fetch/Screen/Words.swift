@@ -11,17 +11,10 @@ enum Words {
         return record.statusCode.map(status) ?? "no response"
     }
 
-    static func cause(_ error: RequestError, without secrets: SentSecrets) -> String {
-        guard error.code == .unacceptableStatus, let head = error.response else {
-            return secrets.hidden(in: error.message)
-        }
-        let answer = secrets.hidden(in: error.message).replacing(
-            "the server answered \(head.statusCode)", with: status(head.statusCode))
-        let text = String(decoding: error.body?.prefix(200) ?? Data(), as: UTF8.self)
-        guard head.headerFields["Content-Type"]?.lowercased().hasPrefix("text/plain") == true,
-            let line = text.split(whereSeparator: \.isNewline).map({ String($0).trimmed }).first(where: { !$0.isEmpty })
-        else { return answer }
-        return "\(answer): \(secrets.hidden(in: line))"
+    /// Why a request failed.
+    static func cause(_ error: RequestError) -> String {
+        guard error.code == .unacceptableStatus, let head = error.response else { return error.message }
+        return error.message.replacing("the server answered \(head.statusCode)", with: status(head.statusCode))
     }
 
     // A download that makes progress may have more attempts than the limit, which is then omitted.
@@ -36,19 +29,6 @@ enum Words {
     }
 
     static func status(_ code: Int) -> String { ReasonPhrase.of(code).map { "\(code) \($0)" } ?? "\(code)" }
-
-    static func firstLines(of error: RequestError, without secrets: SentSecrets) -> [String] {
-        guard error.code == .unacceptableStatus, let head = error.response, let body = error.body else { return [] }
-        let type = head.headerFields["Content-Type"]?.lowercased() ?? ""
-        // The first line of a plain text is already shown after the status.
-        let isPlain = type.hasPrefix("text/plain")
-        guard isPlain || ["json", "xml", "yaml", "x-www-form"].contains(where: { type.contains($0) }),
-            !type.contains("html")
-        else { return [] }
-        let text = secrets.hidden(in: String(decoding: body.prefix(2_000), as: UTF8.self))
-        let lines = text.split(whereSeparator: \.isNewline).map(String.init)
-        return lines.dropFirst(isPlain ? 1 : 0).prefix(5).map { $0.clipped(toColumns: 200) }
-    }
 }
 
 extension RunningTransfer.Wait {

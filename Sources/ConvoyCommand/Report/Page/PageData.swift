@@ -105,7 +105,7 @@ struct PageData {
             .string(record.code ?? ""), .string(record.message ?? ""), .integer(record.bytes),
             .integer(record.resumedBytes), JSONValue(record.attemptCount),
             .integer(record.queued.map { $0 - first } ?? -1), .integer(record.life), .integer(record.time ?? -1),
-            JSONValue(blocker ?? -1), .string(record.head ?? ""), .string(record.body ?? ""),
+            JSONValue(blocker ?? -1), .string(record.head ?? ""),
             .string(record.cache?.rawValue ?? ""), .array(record.timeline.map(attempt)),
         ]
     }

@@ -1,7 +1,7 @@
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const fields = ["run", "index", "outcome", "status", "name", "method", "url", "code", "message", "bytes",
-  "resumed", "tries", "queued", "life", "time", "blocker", "head", "body", "cache", "timeline"];
+  "resumed", "tries", "queued", "life", "time", "blocker", "head", "cache", "timeline"];
 const attemptFields = ["start", "lookup", "connect", "tls", "wait", "receive", "status", "code", "next",
   "delay", "location"];
 const phases = ["lookup", "connect", "tls", "wait", "receive"];
@@ -413,11 +413,7 @@ function drawDetail() {
   if (row.message || row.code) {
     detail.append(make("p", "bad", [spaced(row.code), row.message].filter(Boolean).join(": ")));
   }
-  if (row.head || row.body) {
-    const answer = make("pre", "", row.head);
-    if (row.body) answer.append(make("span", "body", (row.head ? "\n\n" : "") + row.body));
-    detail.append(answer);
-  }
+  if (row.head) detail.append(make("pre", "", row.head));
   const blocked = pieces(row).find(piece => piece[2] === "blocked");
   if (row.blocker >= 0) {
     detail.append(make("p", "", "waited " + time(blocked ? blocked[1] : 0) + " for ",

@@ -192,19 +192,6 @@ import Testing
         #expect(query?.map { $0["value"] } == ["<redacted>", "<redacted>", "1"])
     }
 
-    @Test func responseFieldsThatRepeatASecretAreRedacted() async throws {
-        let server = StubServer { exchange in
-            exchange.answer(200, headerFields: ["X-Seen": "hunter/2, ok", "X-Place": "/a?b=hunter%2F2"])
-        }
-        let recorder = HARRecorder()
-        let manager = server.manager(monitors: [recorder])
-        _ = try await manager.send(Request<Data>.get("http://stub/a?stripe_key_live=hunter%2F2"))
-        await manager.drain()
-        #expect(!String(decoding: recorder.har(), as: UTF8.self).contains("hunter"))
-        let fields = try read(recorder).entries[0].fields("response")
-        #expect(fields.contains("X-Seen: <redacted>, ok") && fields.contains("X-Place: /a?b=<redacted>"))
-    }
-
     @Test func theOldestRequestsAreDroppedAndUnsentOnesAreNotRecorded() async throws {
         let done = EventLog<Void>()
         let recorder = HARRecorder(requestLimit: 3)

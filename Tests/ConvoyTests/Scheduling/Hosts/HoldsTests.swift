@@ -23,17 +23,6 @@ import Testing
         #expect(holds.isEmpty)
     }
 
-    /// An event ends this hold, so the hold needs no timer.
-    @Test func oneThatAnEventEndsAsksForNoTimer() {
-        var holds = Holds()
-        holds.set(.offline, until: nil)
-        #expect(holds.takeTimer() == nil && holds.last == nil && !holds.isEmpty)
-        holds.lift(now + .seconds(1_000_000))
-        #expect(holds.has(.offline))
-        holds.end(.offline)
-        #expect(holds.isEmpty)
-    }
-
     @Test func onlyTheEarliestTimerIsRequested() {
         var holds = Holds()
         holds.set(.asked, until: now + .seconds(2))
@@ -46,14 +35,5 @@ import Testing
         // The timer for the first second has fired, so the remaining hold needs a new one.
         #expect(holds.takeTimer() == now + .seconds(9))
         #expect(holds.takeTimer() == nil)
-    }
-
-    @Test(
-        arguments: [
-            ("http://127.0.0.1:80", true), ("http://localhost:1", true), ("http://[::1]:1", true),
-            ("http://127.example.com:80", false), ("http://localhost.example.com:80", false),
-        ])
-    func onlyThisMachineNeedsNoNetwork(host: String, isLocal: Bool) {
-        #expect(Host.isLocal(host) == isLocal)
     }
 }

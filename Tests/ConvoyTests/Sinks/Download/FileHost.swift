@@ -68,7 +68,8 @@ struct FileVersion: Sendable, Hashable {
 
 extension Data {
     /// The digest, for tests that use only the public interface.
-    var sha256: Data { Data(SHA256.digest(of: self)) }
+    var sha256: Data { Data(FileDigest.ofBytes(self).bytes) }
+    var sha512: Data { (try? HashFunction.sha512.digest(of: self)).map { Data($0) } ?? Data() }
 
     func pieces(of count: Int) -> [Data] {
         stride(from: 0, to: self.count, by: count).map { Data(dropFirst($0).prefix(count)) }

@@ -790,14 +790,14 @@ import Testing
 
     @Test func digestOfOldAndNewBytesIsChecked() async throws {
         try await leavePart()
-        let digest = FileDigest.sha256(Data(SHA256.digest(of: Self.old)))
+        let digest = FileDigest.ofBytes(Self.old)
         let (result, _) = try await download(verifying: digest) { FileVersion(Self.old).answer($0) }
         #expect(try result.get().transfer.resumedBytes == 100_000)
         try expectTarget(Self.old)
     }
 
     @Test func wrongDigestKeepsNothing() async throws {
-        let digest = FileDigest.sha512(Data(SHA512.digest(of: Self.new)))
+        let digest = FileDigest.sha512(Self.new.sha512)
         let (result, sent) = try await download(verifying: digest) { FileVersion(Self.old).answer($0) }
         #expect(result.code == .integrityFailed)
         #expect((result.failure as? RequestError)?.message.contains(digest.hexadecimal) == true)
@@ -808,7 +808,7 @@ import Testing
     /// Bytes from two files do not match the digest, so the complete file is requested.
     @Test func aWrongDigestAfterResumingStartsOver() async throws {
         try await leavePart()
-        let digest = FileDigest.sha256(Data(SHA256.digest(of: Self.new)))
+        let digest = FileDigest.ofBytes(Self.new)
         // The server uses the same entity tag for other content.
         let (result, sent) = try await download(verifying: digest) { exchange in
             guard exchange.request.headerFields["Range"] != nil else { return FileVersion(Self.new).answer(exchange) }
@@ -822,12 +822,12 @@ import Testing
     }
 
     @Test func theServersDigestIsVerified() async throws {
-        let wrong = Data(SHA256.digest(of: Self.new)).base64EncodedString()
+        let wrong = Self.new.sha256.base64EncodedString()
         let version = FileVersion(Self.old, headerFields: ["Repr-Digest": "sha-256=:\(wrong):"])
         let (result, _) = try await download { version.answer($0) }
         #expect(result.code == .integrityFailed)
         #expect(try directory.entries == [])
-        let right = Data(SHA256.digest(of: Self.old)).base64EncodedString()
+        let right = Self.old.sha256.base64EncodedString()
         let good = FileVersion(Self.old, headerFields: ["Repr-Digest": "sha-256=:\(right):"])
         _ = try await download { good.answer($0) }.result.get()
         try expectTarget(Self.old)

@@ -1,4 +1,3 @@
-// Tests digests of files, with the system's code and with Convoy's.
 import Foundation
 import Testing
 
@@ -13,40 +12,17 @@ struct FailingHash: FileHash {
 @Suite struct RunningDigestTests {
     private let message = FileVersion.seeded(3, byteCount: 300)
 
-    /// The code that computes a digest.
-    enum Code: CaseIterable {
-        case system
-        case own
-
-        func makeDigest(_ algorithm: FileDigest.Algorithm) -> RunningDigest {
-            switch self {
-            case .system: RunningDigest(algorithm)
-            case .own: RunningDigest(algorithm, by: nil)
-            }
-        }
-    }
-
-    /// The digest by Convoy's own code, which is tested with the vectors of the standards.
     private func whole(_ algorithm: FileDigest.Algorithm, _ message: Data) -> FileDigest {
         switch algorithm {
-        case .sha256: .sha256(Data(SHA256.digest(of: message)))
-        case .sha512: .sha512(Data(SHA512.digest(of: message)))
+        case .sha256: .ofBytes(message)
+        case .sha512: .sha512(message.sha512)
         }
     }
 
-    @Test(arguments: FileDigest.Algorithm.allCases, Code.allCases)
-    func officialVectorsAreMet(algorithm: FileDigest.Algorithm, code: Code) throws {
-        for (message, expected) in try #require(HashCase.all.first { $0.name == algorithm.name }).digests {
-            let digest = code.makeDigest(algorithm)
-            digest.update(Data(message.utf8))
-            #expect(try digest.finish(of: "f").hexadecimal == expected, "\(message.utf8.count) bytes")
-        }
-    }
-
-    @Test(arguments: FileDigest.Algorithm.allCases, Code.allCases)
-    func everySplitGivesTheSameDigestAndUpdatesMayFollow(algorithm: FileDigest.Algorithm, code: Code) throws {
+    @Test(arguments: FileDigest.Algorithm.allCases)
+    func everySplitGivesTheSameDigestAndUpdatesMayFollow(algorithm: FileDigest.Algorithm) throws {
         for cut in 0...message.count {
-            let digest = code.makeDigest(algorithm)
+            let digest = RunningDigest(algorithm)
             digest.update(message.prefix(cut))
             #expect(try digest.finish(of: "f") == whole(algorithm, message.prefix(cut)), "\(cut) bytes")
             #expect(try digest.finish(of: "f") == whole(algorithm, message.prefix(cut)), "\(cut) bytes")
@@ -55,28 +31,9 @@ struct FailingHash: FileHash {
         }
     }
 
-    /// The lengths and the pieces are random.
-    @Test(arguments: FileDigest.Algorithm.allCases, 1...12 as ClosedRange<UInt64>)
-    func systemAndOwnCodeAgree(algorithm: FileDigest.Algorithm, seed: UInt64) throws {
-        var random = SeededGenerator(seed: seed)
-        let message = FileVersion.seeded(seed, byteCount: Int.random(in: 0...200_000, using: &random))
-        let digests = Code.allCases.map { $0.makeDigest(algorithm) }
-        for digest in digests {
-            var rest = message
-            while !rest.isEmpty {
-                let most = [3, 200, 70_000][Int.random(in: 0..<3, using: &random)]
-                let count = min(rest.count, Int.random(in: 0...most, using: &random))
-                digest.update(rest.prefix(count))
-                rest = rest.dropFirst(count)
-            }
-            #expect(digest.byteCount == message.count)
-        }
-        #expect(try digests[0].finish(of: "f") == digests[1].finish(of: "f"))
-    }
-
-    @Test(arguments: FileDigest.Algorithm.allCases, Code.allCases)
-    func bytesAreCounted(algorithm: FileDigest.Algorithm, code: Code) {
-        let digest = code.makeDigest(algorithm)
+    @Test(arguments: FileDigest.Algorithm.allCases)
+    func bytesAreCounted(algorithm: FileDigest.Algorithm) {
+        let digest = RunningDigest(algorithm)
         #expect(digest.algorithm == algorithm)
         #expect(digest.byteCount == 0)
         digest.update(Data())
@@ -112,13 +69,4 @@ struct FailingHash: FileHash {
             for word in [algorithm.name, "/d/file", "libcrypto", "try again"] { #expect(error.message.contains(word)) }
         }
     }
-
-    #if canImport(CLibcurl)
-        private static let hasLibcrypto = ["4", "3", "1.1"].contains { dlopen("libcrypto.so.\($0)", RTLD_NOW) != nil }
-
-        @Test(.enabled(if: hasLibcrypto)) func libcryptoIsUsedWhereItIs() {
-            #expect(SystemHash.make(.sha256) is LibcryptoHash)
-            #expect(SystemHash.make(.sha512) is LibcryptoHash)
-        }
-    #endif
 }

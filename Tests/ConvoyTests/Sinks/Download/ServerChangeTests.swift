@@ -292,7 +292,7 @@ struct ServerChange: Sendable, CustomStringConvertible {
         _ schedule: Schedule, _ request: Request<Data>, isCancelled: Bool = false,
         _ answer: @escaping @Sendable (StubExchange) -> Void
     ) async throws -> RequestOperation<URL>.Result {
-        let digest = schedule.isVerified ? FileDigest.sha256(Data(SHA256.digest(of: schedule.current.content))) : nil
+        let digest = schedule.isVerified ? FileDigest.ofBytes(schedule.current.content) : nil
         let server = StubServer(answer: answer)
         let sending = Sending(request.saved(to: target, verifying: digest), over: server.transport)
         if isCancelled {
@@ -352,7 +352,7 @@ struct ServerChange: Sendable, CustomStringConvertible {
                 exchange.finish()
             }
         case .digestOfAnother:
-            let digest = Data(SHA256.digest(of: version.content + [1])).base64EncodedString()
+            let digest = (version.content + [1]).sha256.base64EncodedString()
             return try await send(schedule, request) { exchange in
                 var lying = version
                 lying.headerFields["Repr-Digest"] = "sha-256=:\(digest):"

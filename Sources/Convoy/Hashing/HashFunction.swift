@@ -1,4 +1,4 @@
-// The system's hash functions, which can use the hash instructions of the processor.
+// Hash functions of CryptoKit or libcrypto.
 import Foundation
 
 #if canImport(CryptoKit)
@@ -7,26 +7,71 @@ import Foundation
     import CLibcurl
 #endif
 
-/// Makes the hash functions of the system.
-///
-/// The result is nil if the system has no such function or cannot make it.
-enum SystemHash {
-    static func make(_ algorithm: FileDigest.Algorithm) -> (any FileHash)? {
+/// A hash function.
+enum HashFunction: String, CaseIterable, Sendable {
+    case md5 = "MD5"
+    case sha256 = "SHA-256"
+    case sha512 = "SHA-512"
+    /// FIPS 180-4, section 6.7.
+    case sha512Truncated256 = "SHA-512/256"
+
+    /// A new hash; its ``FileHash/finish()`` fails if the system does not have the function.
+    func make() -> any FileHash {
         #if canImport(CryptoKit)
-            switch algorithm {
-            case .sha256: CryptoKitHash<CryptoKit.SHA256>()
-            case .sha512: CryptoKitHash<CryptoKit.SHA512>()
+            switch self {
+            case .md5: CryptoKitHash<Insecure.MD5>()
+            case .sha256: CryptoKitHash<SHA256>()
+            case .sha512: CryptoKitHash<SHA512>()
+            case .sha512Truncated256: MissingHash()
             }
         #elseif canImport(CLibcurl)
-            LibcryptoHash(algorithm == .sha256 ? CONVOY_DIGEST_SHA256 : CONVOY_DIGEST_SHA512)
+            switch self {
+            case .md5: LibcryptoHash(CONVOY_DIGEST_MD5) ?? MissingHash()
+            case .sha256: LibcryptoHash(CONVOY_DIGEST_SHA256) ?? MissingHash()
+            case .sha512: LibcryptoHash(CONVOY_DIGEST_SHA512) ?? MissingHash()
+            case .sha512Truncated256: LibcryptoHash(CONVOY_DIGEST_SHA512_256) ?? MissingHash()
+            }
         #else
-            nil
+            MissingHash()
         #endif
+    }
+
+    func digest(of bytes: some ContiguousBytes) throws(HashFailure) -> [UInt8] {
+        var hash = make()
+        bytes.withUnsafeBytes { hash.update($0) }
+        return try hash.finish()
+    }
+
+    /// Why the system cannot compute the function; nil if it can.
+    var defect: String? {
+        make() is MissingHash
+            ? "this system has no \(rawValue): Convoy computes it with CryptoKit, or with libcrypto of OpenSSL; install it"
+            : nil
     }
 }
 
+/// A hash function that receives chunks.
+protocol FileHash {
+    /// Adds bytes.
+    ///
+    /// The division of the bytes into chunks makes no difference.
+    mutating func update(_ bytes: UnsafeRawBufferPointer)
+    /// The digest of all bytes so far.
+    ///
+    /// More bytes may be added afterwards, but not after an error.
+    func finish() throws(HashFailure) -> [UInt8]
+}
+
+/// The system's library could not compute a digest: it is missing, memory was exhausted, or an OpenSSL provider failed.
+struct HashFailure: Error {}
+
+private struct MissingHash: FileHash {
+    func update(_ bytes: UnsafeRawBufferPointer) {}
+    func finish() throws(HashFailure) -> [UInt8] { throw HashFailure() }
+}
+
 #if canImport(CryptoKit)
-    struct CryptoKitHash<Function: CryptoKit.HashFunction>: FileHash {
+    private struct CryptoKitHash<Function: CryptoKit.HashFunction>: FileHash {
         private var function = Function()
 
         mutating func update(_ bytes: UnsafeRawBufferPointer) { function.update(bufferPointer: bytes) }
@@ -35,7 +80,7 @@ enum SystemHash {
     }
 #elseif canImport(CLibcurl)
     /// A hash function of the libcrypto that is loaded at run time.
-    final class LibcryptoHash: FileHash {
+    private final class LibcryptoHash: FileHash {
         private let digest: OpaquePointer
 
         /// Makes the function; nil when libcrypto is missing or cannot make it.
@@ -58,6 +103,14 @@ enum SystemHash {
         }
     }
 #endif
+
+extension Sequence<UInt8> {
+    /// The bytes as two lower-case hexadecimal digits each.
+    var hexadecimal: String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+}
 
 /// Hashes on another thread while its caller continues.
 ///
