@@ -1,6 +1,7 @@
 // `convoy cache`: shows and removes stored responses, and explains the cache's decisions.
 import Convoy
 import ConvoyCache
+import ConvoyHTTPFile
 import Foundation
 
 /// Runs `convoy cache`.

@@ -1,11 +1,12 @@
 // Formats stored responses and explanations as text and as JSON, without secrets.
 import Convoy
 import ConvoyCache
+import ConvoyHTTPFile
 import Foundation
 
 extension CacheEntry {
     /// The URL without user name, password, secret parameters and the digest of credentials.
-    private var shownURL: String { HARRecorder.redacted(String(key.prefix { $0 != "#" })) }
+    private var shownURL: String { SecretWords.standard.redacted(reference: String(key.prefix { $0 != "#" })) }
 
     /// The host of the request's `Host` field; nil if the field is missing or names the host of the URL.
     private var host: String? { key.range(of: CacheKey.hostMark).map { String(key[$0.upperBound...]) } }

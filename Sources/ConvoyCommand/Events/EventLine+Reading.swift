@@ -1,5 +1,6 @@
 // Parses event lines without Foundation's decoder, which is slow for a file of 100,000 lines.
 import Convoy
+import ConvoyHTTPFile
 
 extension EventLine {
     /// Parses a line; nil if the line is not an event.

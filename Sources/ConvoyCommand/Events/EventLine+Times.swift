@@ -1,5 +1,6 @@
 // The times of a request and of its attempts.
 import Convoy
+import ConvoyTesting
 import Foundation
 
 /// The times at which a request was queued and ended.

@@ -1,5 +1,6 @@
 // Line formats of other programs' lists.
 import Convoy
+import ConvoyHTTPFile
 import Foundation
 
 /// A line of a list of digests: `HEX  NAME`, `HEX *NAME` or `HEX NAME` of sha256sum(1) and similar programs, or

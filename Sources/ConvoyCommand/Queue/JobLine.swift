@@ -1,5 +1,6 @@
 // A job as one line of text or JSON.
 import Convoy
+import ConvoyHTTPFile
 import ConvoyQueue
 import Foundation
 

@@ -1,5 +1,6 @@
 // The output of `convoy queue run`.
 import Convoy
+import ConvoyHTTPFile
 import ConvoyQueue
 import Foundation
 

@@ -1,5 +1,6 @@
 // The requests of a page, in the form that its script reads.
 import Convoy
+import ConvoyHTTPFile
 import Foundation
 
 /// A report as JSON that is safe inside an HTML element.

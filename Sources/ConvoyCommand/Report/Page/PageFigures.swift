@@ -1,5 +1,6 @@
 // The statistics of a page, in the form that its script reads.
 import Convoy
+import ConvoyHTTPFile
 
 /// Writes the computed statistics of a page as JSON.
 enum PageFigures {
