@@ -68,7 +68,6 @@ public final class BearerAuthenticator: RequestInterceptor {
     private let now: @Sendable () -> ContinuousClock.Instant
     private let refresh: @Sendable (RefreshReason) async throws -> Token
 
-    /// - Parameter origins: the origins that may receive the token; nil for every server.
     init(
         token: Token?, origins: Set<String>?, limits: RefreshLimits,
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
@@ -264,14 +263,12 @@ struct TokenState {
     typealias Waiter = CheckedContinuation<String, any Error>
     typealias Instant = ContinuousClock.Instant
 
-    /// The token for a request, or the wait for one.
     enum Access {
         case token(String)
         /// No token can be used now: the request joins the waiting requests under this number.
         case wait(Int)
     }
 
-    /// The next step of a request that joins the waiting requests.
     enum JoinEffect {
         case none
         case resume(Result<String, any Error>)
@@ -279,7 +276,6 @@ struct TokenState {
         case refresh(Int, isExpiring: Bool)
     }
 
-    /// The consequence of a 401 for the token of the request.
     enum Verdict: Equatable {
         /// The 401 is final.
         ///
@@ -299,7 +295,6 @@ struct TokenState {
     static let rememberedCount = 256
 
     private var token: String?
-    /// The time from which requests wait for a new token; nil if the lifetime of the token is unknown.
     private var staleFrom: Instant?
     private(set) var isRefreshing = false
     private var waiters: [Int: Waiter] = [:]
@@ -313,9 +308,7 @@ struct TokenState {
     private var replaced: [Int] = []
     /// Increased when the caller sets or removes the token, so that the result of an earlier refresh is ignored.
     private var generation = 0
-    /// Whether a server has accepted the token: a response had a status other than 401.
     private var wasAccepted = false
-    /// When the latest refreshes after a 401 started.
     private var refreshes: [Instant] = []
     private let limits: RefreshLimits
 
@@ -385,9 +378,6 @@ struct TokenState {
         return endWaiting()
     }
 
-    /// Sets or removes the token for the caller.
-    ///
-    /// - Returns: the requests that waited for a refresh, whose result is ignored from now on.
     mutating func set(_ fresh: BearerAuthenticator.Token?, now: Instant) -> [Waiter] {
         // The token may belong to another user. Requests with an earlier token are not sent again with the new token.
         (replaced, refreshes) = ([], [])
@@ -410,7 +400,6 @@ struct TokenState {
         return !replaced.contains(sent.hashValue)
     }
 
-    /// - Parameter refusals: how many 401 responses the request received before.
     mutating func verdict(on sent: String, refusals: Int, now: Instant) -> Verdict {
         guard let token, sent == field else { return replaced.contains(sent.hashValue) ? .replaced : .stands }
         let window = limits.window
@@ -422,9 +411,7 @@ struct TokenState {
     }
 }
 
-/// When and how often tokens are refreshed.
 struct RefreshLimits {
-    /// How long before its expiry a token is replaced.
     var margin = Duration.zero
     /// The maximum number of refreshes that 401 responses cause within the window.
     ///

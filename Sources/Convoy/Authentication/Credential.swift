@@ -35,9 +35,6 @@ struct Credential: Sendable {
         return user.utf8.contains(UInt8(ascii: ":")) ? "the user name contains a colon, which Basic cannot send" : nil
     }
 
-    /// The value of an `Authorization` field.
-    ///
-    /// Valid only if ``basicDefect`` is nil.
     var basicFieldValue: String { "Basic " + Data("\(user):\(password)".utf8).base64EncodedString() }
 }
 

@@ -47,15 +47,11 @@ struct DigestSession: Sendable {
         return self
     }
 
-    /// Switches to the nonce that the server wants next (RFC 7616, section 3.5).
     mutating func proceed(to nextNonce: String) {
         nonce = nextNonce
         count = 0
     }
 
-    /// The value of an `Authorization` field.
-    ///
-    /// - Parameter target: path and query, as in the request line.
     func fieldValue(method: HTTPMethod, target: String) throws(RequestError) -> String {
         let algorithm = challenge.algorithm
         // H(A2) of RFC 7616, section 3.4.3.
@@ -85,7 +81,6 @@ extension DigestSession: CustomStringConvertible, CustomReflectable {
 }
 
 extension String {
-    /// The string as a quoted-string: RFC 9110, section 5.6.4.
     fileprivate var quoted: String {
         var text = "\""
         for scalar in unicodeScalars {
@@ -96,13 +91,10 @@ extension String {
     }
 }
 
-/// A hash function, and whether its keys belong to a session (the `-sess` variants).
 struct DigestAlgorithm: Equatable, Sendable {
     let function: HashFunction
     let isSession: Bool
 
-    /// - Parameter name: the value of the `algorithm` parameter; nil means MD5. The result is nil for an unknown
-    ///   algorithm.
     init?(name: String?) {
         switch name?.lowercased() {
         case nil, "md5": (function, isSession) = (.md5, false)
@@ -124,22 +116,18 @@ struct DigestAlgorithm: Equatable, Sendable {
     }
 }
 
-/// A Digest challenge that Convoy can answer.
 struct DigestChallenge: Equatable, Sendable {
     let realm: String
     let nonce: String
     let opaque: String?
     let algorithm: DigestAlgorithm
-    /// The algorithm as the server spelt it; nil when the challenge names none.
     let algorithmName: String?
     /// Whether the challenge offers the quality of protection `auth`.
     ///
     /// If false, the challenge names no quality of protection, and the rules of RFC 2069 apply.
     let hasQuality: Bool
     let hashesUserName: Bool
-    /// Whether the server has announced UTF-8 (`charset`).
     let isUTF8: Bool
-    /// Whether the server reports that only the nonce was too old, and that the credentials were correct (`stale`).
     let isStale: Bool
 
     /// Reads a challenge; nil for another scheme, a missing realm or nonce, or an unsupported feature.
@@ -166,7 +154,6 @@ struct DigestChallenge: Equatable, Sendable {
         isStale = parameters["stale"]?.lowercased() == "true"
     }
 
-    /// Whether a text from the server can be sent back: true if the text has no control characters.
     static func canBeSent(_ text: String) -> Bool { text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }
 
     /// The challenge with the strongest algorithm, the first among equals; nil when none is supported.

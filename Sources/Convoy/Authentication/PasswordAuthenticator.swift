@@ -55,7 +55,6 @@ public final class PasswordAuthenticator: RequestInterceptor {
         }
     }
 
-    /// - Parameter makeClientNonce: makes a client nonce for Digest; tests make a known one.
     init(
         user: String, password: String, schemes: Schemes, origins: [URL]? = nil,
         makeClientNonce: @escaping @Sendable () -> String
@@ -141,7 +140,6 @@ public final class PasswordAuthenticator: RequestInterceptor {
         spaces.withLock { $0.passed(sent, origin: origin, hasWorked: hasWorked, nextNonce: nextNonce) }
     }
 
-    /// The origin of the request, if it may receive the password.
     private func meantOrigin(_ request: PreparedRequest, _ attempt: AttemptContext) -> String? {
         // Another interceptor may have changed the URL, so the original URL is compared too.
         guard let origin = attempt.credentialOrigin(of: request, origins),
@@ -159,10 +157,6 @@ extension PasswordAuthenticator: CustomStringConvertible, CustomReflectable {
 }
 
 extension AttemptContext {
-    /// The origin of the request; nil if it may not receive credentials.
-    ///
-    /// - Parameter origins: the origins that may receive credentials; nil allows the request's own origin but no
-    ///   mirror.
     func credentialOrigin(of request: PreparedRequest, _ origins: Set<String>?) -> String? {
         guard !hasLeftOrigin, !originalRequest.headerFields.contains("Authorization"),
             case .success(let origin) = request.url.origin, origins?.contains(origin) ?? !isMirror
@@ -191,7 +185,6 @@ extension ProtectionSpaces.Sent {
 }
 
 extension URL {
-    /// The origins of a list of URLs.
     static func origins(of urls: [URL]) throws(RequestError) -> Set<String> {
         var origins: Set<String> = []
         for url in urls {
@@ -237,13 +230,11 @@ struct ProtectionSpaces {
         let realm: String
     }
 
-    /// How credentials are to be sent.
     enum Answer {
         case basic
         case digest(DigestSession)
     }
 
-    /// The Digest credentials that a request carried.
     struct Sent: Equatable {
         let realm: String
         let nonce: String
@@ -272,14 +263,10 @@ struct ProtectionSpaces {
         /// once.
         var fresh: [DigestSession] = []
         var isBasic = false
-        /// The directories in which requests were challenged.
         var directories: [String] = []
-        /// Whether credentials were accepted in this space since they were last rejected.
         var hasWorked = false
-        /// The number of the latest challenge of this space, counted over all spaces.
         var lastChallenge = 0
 
-        /// Claims a session for the exclusive use of a request that is sent again; nil when no session is left.
         mutating func takeAnswer() -> DigestSession? {
             // A request that was sent again before, but got no response, may find `fresh` empty. It then uses the
             // newest session of `answering`.
@@ -297,11 +284,6 @@ struct ProtectionSpaces {
 
     var count: Int { spaces.count }
 
-    /// The scheme and session for a request; nil if no recorded challenge applies to the request.
-    ///
-    /// - Parameters:
-    ///   - path: the path without the query.
-    ///   - isAnswer: whether the request has received a 401 before.
     mutating func answer(origin: String, path: String, isAnswer: Bool) -> Answer? {
         var best: (key: Key, length: Int, challenge: Int)?
         for (key, space) in spaces where key.origin == origin {
@@ -324,13 +306,6 @@ struct ProtectionSpaces {
         return .digest(session)
     }
 
-    /// Records a Basic challenge.
-    ///
-    /// - Parameters:
-    ///   - sent: the Digest credentials that the request carried; nil if there were none. Only credentials of this
-    ///     realm count as rejected.
-    ///   - refusals: how many 401 responses the request has received before, since its last redirect.
-    /// - Returns: whether the request is to be sent again.
     mutating func challengedBasic(_ key: Key, path: String, sent: Sent?, refusals: Int) -> Bool {
         guard sent?.realm != key.realm, refusals == 0 else { return false }
         note(key, path: path) { space in
@@ -349,13 +324,6 @@ struct ProtectionSpaces {
         }
     }
 
-    /// Records a Digest challenge.
-    ///
-    /// - Parameters:
-    ///   - session: the session made from the challenge.
-    ///   - sent: the credentials that were rejected; nil if the request carried none.
-    ///   - refusals: how many 401 responses the request has received before, since its last redirect.
-    /// - Returns: whether the request is to be sent again.
     mutating func challenged(_ key: Key, path: String, session: DigestSession, sent: Sent?, refusals: Int) -> Bool {
         let isAnswered = deserves(key, session.challenge, sent: sent, refusals: refusals)
         note(key, path: path) { space in
@@ -432,9 +400,7 @@ struct ProtectionSpaces {
     }
 }
 
-/// The part of a URL that the request line contains: RFC 9112, section 3.2.1.
 struct RequestTarget {
-    /// Path and query.
     let text: String
     let path: String
 

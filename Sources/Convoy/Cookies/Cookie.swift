@@ -77,7 +77,6 @@ extension Cookie {
     /// Without a name the pair is the value alone.
     var pair: String { name.isEmpty ? value : "\(name)=\(value)" }
 
-    /// Whether the cookie has expired; a session cookie never does.
     func isExpired(at now: Date) -> Bool { expires.map { $0 <= now } ?? false }
 
     /// Whether one of two cookies of the same domain replaces the other (RFC 6265bis, section 5.7, step 23).

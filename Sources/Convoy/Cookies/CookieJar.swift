@@ -165,18 +165,15 @@ extension CookieJar {
         /// Makes the limits of RFC 6265bis.
         public init() {}
 
-        /// Whether name and value together have at most ``maxCookieBytes``.
         func allowsPair(_ name: String, _ value: String) -> Bool {
             Int64(name.utf8.count + value.utf8.count) <= maxCookieBytes
         }
 
-        /// Whether the value of an attribute has at most ``maxAttributeBytes``.
         func allowsAttribute(_ value: Substring) -> Bool { Int64(value.utf8.count) <= maxAttributeBytes }
     }
 }
 
 extension SetCookie {
-    /// Reads a field's value within the limits of a jar; nil if the field must be ignored.
     init?(_ text: Substring, limits: CookieJar.Limits, now: Date) {
         self.init(
             text, maxCookieBytes: limits.maxCookieBytes, maxAttributeBytes: limits.maxAttributeBytes,

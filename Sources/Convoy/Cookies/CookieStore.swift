@@ -33,7 +33,6 @@ struct CookieStore {
     /// A request searches only the few domains of its host. Only ``hasSecureCookie(overlaidBy:now:)`` searches the
     /// other domains of the site.
     private var sites: [String: [String: [Entry]]] = [:]
-    /// The number of entries, including expired ones.
     private(set) var count = 0
     /// Counts stores and requests, to order them in time.
     ///
@@ -69,7 +68,6 @@ struct CookieStore {
         return found.map(\.cookie)
     }
 
-    /// All cookies that have not expired, the oldest first.
     func cookies(now: Date) -> [Cookie] {
         sites.values.joined().flatMap(\.value).filter { !$0.cookie.isExpired(at: now) }
             .sorted { $0.creation < $1.creation }.map(\.cookie)
@@ -152,9 +150,6 @@ struct CookieStore {
         return tick
     }
 
-    /// Changes the entries of a domain in place.
-    ///
-    /// The method updates the count and removes an empty domain or site.
     private mutating func change(_ domain: String, of site: String, _ body: (inout [Entry]) -> Void) {
         var domains = sites.removeValue(forKey: site) ?? [:]
         var entries = domains.removeValue(forKey: domain) ?? []
@@ -167,7 +162,6 @@ struct CookieStore {
 }
 
 extension CookieStore {
-    /// Stores the cookie of a `Set-Cookie` field, if its host may set it.
     mutating func receive(_ new: SetCookie, from origin: CookieOrigin, now: Date) {
         guard let (domain, isHostOnly) = domain(of: new, from: origin) else { return }
         let path = new.path.flatMap { $0.isEmpty ? nil : $0 } ?? CookiePath.standard(for: origin.path)
@@ -201,7 +195,6 @@ extension CookieStore {
         return true
     }
 
-    /// The rules for every cookie, from any source.
     private func isAllowed(_ cookie: Cookie) -> Bool {
         let attributes = [cookie.domain, cookie.path, cookie.sameSite ?? ""]
         return cookie.isSendable && cookie.keepsPromiseOfPrefix && limits.allowsPair(cookie.name, cookie.value)

@@ -1,8 +1,6 @@
 // Challenges in WWW-Authenticate fields: RFC 9110, section 11.
 
-/// One challenge: a scheme and its parameters.
 struct AuthenticationChallenge: Equatable, Sendable {
-    /// The scheme, in lower case.
     let scheme: String
     /// The token68 (RFC 9110, section 11.2), which some schemes such as Negotiate have in place of parameters.
     var token68: String?
@@ -13,14 +11,10 @@ struct AuthenticationChallenge: Equatable, Sendable {
 
     init(scheme: String) { self.scheme = scheme.lowercased() }
 
-    /// The challenges of any number of field lines, in order.
-    ///
-    /// Unreadable challenges are skipped.
     static func all(in fieldValues: [String]) -> [AuthenticationChallenge] {
         fieldValues.flatMap { ChallengeParser.parse($0) }
     }
 
-    /// The parameters of a field that has only parameters, for example `Authentication-Info` (RFC 7615, section 3).
     static func parameters(in fieldValue: String) -> [String: String] {
         ChallengeParser.parse(fieldValue, into: [AuthenticationChallenge(scheme: "")]).first?.parameters ?? [:]
     }
@@ -29,12 +23,6 @@ struct AuthenticationChallenge: Equatable, Sendable {
 extension AuthenticationChallenge {
     private static let supported: Set = ["basic", "bearer", "digest"]
 
-    /// Why a server has responded with 401, as a text.
-    ///
-    /// - Parameters:
-    ///   - fieldValues: the values of `WWW-Authenticate`.
-    ///   - credentials: the value of `Authorization` that the request sent; nil without one. The text contains at most
-    ///     its scheme.
     static func refusal(_ fieldValues: [String], of credentials: String?) -> String {
         let challenges = all(in: fieldValues)
         let offers = challenges.prefix(4).map(\.offer).joined(separator: " or ")
@@ -58,7 +46,6 @@ extension AuthenticationChallenge {
             + (details.isEmpty ? "" : ": " + details.joined(separator: ", "))
     }
 
-    /// The scheme in its usual spelling.
     private var name: String {
         Self.supported.contains(scheme) || scheme == "negotiate"
             ? scheme.prefix(1).uppercased() + scheme.dropFirst() : scheme.uppercased()
@@ -68,7 +55,6 @@ extension AuthenticationChallenge {
         parameters["realm"].map { " for the realm \($0.prefix(100).debugDescription)" } ?? ""
     }
 
-    /// The scheme, the realm, and what a Digest must use.
     private var offer: String {
         let needs = ["algorithm", "qop"].compactMap { need in
             parameters[need].map { "the \(need) \($0.prefix(100).debugDescription)" }
@@ -112,9 +98,6 @@ private struct ChallengeParser: FieldParser {
 
     private init(bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The next scheme, parameter or unreadable text; nil at the end.
-    ///
-    /// Each call before the end moves the position by at least one byte.
     private mutating func nextMember() -> Member? {
         skip { $0.isBlank || $0 == UInt8(ascii: ",") }
         guard let first = peek else { return nil }

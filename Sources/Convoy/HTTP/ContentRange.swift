@@ -1,16 +1,12 @@
 // The part of a representation that a response contains: the Content-Range field, RFC 9110, section 14.4.
 import Foundation
 
-/// The range of bytes that a response contains, and the total length.
 package struct ContentRange: Equatable, Sendable {
     /// The positions of the bytes; nil when the server has none of the requested bytes (`bytes */100`).
     package let range: Range<Int64>?
     /// The length of the complete representation; nil when the server does not know it (`bytes 5-9/*`).
     package let totalBytes: Int64?
 
-    /// Reads the value of a field such as `bytes 5-9/100` or `bytes */100`; nil if it is invalid.
-    ///
-    /// - Complexity: O(*n*).
     package init?(_ text: String) {
         let text = text.trimmingBlanks
         guard let blank = text.utf8.firstIndex(of: UInt8(ascii: " ")),
@@ -35,7 +31,6 @@ package struct ContentRange: Equatable, Sendable {
         range = first..<last + 1
     }
 
-    /// Reads a decimal number without a sign; nil for any other text, and for a number beyond `Int64`.
     private static func number(_ digits: Substring.UTF8View) -> Int64? {
         guard digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
         return Int64(Substring(digits))
@@ -46,16 +41,12 @@ extension Substring.UTF8View {
     fileprivate var isAsterisk: Bool { elementsEqual("*".utf8) }
 }
 
-/// A single byte range of a request.
 package enum ByteRange: Sendable, Equatable {
     /// From a first position to a last one; nil means the end of the representation.
     case from(Int64, through: Int64?)
     /// This many bytes at the end of the representation.
     case suffix(Int64)
 
-    /// Parses a field with one range.
-    ///
-    /// The initializer returns nil for several ranges, another unit or invalid syntax.
     package init?(_ text: String) {
         let text = text.trimmingBlanks
         guard text.lowercased().hasPrefix("bytes=") else { return nil }

@@ -1,8 +1,6 @@
 // Content types of files, by their names.
 
-/// Media types of common files.
 enum ContentType {
-    /// The type for a file name; `application/octet-stream` when its extension is unknown.
     static func of(fileName: String) -> String {
         guard let dot = fileName.lastIndex(of: ".") else { return unknown }
         return types[fileName[fileName.index(after: dot)...].lowercased()] ?? unknown

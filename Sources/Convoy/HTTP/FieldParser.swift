@@ -1,21 +1,17 @@
 // Reads the value of a header field byte by byte.
 
-/// A parser that reads the value of a header field from its first byte to its last.
 protocol FieldParser {
     var bytes: [UInt8] { get }
     var position: Int { get set }
 }
 
 extension FieldParser {
-    /// The byte at the position; nil at the end.
     var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-    /// Skips bytes while they satisfy the predicate.
     mutating func skip(_ belongs: (UInt8) -> Bool) {
         while position < bytes.count, belongs(bytes[position]) { position += 1 }
     }
 
-    /// Skips bytes while they satisfy the predicate, and returns them as text.
     mutating func take(_ belongs: (UInt8) -> Bool) -> String {
         let start = position
         skip(belongs)
@@ -61,14 +57,12 @@ struct ParameterParser: FieldParser {
         return value.contains(UInt8(ascii: "\"")) ? [] : Array(value)
     }
 
-    /// Moves to the next semicolon outside a quoted string.
     private mutating func skipRest() {
         while let next = peek, next != UInt8(ascii: ";") {
             if next == UInt8(ascii: "\"") { _ = bytes.quotedString(at: &position) } else { position += 1 }
         }
     }
 
-    /// Takes bytes while they satisfy the predicate, and returns them without the blanks around them.
     private mutating func takeTrimmed(_ belongs: (UInt8) -> Bool) -> ArraySlice<UInt8> {
         let start = position
         skip(belongs)
@@ -128,8 +122,7 @@ extension String {
 }
 
 extension Unicode.Scalar {
-    /// Whether this is a control character or a line end.
-    var isControl: Bool {
+    package var isControl: Bool {
         if isASCII { return value < 0x20 || value == 0x7F }
         return properties.generalCategory == .control || properties.generalCategory == .lineSeparator
             || properties.generalCategory == .paragraphSeparator

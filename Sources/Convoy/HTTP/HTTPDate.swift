@@ -34,15 +34,12 @@ package struct HTTPDate: Hashable {
     }
 }
 
-/// A date and a time as written.
 private struct Moment {
     let year: Int
-    /// The month, from 1 for January.
     let month: Int
     let day: Int
     let time: (hour: Int, minute: Int, second: Int)
 
-    /// The seconds since 1970; nil when the date or time does not exist.
     var secondsSince1970: Int64? {
         // A leap second is read as the first second of the next minute, as by clocks that do not count leap seconds.
         // Leap seconds occur only at midnight.
@@ -54,7 +51,6 @@ private struct Moment {
     }
 }
 
-/// Reads the three forms of an HTTP date byte by byte.
 private struct HTTPDateScanner {
     private let bytes: [UInt8]
     private var index = 0
@@ -67,7 +63,6 @@ private struct HTTPDateScanner {
 
     init(_ text: String) { bytes = Array(text.utf8) }
 
-    /// The result of parsing the complete text as one form.
     mutating func scanned(_ form: (inout HTTPDateScanner) -> Moment?) -> Moment? {
         index = 0
         return form(&self).flatMap { index == bytes.count ? $0 : nil }
@@ -108,12 +103,10 @@ private struct HTTPDateScanner {
         return (hour, minute, second)
     }
 
-    /// Reads one or two digits.
     private mutating func day() -> Int? { number(2) ?? number(1) }
 
     private mutating func zone() -> Bool { one(of: [" GMT", " UTC", " UT", " +0000", " -0000"]) != nil }
 
-    /// Reads exactly `count` digits.
     private mutating func number(_ count: Int) -> Int? {
         guard index + count <= bytes.count else { return nil }
         var value = 0
@@ -125,7 +118,6 @@ private struct HTTPDateScanner {
         return value
     }
 
-    /// Skips the first of these names that matches, and returns its index; nil if none matches.
     private mutating func one(of names: [String]) -> Int? {
         for (position, name) in names.enumerated() where skip(name) { return position }
         return nil
@@ -147,11 +139,9 @@ extension UInt8 {
 /// A day of the proleptic Gregorian calendar, which also covers days before the calendar's introduction.
 struct CivilDate {
     let year: Int
-    /// The month, from 1 for January.
     let month: Int
     let day: Int
 
-    /// The days since 1 January 1970; nil when the date does not exist.
     var daysSince1970: Int? {
         guard (1...12).contains(month), (1...daysOfMonth).contains(day) else { return nil }
         // The years are counted from March. The leap day is then the last day, and the lengths of the months before

@@ -40,7 +40,6 @@ public struct HTTPMethod: RawRepresentable, ExpressibleByStringLiteral, Hashable
         }
     }
 
-    /// Whether the name is a token (RFC 9110, section 5.6.2), as a method must be.
     var isToken: Bool { rawValue.isHTTPToken }
 }
 
@@ -50,7 +49,6 @@ extension String {
 }
 
 extension UInt8 {
-    /// Whether a byte may be in a token, a field name for example (RFC 9110, section 5.6.2).
     package var isTokenByte: Bool {
         switch self {
         case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true

@@ -120,19 +120,15 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         fields.append(Field(name: name, value: value, isMarkedSecret: isSecret))
     }
 
-    /// Adds a field after the existing ones.
     mutating func append(_ field: Field) { fields.append(field) }
 
-    /// Appends text to the value of the last field.
     mutating func extendLast(_ text: String) {
         guard !fields.isEmpty else { return }
         fields[fields.count - 1].value += text
     }
 
-    /// Reserves memory for the fields of a typical response.
     mutating func reserve() { fields.reserveCapacity(10) }
 
-    /// Removes the fields that a predicate selects.
     package mutating func removeAll(where isMeant: (Field) -> Bool) { fields.removeAll(where: isMeant) }
 
     /// Whether there is a field of that name.
@@ -173,7 +169,7 @@ extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
     ///
     /// A URL loses its user name and its password. `Location`, `Content-Location`, `Referer` and `Link` also lose the
     /// values of query and fragment whose names indicate a secret.
-    var shownValue: String {
+    package var shownValue: String {
         guard !isSecret else { return "<redacted>" }
         guard value.utf8.contains(where: { "@?#".utf8.contains($0) }) else { return value }
         if ["Location", "Content-Location", "Referer"].contains(where: { $0.equalsIgnoringCase(name) }) {
@@ -236,7 +232,6 @@ extension String {
 }
 
 extension Optional where Wrapped == String {
-    /// Whether both strings have the same UTF-8 bytes, or neither exists.
     func hasBytes(of other: String?) -> Bool {
         guard let self, let other else { return self == nil && other == nil }
         return self.hasBytes(of: other)
@@ -256,7 +251,6 @@ extension StringProtocol where SubSequence == Substring {
         return Substring(bytes[first...last])
     }
 
-    /// ``trimmedBlanks`` as a new string.
     package var trimmingBlanks: String { String(trimmedBlanks) }
 }
 

@@ -38,7 +38,6 @@ struct HostName {
         !name.isEmpty && !name.utf8.contains { $0 <= 0x20 || $0 == 0x7F || "#%/:<>?@[\\]^|".utf8.contains($0) }
     }
 
-    /// A name in the ASCII form of DNS (UTS #46); nil when the conversion fails.
     private static func inASCII(_ name: String) -> String? {
         // Foundation checks the labels of a name only if one of them is in another script. A label in another script is
         // therefore appended, and removed from the result.
@@ -100,7 +99,6 @@ struct HostName {
 /// suffixes that a client is likely to meet. Below a suffix that the table lacks, a host may set a cookie that its
 /// siblings receive, as in any client without a list (RFC 6265bis, section 8.9).
 enum PublicSuffixes {
-    /// Whether a domain, in lower case, is known as a public suffix.
     static func contains(_ domain: some StringProtocol) -> Bool {
         guard domain.utf8.contains(UInt8(ascii: ".")) else { return true }
         return table.contains(String(domain))

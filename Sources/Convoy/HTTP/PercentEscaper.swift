@@ -1,16 +1,11 @@
 // Percent-encoding, in UTF-8: RFC 3986, section 2.1.
 import Foundation
 
-/// Percent-encodes the bytes of a text, except a set of allowed characters.
 package struct PercentEscaper: Sendable {
-    /// The allowed bytes, by ASCII code.
     private let isAllowed: [Bool]
     private let writesSpaceAsPlus: Bool
     private let keepsEscapes: Bool
 
-    /// - Parameters:
-    ///   - allowed: the ASCII characters that are not escaped, besides letters and digits.
-    ///   - keepsEscapes: whether `%` is not escaped when two hexadecimal digits follow.
     init(allowed: String, writesSpaceAsPlus: Bool = false, keepsEscapes: Bool = false) {
         self.keepsEscapes = keepsEscapes
         let staying = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789\(allowed)".utf8)
@@ -55,7 +50,6 @@ package struct PercentEscaper: Sendable {
 }
 
 extension URLQueryItem {
-    /// Name and value with every character but the unreserved ones percent-encoded.
     var percentEncoded: String { name.percentEncoded + (value.map { "=" + $0.percentEncoded } ?? "") }
 }
 
@@ -77,7 +71,6 @@ extension UInt8 {
 }
 
 enum FormFields {
-    /// The fields as `application/x-www-form-urlencoded`, in UTF-8.
     static func encoded(_ items: [URLQueryItem]) -> Data {
         let pairs = items.map {
             PercentEscaper.form.escaped($0.name) + "=" + PercentEscaper.form.escaped($0.value ?? "")

@@ -5,8 +5,7 @@ import Foundation
 ///
 /// Logs, archives, messages, imports and variables all use this rule.
 package struct SecretWords: Sendable {
-    /// The words that mark a name as secret by default.
-    static let standardWords: Set<String> = [
+    package static let standardWords: Set<String> = [
         "accesskey", "apikey", "assertion", "authkey", "authorization", "bearer", "credential", "customerkey",
         "encryptionkey", "functionskey", "masterkey", "passphrase", "passwd", "password", "privatekey", "samlresponse",
         "passcode", "secret", "sessid", "session", "signature", "subscriptionkey", "token", "verifier",
@@ -36,7 +35,7 @@ package struct SecretWords: Sendable {
     private let shortWords: [[UInt8]]
     private let names: Set<String>
 
-    init(_ words: some Sequence<String>) {
+    package init(_ words: some Sequence<String>) {
         let words = words.map(Self.bare).filter { !$0.isEmpty }
         parts = words.filter { $0.count >= Self.shortestPart }
         shortWords = words.filter { $0.count < Self.shortestPart }
@@ -86,7 +85,6 @@ package struct SecretWords: Sendable {
         singular(word).contains { describingWords.contains($0) }
     }
 
-    /// The word, and the word without an `s` at its end.
     private static func singular(_ word: String) -> [String] {
         word.hasSuffix("s") ? [word, String(word.dropLast())] : [word]
     }
@@ -110,9 +108,6 @@ package struct SecretWords: Sendable {
         return words.filter { !$0.isEmpty }
     }
 
-    /// A query or form with the values of secrets replaced.
-    ///
-    /// Every other byte is unchanged.
     package func redacted(query: String) -> String {
         query.split(separator: "&", omittingEmptySubsequences: false).map { item in
             let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -124,7 +119,7 @@ package struct SecretWords: Sendable {
     /// The value of a `Link` field with the secrets in its references replaced.
     ///
     /// A reference is between `<` and `>` (RFC 8288).
-    func redacted(links: String) -> String {
+    package func redacted(links: String) -> String {
         var (shown, rest) = ("", links[...])
         while let start = rest.firstIndex(of: "<"), let end = rest[start...].firstIndex(of: ">") {
             let target = rest.index(after: start)
@@ -159,7 +154,6 @@ extension Substring {
 }
 
 extension [UInt8] {
-    /// Whether the array contains these bytes in a row.
     func contains(bytes: [UInt8]) -> Bool {
         guard let first = bytes.first, count >= bytes.count else { return false }
         return (0...count - bytes.count).contains { self[$0] == first && self[$0...].starts(with: bytes) }

@@ -1,19 +1,16 @@
 // The Set-Cookie field: RFC 6265bis, section 5.6.
 import Foundation
 
-/// The content of a `Set-Cookie` field, before the checks of its attributes.
-struct SetCookie {
-    let name: String
-    let value: String
-    /// When the cookie expires; nil for a session cookie.
-    var expires: Date? { maxAge ?? expiryDate }
+package struct SetCookie {
+    package let name: String
+    package let value: String
+    package var expires: Date? { maxAge ?? expiryDate }
     /// The domain in lower case, without a leading dot; empty for none.
-    private(set) var domain = ""
+    package private(set) var domain = ""
     /// The path; nil without a Path attribute, empty when the attribute means the default path.
-    private(set) var path: String?
-    private(set) var isSecure = false
-    private(set) var isHTTPOnly = false
-    /// `Strict`, `Lax` or `None`; nil for anything else.
+    package private(set) var path: String?
+    package private(set) var isSecure = false
+    package private(set) var isHTTPOnly = false
     private(set) var sameSite: String?
 
     /// The expiry by Max-Age, which takes precedence over `expiryDate` (RFC 6265bis, section 5.7, step 6).
@@ -31,7 +28,7 @@ struct SetCookie {
     ///   - maxCookieBytes: the maximum length of name and value together.
     ///   - maxAttributeBytes: the maximum length of an attribute's value. A longer attribute is ignored.
     /// - Complexity: O(*n*) for *n* bytes.
-    init?(_ text: Substring, maxCookieBytes: Int64, maxAttributeBytes: Int64, now: Date) {
+    package init?(_ text: Substring, maxCookieBytes: Int64, maxAttributeBytes: Int64, now: Date) {
         guard !text.utf8.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) else { return nil }
         var parts = text.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)[...]
         guard let first = parts.popFirst() else { return nil }
@@ -63,9 +60,6 @@ struct SetCookie {
         }
     }
 
-    /// The two sides of the first `=`, trimmed.
-    ///
-    /// The value is nil without a `=`.
     private static func halves(_ text: Substring) -> (name: Substring, value: Substring?) {
         guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else { return (text.trimmedBlanks, nil) }
         return (text[..<equals].trimmedBlanks, text[text.utf8.index(after: equals)...].trimmedBlanks)
@@ -119,9 +113,6 @@ extension SetCookie {
 /// The parser uses the algorithm of RFC 6265bis. A `DateFormatter` reads fewer spellings and costs more than reading
 /// the rest of the cookie.
 enum CookieDate {
-    /// The date in a text; nil when a part is missing or out of range, or when the day does not exist.
-    ///
-    /// - Complexity: O(*n*) for *n* bytes.
     static func parse(_ text: Substring) -> Date? {
         var time: Int?
         var day: Int?
@@ -189,11 +180,7 @@ enum CookieDate {
     }
 }
 
-/// Rules for the hosts of cookies, which are in lower case.
 enum CookieDomain {
-    /// The host of a URL in lower case and ASCII, without the brackets of an IPv6 address; nil if there is none.
-    ///
-    /// - Complexity: O(*n*) for *n* bytes.
     static func host(of url: URL) -> String? {
         guard let encoded = url.host(percentEncoded: true), !encoded.isEmpty else { return nil }
         // `URL.host` spells an international name in Punycode, as a server's Domain attribute does. `URL.host` also
@@ -282,7 +269,6 @@ enum CookiePath {
         return String(path[..<last])
     }
 
-    /// Whether a request's path path-matches a cookie's path: both are equal, or the request's path lies below.
     static func matches(_ path: String, _ cookiePath: String) -> Bool {
         guard path.utf8.starts(with: cookiePath.utf8) else { return false }
         let rest = path.utf8.dropFirst(cookiePath.utf8.count)

@@ -32,7 +32,6 @@ struct URLReference {
         path = String(rest)
     }
 
-    /// The reference as text (RFC 3986, section 5.3).
     var text: String {
         (scheme.map { $0 + ":" } ?? "") + (authority.map { "//" + $0 } ?? "") + path
             + (query.map { "?" + $0 } ?? "") + (fragment.map { "#" + $0 } ?? "")
@@ -66,7 +65,6 @@ struct URLReference {
         return path[...slash] + other
     }
 
-    /// Removes user name and password (RFC 3986, section 3.2.1).
     mutating func dropUserInfo() {
         guard let given = authority, let sign = given.utf8.lastIndex(of: UInt8(ascii: "@")) else { return }
         authority = String(given[given.utf8.index(after: sign)...])
@@ -80,7 +78,6 @@ struct URLReference {
         self.authority = given[...sign] + authority
     }
 
-    /// The reference as a URL; nil when the text is not a valid URL.
     var url: URL? { URL(string: text, encodingInvalidCharacters: false) }
 }
 
@@ -111,9 +108,6 @@ extension UInt8 {
 }
 
 extension Substring {
-    /// Removes the text from the first occurrence of a byte on.
-    ///
-    /// Returns the text after that byte, or nil when the byte does not occur.
     fileprivate mutating func cutOff(from byte: UInt8) -> String? {
         guard let index = utf8.firstIndex(of: byte) else { return nil }
         defer { self = self[..<index] }
@@ -152,9 +146,7 @@ extension String {
 }
 
 extension URL {
-    /// Why no request can go to a URL.
     package struct Defect: Error {
-        /// The URL without its secrets.
         let url: String
         /// The defect, without the URL, for example "has no host".
         package let words: String
@@ -239,7 +231,6 @@ extension URL {
         return (next, true)
     }
 
-    /// Whether the host between two offsets consists of four decimal numbers up to 255.
     private static func isUsualAddress(_ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ end: Int) -> Bool {
         var (dots, value, digits) = (0, 0, 0)
         for index in start..<end {
@@ -257,7 +248,6 @@ extension URL {
         return dots == 3
     }
 
-    /// Whether the authority contains a port, valid or not.
     private var hasPortText: Bool {
         let text = absoluteString
         guard let start = text.range(of: "//")?.upperBound else { return false }
@@ -336,7 +326,6 @@ extension URLReference {
 }
 
 extension Substring {
-    /// The host in canonical spelling, followed by the port.
     fileprivate var spelledHostAndPort: String {
         let bracket = utf8.lastIndex(of: UInt8(ascii: "]"))
         let end = self[(bracket ?? startIndex)...].utf8.firstIndex(of: UInt8(ascii: ":")) ?? endIndex

@@ -42,7 +42,6 @@ private struct LinkParser: FieldParser {
 
     private init(bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The link at the position; nil when there is none.
     private mutating func nextLink() -> WebLink? {
         skip { $0.isBlank || $0 == UInt8(ascii: ",") }
         guard peek == UInt8(ascii: "<") else { return nil }
@@ -77,7 +76,6 @@ private struct LinkParser: FieldParser {
         return (name, take { !$0.isBlank && $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ",") })
     }
 
-    /// Moves past the next comma outside a quoted string.
     private mutating func skipMember() {
         while let next = peek {
             if next == UInt8(ascii: "\"") {

@@ -46,7 +46,6 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
     public let algorithm: Algorithm
     /// Why the digest is invalid, with the valid form; nil for a valid digest.
     public let defect: String?
-    /// The bytes; empty when there is a defect.
     package let bytes: [UInt8]
 
     /// The digest in lower-case hexadecimal digits, two a byte; empty when there is a ``defect``.

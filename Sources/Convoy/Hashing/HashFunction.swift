@@ -7,7 +7,6 @@ import Foundation
     import CLibcurl
 #endif
 
-/// A hash function.
 enum HashFunction: String, CaseIterable, Sendable {
     case md5 = "MD5"
     case sha256 = "SHA-256"
@@ -50,7 +49,6 @@ enum HashFunction: String, CaseIterable, Sendable {
     }
 }
 
-/// A hash function that receives chunks.
 protocol FileHash {
     /// Adds bytes.
     ///
@@ -79,11 +77,9 @@ private struct MissingHash: FileHash {
         func finish() -> [UInt8] { Array(function.finalize()) }
     }
 #elseif canImport(CLibcurl)
-    /// A hash function of the libcrypto that is loaded at run time.
     private final class LibcryptoHash: FileHash {
         private let digest: OpaquePointer
 
-        /// Makes the function; nil when libcrypto is missing or cannot make it.
         init?(_ function: convoy_digest_function) {
             guard let digest = convoy_digest_create(function) else { return nil }
             self.digest = digest
@@ -134,10 +130,8 @@ final class BackgroundHash: @unchecked Sendable {
     private var waiting: [Data] = []
     private var waitingBytes = 0
     private var isHashing = false
-    /// Whether a thread was requested and has not started.
     private var isAsking = false
 
-    /// - Parameter ask: runs a function asynchronously on another thread.
     init(
         _ hash: any FileHash,
         ask: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = {
@@ -148,9 +142,6 @@ final class BackgroundHash: @unchecked Sendable {
         self.ask = ask
     }
 
-    /// Adds bytes.
-    ///
-    /// The division of the bytes into chunks makes no difference.
     func update(_ data: Data) {
         condition.lock()
         waiting.append(data)
@@ -171,15 +162,11 @@ final class BackgroundHash: @unchecked Sendable {
         if isFull { catchUp() }
     }
 
-    /// The digest of all bytes so far.
-    ///
-    /// More bytes may be added afterwards.
     func finish() throws(HashFailure) -> [UInt8] {
         catchUp()
         return try hash.finish()
     }
 
-    /// Waits for the hashing thread, if any, then hashes the bytes that still wait.
     private func catchUp() {
         condition.lock()
         while isHashing { condition.wait() }

@@ -110,7 +110,6 @@ extension AttemptRecord.Next: CustomStringConvertible, CustomReflectable {
 }
 
 extension [AttemptRecord] {
-    /// The targets of the redirects that followed these attempts.
     var redirects: [URL] { compactMap { if case .redirect(let url) = $0.next { url } else { nil } } }
 }
 

@@ -26,7 +26,6 @@ public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
     case noStore
 }
 
-/// The cache options of one request.
 package struct CacheOptions: Sendable, Hashable {
     package var policy = CachePolicy.standard
     /// Replaces the URL in the cache's key; nil for the URL itself.
@@ -40,7 +39,6 @@ package struct CacheOptions: Sendable, Hashable {
 
     package init() {}
 
-    /// Why the options are invalid or contradict each other; nil if they are valid.
     var defect: String? {
         if let maxAge, maxAge < .zero { return "the maximum age of a cached response is negative" }
         if let maxStaleness, maxStaleness < .zero { return "the maximum staleness of a cached response is negative" }

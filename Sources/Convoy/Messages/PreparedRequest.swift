@@ -6,7 +6,6 @@ import Foundation
 /// Transports receive it, interceptors may change it, and a ``Response`` contains it. A changed request is checked
 /// again before it is sent. Its description never shows a secret.
 public struct PreparedRequest: Sendable, Hashable {
-    /// The options of a transfer, which most requests of a manager share.
     struct Options: Sendable, Hashable {
         var idleTimeout: Duration
         var attemptTimeout: Duration?
@@ -15,7 +14,6 @@ public struct PreparedRequest: Sendable, Hashable {
         var omittedFields: Set<String> = []
     }
 
-    /// The stored properties; the properties below document them.
     private struct Parts: Sendable, Hashable {
         var method: HTTPMethod
         var url: URL
@@ -72,7 +70,6 @@ public struct PreparedRequest: Sendable, Hashable {
     }
     /// The names, in lower case, of fields that neither the transport nor a cookie jar adds.
     package var omittedFields: Set<String> { parts.value.options.value.omittedFields }
-    /// Scheme, host and port in normalized form, used for limits per host.
     private(set) var hostKey: String {
         get { parts.value.hostKey }
         set { parts.value.hostKey = newValue }
@@ -92,9 +89,6 @@ public struct PreparedRequest: Sendable, Hashable {
         if let framingDefect { throw Self.refusal(framingDefect, summary()) }
     }
 
-    /// Checks the request again after it was changed.
-    ///
-    /// - Throws: `.invalidRequest` with the reason.
     mutating func check() throws(RequestError) {
         let defect = Self.findDefect(
             method: method, headerFields: headerFields, hasBody: body != nil, idleTimeout: idleTimeout,
@@ -125,7 +119,6 @@ public struct PreparedRequest: Sendable, Hashable {
         return nil
     }
 
-    /// Why a request with these parts cannot be sent, whatever its URL; nil if it can.
     static func findDefect(
         method: HTTPMethod, headerFields: HeaderFields, hasBody: Bool, idleTimeout: Duration,
         attemptTimeout: Duration?
@@ -184,7 +177,6 @@ extension PreparedRequest {
 
     private var omitsAcceptedCodings: Bool { omittedFields.contains("accept-encoding") }
 
-    /// Asks for a body without content coding, unless the caller omits `Accept-Encoding`.
     mutating func askForIdentity() {
         if !omitsAcceptedCodings { headerFields["Accept-Encoding"] = "identity" }
     }
@@ -222,7 +214,6 @@ struct RequestSummary: Sendable, CustomStringConvertible {
         self.url = url
     }
 
-    /// The same summary, with a relative URL resolved.
     func resolved(_ resolve: (URL) -> URL?) -> RequestSummary {
         guard let method, let url, url.scheme == nil, let resolved = resolve(url) else { return self }
         return RequestSummary(method: method, url: resolved)

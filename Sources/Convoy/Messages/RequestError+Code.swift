@@ -198,7 +198,6 @@ extension RequestError {
 
         // MARK: All
 
-        /// Every code of the library, in the order of the documentation pages.
         package static let all: [Code] = [
             .cancelled, .pageRepeated, .dependencyFailed, .dependencyCycle, .invalidRequest, .interceptorFailed,
             .groupFailed, .managerShutDown, .timedOut, .deadlineExceeded, .connectionFailed, .connectionLost,
@@ -213,7 +212,6 @@ extension RequestError {
 }
 
 extension RequestError.Code {
-    /// The properties that all failures with one code have.
     package struct Facts: OptionSet, Hashable, Sendable {
         package let rawValue: UInt8
 

@@ -135,12 +135,10 @@ extension RequestError {
         }
     }
 
-    /// The same error with the result of decoding its body.
     func refused(_ words: String, _ underlying: any Error) -> RequestError {
         saying(message + words, underlying)
     }
 
-    /// The same error with a note appended to its message.
     func noting(_ note: String) -> RequestError { saying("\(message); \(note)", underlying) }
 
     private func saying(_ message: String, _ underlying: (any Error)?) -> RequestError {
@@ -162,7 +160,6 @@ extension RequestError: CustomStringConvertible, LocalizedError {
 }
 
 extension RequestError {
-    /// Whether the process or the system had no free file descriptor for the request.
     var lacksDescriptors: Bool { (underlying as? POSIXError).map { Self.shortages.contains($0.code) } ?? false }
 
     private static let shortages: [POSIXErrorCode] = [.EMFILE, .ENFILE]

@@ -3,7 +3,6 @@ import Foundation
 
 /// Status code and header fields of a response.
 public struct ResponseHead: Sendable, Hashable {
-    /// The stored properties; the properties below document them.
     private struct Parts: Sendable, Hashable {
         var statusCode: Int
         var headerFields: HeaderFields
@@ -182,7 +181,6 @@ public struct Timings: Sendable, Hashable {
     public var queued: ContinuousClock.Instant? { queuedMoment?.instant }
     /// When the operation started.
     public var started: ContinuousClock.Instant? { startedMoment?.instant }
-    /// When the last attempt began.
     var attemptStarted: ContinuousClock.Instant? { attemptStartedMoment?.instant }
     /// When the head of the final response arrived.
     public var firstByte: ContinuousClock.Instant? { firstByteMoment?.instant }
@@ -210,7 +208,6 @@ extension ResponseHead {
     /// - Parameter relation: the relation type, for example `next`, in upper or lower case.
     public func link(_ relation: String) -> URL? { link(relation, from: nil) }
 
-    /// - Parameter base: the URL of the response, if the response does not contain it.
     func link(_ relation: String, from base: URL?) -> URL? {
         guard let reference = linkReference(relation), reference.utf8.count <= Self.maxLinkBytes else { return nil }
         let base = url ?? base
@@ -219,16 +216,13 @@ extension ResponseHead {
         return base.map { reference.requestURL(at: $0) } ?? reference.requestURL
     }
 
-    /// The text of the first link with a relation, which need not be a URL; nil without such a link.
     func linkReference(_ relation: String) -> String? {
         let relation = relation.lowercased()
         return headerFields.links.first { $0.relations.contains(relation) && $0.parameters["anchor"] == nil }?.reference
     }
 }
 
-/// The phrases of the registry of status codes (RFC 9110, section 15).
 package enum ReasonPhrase {
-    /// The phrase of a status code; nil if no phrase is known.
     package static func of(_ statusCode: Int) -> String? { phrases[statusCode] }
 
     private static let phrases = [

@@ -32,12 +32,9 @@ extension ResponseHead {
 ///
 /// The text is made only when it is read.
 struct RetryAfterReason: Sendable {
-    /// The request that received the response.
     let request: RequestSummary
     let statusCode: Int
 
-    /// The reason for the request that received the response.
     var wordsForItself: String { "as Retry-After of its \(statusCode) asked" }
-    /// The reason for other requests to the same host.
     var words: String { "\(request) was answered \(statusCode) with Retry-After" }
 }

@@ -93,7 +93,6 @@ extension TransferProgress {
 }
 
 extension ByteProgress {
-    /// Measures the speed, from the first bytes on.
     mutating func measure(with meter: inout RateMeter, at moment: ContinuousClock.Instant) {
         guard completedBytes > 0 else { return }
         meter.note(completedBytes, at: moment)

@@ -33,7 +33,6 @@ enum Validator: Hashable, Codable, Sendable {
         return text
     }
 
-    /// The value of an `If-Range` field (RFC 9110, section 13.1.5).
     var fieldValue: String {
         switch self {
         case .entityTag(let text), .lastModified(let text): text
@@ -86,7 +85,6 @@ enum Validator: Hashable, Codable, Sendable {
 }
 
 extension HeaderFields {
-    /// The value of a field that occurs once.
     func onlyValue(of name: String) -> String? {
         let values = values(of: name)
         return values.count == 1 ? values.first?.trimmingBlanks : nil
@@ -101,7 +99,6 @@ extension String {
         "verify",
     ]
 
-    /// A query without the parameters of a signature; nil when no other is left.
     fileprivate var withoutSignature: String? {
         let items = split(separator: "&").filter { item in
             let name = item.prefix { $0 != "=" }.lowercased()

@@ -144,7 +144,6 @@ extension AnyRequestOperation {
 }
 
 extension Duration {
-    /// The duration as text, in whole milliseconds if it is below ten seconds.
     fileprivate var shortText: String {
         self < .seconds(10) ? "\(Int((seconds * 1_000).rounded())) ms" : words
     }
@@ -163,8 +162,7 @@ extension Duration {
 #endif
 
 extension Date {
-    /// The moment in UTC with milliseconds: `2026-11-21T16:05:05.123Z` (RFC 3339).
-    var internetTime: String { formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)) }
+    package var internetTime: String { formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)) }
 }
 
 #if !canImport(os)

@@ -970,6 +970,13 @@ extension AnyRequestOperation {
 }
 
 extension AnyRequestOperation {
+    /// What an archive records of a finished operation; nil if it has shared another operation's transfer.
+    package var finishedTransfer: (attempts: [AttemptRecord], body: Data?, clock: any RequestClock)? {
+        let (outcome, isShared) = state.withLock { ($0.outcome, $0.followUp?.isShared == true) }
+        return isShared ? nil : outcome.map { ($0.attempts, $0.body, context.clock) }
+    }
+
+    /// The requests of all attempts so far, as sent, including the running one.
     package var sentRequests: [PreparedRequest] {
         // The running attempt is read before the records. If it ends in between, it is among the records.
         let running = state.withLock { $0.transfer?.attempt.request }

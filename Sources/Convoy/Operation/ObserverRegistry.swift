@@ -269,7 +269,7 @@ public enum RequestEvent: Sendable {
 }
 
 /// A monitor that receives the bodies of responses.
-protocol BodyKeepingMonitor: EventMonitor {
+package protocol BodyKeepingMonitor: EventMonitor {
     /// The size in bytes of the largest body that the outcome stores in memory; 0 for none.
     var keptBodyBytes: Int { get }
 }

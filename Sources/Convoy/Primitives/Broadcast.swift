@@ -21,7 +21,6 @@ public struct Broadcast<Element: Sendable>: AsyncSequence, Sendable {
     }
 }
 
-/// The least time between two values of a reader, and the clock that measures it.
 struct BroadcastPace: Sendable {
     let interval: Duration
     let clock: any RequestClock
@@ -67,9 +66,6 @@ final class BroadcastSource<Element: Sendable>: Sendable {
     private let state = Locked(State())
     private let rules: BroadcastRules<Element>
 
-    /// - Parameters:
-    ///   - replaces: whether a new value replaces an unread one.
-    ///   - repeats: whether a value equals the previous one and is skipped; nil to skip no value.
     init(
         replaces: @escaping @Sendable (_ waiting: Element, _ new: Element) -> Bool,
         repeats: (@Sendable (_ last: Element, _ new: Element) -> Bool)? = nil
@@ -117,13 +113,11 @@ final class BroadcastSource<Element: Sendable>: Sendable {
     }
 }
 
-/// Decides whether a new value replaces an unread one, and whether it repeats the last one.
 struct BroadcastRules<Element: Sendable>: Sendable {
     let replaces: @Sendable (_ waiting: Element, _ new: Element) -> Bool
     let repeats: (@Sendable (_ last: Element, _ new: Element) -> Bool)?
 }
 
-/// The receiving side of a broadcast, for one iterator.
 final class BroadcastReader<Element: Sendable>: Sendable {
     private struct State {
         var waiting: [Element] = []
@@ -132,7 +126,6 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         var hasEnded = false
         /// The last value that was sent, stored only if repeated values are skipped.
         var last: Element?
-        /// The time before which no value is delivered.
         var due: ContinuousClock.Instant?
         var isTimerSet = false
 
@@ -173,7 +166,6 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         give()
     }
 
-    /// Ends the sequence after the unread values.
     func end() {
         state.withLock { $0.hasEnded = true }
         give()

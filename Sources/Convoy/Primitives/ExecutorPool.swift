@@ -3,7 +3,6 @@ import Foundation
 
 /// An object whose queued code an ``ExecutorPool`` runs in order, on any of its threads.
 protocol ExecutorMember: AnyObject, Sendable {
-    /// Runs the queued code; a member with more code may submit itself again.
     func runExecutor()
 }
 
@@ -18,18 +17,12 @@ protocol ExecutorMember: AnyObject, Sendable {
 /// shorter time, workers that only wait for a core would also count as blocked.
 final class ExecutorPool: Sendable {
     private struct State {
-        /// The queued members.
-        ///
-        /// Members before `next` have been dequeued.
         var waiting: [(any ExecutorMember)?] = []
         var next = 0
-        /// The total number of dequeued members.
         var dequeuedCount = 0
         var dequeuedAtLastTick = 0
         var isTicking = false
-        /// The number of ticks in a row at which no member had been dequeued.
         var stillTicks = 0
-        /// The number of ticks in a row at which no member waited.
         var quietTicks = 0
         var workers = 0
         var extraWorkers = 0
@@ -38,7 +31,6 @@ final class ExecutorPool: Sendable {
         /// The last queue became idle last, so its thread may still be awake.
         var idle: [DispatchQueue] = []
         var queueCount = 0
-        /// The quality of service of the workers.
         let quality: DispatchQoS
 
         var waitingCount: Int { waiting.count - next }
@@ -71,7 +63,6 @@ final class ExecutorPool: Sendable {
             return waiting[next]
         }
 
-        /// Returns the queues of more workers: idle queues first, then new ones.
         mutating func makeWorkers(_ count: Int) -> [DispatchQueue] {
             workers += count
             return (0..<count).map { _ in
@@ -95,9 +86,7 @@ final class ExecutorPool: Sendable {
     }
 
     private let state: Locked<State>
-    /// The number of ticks without a dequeued member after which the workers are assumed to block, if members wait.
     private static let blockedTicks = 2
-    /// The number of ticks in a row without a waiting member after which the pool's ticks stop.
     private static let idleTicks = 8
     private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
     /// Limits the extra workers of several pools.
@@ -107,7 +96,6 @@ final class ExecutorPool: Sendable {
     /// libdispatch has 255 threads, which all code of the process shares. In swift-corelibs-foundation, a thread that
     /// starts a `URLSessionTask` waits for an internal queue. If all threads waited, none could run that queue.
     final class WorkerLimit: Sendable {
-        /// The limit for the callbacks of all managers.
         static let callbacks = WorkerLimit(128)
         /// The limit for disk operations; separate, so that a hanging disk blocks no callback.
         static let disk = WorkerLimit(96)
@@ -117,7 +105,6 @@ final class ExecutorPool: Sendable {
 
         init(_ limit: Int) { self.limit = limit }
 
-        /// Reserves the wanted number of workers, or the remaining number if fewer are left.
         func take(_ wanted: Int) -> Int {
             used.withLock { used in
                 let granted = max(0, min(wanted, limit - used))
@@ -136,9 +123,6 @@ final class ExecutorPool: Sendable {
         state = Locked(State(quality: quality))
     }
 
-    /// Queues a member with code to run.
-    ///
-    /// - Parameter isFirst: whether the member runs before all waiting members.
     func submit(_ member: any ExecutorMember, isFirst: Bool = false) {
         let (queues, ticks) = state.withLock { state -> ([DispatchQueue], Bool) in
             state.add(member, isFirst: isFirst)
@@ -181,7 +165,6 @@ final class ExecutorPool: Sendable {
         return member
     }
 
-    /// Adds workers if members wait; false if the pool needs no more ticks.
     func tick() -> Bool {
         let (isTicking, wanted) = state.withLock { state -> (Bool, Int) in
             state.stillTicks = state.dequeuedCount == state.dequeuedAtLastTick ? state.stillTicks + 1 : 0
@@ -210,10 +193,8 @@ private final class ExecutorClock: Sendable {
     static let shared = ExecutorClock()
 
     private let queue = DispatchQueue(label: "convoy.executors")
-    /// The pools to tick; empty while the clock's thread is not running.
     private let pools = Locked<[ExecutorPool]>([])
 
-    /// Ticks a pool until its `tick()` returns false.
     func begin(_ pool: ExecutorPool) {
         let isFirst = pools.withLock { pools in
             pools.append(pool)
@@ -238,7 +219,6 @@ private final class ExecutorClock: Sendable {
     }
 }
 
-/// The code that a member has to run.
 struct ExecutorWork {
     private var pending: [@Sendable () -> Void] = []
     private var isQueued = false
@@ -267,7 +247,6 @@ struct ExecutorWork {
 
 /// One object for each thread, made at its first use and released when the thread ends.
 struct ThreadObject<Value: AnyObject>: Sendable {
-    /// The pthread key of the objects; nil if the process has no key left.
     private let key: pthread_key_t?
 
     init() {
@@ -309,7 +288,6 @@ struct ThreadSlot<Value: AnyObject>: Sendable {
         return pthread_key_create(&key, nil) == 0 ? key : nil
     }
 
-    /// The object of this thread.
     var value: Value? {
         guard let key else { return Thread.current.threadDictionary[name] as? Value }
         return pthread_getspecific(key).map { Unmanaged<Value>.fromOpaque($0).takeUnretainedValue() }

@@ -3,7 +3,6 @@
     import Foundation
 
     enum FileDescriptors {
-        /// Above this limit, descriptors count as unlimited, because checking each number would take too long.
         private static let mostLookedAt: rlim_t = 16_384
 
         /// The number of descriptors that may still be opened; `Int.max` when the limit is above 16,384 or unknown.

@@ -4,7 +4,6 @@
 struct Heap<Element: Comparable> {
     private var elements: [Element] = []
 
-    /// The least element; nil if the heap is empty.
     var first: Element? { elements.first }
     var count: Int { elements.count }
 

@@ -8,13 +8,9 @@
     /// copying the bytes of a body. So some unused buffers are kept.
     enum LargeBuffers {
         static let byteCount = 256 << 10
-        /// The maximum number of unused buffers, 4 MiB in total.
         private static let limit = 16
         private static let kept = Locked<[Buffer]>([])
 
-        /// An unused buffer.
-        ///
-        /// After `take()`, the caller owns the memory until it calls `giveBack(_:)`.
         private struct Buffer: @unchecked Sendable {
             // @unchecked: a pointer is not Sendable, but no other code uses a stored buffer.
             let address: UnsafeMutableRawPointer
@@ -34,9 +30,6 @@
             if !isKept { buffer.deallocate() }
         }
 
-        /// The first bytes of a buffer as data.
-        ///
-        /// Releasing the data returns the buffer.
         static func data(_ buffer: UnsafeMutableRawPointer, count: Int) -> Data {
             Data(bytesNoCopy: buffer, count: count, deallocator: .custom { buffer, _ in giveBack(buffer) })
         }

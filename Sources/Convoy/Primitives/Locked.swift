@@ -38,7 +38,6 @@ package struct Locked<State: ~Copyable>: @unchecked Sendable {
     }
 }
 
-/// The memory of a lock and its value.
 private final class LockedBox<State: ~Copyable>: ManagedBuffer<SystemMutex, State> {
     deinit {
         withUnsafeMutablePointers { mutex, value in

@@ -113,9 +113,6 @@ struct TimerQueue {
     private var lastNumber: UInt64 = 0
     private var countAfterSweep = 64
 
-    /// When the first timer is due; nil if there is none.
-    ///
-    /// That timer may have been cancelled.
     var next: ContinuousClock.Instant? { entries.first?.instant }
 
     /// - Complexity: O(log *n*) amortised.
@@ -128,7 +125,6 @@ struct TimerQueue {
         entries.insert(Entry(instant: instant, number: lastNumber, timer: timer))
     }
 
-    /// Removes and returns the first timer, if it is due.
     mutating func takeDue(_ now: ContinuousClock.Instant) -> ClockTimer? {
         guard let next, next <= now else { return nil }
         return entries.popFirst()?.timer
@@ -174,7 +170,6 @@ public final class ClockTimer: Sendable {
 ///
 /// The owner guards the slot with a lock. A ``Move`` then sets or cancels the timer outside the lock.
 struct TimerSlot {
-    /// A change of the timer, to be performed outside the lock.
     struct Move {
         fileprivate let old: ClockTimer?
         fileprivate let due: ContinuousClock.Instant?

@@ -18,7 +18,6 @@ final class WakeUps {
         wakeUps.performAll()
     }
 
-    /// Performs a wake-up, later if this thread postpones them.
     static func perform(_ wakeUp: @escaping () -> Void) {
         guard let wakeUps = current.value else { return wakeUp() }
         wakeUps.postponed.append(wakeUp)
@@ -27,7 +26,6 @@ final class WakeUps {
     /// Performs the wake-ups that this thread has postponed; called before code that may make the thread wait.
     static func performPostponed() { current.value?.performAll() }
 
-    /// Performs the postponed wake-ups in their order.
     func performAll() {
         let wakeUps = postponed
         postponed = []

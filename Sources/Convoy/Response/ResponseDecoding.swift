@@ -2,9 +2,6 @@
 import CoreFoundation
 import Foundation
 
-/// The standard decoders.
-///
-/// The decoders run on the operation's serial executor, on a complete body.
 enum ResponseDecoding {
     /// Decodes to raw bytes for `Data`, text for `String`, and JSON for all other types.
     ///
@@ -73,7 +70,6 @@ enum ResponseDecoding {
         return String(data: body, encoding: encoding)
     }
 
-    /// The encoding of a charset in the registry of IANA; nil when Foundation does not know the charset.
     static func encoding(named name: String) -> String.Encoding? {
         if name.equalsIgnoringCase("utf-8") { return .utf8 }
         // An `x-` marks a name that was not registered when it came into use.
@@ -105,8 +101,7 @@ extension ResponseDecoding {
     ///
     /// UTF-8, UTF-16 or UTF-32 is recognised by the first bytes, not by the content type (RFC 8259, section 8.1). A
     /// charset parameter is used only for a body that is not valid UTF-8. This function converts the body to UTF-8,
-    /// because Foundation's decoder mistakes the byte order mark of little-endian UTF-32 for that of UTF-16. On Linux
-    /// the decoder does not report what is wrong with a text, so `JSONReader` finds the first defect.
+    /// because Foundation's decoder mistakes the byte order mark of little-endian UTF-32 for that of UTF-16.
     static func json<Output: Decodable>(
         _ type: Output.Type, _ body: Data, _ head: ResponseHead, _ decoder: JSONDecoder
     ) throws -> Output {
@@ -115,22 +110,30 @@ extension ResponseDecoding {
         do {
             return try decoder.decode(type, from: text)
         } catch DecodingError.dataCorrupted(let context) where context.debugDescription.contains("not valid JSON") {
-            if let position = JSONReader.firstInvalidByte(in: text) {
+            if String(validating: text, as: UTF8.self) == nil {
                 guard let converted = converted(body, head) else {
-                    throw DecodingError.corrupted("byte \(position) is not valid UTF-8", context.underlyingError)
+                    throw DecodingError.corrupted("its bytes are not valid UTF-8", context.underlyingError)
                 }
                 return try json(type, converted, ResponseHead(statusCode: head.statusCode), decoder)
             }
-            let defect = JSONReader.firstDefect(in: text) ?? JSONReader.firstLoneSurrogate(in: text)
             throw DecodingError.corrupted(
-                defect?.description
+                defect(ofJSON: text)
                     ?? "it is JSON, but a value does not fit its type, for example a number that is too large",
                 context.underlyingError)
         }
     }
 
-    /// The body converted to UTF-8 by the charset of its content type; nil when the content type names no usable
-    /// charset.
+    /// On Linux the decoder does not report what is wrong with a text; `JSONSerialization` does.
+    private static func defect(ofJSON text: Data) -> String? {
+        do {
+            _ = try JSONSerialization.jsonObject(with: text, options: .fragmentsAllowed)
+            return nil
+        } catch {
+            let words = (error as NSError).userInfo["NSDebugDescription"].map { ": \($0)" } ?? ""
+            return "it is not valid JSON\(words)"
+        }
+    }
+
     private static func converted(_ body: Data, _ head: ResponseHead) -> Data? {
         guard let name = head.headerFields["Content-Type"]?.parameter("charset"),
             let encoding = encoding(named: name), encoding != .utf8
@@ -173,7 +176,6 @@ extension ResponseDecoding {
 }
 
 extension DecodingError {
-    /// The error for an empty body when a value is required.
     static var emptyBody: DecodingError { corrupted("the body is empty; an optional output allows that", nil) }
 
     static func corrupted(_ problem: String, _ underlying: (any Error)?) -> DecodingError {
@@ -230,7 +232,6 @@ extension DecodingError.Context {
         return "at \(path): "
     }
 
-    /// The kind of value that was found, from Foundation's text `… but found X instead`; nil for any other text.
     fileprivate var found: String? {
         guard let start = debugDescription.range(of: " but found ")?.upperBound,
             let end = debugDescription.range(of: " instead", range: start..<debugDescription.endIndex)?.lowerBound

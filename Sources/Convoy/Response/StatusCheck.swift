@@ -38,12 +38,10 @@ struct ContentTypeCheck: Sendable, Hashable {
         let reason: String
     }
 
-    /// Media ranges in lower case; nil for every type.
     private let ranges: [String]?
 
     static let any = ContentTypeCheck(ranges: nil)
 
-    /// Makes a check for media ranges (RFC 9110, section 12.5.1), without parameters.
     static func make(_ ranges: [String]) -> Result<ContentTypeCheck, Problem> {
         if ranges.isEmpty { return .failure(Problem(reason: "the list of acceptable content types is empty")) }
         for range in ranges where range.contains(";") || mediaType(of: range) == nil || range.hasPrefix("*/") {
@@ -62,10 +60,8 @@ struct ContentTypeCheck: Sendable, Hashable {
         }
     }
 
-    /// The accepted types as a text.
     var description: String { ranges?.joined(separator: ", ") ?? "*/*" }
 
-    /// Type and subtype in lower case, without parameters; nil when the text is not a media type.
     static func mediaType(of contentType: String) -> String? {
         let type = String(contentType.prefix { $0 != ";" }).trimmingBlanks.lowercased()
         let parts = type.split(separator: "/", omittingEmptySubsequences: false)

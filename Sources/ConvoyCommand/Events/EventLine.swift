@@ -1,5 +1,6 @@
 // One event of a run, as --json prints it and `convoy report` reads it.
 import Convoy
+import ConvoyHTTPFile
 import Foundation
 
 // The JSON has no key for a property that is nil.

@@ -1,5 +1,6 @@
 // Makes JSON values.
 import Convoy
+import ConvoyHTTPFile
 import Foundation
 
 extension JSONValue {

@@ -1,5 +1,6 @@
 // The result of a request as curl's variables.
 import Convoy
+import ConvoyHTTPFile
 import Foundation
 
 extension FetchOutcome {

@@ -1,6 +1,7 @@
 // The setup of a run: the output, records, cookies, passwords and the requests.
 import Convoy
 import ConvoyCache
+import ConvoyTesting
 import Foundation
 
 struct FetchSetup: Sendable {

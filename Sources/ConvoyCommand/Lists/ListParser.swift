@@ -1,5 +1,6 @@
 // Parses the lines of a list in the formats of several programs.
 import Convoy
+import ConvoyHTTPFile
 import Foundation
 
 // The first line that is neither blank nor a comment decides the format.

@@ -1,5 +1,6 @@
 // `convoy queue add`: adds requests as jobs.
 import Convoy
+import ConvoyHTTPFile
 import ConvoyQueue
 import Foundation
 

@@ -1,5 +1,6 @@
 // `convoy queue status`, `list`, `why`, `export`, `retry`, `cancel` and `delete`: reading and changing jobs.
 import Convoy
+import ConvoyHTTPFile
 import ConvoyQueue
 import Foundation
 

@@ -1,5 +1,6 @@
 // `convoy queue run`: sends stored jobs.
 import Convoy
+import ConvoyHTTPFile
 import ConvoyQueue
 import Foundation
 

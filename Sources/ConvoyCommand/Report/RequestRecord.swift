@@ -58,7 +58,7 @@ struct RequestRecord: Equatable, Sendable {
         let place = event.list.map { list in event.line.map { "\(list), line \($0)" } ?? list }
         name = (event.name ?? place ?? "").withRedactedURLs
         method = event.method ?? ""
-        url = event.url.map(HARRecorder.redacted) ?? ""
+        url = event.url.map(SecretWords.standard.redacted(reference:)) ?? ""
         message = event.message?.withRedactedURLs
         head = event.head.map { String($0.joined(separator: "\n").prefix(1 << 14)) }
         resumedBytes = max(0, event.resumedBytes ?? 0)
@@ -71,7 +71,7 @@ struct RequestRecord: Equatable, Sendable {
         cache = event.cache.flatMap(CacheOutcome.init)
         timeline = (event.timeline ?? []).map { attempt in
             var attempt = attempt
-            attempt.location = attempt.location.map(HARRecorder.redacted)
+            attempt.location = attempt.location.map(SecretWords.standard.redacted(reference:))
             return attempt
         }
     }
@@ -142,7 +142,7 @@ extension String {
     var withRedactedURLs: String {
         var (result, rest) = ("", self[...])
         while let url = rest.firstURL {
-            result += rest[..<url.lowerBound] + HARRecorder.redacted(String(rest[url]))
+            result += rest[..<url.lowerBound] + SecretWords.standard.redacted(reference: String(rest[url]))
             rest = rest[url.upperBound...]
         }
         return result.isEmpty ? self : result + rest

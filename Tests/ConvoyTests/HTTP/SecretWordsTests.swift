@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 @Suite struct SecretWordsTests {
-    private let words = SecretWords(HARRecorder.secretWords)
+    private let words = SecretWords(SecretWords.standardWords)
 
     @Test(arguments: [
         ("access_token", true), ("X-Api-Key", true), ("apiKey", true), ("X-Amz-Security-Token", true),
@@ -25,11 +25,11 @@ import Testing
     func secretNamesAreFoundByTheirWords(name: String, isSecret: Bool) { #expect(words.isSecret(name) == isSecret) }
 
     @Test func wordsCanBeAddedAndRemoved() {
-        let words = SecretWords(HARRecorder.secretWords.union(["shibboleth", "", "--"]).subtracting(["token"]))
+        let words = SecretWords(SecretWords.standardWords.union(["shibboleth", "", "--"]).subtracting(["token"]))
         #expect(words.isSecret("X-Shibboleth"))
         #expect(!words.isSecret("token"))
         #expect(!words.isSecret(""))
-        let others = SecretWords(HARRecorder.secretWords.union(["uid"]).subtracting(["key"]))
+        let others = SecretWords(SecretWords.standardWords.union(["uid"]).subtracting(["key"]))
         #expect(others.isSecret("user_uid") && !others.isSecret("fluid"))
         #expect(!others.isSecret("stripe_key_live") && !others.isSecret("stripekey"))
     }

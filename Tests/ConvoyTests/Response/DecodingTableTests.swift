@@ -75,8 +75,8 @@ import Testing
     @Test func bytesThatAreNotUTF8() async throws {
         let body = Data(#"{"name":"h"#.utf8) + [0xFC] + Data(#""}"#.utf8)
         #expect(try await message(User.self, body).contains("byte 10 is not valid UTF-8"))
-        #expect(try await message(User.self, body, "application/json; charset=utf-8").contains("byte 10"))
-        #expect(try await message(User.self, body, "application/json; charset=klingon").contains("byte 10"))
+        #expect(try await message(User.self, body, "application/json; charset=utf-8").contains("its bytes are not valid UTF-8"))
+        #expect(try await message(User.self, body, "application/json; charset=klingon").contains("its bytes are not valid UTF-8"))
         // The charset applies only if the bytes are not valid Unicode.
         let response = try await decode(User.self, body, "application/json; charset=ISO-8859-1").get()
         #expect(response.value == User(name: "hü"))
@@ -89,16 +89,13 @@ import Testing
     }
 
     @Test(arguments: [
-        ("{", "it ends, but a name in quotation marks or } is missing in line 1, column 2"),
-        ("[1,\n  2\n", "it ends, but a comma or the end of the array or object is missing in line 3, column 1"),
-        ("{\"ü\":}", "found } instead of a value in line 1, column 6"),
-        ("<html>", "found < instead of a value in line 1, column 1"),
-        ("{\"name\":\"a\"} x", "found x instead of the end"),
-        ("[01]", "a number begins with a zero"),
-        ("[\"a", "it ends in the middle of a string"),
-        (String(repeating: "[", count: 100_000), "it is nested deeper than 512"),
-        (String(repeating: "[", count: 100_000) + String(repeating: "]", count: 100_000), "deeper than 512"),
-        (String(repeating: "{\"a\":", count: 100_000), "it is nested deeper than 512"),
+        ("{", "it is not valid JSON: "), ("[1,\n  2\n", "it is not valid JSON: "), ("{\"ü\":}", "it is not valid JSON: "),
+        ("<html>", "it is not valid JSON: "), ("{\"name\":\"a\"} x", "it is not valid JSON: "),
+        ("[01]", "it is not valid JSON: "), ("[\"a", "it is not valid JSON: "),
+        (#"{"a":"\ud800"}"#, "it is not valid JSON: "), (#"{"a":"x\uDC00y"}"#, "it is not valid JSON: "),
+        (String(repeating: "[", count: 100_000), "it is not valid JSON: Too many nested"),
+        (String(repeating: "[", count: 100_000) + String(repeating: "]", count: 100_000), "Too many nested"),
+        (String(repeating: "{\"a\":", count: 100_000), "it is not valid JSON: Too many nested"),
         ("[99999999999999999999]", "a value does not fit"),
     ])
     func brokenJSONIsExplained(text: String, problem: String) async throws {
@@ -117,7 +114,7 @@ import Testing
     @Test func nestingAsDeepAsAllowedIsDecoded() async throws {
         let text = String(repeating: "[", count: 512) + String(repeating: "]", count: 512)
         #expect(try await decode(Tree.self, Data(text.utf8)).get().value.children.count == 1)
-        #expect(try await message(Tree.self, Data(("[" + text + "]").utf8)).contains("deeper than 512"))
+        #expect(try await message(Tree.self, Data(("[" + text + "]").utf8)).contains("Too many nested"))
     }
 
     @Test func emptyBody() async throws {
@@ -135,6 +132,6 @@ import Testing
         #expect(try await decode(User?.self, Data("null".utf8)).get().value == nil)
         #expect(try await decode(Data?.self, Data("a".utf8)).get().value == Data("a".utf8))
         #expect(try await decode(String?.self, Data([0xFC]), "text/plain; charset=latin1").get().value == "ü")
-        #expect(try await message(User?.self, Data(" ".utf8)).contains("it ends, but a value is missing"))
+        #expect(try await message(User?.self, Data(" ".utf8)).contains("it is not valid JSON"))
     }
 }

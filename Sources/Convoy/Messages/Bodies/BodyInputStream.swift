@@ -1,7 +1,6 @@
 // A body as the stream that URLSession needs.
 import Foundation
 
-/// The body of one URLSession task, and the error of reading the body, which URLSession does not report.
 final class LoaderBody: Sendable {
     private struct State {
         var failure: RequestError?
@@ -14,7 +13,6 @@ final class LoaderBody: Sendable {
 
     init(_ body: RequestBody) { self.body = body }
 
-    /// Why reading failed; nil if it did not.
     var failure: RequestError? { state.withLock { $0.failure } }
 
     /// Sets the function that ``fail(_:keeping:)`` calls.
@@ -75,9 +73,6 @@ final class LoaderBody: Sendable {
         /// Whether more bytes may follow; URLSession treats false as the end of the body.
         override var hasBytesAvailable: Bool { remaining > 0 && status == .open }
 
-        /// Reads the next bytes.
-        ///
-        /// If reading fails, the method returns -1, and never an early end of the body.
         override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
             guard status == .open, maxLength > 0 else { return status == .error ? -1 : 0 }
             guard remaining > 0 else {
@@ -105,7 +100,6 @@ final class LoaderBody: Sendable {
     }
 
     extension LoaderBody {
-        /// A new stream of the bytes, which URLSession opens.
         func makeStream() -> InputStream? {
             if case .data(let data) = body { return InputStream(data: data) }
             return BodyInputStream(self)
@@ -126,7 +120,6 @@ final class LoaderBody: Sendable {
         }
     }
 
-    /// Writes a body into a stream, on a private queue.
     private final class BodyFeed: @unchecked Sendable {
         // @unchecked: everything but `init` runs on the serial queue.
         private let source: LoaderBody
@@ -183,7 +176,6 @@ final class LoaderBody: Sendable {
             return false
         }
 
-        /// Writes the complete chunk; false if URLSession accepts no more bytes.
         private func write(_ chunk: Data) -> Bool {
             var rest = Array(chunk)[...]
             while !rest.isEmpty {

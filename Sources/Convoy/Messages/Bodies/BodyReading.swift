@@ -1,7 +1,6 @@
 // Reads a body while it is sent, from any source.
 import Foundation
 
-/// A body that is read in order.
 enum BodyReading: Sendable {
     /// Bytes from memory, a file or a stream. Reading may block the thread.
     case blocking(any BlockingReader)
@@ -56,7 +55,6 @@ extension RequestBody {
     }
 }
 
-/// Reads bytes in memory.
 final class DataReader: BlockingReader, @unchecked Sendable {
     // @unchecked: one thread at a time uses the reader, as BlockingReader requires.
     let data: Data
@@ -66,7 +64,6 @@ final class DataReader: BlockingReader, @unchecked Sendable {
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError> { .success(copy(into: buffer)) }
 
-    /// Copies the next bytes, and returns their number.
     func copy(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         let count = min(buffer.count, data.count - offset)
         let start = data.startIndex + offset
@@ -76,7 +73,6 @@ final class DataReader: BlockingReader, @unchecked Sendable {
     }
 }
 
-/// Reads bodies end to end.
 final class JoinedReader: BlockingReader, @unchecked Sendable {
     // @unchecked: one thread at a time uses the reader, as BlockingReader requires.
     private var bodies: ArraySlice<RequestBody>

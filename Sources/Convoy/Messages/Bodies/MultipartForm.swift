@@ -97,12 +97,10 @@ public struct MultipartForm: Sendable, Hashable {
         parts.append(Part(name: name, fileName: fileName, contentType: contentType, content: content))
     }
 
-    /// The value of the request's `Content-Type` field.
     var contentType: String { "multipart/form-data; boundary=\(boundary.isToken ? boundary : "\"\(boundary)\"")" }
 
     var hasFiles: Bool { parts.contains { if case .file = $0.content { true } else { false } } }
 
-    /// Why the form cannot be sent, or nil.
     var defect: String? {
         guard (1...70).contains(boundary.utf8.count), !boundary.hasSuffix(" "),
             boundary.unicodeScalars.allSatisfy(Self.boundaryCharacters.contains)
@@ -126,7 +124,6 @@ public struct MultipartForm: Sendable, Hashable {
     private static let boundaryCharacters = CharacterSet(
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'()+_,-./:=? ")
 
-    /// The body with the sizes of its files, or why it cannot be sent.
     func prepared() -> Result<RequestBody, RequestError> {
         var bodies: [RequestBody] = []
         // The bytes before the next large part: headers and small parts.
@@ -167,7 +164,6 @@ public struct MultipartForm: Sendable, Hashable {
 }
 
 extension String {
-    /// The text for a quoted value in a part's head, escaped as browsers do.
     package var inQuotes: String {
         // A quotation mark with a combining mark is one `Character`, as are CR and LF, so scalars are compared.
         unicodeScalars.reduce(into: "") { text, scalar in

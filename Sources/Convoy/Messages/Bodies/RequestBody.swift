@@ -48,7 +48,6 @@ public enum RequestBody: Sendable, Hashable {
 }
 
 extension Int64 {
-    /// The sum, or the maximum on overflow.
     fileprivate func saturatingSum(_ other: Int64) -> Int64 {
         let (sum, overflows) = addingReportingOverflow(other)
         return overflows ? .max : sum
@@ -66,7 +65,6 @@ enum GivenBody: Sendable {
     /// JSON that is encoded when an operation is made, with its manager's encoder; nil for a default encoder.
     case json(@Sendable (JSONEncoder?) throws -> Data)
 
-    /// Whether ``prepared()`` checks files on the disk, and may therefore block.
     var usesDisk: Bool {
         switch self {
         case .data, .stream, .json: false
@@ -75,7 +73,6 @@ enum GivenBody: Sendable {
         }
     }
 
-    /// The body to send, or why it cannot be sent.
     func prepared() -> Result<RequestBody, RequestError> {
         switch self {
         case .json: .failure(RequestError(.invalidRequest, "its JSON body has not been encoded"))
@@ -86,7 +83,6 @@ enum GivenBody: Sendable {
         }
     }
 
-    /// The size of a file, or why it cannot be sent.
     static func look(at file: URL) -> Result<Int64, RequestError> {
         guard file.isFileURL else { return .failure(.unreadable(file, "it is not a file URL")) }
         // The system would use only the part before the NUL.
@@ -121,12 +117,10 @@ enum GivenBody: Sendable {
 }
 
 extension RequestError {
-    /// The error for a body whose file cannot be sent.
     static func unreadable(_ file: URL, _ reason: String) -> RequestError {
         RequestError(.bodyUnreadable, "the file \(file.path) cannot be sent: \(reason)")
     }
 
-    /// The error for a body that would have to be sent again.
     static let bodyNotReplayable = RequestError(
         .bodyNotReplayable,
         "its body would have to be sent again from its start, but its stream can be read only once")

@@ -1,7 +1,6 @@
 // Reads streams and sequences of the caller.
 import Foundation
 
-/// Reads a stream of the caller, and checks its length.
 final class StreamReader: BlockingReader, @unchecked Sendable {
     // @unchecked: one thread at a time uses the reader, as BlockingReader requires.
     private let stream: InputStream
@@ -48,7 +47,6 @@ final class StreamReader: BlockingReader, @unchecked Sendable {
     }
 }
 
-/// Reads a sequence of the caller, and checks its length.
 final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader where Chunks.Element == Data {
     /// The iterator and the length so far; used by one task at a time.
     private final class Position: @unchecked Sendable {
@@ -116,14 +114,12 @@ final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader wher
     }
 }
 
-/// Checks that a body has its declared length.
 private struct LengthCheck {
     private let byteCount: Int64?
     private var count: Int64 = 0
 
     init(_ byteCount: Int64?) { self.byteCount = byteCount }
 
-    /// Whether all declared bytes have been read; false without a declared length.
     var isComplete: Bool { count == byteCount }
 
     func limit(_ wanted: Int) -> Int { byteCount.map { min(wanted, Int(clamping: $0 - count)) } ?? wanted }
@@ -171,7 +167,6 @@ public final class BodyStream: Sendable {
         self.open = open
     }
 
-    /// Whether reading has begun and cannot be repeated.
     var isUsedUp: Bool { !canRepeat && hasBegun.withLock { $0 } }
 
     /// Starts to read the stream from its beginning.
@@ -188,7 +183,6 @@ public final class BodyStream: Sendable {
         return try open()
     }
 
-    /// A stream that a function makes for each attempt.
     static func stream(
         byteCount: Int64?, canRepeat: Bool, _ make: @escaping @Sendable () -> InputStream?
     ) -> BodyStream {

@@ -100,7 +100,7 @@ package final class PartFile {
     /// - Parameter position: the offset of the first byte; afterwards the offset after the written bytes, even after an
     ///   error.
     /// - Returns: 0, or the error number.
-    static func write(
+    package static func write(
         _ data: Data, to descriptor: Int32, at position: inout Int64, appends: Bool = false
     ) -> Int32 {
         data.withUnsafeBytes { bytes in

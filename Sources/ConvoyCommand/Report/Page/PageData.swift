@@ -1,5 +1,6 @@
 // The requests of a page, in the form that its script reads.
 import Convoy
+import ConvoyHTTPFile
 import Foundation
 
 // Times are in microseconds; -1 means that a value does not apply. The time at which a request was queued is relative

@@ -1,4 +1,5 @@
 // JSON as it is written: members in their order, numbers digit by digit (RFC 8259).
+import Convoy
 
 /// A JSON value.
 package enum JSONValue: Hashable, Sendable {

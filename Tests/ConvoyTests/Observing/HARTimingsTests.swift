@@ -1,3 +1,4 @@
+import ConvoyTesting
 import Foundation
 import Testing
 
@@ -68,21 +69,5 @@ import Testing
             #expect(all.allSatisfy { $0 >= 0 }, "\(phases)")
             #expect(phases.ssl ?? 0 <= phases.connect ?? 0, "\(phases)")
         }
-    }
-
-    @Test func millisecondsHaveNoMoreDecimalsThanTheyNeed() {
-        let numbers: [(Int64, String)] = [
-            (0, "0"), (1, "0.001"), (10, "0.01"), (1_500, "1.5"), (12_345, "12.345"), (12_000, "12"), (-1, "-0.001"),
-        ]
-        for (microseconds, text) in numbers { #expect(JSONValue.inMilliseconds(microseconds).json == text) }
-    }
-
-    @Test func jsonKeepsEveryCharacter() throws {
-        let text = String(String.UnicodeScalarView((0...0x3FF).compactMap(Unicode.Scalar.init))) + "😀\"\\"
-        let json = ([text: [.string(text), .bool(true), 5]] as JSONValue).json
-        let read = try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: [Any]]
-        #expect(read?.keys.first == text)
-        #expect(read?[text]?.first as? String == text)
-        #expect(json.unicodeScalars.allSatisfy { !$0.isControl })
     }
 }

@@ -83,9 +83,6 @@ extension Request {
 }
 
 extension URL {
-    /// The URL with user name and password replaced by a placeholder.
-    ///
-    /// Every other byte is unchanged.
     fileprivate func replacingUserInfo(by placeholder: String) -> String {
         var reference = URLReference(absoluteString)
         guard reference.authority?.contains("@") == true else { return absoluteString }
@@ -95,18 +92,13 @@ extension URL {
     }
 }
 
-/// How the command passes a body to curl.
 private struct CURLBody {
-    /// The text before the command, for example `printf … | `; empty for none.
     var before = ""
     var arguments: [String] = []
-    /// The text after the command, ` < ` and a file to read; empty for none.
     var after = ""
-    /// Whether curl may send `Expect: 100-continue`.
     var isLong = false
 
     static let none = CURLBody()
-    /// The maximum length of a body that is shown.
     private static let shownBytes = 16 << 10
     /// From this length on, some versions of curl send `Expect`.
     private static let longBytes = 1_024

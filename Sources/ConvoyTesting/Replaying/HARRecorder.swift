@@ -1,4 +1,5 @@
 // Records the requests of a manager as an HTTP archive: HAR 1.2.
+import Convoy
 import Foundation
 
 /// Records requests and responses as an HTTP archive (HAR 1.2), which browsers can display.
@@ -11,8 +12,7 @@ import Foundation
 /// try recorder.write(to: URL(fileURLWithPath: "requests.har"))
 /// ```
 ///
-/// An archive with bodies (`bodyLimitBytes`) can be replayed in tests with `StubTransport(replaying:)` of
-/// `ConvoyTesting`.
+/// An archive with bodies (`bodyLimitBytes`) can be replayed in tests with `StubTransport(replaying:)`.
 ///
 /// Every attempt is an entry, including redirects and retries. The `blocked` time of an entry is the wait before the
 /// attempt. An attempt waits for dependencies, a slot, back-off and interceptors. `_queued` is this wait without
@@ -22,7 +22,7 @@ import Foundation
 /// Secrets are replaced by `<redacted>` when they are recorded, so the recorder never stores them:
 ///
 /// - the values of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie`, and of fields that are marked
-///   (``HeaderFields/Field/isSecret``);
+///   (`HeaderFields.Field.isSecret`);
 /// - user name and password of URLs;
 /// - the values of header fields, query parameters and fields of URL-encoded forms whose names contain one of the
 ///   ``secretWords``, which you can extend.
@@ -32,7 +32,7 @@ import Foundation
 ///
 /// ## Concurrency
 /// Use a recorder from any thread. It records on the manager's queue for monitors, shortly after a request finishes.
-/// ``RequestManager/drain()`` returns after all finished requests have been recorded.
+/// `RequestManager.drain()` returns after all finished requests have been recorded.
 ///
 /// ## Topics
 /// - ``init(requestLimit:bodyLimitBytes:revealingSecrets:secretWords:)``
@@ -41,7 +41,7 @@ import Foundation
 /// - ``write(to:)``
 /// - ``droppedRequestCount``
 public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
-    private struct Entry {
+    fileprivate struct Entry {
         let started: Date
         let json: String
     }
@@ -62,8 +62,6 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     /// `sort_key` do not match. The word `code` must be the complete name. The words `auth`, `key`, `otp` and `pass`
     /// may also end a word (`stripekey`).
     public static let secretWords = SecretWords.standardWords
-
-    private static let shownWords = SecretWords.standard
 
     private let style: HARStyle
     private let requestLimit: Int
@@ -87,10 +85,7 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
         self.requestLimit = max(1, requestLimit)
     }
 
-    /// Redacts a URL: removes user name and password, and the values whose names match ``secretWords``.
-    package static func redacted(_ url: String) -> String { shownWords.redacted(reference: url) }
-
-    var keptBodyBytes: Int { style.bodyLimitBytes }
+    package var keptBodyBytes: Int { style.bodyLimitBytes }
 
     /// The number of recorded requests.
     public var requestCount: Int { state.withLock { $0.requests.count } }
@@ -100,8 +95,8 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
 
     /// Records a request that has finished.
     public func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
-        guard event.isFinished else { return }
-        let entries = operation.harEntries(style).map { Entry(started: $0.started, json: $0.entry.json) }
+        guard case .finished = event else { return }
+        let entries = operation.harEntries(style)
         guard !entries.isEmpty else { return }
         state.withLock { state in
             guard state.requests.count == requestLimit else { return state.requests.append(entries) }
@@ -116,7 +111,7 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     public func har() -> Data {
         let (requests, droppedCount) = state.withLock { ($0.requests, $0.droppedCount) }
         let entries = requests.joined().sorted { $0.started < $1.started }
-        let comment = "\(droppedCount) older requests were dropped".jsonQuoted
+        let comment = #""\#(droppedCount) older requests were dropped""#
         let creator = #"{"name":"Convoy","version":"\#(Version.current)"}"#
         let start = #"{"log":{"version":"1.2","creator":\#(creator),"comment":\#(comment),"entries":["#
         return Data((start + entries.map(\.json).joined(separator: ",\n") + "]}}\n").utf8)
@@ -176,12 +171,11 @@ extension AnyRequestOperation {
     /// One entry for each attempt of a finished operation.
     ///
     /// An operation that shared another operation's transfer has no entries.
-    fileprivate func harEntries(_ style: HARStyle) -> [(started: Date, entry: JSONValue)] {
-        let (outcome, isShared) = state.withLock { ($0.outcome, $0.followUp?.isShared == true) }
-        guard let outcome, !isShared else { return [] }
-        let (attempts, timings) = (outcome.attempts, timings)
-        let (now, date) = (context.clock.now, context.clock.date)
-        let body = style.bodyLimitBytes > 0 ? outcome.body : nil
+    fileprivate func harEntries(_ style: HARStyle) -> [HARRecorder.Entry] {
+        guard let finished = finishedTransfer else { return [] }
+        let (attempts, timings) = (finished.attempts, timings)
+        let (now, date) = (finished.clock.now, finished.clock.date)
+        let body = style.bodyLimitBytes > 0 ? finished.body : nil
         var free = timings.queued ?? timings.started
         var delay = Duration.zero
         return attempts.map { attempt in
@@ -192,28 +186,23 @@ extension AnyRequestOperation {
                 total: attempt.started.duration(to: attempt.ended), firstByte: firstByte,
                 hasAnswer: attempt.response != nil, hasBody: attempt.request.body != nil, metrics: attempt.metrics)
             (free, delay) = (attempt.ended, attempt.next.delay)
-            let age = attempt.started.duration(to: now).seconds + Double(harTimings.blocked) / 1e6
+            let age = attempt.started.duration(to: now) / .seconds(1) + Double(harTimings.blocked) / 1e6
             let started = date.addingTimeInterval(-age)
-            var entry: JSONValue = [
-                "startedDateTime": .string(started.internetTime), "time": .inMilliseconds(harTimings.time),
+            var entry: [String: Any] = [
+                "startedDateTime": started.internetTime, "time": harTimings.time.inMilliseconds,
                 "request": attempt.harRequest(style),
                 "response": attempt.harResponse(style, body: isLast ? body : nil, now: date),
-                "cache": attempt.harCache, "timings": harTimings.json,
+                "cache": (attempt.metrics?.cache).map { ["comment": $0.description] } ?? [String: String](),
+                "timings": harTimings.json,
                 // The label is not used, because it may contain the URL.
-                "comment": .string(
-                    "\(name.map { "\($0): " } ?? "")attempt \(attempt.number) of \(attempts.count)"),
+                "comment": "\(name.map { "\($0): " } ?? "")attempt \(attempt.number) of \(attempts.count)",
             ]
-            if let address = attempt.metrics?.remoteAddress, !address.isEmpty {
-                entry.append("serverIPAddress", .string(address))
-            }
-            return (started, entry)
+            if let address = attempt.metrics?.remoteAddress, !address.isEmpty { entry["serverIPAddress"] = address }
+            let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
+            let json = (try? JSONSerialization.data(withJSONObject: entry, options: options)) ?? Data()
+            return HARRecorder.Entry(started: started, json: String(decoding: json, as: UTF8.self))
         }
     }
-}
-
-extension AttemptRecord {
-    /// The `Cache-Status` of the attempt (RFC 9211); empty without a cache.
-    fileprivate var harCache: JSONValue { metrics?.cache.map { ["comment": .string($0.description)] } ?? [:] }
 }
 
 extension AttemptRecord.Next {
@@ -235,14 +224,13 @@ struct HARStyle: Sendable {
     ///
     /// Secrets are replaced unless they are revealed.
     func url(_ url: URL) -> String {
-        var reference = URLReference(url.absoluteString)
-        reference.fragment = nil
-        return revealsSecrets ? reference.text : secretWords.redacted(reference: reference.text)
+        let text = String(url.absoluteString.prefix { $0 != "#" })
+        return revealsSecrets ? text : secretWords.redacted(reference: text)
     }
 
     func value(_ field: HeaderFields.Field) -> String {
         if revealsSecrets { return field.value }
-        guard !secretWords.isSecret(field.name) else { return SecretWords.placeholder }
+        guard !secretWords.isSecret(field.name) else { return "<redacted>" }
         if field.name.equalsIgnoringCase("Link") { return secretWords.redacted(links: field.value) }
         let isReference = ["Location", "Content-Location", "Referer"].contains { $0.equalsIgnoringCase(field.name) }
         return isReference && !field.isSecret ? secretWords.redacted(reference: field.value) : field.shownValue
@@ -255,8 +243,8 @@ struct HARStyle: Sendable {
         return isForm && !revealsSecrets ? secretWords.redacted(query: text) : text
     }
 
-    func fields(_ fields: HeaderFields) -> JSONValue {
-        .array(fields.map { ["name": .string($0.name), "value": .string(value($0))] })
+    func fields(_ fields: HeaderFields) -> [[String: String]] {
+        fields.map { ["name": $0.name, "value": value($0)] }
     }
 
     /// A body as text; nil if it is larger than the limit or not valid UTF-8.
@@ -268,48 +256,42 @@ struct HARStyle: Sendable {
 extension AttemptRecord {
     private var httpVersion: String { metrics.map { $0.httpVersion.isEmpty ? "" : "HTTP/\($0.httpVersion)" } ?? "" }
 
-    func harRequest(_ style: HARStyle) -> JSONValue {
+    func harRequest(_ style: HARStyle) -> [String: Any] {
         let url = style.url(url)
-        let query = URLReference(url).query ?? ""
-        let items = query.split(separator: "&").map { item -> JSONValue in
+        let query = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).dropFirst().first ?? ""
+        let items = query.split(separator: "&").map { item in
             let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(\.decoded)
-            return ["name": .string(pair[0]), "value": .string(pair.count > 1 ? pair[1] : "")]
+            return ["name": pair[0], "value": pair.count > 1 ? pair[1] : ""]
         }
         let sentHeaderBytes = metrics?.sentHeaderBytes ?? 0
-        var json: JSONValue = [
-            "method": .string(method.rawValue), "url": .string(url), "httpVersion": .string(httpVersion),
-            "cookies": cookies(style), "headers": style.fields(request.headerFields), "queryString": .array(items),
-            "headersSize": .integer(sentHeaderBytes > 0 ? sentHeaderBytes : -1),
-            "bodySize": .integer(request.body.map { $0.byteCount ?? -1 } ?? 0),
+        var json: [String: Any] = [
+            "method": method.rawValue, "url": url, "httpVersion": httpVersion, "cookies": cookies(style),
+            "headers": style.fields(request.headerFields), "queryString": items,
+            "headersSize": sentHeaderBytes > 0 ? sentHeaderBytes : -1,
+            "bodySize": request.body.map { $0.byteCount ?? -1 } ?? 0,
         ]
         guard let body = request.body else { return json }
         let text = body.data.flatMap { style.text($0, contentType: request.headerFields["Content-Type"]) }
-        var postData: JSONValue = [
-            "mimeType": .string(request.headerFields["Content-Type"] ?? ""), "text": .string(text ?? ""),
-        ]
-        if text == nil { postData.append("comment", "omitted") }
-        json.append("postData", postData)
+        var postData = ["mimeType": request.headerFields["Content-Type"] ?? "", "text": text ?? ""]
+        if text == nil { postData["comment"] = "omitted" }
+        json["postData"] = postData
         return json
     }
 
-    private func cookies(_ style: HARStyle) -> JSONValue {
+    private func cookies(_ style: HARStyle) -> [[String: String]] {
         // Splits bytes, because a separator and a combining mark after it form one character.
         let pairs = request.headerFields.values(of: "Cookie").flatMap { $0.utf8.split(separator: UInt8(ascii: ";")) }
-        return .array(
-            pairs.map { pair in
-                let halves = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-                    .map { String(Substring($0)).trimmingCharacters(in: .whitespaces) }
-                // Without `=`, the complete text may be a secret.
-                let value = halves.count > 1 ? halves[1] : halves[0]
-                return [
-                    "name": .string(halves.count > 1 ? halves[0] : ""),
-                    "value": .string(style.revealsSecrets ? value : "<redacted>"),
-                ]
-            })
+        return pairs.map { pair in
+            let halves = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+                .map { String(Substring($0)).trimmingCharacters(in: .whitespaces) }
+            // Without `=`, the complete text may be a secret.
+            let value = halves.count > 1 ? halves[1] : halves[0]
+            return ["name": halves.count > 1 ? halves[0] : "", "value": style.revealsSecrets ? value : "<redacted>"]
+        }
     }
 
     /// - Parameter body: the bytes of the response, if known.
-    func harResponse(_ style: HARStyle, body: Data?, now: Date) -> JSONValue {
+    func harResponse(_ style: HARStyle, body: Data?, now: Date) -> [String: Any] {
         let fields = response?.headerFields ?? [:]
         let location = fields.first { $0.name.equalsIgnoringCase("Location") }
         let receivedHeaderBytes = metrics?.receivedHeaderBytes ?? 0
@@ -317,40 +299,42 @@ extension AttemptRecord {
         let declared = failure == nil ? fields["Content-Length"].flatMap { Int64($0) } : nil
         let bodyBytes =
             response == nil || isEncoded ? declared ?? -1 : transfer.download.completedBytes - transfer.resumedBytes
-        var json: JSONValue = [
-            "status": .integer(Int64(statusCode ?? 0)), "statusText": "", "httpVersion": .string(httpVersion),
-            "cookies": .array(fields.values(of: "Set-Cookie").compactMap { setCookie($0, style, now) }),
+        var json: [String: Any] = [
+            "status": statusCode ?? 0, "statusText": "", "httpVersion": httpVersion,
+            "cookies": fields.values(of: "Set-Cookie").compactMap { setCookie($0, style, now) },
             "headers": style.fields(fields), "content": content(style, fields, body),
-            "redirectURL": .string(location.map { style.value($0) } ?? ""),
-            "headersSize": .integer(receivedHeaderBytes > 0 ? receivedHeaderBytes : -1),
-            "bodySize": .integer(bodyBytes),
+            "redirectURL": location.map(style.value) ?? "",
+            "headersSize": receivedHeaderBytes > 0 ? receivedHeaderBytes : -1, "bodySize": bodyBytes,
         ]
-        if let failure { json.append("_error", .string(failure.rawValue)) }
+        if let failure { json["_error"] = failure.rawValue }
         return json
     }
 
-    private func content(_ style: HARStyle, _ fields: HeaderFields, _ body: Data?) -> JSONValue {
-        var content: JSONValue = [
-            "size": .integer(transfer.download.completedBytes - transfer.resumedBytes),
-            "mimeType": .string(fields["Content-Type"] ?? "x-unknown"),
+    private func content(_ style: HARStyle, _ fields: HeaderFields, _ body: Data?) -> [String: Any] {
+        var content: [String: Any] = [
+            "size": transfer.download.completedBytes - transfer.resumedBytes,
+            "mimeType": fields["Content-Type"] ?? "x-unknown",
         ]
         guard let body, response != nil, body.count <= style.bodyLimitBytes else { return content }
         let text = style.text(body, contentType: fields["Content-Type"])
-        content.append("text", .string(text ?? body.base64EncodedString()))
-        if text == nil { content.append("encoding", "base64") }
+        content["text"] = text ?? body.base64EncodedString()
+        if text == nil { content["encoding"] = "base64" }
         return content
     }
 
-    private func setCookie(_ text: String, _ style: HARStyle, _ now: Date) -> JSONValue? {
-        guard let cookie = SetCookie(text[...], limits: CookieJar.Limits(), now: now) else { return nil }
-        var json: JSONValue = [
-            "name": .string(cookie.name), "value": .string(style.revealsSecrets ? cookie.value : "<redacted>"),
+    private func setCookie(_ text: String, _ style: HARStyle, _ now: Date) -> [String: Any]? {
+        let limits = CookieJar.Limits()
+        guard
+            let cookie = SetCookie(
+                text[...], maxCookieBytes: limits.maxCookieBytes, maxAttributeBytes: limits.maxAttributeBytes, now: now)
+        else { return nil }
+        var json: [String: Any] = [
+            "name": cookie.name, "value": style.revealsSecrets ? cookie.value : "<redacted>",
+            "httpOnly": cookie.isHTTPOnly, "secure": cookie.isSecure,
         ]
-        if let path = cookie.path, !path.isEmpty { json.append("path", .string(path)) }
-        if !cookie.domain.isEmpty { json.append("domain", .string(cookie.domain)) }
-        if let expires = cookie.expires { json.append("expires", .string(expires.internetTime)) }
-        json.append("httpOnly", .bool(cookie.isHTTPOnly))
-        json.append("secure", .bool(cookie.isSecure))
+        if let path = cookie.path, !path.isEmpty { json["path"] = path }
+        if !cookie.domain.isEmpty { json["domain"] = cookie.domain }
+        if let expires = cookie.expires { json["expires"] = expires.internetTime }
         return json
     }
 }
@@ -417,13 +401,11 @@ package struct HARTimings: Equatable {
     }
 
     /// The `timings` of an entry; -1 means that a phase does not apply.
-    var json: JSONValue {
-        let optional = { (value: Int64?) in value.map(JSONValue.inMilliseconds) ?? -1 }
-        return [
-            "blocked": .inMilliseconds(blocked), "dns": optional(dns), "connect": optional(connect),
-            "ssl": optional(ssl),
-            "send": .inMilliseconds(send), "wait": .inMilliseconds(wait), "receive": .inMilliseconds(receive),
-            "_queued": .inMilliseconds(queued),
+    var json: [String: Double] {
+        [
+            "blocked": blocked.inMilliseconds, "dns": dns?.inMilliseconds ?? -1,
+            "connect": connect?.inMilliseconds ?? -1, "ssl": ssl?.inMilliseconds ?? -1, "send": send.inMilliseconds,
+            "wait": wait.inMilliseconds, "receive": receive.inMilliseconds, "_queued": queued.inMilliseconds,
         ]
     }
 }
@@ -435,18 +417,7 @@ extension Duration {
     fileprivate var microseconds: Int64 { Int64(min(max(0, self / .microseconds(1)), 1e15).rounded()) }
 }
 
-extension JSONValue {
-    /// Microseconds as milliseconds with at most three decimals, so that sums are exact.
-    static func inMilliseconds(_ microseconds: Int64) -> JSONValue { .number(microseconds.thousandths) }
-}
-
 extension Int64 {
-    /// The number divided by 1,000, in decimal: 12345 is `12.345`, 12000 is `12`.
-    fileprivate var thousandths: String {
-        guard self % 1_000 != 0 else { return String(self / 1_000) }
-        let digits = String((self % 1_000).magnitude)
-        var decimals = String(repeating: "0", count: 3 - digits.count) + digits
-        while decimals.last == "0" { decimals.removeLast() }
-        return "\(self < 0 ? "-" : "")\((self / 1_000).magnitude).\(decimals)"
-    }
+    /// Microseconds as milliseconds.
+    fileprivate var inMilliseconds: Double { Double(self) / 1_000 }
 }
