@@ -62,8 +62,3 @@ private final class LockedBox<State: ~Copyable>: ManagedBuffer<SystemMutex, Stat
     private func systemMutexUnlock(_ mutex: UnsafeMutablePointer<SystemMutex>) { pthread_mutex_unlock(mutex) }
     private func systemMutexDestroy(_ mutex: UnsafeMutablePointer<SystemMutex>) { pthread_mutex_destroy(mutex) }
 #endif
-
-/// The library's version, for the other targets of the package.
-package enum Version {
-    package static let current = "0.2.0"
-}

@@ -252,7 +252,7 @@ extension Scheduler {
     /// Foundation's `cancelAllOperations()` cancels the operations of a queue one by one. Each cancelled operation frees
     /// its place, and the queue starts the next operation, which would be sent in vain. The end of the loop cannot be
     /// observed, but its thread is nearly always inside `cancel`. So slots are given again after a time without a
-    /// cancellation: 0.1 ms after a single one, and up to 50 ms in a loop, whose thread the system may interrupt. They
+    /// cancellation: 2 ms after a single one, and up to 50 ms in a loop, whose thread the system may interrupt. They
     /// are given again after 500 ms at the latest, because a cancellation may wait for another request.
     func withholdSlots(for operation: AnyRequestOperation, while cancel: () -> Void) {
         // The manager's own queue withholds slots itself.
@@ -264,7 +264,7 @@ extension Scheduler {
             if isFirst { state.cancellations += 1 }
             return isFirst
         }
-        if isFirst { giveSlotsAgain(after: .microseconds(100), begun: 1, until: .now() + .milliseconds(500)) }
+        if isFirst { giveSlotsAgain(after: .milliseconds(2), begun: 1, until: .now() + .milliseconds(500)) }
         cancel()
         state.withLock { $0.queueCancellations.running -= 1 }
     }
@@ -279,7 +279,7 @@ extension Scheduler {
                 return nil
             }
             guard let newCount else { return self.suspend { $0.cancellations -= 1 } }
-            let next = DispatchTimeInterval.milliseconds(min(max(1, newCount), 50))
+            let next = DispatchTimeInterval.milliseconds(min(max(2, newCount), 50))
             self.giveSlotsAgain(after: next, begun: begun + newCount, until: end)
         }
     }
