@@ -2,6 +2,7 @@
 import Convoy
 import ConvoyCache
 import ConvoyHTTPFile
+import ConvoyTesting
 import Foundation
 
 struct CacheCommand {

@@ -1,6 +1,7 @@
 // One event of a run, as --json prints it and `convoy report` reads it.
 import Convoy
 import ConvoyHTTPFile
+import ConvoyTesting
 import Foundation
 
 // The JSON has no key for a property that is nil.

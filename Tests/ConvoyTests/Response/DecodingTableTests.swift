@@ -74,13 +74,9 @@ import Testing
 
     @Test func bytesThatAreNotUTF8() async throws {
         let body = Data(#"{"name":"h"#.utf8) + [0xFC] + Data(#""}"#.utf8)
-        #expect(try await message(User.self, body).contains("byte 10 is not valid UTF-8"))
-        #expect(
-            try await message(User.self, body, "application/json; charset=utf-8").contains(
-                "its bytes are not valid UTF-8"))
-        #expect(
-            try await message(User.self, body, "application/json; charset=klingon").contains(
-                "its bytes are not valid UTF-8"))
+        for type in [nil, "application/json; charset=utf-8", "application/json; charset=klingon"] {
+            #expect(try await message(User.self, body, type).contains("its bytes are not valid UTF-8"))
+        }
         // The charset applies only if the bytes are not valid Unicode.
         let response = try await decode(User.self, body, "application/json; charset=ISO-8859-1").get()
         #expect(response.value == User(name: "hü"))
