@@ -2,7 +2,6 @@
 import Convoy
 import ConvoyCache
 import ConvoyHTTPFile
-import ConvoyTesting
 import Foundation
 
 struct CacheCommand {
@@ -124,7 +123,7 @@ struct CacheCommand {
 }
 
 extension CacheEntry {
-    private var shownURL: String { HARRecorder.redacted(String(key.prefix { $0 != "#" })) }
+    private var shownURL: String { SecretWords.standard.redacted(reference: String(key.prefix { $0 != "#" })) }
 
     /// The host of the request's `Host` field; nil if the field is missing or names the host of the URL.
     private var host: String? { key.range(of: CacheKey.hostMark).map { String(key[$0.upperBound...]) } }

@@ -195,7 +195,7 @@ enum ShownCommandLine {
     }
 
     private static func shown(_ value: String) -> String {
-        let text = withoutUser(HARRecorder.redacted(value)).clipped(toColumns: valueColumns)
+        let text = withoutUser(SecretWords.standard.redacted(reference: value)).clipped(toColumns: valueColumns)
         let isPlain = text.unicodeScalars.allSatisfy { scalar in
             scalar.properties.isAlphabetic || "0123456789-_./:=@%+,".unicodeScalars.contains(scalar)
         }
