@@ -70,7 +70,7 @@ import Testing
             #expect(byteCount { TypedRequestPlan(Request<Data>.get("http://stub/")) } <= 56)
             // With the object's header and the mutex, 264 bytes.
             #expect(MemoryLayout<OperationState>.size <= 208)
-            #expect(MemoryLayout<RequestCore>.size <= 56)
+            #expect(MemoryLayout<RequestCore>.size <= 64)
         }
     #endif
 }

