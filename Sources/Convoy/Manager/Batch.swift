@@ -185,9 +185,7 @@ extension Batch: TypedDependency {
     public var input: DependencyInput<[Result]> { operation().input }
 }
 
-/// Runs the members of one batch.
-///
-/// The class is not generic, because generic code looks up its types at run time for each member.
+/// Not generic, because generic code looks up its types at run time for each member.
 final class BatchRun: Producer {
     let scheduler: Scheduler
     let progress = BroadcastSource<BatchProgress>(replaces: { _, _ in true }, repeats: ==)
@@ -206,10 +204,8 @@ final class BatchRun: Producer {
 
     // MARK: Members
 
-    /// Sends a request of the source.
-    ///
-    /// - Returns: whether the batch accepts another request; nil if the number of unfinished members has reached its
-    ///   limit (``Scheduler/readAhead``). The caller then calls ``waitForRoom()``.
+    // Returns whether the batch accepts another request. Nil if the number of unfinished members has reached its limit
+    // (``Scheduler/readAhead``); the caller then calls ``waitForRoom()``.
     func take(_ operation: AnyRequestOperation) -> Bool? {
         guard let (_, count, isPulled) = submit(operation, isFromSource: true) else { return false }
         guard count < SchedulerState.minReadAhead || count < scheduler.readAhead else { return nil }
@@ -229,10 +225,8 @@ final class BatchRun: Producer {
         }
     }
 
-    /// Continues to read the source if the number of unfinished members is below its limit.
-    ///
-    /// If it is not, reading continues at half of the limit. If it continued after each member, the source and the queue
-    /// would wake each other for every request.
+    // Above the limit, reading continues at half of it. If it continued after each member, the source and the queue
+    // would wake each other for every request.
     func limitHasChanged() {
         let window = scheduler.readAhead
         let room = state.withLock { state -> CheckedContinuation<Bool, Never>? in
@@ -250,10 +244,8 @@ final class BatchRun: Producer {
         return number
     }
 
-    /// Sends a request as a member; nil when the batch accepts no more.
-    ///
-    /// - Returns: the member's place among the results, the number of unfinished members, and whether the task that
-    ///   reads the source is known.
+    // Nil when the batch accepts no more. Returns the member's place among the results, the number of unfinished
+    // members, and whether the task that reads the source is known.
     private func submit(
         _ operation: AnyRequestOperation, isFromSource: Bool, _ handler: (@Sendable (AnyOutcome) -> Void)? = nil
     ) -> (place: BatchMember.Place, count: Int, isPulled: Bool)? {
@@ -406,8 +398,6 @@ final class BatchRun: Producer {
 }
 
 struct BatchMember: Hashable, Sendable {
-    /// The index of a member among the results.
-    ///
     /// The members of the source come first.
     enum Place: Hashable, Comparable, Sendable {
         case source(Int)
@@ -420,10 +410,7 @@ struct BatchMember: Hashable, Sendable {
 }
 
 struct BatchState {
-    /// The maximum number of announced requests that all get results, even those that a cancelled batch did not pull.
-    ///
-    /// A lazy collection may announce more requests than memory can hold. In that case only pulled requests get
-    /// results.
+    // A lazy collection may announce more requests than memory can hold. In that case only pulled requests get results.
     private static let mostListed = 1 << 22
 
     struct Running {
@@ -446,9 +433,7 @@ struct BatchState {
     var pulling: Task<Void, Never>?
     private(set) var isStopped = false
     private(set) var isFinished = false
-    /// The continuation of the task that reads the source, while it waits until it may pull another request.
-    ///
-    /// Its result is whether the batch accepts more requests.
+    /// Resumed with whether the batch accepts more requests.
     var room: CheckedContinuation<Bool, Never>?
     /// The number of unfinished members at which the task in ``room`` resumes.
     var roomAt = 0
@@ -692,10 +677,8 @@ struct BatchMeter {
 }
 
 extension ByteProgress {
-    /// Adds the bytes that a member has sent or received.
-    ///
-    /// - Parameter counted: the member's contribution to the sum. A body that starts again counts once it has passed
-    ///   its former position.
+    // `counted` is the member's contribution to the sum. A body that starts again counts once it has passed its former
+    // position.
     fileprivate mutating func add(_ member: ByteProgress, countedIn counted: inout ByteProgress) {
         let bytes = max(counted.completedBytes, member.completedBytes)
         // Servers may announce any number, and the sum must not overflow.

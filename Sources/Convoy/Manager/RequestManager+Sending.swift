@@ -7,9 +7,7 @@ extension RequestManager {
         RequestOperation(request, of: scheduler)
     }
 
-    /// No user of the library can observe the operation.
-    ///
-    /// On Linux, Foundation is therefore not notified of its changes.
+    /// No user of the library can observe the operation, so on Linux, Foundation is not notified of its changes.
     package func internalOperation<Output>(_ request: Request<Output>) -> RequestOperation<Output> {
         RequestOperation(request, of: scheduler, isInternal: true)
     }

@@ -87,9 +87,7 @@ public final class RequestManager: Sendable {
                 retryBudget: RetryBudgetState(configuration.retryBudget), queue: ownQueue == nil ? .callers : .own))
     }
 
-    /// How many requests may run with the file descriptors that the process may still open.
-    ///
-    /// A request may need two, for its connection and for its file.
+    /// A request may need two descriptors, for its connection and for its file.
     private static var descriptorSlots: Int {
         #if os(Linux)
             return max(1, FileDescriptors.freeCount / 2)

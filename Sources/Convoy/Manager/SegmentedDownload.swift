@@ -315,14 +315,9 @@ extension SegmentedDownload {
         }
     }
 
-    /// Requests the first byte from one server after another until one responds, to get the file's length and version.
-    ///
-    /// If a server fails or refuses the request, the next server gets it. An empty file has no first byte, so a server
-    /// answers 416. The server then counts as one without ranges.
-    ///
-    /// - Parameter conditions: the fields of ``ExistingFile/updateIfChanged``, which apply to the first server only.
-    /// - Returns: the head of the response and the index of its server. The head is nil when the server does not
-    ///   support ranges.
+    // The next server is asked if one fails or refuses the request. An empty file has no first byte, so a server
+    // answers 416, and counts as one without ranges, for which the head is nil. The `conditions` of
+    // ``ExistingFile/updateIfChanged`` apply to the first server only.
     func probe(_ conditions: HeaderFields) async throws(RequestError) -> (head: ResponseHead?, server: Int) {
         var first: RequestError?
         for (index, server) in servers.enumerated() {

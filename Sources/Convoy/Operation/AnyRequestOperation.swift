@@ -435,10 +435,7 @@ extension AnyRequestOperation {
         return "\(label) would wait for itself: \(names[0]) waits for \(links)"
     }
 
-    /// Adds a dependency that is not a request.
-    ///
-    /// A `BlockOperation`, called the bridge, depends on the dependency. The bridge notifies the graph when the
-    /// dependency has finished.
+    /// A `BlockOperation`, called the bridge, depends on the dependency and notifies the graph when it has finished.
     func addForeignDependency(_ dependency: Operation) {
         guard joinsGraph(), DependencyGraph.connect(self, toForeign: dependency) else { return }
         dependenciesChanged()
@@ -452,10 +449,8 @@ extension AnyRequestOperation {
 
     var isBlocked: Bool { !state.withLock { $0.isUnblocked } && DependencyGraph.isBlocked(self) }
 
-    /// Marks that the operation may have edges; false if it has started or has an outcome.
-    ///
-    /// The caller makes the edge after the mark. So a manager that enqueues the operation in between cannot miss the
-    /// edge.
+    // False if it has started or has an outcome. The caller makes the edge after the mark, so a manager that enqueues
+    // the operation in between cannot miss the edge.
     private func joinsGraph() -> Bool {
         state.withLock { state in
             guard state.machine.phase == .pending else { return false }
@@ -578,10 +573,8 @@ extension AnyRequestOperation {
         return true
     }
 
-    /// Builds the request if necessary, and checks it; nil if the operation has failed or is a group.
-    ///
-    /// Building the request runs user code. If the request must be built, the caller therefore uses the serial
-    /// executor.
+    // Nil if the operation has failed or is a group. Building the request runs user code. If the request must be built,
+    // the caller therefore uses the serial executor.
     func prepare() -> OperationState.Wish? {
         let (given, wish) = state.withLock { ($0.requestPlan, $0.wish(in: context)) }
         guard var requestPlan = given, wish == nil else { return wish }
@@ -692,9 +685,7 @@ extension AnyRequestOperation {
         complete(completion, with: ReceivedBody(file: file))
     }
 
-    /// Makes the task of an attempt and resumes the task.
-    ///
-    /// - Parameter found: the result of the lookup in the cache; nil before the lookup.
+    /// `found` is the result of the lookup in the cache; nil before the lookup.
     private func transmit(
         _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: CompactInstant,
         into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil,
@@ -765,10 +756,8 @@ extension AnyRequestOperation {
         return (policies.usesManagerInterceptors ? context.interceptors : []) + policies.interceptors
     }
 
-    /// Whether no interceptor declares the adapted request outdated.
-    ///
-    /// If false, the interceptors adapt the request again. After ten outdated requests of the operation, the result is
-    /// always true, so that the operation sends one.
+    // False if an interceptor declares the request outdated. After ten outdated requests of the operation, the result
+    // is always true, so that the operation sends one.
     func isCurrent(_ request: PreparedRequest, _ interceptors: [any RequestInterceptor]) -> Bool {
         if interceptors.allSatisfy({ $0.isCurrent(request) }) { return true }
         return state.withLock { state in
@@ -813,9 +802,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Runs interceptors in a new task, then, on the serial executor, the closure that `work` returns.
-    ///
-    /// If `work` throws, the operation fails.
+    /// `work` returns a closure for the serial executor; if `work` throws, the operation fails.
     private func intercept(
         _ box: RequestCore.PolicyBox?, _ number: Int, isUnsent: Bool, if isDue: (inout OperationStateMachine) -> Bool,
         _ work:
@@ -907,9 +894,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Decodes the complete body and finishes the operation, on this thread or on the serial executor.
-    ///
-    /// - Parameter decodesAtOnce: whether decoding is fast and calls no user code. The thread may be a transport's.
+    /// With `decodesAtOnce`, decoding is fast and calls no user code, so it runs on this thread, perhaps a transport's.
     func complete(
         _ completion: OperationState.Completion, with body: ReceivedBody, decodesAtOnce: Bool = false
     ) {
@@ -955,7 +940,6 @@ extension AnyRequestOperation {
     func telling(_ error: RequestError, of ending: AttemptEnding) -> RequestError {
         guard ending.isAnswer, error.code == .unacceptableStatus, error.underlying == nil, let head = ending.head,
             let body = error.body, let decode = ending.attempt.rules.policyBox?.policies.decodesRefusal,
-            // After an outcome, such as a cancellation, nothing is decoded.
             state.withLock({ $0.outcome == nil })
         else { return error }
         do {
@@ -976,18 +960,14 @@ extension AnyRequestOperation {
         return isShared ? nil : outcome.map { ($0.attempts, $0.body, context.clock) }
     }
 
-    /// The requests of all attempts so far, as sent, including the running one.
     package var sentRequests: [PreparedRequest] {
         // The running attempt is read before the records. If it ends in between, it is among the records.
         let running = state.withLock { $0.transfer?.attempt.request }
         return attempts.map(\.request) + [running].compactMap(\.self)
     }
 
-    /// Whether another attempt may follow an acceptable response.
-    ///
-    /// If so, the body of the response is not yet written to the destination.
-    ///
-    /// - Thread: the transport's.
+    // While another attempt may follow, the body is not yet written to the destination. Called on the transport's
+    // thread.
     func mayRepeat(after head: ResponseHead, of request: PreparedRequest) -> Bool {
         (300..<400).contains(head.statusCode) && redirectPolicy.leads(head, of: request)
             || head.statusCode == 401 && asksInterceptors
@@ -1046,9 +1026,8 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Sends the request again without its `Expect` field, which the server has rejected (RFC 9110, section 10.1.1).
-    ///
-    /// False for any other ending, and if the request cannot be sent again.
+    /// Without its `Expect` field, which the server has rejected (RFC 9110, section 10.1.1); false if it cannot be sent
+    /// again.
     private func dropsExpectation(_ ending: AttemptEnding) -> Bool {
         guard ending.isAnswer, ending.head?.statusCode == 417, ending.attempt.canBeRepeated,
             var next = state.withLock({ $0.nextRequest }), next.headerFields.contains("Expect")
@@ -1097,8 +1076,6 @@ extension AnyRequestOperation {
         return true
     }
 
-    /// The delay that `Retry-After` requests.
-    ///
     /// If the policy's scope is the host, no request to that host starts during the delay, at most for the policy's
     /// maximum, even if this request is not retried.
     private func retryAfter(
@@ -1178,9 +1155,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Retries after a delay if there was no free file descriptor; false if the request cannot be sent again.
-    ///
-    /// A request that is not idempotent cannot be sent again after a response.
+    /// False if the request cannot be sent again: one that is not idempotent, after a response.
     private func awaitsDescriptor(_ ending: AttemptEnding) -> Bool {
         guard let base = state.withLock({ $0.nextRequest }), ending.attempt.canBeRepeated,
             ending.head == nil || base.isIdempotent && ending.request.isIdempotent, countsShortage()
@@ -1248,10 +1223,8 @@ extension AnyRequestOperation {
         if let attempt = effects.launches { launchWithoutBlocking(attempt) }
     }
 
-    /// Begins an attempt on the current thread if that is safe, otherwise on the serial executor.
-    ///
-    /// The current thread may belong to a ``Transport`` or to a caller of ``resume()``. It must not wait for a disk or
-    /// run a ``RequestInterceptor``. A transport that is not reentrant cannot make a task on its own thread.
+    // The current thread may belong to a ``Transport`` or to a caller of ``resume()``. It must not wait for a disk or
+    // run a ``RequestInterceptor``. A transport that is not reentrant cannot make a task on its own thread.
     func launchWithoutBlocking(_ attempt: Int) {
         if state.withLock({ $0.usesDisk }) || asksInterceptors || !context.transport.isReentrant {
             onExecutor { self.launch(attempt) }
@@ -1262,10 +1235,8 @@ extension AnyRequestOperation {
 }
 
 extension AnyRequestOperation {
-    /// Starts the timer of the deadline, if the request has a deadline.
-    ///
-    /// A manager calls this method when the operation is enqueued or started, and the first attempt calls it too. Only
-    /// the first call has an effect. The deadline of a chain's link starts when its request has been built.
+    // Called when the operation is enqueued or started, and by the first attempt; only the first call has an effect.
+    // The deadline of a chain's link starts when its request has been built.
     func armDeadline() {
         if !isLink { armDeadline(of: policyBox?.policies) }
     }
@@ -1431,9 +1402,7 @@ extension AnyRequestOperation {
         scheduler?.priorityChanged(of: self, to: priority)
     }
 
-    /// The order of two calls does not matter.
-    ///
-    /// Each reads the state when its turn on the serial queue arrives.
+    /// Each call reads the state on the serial queue, so the order of two calls does not matter.
     func adjustTask() {
         guard pausesInPlace else { return }
         context.taskControl.async {
@@ -1473,8 +1442,6 @@ extension OperationState {
 }
 
 extension AnyRequestOperation {
-    /// Finishes the operation with a failure that names the request.
-    ///
     /// With `attempt`, the call has an effect only while that attempt is the current one.
     func conclude(
         _ error: RequestError, response: ResponseHead? = nil, attempt: Int? = nil, taskHasEnded: Bool = false
@@ -1483,11 +1450,9 @@ extension AnyRequestOperation {
         conclude(AnyOutcome(error: error), attempt: attempt, taskHasEnded: taskHasEnded)
     }
 
-    /// Finishes the operation with a failure that belongs to no attempt.
-    ///
-    /// The call has no effect if there is an outcome, while a complete download is moved to its file, or with
-    /// `onlyBeforeStart` after the start. A running group finishes with its first failure, when its function has
-    /// returned and its members have finished. A running barrier ignores the failure.
+    // No effect if there is an outcome, while a complete download is moved to its file, or with `onlyBeforeStart` after
+    // the start. A running group finishes with its first failure, when its function has returned and its members have
+    // finished. A running barrier ignores the failure.
     func conclude(_ code: RequestError.Code, _ message: String, onlyBeforeStart: Bool = false) {
         // A fast exit for a common case: cancelling an operation that has an outcome.
         guard let caption = state.withLock({ $0.outcome == nil ? $0.caption : nil }) else { return }
@@ -1496,12 +1461,9 @@ extension AnyRequestOperation {
         if onlyBeforeStart || !postpones(outcome) { conclude(outcome, onlyBeforeStart: onlyBeforeStart) }
     }
 
-    /// Stores the first outcome and performs its effects.
-    ///
-    /// - Parameters:
-    ///   - attempt: the attempt that produced the outcome; nil for an outcome from elsewhere, such as a cancellation.
-    ///   - isDelivered: whether the attempt has passed on its body and owns no more resources.
-    ///   - moment: the current time, if the caller has read the clock.
+    // The first outcome wins. `attempt` is nil for an outcome from elsewhere, such as a cancellation. With
+    // `isDelivered`, the attempt has passed on its body and owns no more resources. `moment` is the current time, if
+    // the caller has read the clock.
     func conclude(
         _ outcome: AnyOutcome, attempt: Int? = nil, taskHasEnded: Bool = false, isDelivered: Bool = false,
         onlyBeforeStart: Bool = false, at moment: CompactInstant? = nil
@@ -1569,8 +1531,6 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Closes the attempt, then releases the partial file of a download.
-    ///
     /// When `afterwards` is called, another operation may use the partial file.
     private func close(_ attempt: Attempt?, _ afterwards: @escaping @Sendable () -> Void) {
         let download = state.withLock { state -> (any DownloadTarget)? in
@@ -1584,10 +1544,8 @@ extension AnyRequestOperation {
         if let attempt { attempt.close(rest) } else { rest() }
     }
 
-    /// Makes the operation finished, notifies observers and delivers the outcome.
-    ///
-    /// - Parameter isAbandoned: whether the operation has not been started. If `start()` was called meanwhile, that
-    ///   call finishes the operation, and this call has no effect.
+    // With `isAbandoned`, the operation has not been started. If `start()` was called meanwhile, that call finishes the
+    // operation, and this call has no effect.
     func finish(wasExecuting: Bool, isAbandoned: Bool = false) {
         var delivery: OperationState.Dispatch?
         notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
@@ -1626,10 +1584,8 @@ extension AnyRequestOperation {
         if let outcome { hook(outcome) }
     }
 
-    /// Dispatches the handlers in order.
-    ///
-    /// If the last handler has returned, this method calls the settled hooks. If the operation has finished, it also
-    /// notifies the scheduler, which releases the slot, and the dependency graph.
+    // After the last handler, the settled hooks are called. If the operation has finished, the scheduler is notified
+    // too, which releases the slot, and the dependency graph.
     private func deliver(_ given: consuming OperationState.Dispatch, isEnd: Bool) {
         var delivery = given
         if delivery.notifiesEvents { notifyEvents() }
@@ -1717,10 +1673,8 @@ extension AnyRequestOperation {
         #endif
     }
 
-    /// Sends the KVO pair of `isReady`, after its value may have changed.
-    ///
-    /// swift-corelibs-foundation reads the value and stores it later. If two threads notified at once, the older value
-    /// could be stored last, and the queue would never start the operation. So one thread notifies for all.
+    // swift-corelibs-foundation reads the value and stores it later. If two threads notified at once, the older value
+    // could be stored last, and the queue would never start the operation. So one thread notifies for all.
     func notifyReadiness() {
         var told: UInt32 = 0
         let isNotifier = state.withLock { state in
@@ -1740,10 +1694,8 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Performs a change of state, and sends the KVO notifications of each key, with no lock held.
-    ///
-    /// On Linux there is no KVO. Foundation needs `isReady` and `isFinished`, the library's own observers need every
-    /// key.
+    // No lock is held. On Linux there is no KVO: Foundation needs `isReady` and `isFinished`, the library's own
+    // observers need every key.
     func notifying<Result>(_ keys: [StateKey], around change: () -> (Result, OperationState.NotificationTargets))
         -> Result
     {
@@ -1778,9 +1730,7 @@ extension OperationState {
 
     var notificationTargets: NotificationTargets { isObserved ? .observers : isSeen ? .foundation : .none }
 
-    /// Marks that code outside Convoy may refer to the operation, so that Foundation is notified of its changes.
-    ///
-    /// True if the operation finished before the mark. The caller must then notify Foundation of the end.
+    /// True if the operation finished before the mark; the caller must then notify Foundation of the end.
     mutating func becomeSeen() -> Bool {
         guard !isSeen else { return false }
         isSeen = true

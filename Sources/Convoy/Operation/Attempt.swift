@@ -20,7 +20,6 @@ struct AttemptEnding: Sendable {
     }
 }
 
-/// Receives one attempt's response and passes it to the operation; drops events once the attempt is over.
 final class Attempt: TransportClient {
     struct Receiving {
         var isOver = false
@@ -48,10 +47,8 @@ final class Attempt: TransportClient {
 
     let number: Int
     let request: PreparedRequest
-    /// The rules by which the request judges responses.
-    ///
-    /// The attempt does not retain the plan with the caller's closures. A transport may retain the attempt after the
-    /// operation has released those closures.
+    /// Not the plan with the caller's closures: a transport may retain the attempt after the operation has released
+    /// them.
     let rules: AnswerRules
     let started: CompactInstant
     /// A strong reference: the running transfer keeps its operation alive, so the caller need not retain it.
@@ -74,11 +71,9 @@ final class Attempt: TransportClient {
         rules = plan.request.answerRules
     }
 
-    /// Ends the attempt: later data is dropped, and the sink discards its data.
-    ///
-    /// - Parameter afterwards: called when the sink has discarded its data, or at once without a sink. If the
-    ///   transport's thread is writing, the sink discards its data after that write. So nothing is written to the file
-    ///   after a cancelled download has reported its outcome.
+    // Later data is dropped. `afterwards` is called when the sink has discarded its data, or at once without a sink. If
+    // the transport's thread is writing, the sink discards its data after that write. So nothing is written to the file
+    // after a cancelled download has reported its outcome.
     func close(_ afterwards: (@Sendable () -> Void)? = nil) {
         let (sink, isBusy) = receiving.withLock { receiving -> ((any BodySink)?, Bool) in
             receiving.isOver = true
@@ -101,9 +96,7 @@ final class Attempt: TransportClient {
         }
     }
 
-    /// Whether another attempt can follow.
-    ///
-    /// It cannot if the request body cannot be sent again, or if the reader has received part of the response body.
+    /// False if the request body cannot be sent again, or if the reader has received part of the response body.
     var canBeRepeated: Bool {
         if case .chunks(let buffer) = rules.destination, buffer.hasDelivered { return false }
         return operation.state.withLock { $0.nextRequest }?.body?.canRepeat != false
@@ -218,9 +211,7 @@ extension Attempt {
         }
     }
 
-    /// Why a partial response does not fit the caller's own `Range` field (RFC 9110, section 15.3.7).
-    ///
-    /// Responses to several ranges, or to another unit, are not checked.
+    /// Responses to several ranges, or to another unit, are not checked (RFC 9110, section 15.3.7).
     private func rangeRefusal(_ head: ResponseHead) -> RequestError? {
         guard resumePoint == nil, head.statusCode == 206 else { return nil }
         guard let asked = request.headerFields["Range"] else {
@@ -262,9 +253,7 @@ extension Attempt {
             canPause: operation.pausesInPlace)
     }
 
-    /// Whether the body is kept in memory and no cookies are stored.
-    ///
-    /// If true, the head of a response changes only the attempt's own state, so that `close` may be called meanwhile.
+    /// The head of a response then changes only the attempt's own state, so that `close` may be called meanwhile.
     private var keepsInMemory: Bool {
         if case .memory = rules.destination { operation.context.cookies == nil } else { false }
     }
@@ -319,9 +308,7 @@ extension Attempt {
         receiving.withLock { $0.metrics = kept }
     }
 
-    /// Called when the transport's thread no longer uses the sink.
-    ///
-    /// False if the attempt was closed meanwhile. In that case this method does the cleanup that `close` has left.
+    /// False if the attempt was closed meanwhile; this method then does the cleanup that `close` has left.
     private func leave(_ sink: (any BodySink)?, with change: (inout Receiving) -> Void = { _ in }) -> Bool {
         let (isOver, afterwards) = receiving.withLock { receiving in
             receiving.isBusy = false
@@ -365,8 +352,6 @@ extension DownloadAnswer {
 }
 
 extension Attempt: FileClient {
-    /// Copies bytes of a file to the file of a download.
-    ///
     /// Nil if the transport must deliver the bytes instead: for another destination, a preview, a speed limit, a
     /// minimum speed, too large a body, or an attempt that has ended.
     func didReceive(_ source: FileBytes) -> Bool? {
@@ -452,9 +437,7 @@ extension AnyRequestOperation {
         return (own, detector)
     }
 
-    /// Reports to the stall detector whether the attempt may move bytes; called after each change.
-    ///
-    /// A change number orders the reports. The stall detector ignores a report that is older than the last one.
+    /// Called after each change; the stall detector ignores a report that is older than the last one.
     func noteRunning() {
         let (transfer, isPaused) = state.withLock { ($0.transfer, $0.machine.transfer.isPaused) }
         guard let transfer, let watch = transfer.attempt.stallDetector else { return }
@@ -543,9 +526,7 @@ extension Attempt {
         operation.onExecutor { self.operation.attemptEnded(ending) }
     }
 
-    /// Called when the deadline passes.
-    ///
-    /// If no response has arrived, the limits of the host count a failure.
+    /// If no response has arrived when the deadline passes, the limits of the host count a failure.
     func learnThatNothingCame() {
         guard receiving.withLock({ $0.accepts && $0.head == nil }) else { return }
         sample(statusCode: nil, RequestError(.deadlineExceeded, "no response in time"))
@@ -566,9 +547,7 @@ extension Attempt {
         sink.finish { self.moveToDestination($0, head, received) }
     }
 
-    /// Writes a body to its destination, after the decision that no other attempt follows.
-    ///
-    /// Until that decision, the attempt has kept the body in memory.
+    /// Until no other attempt may follow, the attempt keeps the body in memory.
     private func moveToDestination(
         _ kept: Result<ReceivedBody, RequestError>, _ head: ResponseHead, _ received: Receiving
     ) {

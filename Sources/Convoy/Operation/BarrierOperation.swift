@@ -1,10 +1,7 @@
 // A barrier of a manager's own queue, as an operation among its requests.
 import Foundation
 
-/// Runs a block when all operations before it have finished.
-///
-/// Its edges are part of the ``DependencyGraph``, which therefore finds a cycle through a barrier like any other.
-/// Callers never see it.
+// Its edges are part of the ``DependencyGraph``, which therefore finds a cycle through a barrier. Callers never see it.
 final class BarrierOperation: AnyRequestOperation, @unchecked Sendable {
     // @unchecked: this class adds only the constant `block`, which has its own lock.
 

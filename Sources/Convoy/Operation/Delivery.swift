@@ -2,14 +2,11 @@
 import Foundation
 
 enum CallbackPlace: Sendable {
-    /// The handler runs at once on the thread that finishes the operation, perhaps a transport's.
-    ///
-    /// Only for handlers of the library that dispatch their work elsewhere.
+    /// At once, on the thread that finishes the operation, perhaps a transport's. Only for handlers of the library that
+    /// dispatch their work elsewhere.
     case here
     case executor
-    /// The handler runs after all earlier handlers on the serial executor, or at once if none is left.
-    ///
-    /// Only for handlers of the library.
+    /// After all earlier handlers on the serial executor, or at once if none is left. Only for handlers of the library.
     case inTurn
     /// As `inTurn`, but for the caller's handlers, and on the serial executor inside another callback in place.
     case inPlace
@@ -119,9 +116,7 @@ public struct MainDelivery: Sendable {
     /// The main actor.
     public static var main: MainDelivery { MainDelivery() }
 
-    /// Runs a handler on the main actor; the current thread must be the main thread.
-    ///
-    /// No other code of the library assumes main actor isolation.
+    // The current thread must be the main thread. No other code of the library assumes main actor isolation.
     func run<Value: Sendable>(_ value: Value, _ handler: @escaping @MainActor (Value) -> Void) {
         // The main queue is the main actor's executor, on Linux too.
         MainActor.assumeIsolated { handler(value) }
@@ -171,9 +166,7 @@ extension AnyRequestOperation {
     }
 }
 
-/// Whether this thread is inside a callback in place.
-///
-/// If so, the next callback runs on the serial executor. Hundreds of nested callbacks would overflow the stack.
+/// Inside one, the next callback runs on the serial executor: hundreds of nested callbacks would overflow the stack.
 enum CallbackInPlace {
     private final class Mark: Sendable {}
 

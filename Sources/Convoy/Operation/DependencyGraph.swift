@@ -1,20 +1,14 @@
 // The edges between operations, guarded by one lock.
 import Foundation
 
-/// The edges of one operation; made with the first edge.
-///
-/// Used only under the graph's lock. The class is not `Sendable`, so the compiler prevents its use outside the lock.
+// Made with the first edge, used only under the graph's lock. Not `Sendable`, so the compiler prevents any other use.
 final class DependencyNode {
     struct Dependent {
         // Weak: if there is no other reference to a dependent, no caller waits for its result.
         weak var operation: AnyRequestOperation?
-        /// Identifies the dependent without retaining it.
-        ///
-        /// A strong reference could be the last one, and would be released under the lock.
+        /// Not a strong reference, which could be the last one and would be released under the lock.
         let identity: ObjectIdentifier
         var policy: DependencyPolicy
-        /// Whether the dependent is a group that waits for one of its members.
-        ///
         /// The graph does not notify a group when its member finishes.
         let isGroup: Bool
 
@@ -25,17 +19,13 @@ final class DependencyNode {
     }
 
     var dependencies: [Operation] = []
-    /// The identifiers of the dependencies; nil until there are more than 16.
-    ///
-    /// Adding 100,000 dependencies with linear searches would take quadratic time.
+    // Nil up to 16 dependencies. Adding 100,000 with linear searches would take quadratic time.
     var identities: Set<ObjectIdentifier>?
     var dependents: [Dependent] = []
     var unfinished = 0 { didSet { changes &+= 1 } }
     var changes: UInt32 = 0
-    /// The unfinished dependencies that are not requests.
-    ///
-    /// ``DependencyGraph/foreignFinished(_:for:)`` may be called late, twice, or after a removal. A call for a
-    /// dependency that is not in the set is ignored.
+    // ``DependencyGraph/foreignFinished(_:for:)`` may be called late, twice, or after a removal. A call for a
+    // dependency that is not in the set is ignored.
     var unfinishedForeign: Set<ObjectIdentifier> = []
 
     func contains(_ operation: Operation) -> Bool {
@@ -60,31 +50,19 @@ final class DependencyNode {
     }
 }
 
-/// The dependency graph of all request operations of the process that have edges.
-///
-/// An operation without edges is not part of it. Each operation records whether it has edges
-/// (``OperationState/joinGraph()``).
-///
-/// On Linux, Foundation keeps unretained pointers to dependents, and rescans every blocked operation on every event.
-/// Here an edge costs O(1), and an operation is notified once, when its last dependency has finished. A finished
-/// operation releases its dependencies, so a chain is freed link by link.
-///
-/// One lock guards the complete graph, because an edge concerns two operations, and two simultaneous edges must not
-/// close a cycle.
+// An operation without edges is not part of the graph (``OperationState/joinGraph()``). On Linux, Foundation keeps
+// unretained pointers to dependents, and rescans every blocked operation on every event. Here an edge costs O(1), and
+// an operation is notified once, when its last dependency has finished. A finished operation releases its dependencies,
+// so a chain is freed link by link. One lock guards the complete graph, because two simultaneous edges must not close a
+// cycle.
 enum DependencyGraph {
-    /// Guards the `node`, `isReleased` and `releasedFailure` of all operations.
-    ///
-    /// The value is a count, because the thread sanitizer reports false races for a lock around an empty value.
+    // Guards the `node`, `isReleased` and `releasedFailure` of all operations. The value is a count, because the thread
+    // sanitizer reports false races for a lock around an empty value.
     private static let locked = Locked(0)
 
-    /// Makes an edge between two request operations.
-    ///
-    /// A group waits for a member to finish, but only the member stores that edge, because a group may have very many
-    /// members over time.
-    ///
-    /// - Complexity: O(1) if `operation` has no dependents, or `dependency` has no dependencies. Otherwise O(*r*).
-    ///   There *r* is the number of dependents of `operation` or of dependencies of `dependency`, indirect ones
-    ///   included, whichever is smaller.
+    // A group waits for a member to finish, but only the member stores that edge, because a group may have very many
+    // members over time. O(1) if `operation` has no dependents, or `dependency` has no dependencies; otherwise linear
+    // in the direct and indirect dependents of `operation` or dependencies of `dependency`, whichever are fewer.
     static func connect(
         _ operation: AnyRequestOperation, to dependency: AnyRequestOperation, policy: DependencyPolicy,
         isMember: Bool = false
@@ -113,8 +91,6 @@ enum DependencyGraph {
         }
     }
 
-    /// Makes an edge to an operation that is not a request.
-    ///
     /// A call of ``foreignFinished(_:for:)`` must follow, unless the result is false because no edge was made.
     static func connect(_ operation: AnyRequestOperation, toForeign dependency: Operation) -> Bool {
         locked.withLock { _ in
@@ -163,9 +139,7 @@ enum DependencyGraph {
         locked.withLock { _ in (operation.node?.unfinished ?? 0) > 0 }
     }
 
-    /// Whether an operation waits for a dependency, with a version that grows with each change.
-    ///
-    /// The version is 1 for an operation without edges, such as a finished one.
+    /// The version grows with each change; it is 1 for an operation without edges, such as a finished one.
     static func isDependent(_ operation: AnyRequestOperation) -> Versioned<Bool> {
         locked.withLock { _ in
             guard let node = operation.node else { return Versioned(false, version: 1) }
@@ -186,12 +160,8 @@ enum DependencyGraph {
         fail(failing, because: operation, error)
     }
 
-    /// Notifies the dependents of an operation that has finished or that has an outcome and is in no queue, and
-    /// releases its dependencies.
-    ///
-    /// A second call has no effect.
-    ///
-    /// - Complexity: O(*d*) for *d* dependents in the complete cascade. There is no recursion.
+    // For an operation that has finished, or has an outcome and is in no queue; a second call has no effect. O(*d*) for
+    // *d* dependents in the complete cascade, without recursion.
     static func release(_ operation: AnyRequestOperation, error: RequestError?) {
         typealias Operations = [AnyRequestOperation]
         let (dropped, failing, ready) = locked.withLock { _ -> ([Operation], Operations, Operations) in
@@ -247,17 +217,13 @@ enum DependencyGraph {
 }
 
 extension DependencyGraph {
-    /// The members of the cycle that an edge would close, or nil.
-    ///
-    /// The search alternates between both ends and stops when either end is exhausted. It is therefore fast for common
-    /// graphs: an operation without dependents, or a dependency without dependencies, cannot be on a cycle. A group
-    /// does not list its members. So once the search from `dependency` has met a group, its exhaustion proves nothing.
-    /// The search then continues until the other end is exhausted.
+    // The search alternates between both ends and stops when either end is exhausted, so it is fast for common graphs.
+    // A group does not list its members. So once the search from `dependency` has met a group, its exhaustion proves
+    // nothing, and the search continues until the other end is exhausted.
     static func cycle(
         closedBy operation: AnyRequestOperation, dependingOn dependency: AnyRequestOperation,
         _ met: inout [AnyRequestOperation]
     ) -> [AnyRequestOperation]? {
-        // An operation without dependents closes no cycle.
         if operation.node?.dependents.isEmpty != false { return nil }
         var (down, up) = (Search(from: dependency), Search(from: operation))
         var middle: AnyRequestOperation?

@@ -20,12 +20,9 @@ final class ExecutionContext: Sendable {
     let rateLimit: RateLimit
     let unit: @Sendable () -> Double
 
-    /// Runs calls that a transport's thread or a lock's owner must not make, in order.
-    ///
-    /// Such calls start or cancel an operation, or make, suspend, resume or cancel a task.
-    ///
-    /// In swift-corelibs-foundation, `cancel()` waits for the loader's queue. A callback of that queue that calls
-    /// `cancel()` deadlocks.
+    // Starts or cancels operations, and makes, suspends, resumes or cancels tasks, in order, for callers that must not:
+    // a transport's thread and a lock's owner. In swift-corelibs-foundation, `cancel()` waits for the loader's queue,
+    // so a callback of that queue that calls `cancel()` deadlocks.
     let taskControl = DispatchQueue(label: "convoy.task-control")
 
     func cancel(_ task: any TransferTask) {
@@ -53,10 +50,8 @@ final class ExecutionContext: Sendable {
     static let standalone = ExecutionContext()
 
     #if canImport(FoundationNetworking)
-        /// Makes libdispatch create its timer descriptors, once.
-        ///
-        /// On Linux, libdispatch creates them with the first timer of the process, and traps if no file descriptor is
-        /// free. So the library starts a timer before requests use descriptors.
+        // On Linux, libdispatch creates its timer descriptors with the first timer of the process, and traps if no file
+        // descriptor is free. So the library starts a timer before requests use descriptors.
         private static let timersAreReady: Void = {
             let fired = DispatchSemaphore(value: 0)
             DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(100)) { fired.signal() }
@@ -64,9 +59,7 @@ final class ExecutionContext: Sendable {
         }()
     #endif
 
-    /// - Parameters:
-    ///   - transport: moves the bytes. The other parameters are those of a manager's configuration.
-    ///   - samplesHosts: whether the results of attempts are reported to the limits of their hosts.
+    /// With `samplesHosts`, the results of attempts are reported to the limits of their hosts.
     init(
         transport choice: TransportChoice = .automatic, defaults: RequestDefaults = .standard,
         callbacks: Delivery? = nil,
@@ -97,12 +90,8 @@ extension CookieJar {
     }
 }
 
-/// Decides when the operations of a manager run.
-///
-/// An operation notifies the scheduler of changes that affect other operations, and requests shared resources from the
-/// scheduler. No method is called under the operation's lock, and each method may call the operation back. A
-/// notification of a change carries the number of the change, because notifications may arrive late, twice and in any
-/// order.
+// No method is called under the operation's lock, and each method may call the operation back. A notification carries
+// the number of the change, because notifications may arrive late, twice and in any order.
 protocol OperationScheduler: AnyObject, Sendable {
     var context: ExecutionContext { get }
 
@@ -145,11 +134,8 @@ struct QueueEntryReference: @unchecked Sendable {
     let place: AnyObject
 }
 
-/// A value with the number of its last change.
-///
-/// The owner of the value numbers the changes and sends each notification outside its lock, so notifications may
-/// overtake each other. A receiver accepts only versions newer than its own. The receiver therefore ends with the
-/// owner's value, in any order of arrival.
+// The owner numbers the changes and sends each notification outside its lock, so notifications may overtake each other.
+// A receiver accepts only versions newer than its own, and ends with the owner's value.
 struct Versioned<Value: Sendable>: Sendable {
     // The version is declared before the value. Most values are smaller, so no gap is left between the two.
     /// The owner counts from 1; a receiver starts with 0.

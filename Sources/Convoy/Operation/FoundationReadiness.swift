@@ -3,11 +3,10 @@ import Foundation
 
 extension AnyRequestOperation {
     #if canImport(FoundationNetworking)
-        /// Notifies once more, on another thread, that the operation has become ready.
-        ///
-        /// Called when a queue reads `isReady` as true outside of a notification, after it had read false.
-        /// swift-corelibs-foundation may then have stored the false value after the true one, and starts the operation
-        /// only at its next event. The queue may hold its lock now, or be called on a transport's thread.
+        // If a queue reads `isReady` as true outside of a notification, after it had read false,
+        // swift-corelibs-foundation may have stored the false value last, and starts the operation only at its next
+        // event. The notification needs another thread, because the queue may hold its lock now, or be called on a
+        // transport's thread.
         func confirmReadiness() {
             let isFirst = state.withLock { state in
                 // During a handover, `handOver` sends the notification at the end.
@@ -24,13 +23,10 @@ extension AnyRequestOperation {
             }
         }
 
-        /// Retains the operations that wait for this one until it has finished.
-        ///
-        /// In swift-corelibs-foundation, `cancelAllOperations()` cancels a queue's requests and then its barriers. The
-        /// barriers run at once and are freed. An operation keeps only unmanaged pointers to the operations that wait
-        /// for it (`__downDependencies` in Operation.swift). Foundation dereferences them when the operation finishes.
-        /// Other asynchronous operations, and operations that have not started, crash at that point. This method
-        /// prevents the crash for requests.
+        // In swift-corelibs-foundation, `cancelAllOperations()` cancels a queue's requests and then its barriers, which
+        // run at once and are freed. An operation keeps only unmanaged pointers to the operations that wait for it
+        // (`__downDependencies` in Operation.swift), and Foundation dereferences them when it finishes. Other
+        // asynchronous operations crash at that point. So a request retains the operations that wait for it.
         final func keepWaitingOperations() {
             // If no queue has read `isReady`, the operation is in no queue. Its waiting operations may already be
             // freed.
@@ -60,8 +56,6 @@ extension AnyRequestOperation {
         func isInQueue(otherThan other: OperationQueue?) -> Bool { other == nil && isInQueue }
     #endif
 
-    /// Whether a barrier before the operation in its queue has not finished.
-    ///
     /// Only barriers add dependencies to Foundation's own list.
     var isBehindBarrier: Bool { !super.isReady }
 }

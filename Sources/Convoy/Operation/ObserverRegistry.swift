@@ -8,8 +8,6 @@ struct ObserverRegistry: Sendable {
         let tell: @Sendable (AnyRequestOperation) -> Void
     }
 
-    /// Which thread notifies observers of the end.
-    ///
     /// The notification of the start must come first, even if another thread ends the operation meanwhile.
     enum StartNotification {
         /// The thread that ends the operation.

@@ -1,11 +1,8 @@
 // The complete mutable state of an operation, guarded by its lock.
 import Foundation
 
-/// The state of an operation.
-///
-/// Many operations may be queued, so the state is small. Objects that are made later hold what a queued operation does
-/// not need. The order of the properties leaves few gaps. The state is never copied, because a copy would call a
-/// function for each field.
+// Many operations may be queued, so objects that are made later hold what a queued operation does not need, and the
+// order of the properties leaves few gaps. The state is never copied: a copy would call a function for each field.
 struct OperationState: ~Copyable {
     var machine = OperationStateMachine()
     var hasEdges = false
@@ -91,14 +88,9 @@ struct OperationState: ~Copyable {
         var refusal: RequestError?
     }
 
-    /// Assigns the operation to a manager.
-    ///
-    /// Nil if the operation has been assigned to a manager before. Also nil if it has been started, or with `isStarted`
-    /// if it is not executing.
-    ///
-    /// - Parameter defaults: the defaults for a plain request, which this method prepares if it has no dependencies;
-    ///   nil for any other request. With a cache, the method prepares nothing, and uses the request that was prepared
-    ///   for the lookup, if there is one.
+    // Nil if the operation has been assigned or started before, or with `isStarted` if it is not executing. `defaults`
+    // are those for a plain request, which this method prepares if it has no dependencies. With a cache, it prepares
+    // nothing, and uses the request that was prepared for the lookup, if there is one.
     mutating func arrive(
         at scheduler: any OperationScheduler, _ queueEntry: QueueEntryReference, _ now: ContinuousClock.Instant,
         preparing defaults: RequestDefaults? = nil, isStarted: Bool = false
@@ -125,9 +117,7 @@ struct OperationState: ~Copyable {
 
     struct Wish: Sendable {
         var host: String
-        /// Whether the operation had been started when it made the wish.
-        ///
-        /// If the operation has been started since, the scheduler ignores the wish.
+        /// If the operation has been started since it made the wish, the scheduler ignores the wish.
         var hasBegun = false
         var asksInterceptors = false
         var isCoalesced = false
@@ -169,10 +159,8 @@ struct OperationState: ~Copyable {
         return hasEdges
     }
 
-    /// Whether the operation certainly waits for no dependency; if false, the graph decides.
-    ///
-    /// During the handover to a queue, an outcome does not unblock the operation. Otherwise the queue would start the
-    /// operation twice.
+    // If false, the graph decides. During the handover to a queue, an outcome does not unblock the operation. Otherwise
+    // the queue would start the operation twice.
     var isUnblocked: Bool { !hasEdges || machine.hasOutcome && machine.handover == .none }
 
     var caption: (summary: RequestSummary?, link: LinkLabel?) {
@@ -220,10 +208,8 @@ extension OperationState {
         }
     }
 
-    /// Starts to dispatch the handlers, unless an earlier call has done so.
-    ///
-    /// An operation with an outcome before its start gets two calls: at the outcome, and when it finishes. The first
-    /// call dispatches. Without handlers and observers the delivery ends at once.
+    // An operation with an outcome before its start gets two calls: at the outcome, and when it finishes. The first
+    // call dispatches. Without handlers and observers the delivery ends at once.
     mutating func beginDelivery(isEnd: Bool) -> Dispatch {
         if isEnd { _ = machine.handle(.finished) }
         var dispatch = Dispatch()
@@ -247,10 +233,8 @@ extension OperationState {
         return dispatch
     }
 
-    /// Removes the handlers that are dispatched now, and chooses their places.
-    ///
-    /// If other handlers wait on the serial executor, a handler with `inTurn` or `inPlace` runs there too. A handler
-    /// with `inPlace` also runs there while this thread runs another callback in place.
+    // If other handlers wait on the serial executor, a handler with `inTurn` or `inPlace` runs there too. A handler
+    // with `inPlace` also runs there while this thread runs another callback in place.
     mutating func takeHandlers() -> [FinishHandler] {
         var sent = handlers
         handlers = []
@@ -299,10 +283,7 @@ struct FinishHandler: Sendable {
     let run: @Sendable (AnyOutcome) -> Void
 }
 
-/// The state of redirects, retries, the deadline and running interceptors.
-///
-/// It is part of the operation's state and used only under the operation's lock. The class is not `Sendable`, so the
-/// compiler prevents its use outside the lock.
+// Used only under the operation's lock. Not `Sendable`, so the compiler prevents its use outside the lock.
 final class FollowUpState {
     var records: [AttemptRecord] = []
     var request: PreparedRequest?
@@ -325,9 +306,7 @@ final class FollowUpState {
     var wait: Wait?
     fileprivate var callers: [Caller: @Sendable () -> Void] = [:]
 
-    /// The queue on which the streams of all attempts are made and used.
-    ///
-    /// One attempt's stream is closed there before the next is made, because the next may truncate the same file.
+    /// One attempt's stream is closed here before the next is made, because the next may truncate the same file.
     private(set) lazy var streamQueue = DispatchQueue(label: "convoy.stream")
 
     /// The values that the caller has set; nil while the request's values apply.

@@ -5,11 +5,8 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// The life of an operation, from creation until its last handler has returned.
-///
-/// The state machine has no lock, no I/O and no user code. `AnyRequestOperation` guards it with a lock, passes it one
-/// ``Event`` at a time and performs the ``Effects`` outside the lock. `OperationExplorationTests` run
-/// through every order of events.
+// No lock, no I/O, no user code: `AnyRequestOperation` guards it with a lock, passes it one ``Event`` at a time and
+// performs the ``Effects`` outside the lock. `OperationExplorationTests` run through every order of events.
 struct OperationStateMachine: Hashable, Sendable {
     enum Phase: Hashable, Sendable {
         /// Made, perhaps queued, not started. Next: executing, abandoned.
@@ -64,17 +61,13 @@ struct OperationStateMachine: Hashable, Sendable {
     private(set) var transfer = Transfer.none
     private(set) var handover = Handover.none
     private(set) var delivery = HandlerDelivery()
-    /// The number of suspensions plus resumptions; odd while the operation is suspended.
-    ///
-    /// A slot that was given before the last change does not count. The scheduler is notified of the change. It then
-    /// gives another slot, or confirms the present one with `slotKept`.
+    // Odd while the operation is suspended. A slot that was given before the last change does not count: the scheduler,
+    // notified of the change, gives another slot or confirms the present one with `slotKept`.
     private(set) var suspensionChanges: UInt32 = 0
     /// The number of the last slot that the operation used or released; slots up to this number are ignored.
     private(set) var lastSlot: UInt32 = 0
     private(set) var isQueued = false
-    /// A slot that the scheduler gave before the event `queued` arrived; it may be out of date.
-    ///
-    /// `queued` then uses the slot, or drops it if its number is not above ``lastSlot``.
+    // May be out of date. The event `queued` uses it, or drops it if its number is not above ``lastSlot``.
     private(set) var offeredSlot: Slot?
     /// Whether a suspension has made the operation idle: its slot may be released, and it needs another to move bytes.
     private(set) var awaitsSlot = false
@@ -373,11 +366,9 @@ extension OperationStateMachine {
         var isSuspended: Bool { changes % 2 == 1 }
     }
 
-    /// The suspension with a version that is computed from ``suspensionChanges``.
-    ///
-    /// The version is twice the number of changes plus 2, or plus 1 while `awaitsSlot` differs from `isSuspended`.
-    /// Between two calls of `suspend()` or `resume()`, `awaitsSlot` changes at most once, and then equals
-    /// `isSuspended`. So the version only grows.
+    // Twice the number of changes plus 2, or plus 1 while `awaitsSlot` differs from `isSuspended`. Between two calls of
+    // `suspend()` or `resume()`, `awaitsSlot` changes at most once, and then equals `isSuspended`. So the version only
+    // grows.
     var suspension: Versioned<Suspension> {
         Versioned(
             Suspension(changes: suspensionChanges, awaitsSlot: awaitsSlot),
@@ -454,10 +445,8 @@ struct HandlerDelivery: Hashable, Sendable {
     }
 }
 
-/// The part of an operation's state that most queued operations lack; made when the first value is set.
-///
-/// Used only under the operation's lock. The class is not `Sendable`, so the compiler prevents its use outside the
-/// lock.
+// What most queued operations lack; made when the first value is set. Used only under the operation's lock. Not
+// `Sendable`, so the compiler prevents its use outside the lock.
 final class ExecutionState {
     // `@exclusivity(unchecked)` is safe, because the operation's lock excludes other accesses.
     @exclusivity(unchecked) var timings: Timings

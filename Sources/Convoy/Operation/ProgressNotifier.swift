@@ -1,7 +1,6 @@
 // Delivers progress from the transport's thread to a handler of the caller.
 import Foundation
 
-/// Calls a handler with progress: at most once per interval, and never twice in a row with equal counts.
 final class ProgressNotifier: Sendable {
     private struct State {
         var isWaiting = false
@@ -121,9 +120,7 @@ extension AnyRequestOperation {
         }
     }
 
-    /// The progress so far; nil once the outcome is being delivered.
-    ///
-    /// From then on, only `lastCall` reports counts.
+    /// Nil once the outcome is being delivered: from then on, only `lastCall` reports counts.
     fileprivate var progressBeforeOutcome: TransferProgress? {
         state.withLock { $0.machine.delivery.hasBegun ? nil : $0.progress }
     }

@@ -134,9 +134,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
             requestPlan: requestPlan ?? .released(Output.self, of: prepared), context: context, scheduler)
     }
 
-    /// Returns the response of an outcome, or throws its error.
-    ///
-    /// The method makes no `Result`, because generic code would have to look up its metadata.
+    /// Makes no `Result`, because generic code would have to look up its metadata.
     static func response(in outcome: AnyOutcome) throws(RequestError) -> Response<Output> {
         if let success = outcome as? Success<Output> { return success.response }
         throw outcome.failure

@@ -1,12 +1,8 @@
 // The request of an operation, the decoding of its response and its outcome, with the output's type erased.
 import Foundation
 
-/// The request of an operation, and how its response becomes an outcome.
-///
-/// The operation releases its plan at the end, unless ``isValue`` is true.
-///
-/// This class itself is the plan of a group, and of a chain's link until its request is built. The plan of a request is
-/// a ``TypedRequestPlan``.
+// Released at the end, unless ``isValue`` is true. This class itself is the plan of a group, and of a chain's link
+// until its request is built. The plan of a request is a ``TypedRequestPlan``.
 class RequestPlan: @unchecked Sendable {
     // @unchecked: immutable; the compiler cannot check a class that is not final.
     fileprivate enum Kind: Sendable {
@@ -64,8 +60,6 @@ final class TypedRequestPlan<Output: Sendable>: RequestPlan, @unchecked Sendable
     }
 }
 
-/// Labels a chain's link by its dependency.
-///
 /// A class, so that the plans of other requests store only a nil reference.
 final class LinkLabel: Sendable, CustomStringConvertible {
     let root: RequestSummary

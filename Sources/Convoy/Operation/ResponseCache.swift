@@ -26,20 +26,15 @@ public struct CacheConnection: Sendable {
 }
 
 package protocol CacheEngine: AnyObject, Sendable {
-    /// Looks for a stored response, and decides how the request is answered.
-    ///
     /// - Thread: one that may wait for a disk, if ``mayBlock`` is true.
     func begin(_ query: CacheQuery) -> (any CacheExchange)?
     var mayBlock: Bool { get }
-    /// Looks for the response to a GET without a body and without cache options, in memory only.
-    ///
-    /// - Thread: any. The method reads no file, but a store on disk reads the inode number of its index.
+    /// For a GET without a body or cache options, in memory only, on any thread; a store on disk reads the inode number
+    /// of its index.
     func answer(_ query: CacheQuery) -> CacheAnswer
     func countHit(_ answer: StoredAnswer, bytes: Int64)
-    /// The exchange for a request for which the cache certainly has no response, or whose key a request in progress has;
-    /// nil for any other request.
-    ///
-    /// The call is as cheap as ``answer(_:)``.
+    // For a request for which the cache certainly has no response, or whose key a request in progress has; nil for any
+    // other request. As cheap as ``answer(_:)``.
     func recall(_ query: CacheQuery) -> (any CacheExchange)?
 }
 
@@ -102,25 +97,18 @@ package protocol CacheExchange: AnyObject, Sendable {
     var answers: Bool { get }
     /// Whether the stored response still satisfies the request; false if it has become stale since the lookup.
     var stillAnswers: Bool { get }
-    /// Whether the cache has been searched; false if only a request in progress with the same key was found.
-    ///
-    /// Such an exchange can wait for that request. A search at that time could find nothing, and its result could
-    /// arrive when the response is already stored.
+    // False if only a request in progress with the same key was found. Such an exchange can wait for that request. A
+    // search at that time could find nothing, and its result could arrive when the response is already stored.
     var isCertain: Bool { get }
     /// Whether to refresh the response in the background; true for one exchange of a cache key at a time.
     var wantsRefresh: Bool { get }
     /// The request of the refresh, without the conditions and the range that only the original request needs.
     var refreshRequest: PreparedRequest { get }
     func refreshEnded()
-    /// Waits for the response to an equal request in progress, if the response may be shared.
-    ///
-    /// If the request does not wait, later equal requests may wait for it, until this exchange is released.
-    ///
-    /// - Parameter makeThen: makes a closure, which the cache calls at most once, on any thread, when the equal request
-    ///   ends or its response cannot be shared. If the argument is true, this request is to be sent in place of the
-    ///   equal one; otherwise it searches the cache again. The closure must keep the exchange until it is called.
-    ///   Without an equal request in progress, the cache does not call `makeThen`.
-    /// - Returns: whether the request waits.
+    // Returns whether the request waits. If not, later equal requests may wait for it, until this exchange is released.
+    // The cache calls the closure of `makeThen` at most once, on any thread, when the equal request ends or its
+    // response cannot be shared. If the argument is true, this request is to be sent in place of the equal one;
+    // otherwise it searches the cache again. The closure must keep the exchange until it is called.
     func awaitEqual(_ makeThen: () -> @Sendable (Bool) -> Void) -> Bool
     func makeTransfer(
         for request: PreparedRequest, client: any TransportClient, over network: CacheNetwork

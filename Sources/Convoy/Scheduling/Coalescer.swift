@@ -1,8 +1,6 @@
 // Coalescing: equal requests share one transfer.
 import Foundation
 
-/// The properties by which requests are equal, so that they may share a transfer.
-///
 /// A class, so that queue entries stay small.
 final class CoalescingKey: Sendable {
     let request: PreparedRequest
@@ -54,13 +52,9 @@ extension CoalescingKey: Hashable {
     }
 }
 
-/// The transfers that several operations share.
-///
-/// Each transfer is a separate operation, with subscribers that wait for its response.
-///
-/// The coalescer is part of a scheduler's state. A subscriber that is listed here has the status
-/// ``QueueEntry/Status/sharing``. It keeps the status until the response is delivered to it. Each change costs O(1),
-/// for any number of subscribers.
+// Part of a scheduler's state. Each transfer is a separate operation. A listed subscriber has the status
+// ``QueueEntry/Status/sharing`` until the response is delivered to it. Each change costs O(1), for any number of
+// subscribers.
 struct Coalescer {
     struct Change: Sendable {
         let operation: RequestOperation<Data>
@@ -181,7 +175,6 @@ extension Scheduler {
         if let priority = change.priority { change.operation.follow(priority) } else { change.operation.cancel() }
     }
 
-    /// Delivers the response or the error to each subscriber, on the subscriber's serial executor.
     private func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) {
         guard let result = shared.result else { return }
         let progress = shared.progress

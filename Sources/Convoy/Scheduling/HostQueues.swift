@@ -1,23 +1,19 @@
 // Decides which operation is next, and counts those that run. A value, without lock.
 import Foundation
 
-/// The operations that are ready and wait for a slot, in queues for each host.
-///
-/// Within a priority the order is first in, first out (or last in, first out), over all hosts. Operations that return
-/// for another attempt precede the new ones. A host at its limit or on hold is skipped, so that it blocks no other
-/// host. When an operation leaves its queue, a stale entry remains there and is skipped later. So every move costs
-/// O(1), plus O(log *h*) for *h* hosts with waiting operations.
-///
-/// The slot of an operation that has not begun does not count against operations that have begun. Otherwise a deadlock
-/// is possible: A waits for a retry, and B has the only slot, but the operation queue starts B only after A. So A may
-/// use that slot. B requests a slot again when it begins (``SchedulerState/begins(_:_:)``).
+// Within a priority the order is first in, first out (or last in, first out), over all hosts. Operations that return
+// for another attempt precede the new ones. A host at its limit or on hold is skipped, so that it blocks no other
+// host. When an operation leaves its queue, a stale entry remains there and is skipped later. So every move costs
+// O(1), plus O(log *h*) for *h* hosts with waiting operations.
+//
+// The slot of an operation that has not begun does not count against operations that have begun. Otherwise a deadlock
+// is possible: A waits for a retry, and B has the only slot, but the operation queue starts B only after A. So A may
+// use that slot. B requests a slot again when it begins (``SchedulerState/begins(_:_:)``).
 struct HostQueues {
     let limits: HostLimits
     let prioritization: RequestPrioritization
     var hosts: [String: Host] = [:]
-    /// The best waiting entries of the hosts: one heap for operations that have begun, and one for new ones.
-    ///
-    /// There are two heaps, because either kind may have to be skipped.
+    /// Two heaps, because either kind may have to be skipped.
     private(set) var candidates = (begun: Heap<Turn>(), new: Heap<Turn>())
     private var sweepCount = 64
     private var lastQueueNumber: UInt64 = 0
@@ -91,9 +87,7 @@ struct HostQueues {
         hostChanged(host)
     }
 
-    /// Removes a queue entry from its queue or releases its slot, if it has either.
-    ///
-    /// - Parameter isUnsent: whether the operation has begun but sent nothing since it got the slot.
+    /// With `isUnsent`, the operation has begun but sent nothing since it got the slot.
     mutating func release(_ queueEntry: QueueEntry, for status: QueueEntry.Status = .ended, isUnsent: Bool = false) {
         guard let host = queueEntry.queue else { return }
         let hasSlot = queueEntry.status == .dispatched
@@ -118,10 +112,8 @@ struct HostQueues {
         hostChanged(host)
     }
 
-    /// Adds the host's best waiting entries to the two heaps of candidates.
-    ///
-    /// Afterwards, a host with room and waiting entries has a candidate in a heap. A host with nothing waiting may be
-    /// removed, if many hosts are stored.
+    // Afterwards, a host with room and waiting entries has a candidate in a heap. A host with nothing waiting may be
+    // removed, if many hosts are stored.
     mutating func hostChanged(_ host: Host) {
         guard host.waiting > 0 else {
             // The host may be used again, and its learned limits are useful. But only a limited number of them is kept.
@@ -145,10 +137,8 @@ struct HostQueues {
     }
 }
 
-/// The place of a queue entry among those that wait: by priority and rank, then by the order of queueing.
-///
-/// The lowest turn is first. With `lifo`, the newest operation of a priority and rank has the lowest turn, except
-/// among those that return for another attempt.
+// The lowest turn is first: by priority and rank, then by the order of queueing. With `lifo`, the newest operation
+// precedes, except among those that return for another attempt.
 struct Turn: Comparable {
     let queueEntry: QueueEntry
     private let queueNumber: UInt64

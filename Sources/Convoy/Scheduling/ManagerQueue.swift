@@ -2,25 +2,21 @@
 import Foundation
 import Synchronization
 
-/// The operation queue of a manager that was not given one.
-///
-/// A request to which the caller may have a reference is added to the queue once it has a slot. If the queue has its
-/// own limit, the request is added once it is ready. A request to which only the library has a reference, as in `send`
-/// and batches, starts on the thread that gave it a slot. Waking a thread for each request would cost more than the
-/// request. Such a start requires a transport that may be called from its own callbacks.
-///
-/// Waiting for all operations, cancelling all operations, suspension and barriers apply to both kinds, and to requests
-/// that wait in the manager. The list and the count of operations are Foundation's, because these properties cannot be
-/// overridden on Linux.
+// A request to which the caller may have a reference is added to the queue once it has a slot. If the queue has its
+// own limit, the request is added once it is ready. A request to which only the library has a reference, as in `send`
+// and batches, starts on the thread that gave it a slot. Waking a thread for each request would cost more than the
+// request. Such a start requires a transport that may be called from its own callbacks.
+//
+// Waiting for all operations, cancelling all operations, suspension and barriers apply to both kinds, and to requests
+// that wait in the manager. The list and the count of operations are Foundation's, because these properties cannot be
+// overridden on Linux.
 final class ManagerQueue: OperationQueue, @unchecked Sendable {
     // @unchecked: `OperationQueue` forces it. `state` has its own lock.
 
     private struct State {
         weak var scheduler: Scheduler?
         var barriers: [BarrierOperation] = []
-        /// Operations that were added with `addOperation` and wait for a barrier, in order.
-        ///
-        /// Requests of the manager wait for a barrier in the manager.
+        /// Added with `addOperation`, in order; requests of the manager wait for a barrier in the manager.
         var held: [(barrier: BarrierOperation, operation: Operation)] = []
     }
 
@@ -34,10 +30,8 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
 
     private var scheduler: Scheduler? { state.withLock { $0.scheduler } }
 
-    /// Starts an operation on the current thread if possible; false if it has to be added to the queue.
-    ///
-    /// The current thread may be a transport's. So an operation does not start here if its start would run user code or
-    /// wait for a disk, or if the operation has dependencies or dependents.
+    // False if it has to be added to the queue. The current thread may be a transport's. So an operation does not start
+    // here if its start would run user code or wait for a disk, or if it has dependencies or dependents.
     func start(_ operation: AnyRequestOperation, at moment: CompactInstant) -> Bool {
         operation.isInternal && operation.context.transport.isReentrant
             && maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount && !isSuspended
@@ -110,12 +104,8 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         hasBarriers.load(ordering: .acquiring) ? state.withLock { $0.barriers.last } : nil
     }
 
-    /// Runs a block when all earlier operations have finished.
-    ///
-    /// Later operations wait for the block.
-    ///
-    /// A member of a group counts with its group, on either side of the barrier. A request before the barrier that
-    /// waits for a request after it would deadlock, so it fails with `.dependencyCycle`.
+    // A member of a group counts with its group, on either side of the barrier. A request before the barrier that waits
+    // for a request after it would deadlock, so it fails with `.dependencyCycle`.
     override func addBarrierBlock(_ block: @escaping @Sendable () -> Void) {
         guard let scheduler else { return super.addBarrierBlock(block) }
         let barrier = BarrierOperation(scheduler, block: block)
@@ -131,8 +121,6 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         scheduler.enqueue(barrier, as: .barrier)
     }
 
-    /// Adds the operations that a barrier has delayed, then removes the barrier.
-    ///
     /// Until it is removed, the barrier still delays further operations.
     private func remove(_ barrier: BarrierOperation) {
         while true {

@@ -1,10 +1,8 @@
 // The queue entry of an operation in its scheduler.
 import Foundation
 
-/// The scheduler's record of one operation, from enqueue until its last callback has returned.
-///
-/// Every member is used only under the lock of the `Scheduler` that made it. The class is not `Sendable`, so the
-/// compiler prevents its use outside that lock. Other code uses ``QueueEntryReference``s.
+// Used only under the lock of the `Scheduler` that made it. Not `Sendable`, so the compiler prevents its use outside
+// that lock; other code uses ``QueueEntryReference``s.
 final class QueueEntry {
     enum Status {
         /// Waits for dependencies. Next: preparing, yielded, ended.
@@ -40,7 +38,6 @@ final class QueueEntry {
         case member
         /// Made by the scheduler: a transfer that several operations share, or the validation of a stored response.
         case shared
-        /// A ``BarrierOperation``.
         case barrier
 
         var isInternal: Bool { self == .shared || self == .barrier }
@@ -56,9 +53,8 @@ final class QueueEntry {
 
     // The order of these properties leaves few gaps, because many operations may be queued.
 
-    /// Nil once the operation has finished and its last callback has returned.
-    ///
-    /// Stale entries in queues may live longer. The scheduler's state calls no method of the operation.
+    // Nil once the operation has finished and its last callback has returned; stale entries in queues may live longer.
+    // The scheduler's state calls no method of the operation.
     var operation: AnyRequestOperation?
     var sequence: UInt64 = 0
     /// The number of the entry's last position in a queue; a position with another number is stale and skipped.

@@ -1,20 +1,15 @@
 // Decides when operations run, and starts them or adds them to the operation queue.
 import Foundation
 
-/// Schedules the operations of a manager.
-///
-/// ``SchedulerState`` makes the decisions. This class supplies the facts for its events and performs its effects with
-/// no lock held. The operations retain their scheduler, so the manager may be released while they run.
-///
-/// The manager's own queue receives only operations that are ready and have a slot. Foundation rescans every operation
-/// that is not ready on every event, which makes long chains quadratic. Here each enqueue, finish and cancel is O(1)
-/// amortised. A caller's queue receives every operation at once, so that the guarantees of that queue apply.
+// ``SchedulerState`` makes the decisions; this class supplies the facts and performs the effects with no lock held. The
+// operations retain their scheduler, so the manager may be released while they run. The manager's own queue receives
+// only operations that are ready and have a slot. Foundation rescans every operation that is not ready on every event,
+// which makes long chains quadratic. A caller's queue receives every operation at once, so that the guarantees of that
+// queue apply.
 final class Scheduler: OperationScheduler {
     private static let inlineStartLimit = 64
 
     let queue: OperationQueue
-    /// Starts operations that no other thread starts.
-    ///
     /// The manager's own operation queue runs on it, but does not retain it.
     private let startQueue: DispatchQueue
     let ownQueue: ManagerQueue?
@@ -33,10 +28,8 @@ final class Scheduler: OperationScheduler {
         ownQueue?.follow(self)
     }
 
-    /// Enqueues an operation, unless it was enqueued or started before.
-    ///
-    /// - Parameter isStarted: whether the operation has been started before it was enqueued, and is executing.
-    /// - Returns: the error if the operation has finished already, or is not of this manager; nil otherwise.
+    // With `isStarted`, the operation is executing. Returns the error if it has finished already, or is not of this
+    // manager; nil otherwise.
     @discardableResult
     func enqueue(
         _ operation: AnyRequestOperation, as role: QueueEntry.Role = .caller, isStarted: Bool = false
@@ -134,10 +127,7 @@ final class Scheduler: OperationScheduler {
     /// Calls `pump()` on another thread, because many operations may start and the current thread has other work.
     func pumpElsewhere() { startQueue.async { self.pump() } }
 
-    /// Passes an event to the state, and starts or queues the operations that may then run.
-    ///
-    /// One thread at a time starts or queues them. Operations therefore enter the operation queue in the order of their
-    /// slots.
+    /// One thread at a time starts or queues operations, so they enter the operation queue in the order of their slots.
     @discardableResult
     func handingOver<Result: Sendable>(
         at now: ContinuousClock.Instant? = nil, _ event: (inout SchedulerState) -> Result
@@ -237,23 +227,19 @@ extension Scheduler {
         }
     }
 
-    /// Runs work while no operation gets a slot.
-    ///
-    /// Otherwise the slot of a cancelled operation would go to another operation that is about to be cancelled. That
-    /// operation would be sent in vain.
+    /// Otherwise the slot of a cancelled operation would go to another that is about to be cancelled, and is sent in
+    /// vain.
     func frozen(_ work: () -> Void) {
         state.withLock { $0.cancellations += 1 }
         work()
         suspend { $0.cancellations -= 1 }
     }
 
-    /// Runs the cancellation of one operation of a caller's queue while no operation gets a slot.
-    ///
-    /// Foundation's `cancelAllOperations()` cancels the operations of a queue one by one. Each cancelled operation frees
-    /// its place, and the queue starts the next operation, which would be sent in vain. The end of the loop cannot be
-    /// observed, but its thread is nearly always inside `cancel`. So slots are given again after a time without a
-    /// cancellation: 2 ms after a single one, and up to 50 ms in a loop, whose thread the system may interrupt. They
-    /// are given again after 500 ms at the latest, because a cancellation may wait for another request.
+    // Foundation's `cancelAllOperations()` cancels the operations of a queue one by one. Each cancelled operation frees
+    // its place, and the queue starts the next operation, which would be sent in vain. The end of the loop cannot be
+    // observed, but its thread is nearly always inside `cancel`. So slots are given again after a time without a
+    // cancellation: 2 ms after a single one, and up to 50 ms in a loop, whose thread the system may interrupt. They
+    // are given again after 500 ms at the latest, because a cancellation may wait for another request.
     func withholdSlots(for operation: AnyRequestOperation, while cancel: () -> Void) {
         // The manager's own queue withholds slots itself.
         guard operation.isInQueue(otherThan: ownQueue) else { return cancel() }
@@ -501,10 +487,7 @@ extension Scheduler {
 }
 
 extension Scheduler {
-    /// Looks in the cache before an operation's next attempt.
-    ///
-    /// The operation then starts with a stored response or waits for a slot. If it waits, it looks in the cache again
-    /// when it has a slot.
+    /// If the operation waits for a slot, it looks in the cache again when it has one.
     func consult(_ engine: any CacheEngine, _ operation: AnyRequestOperation, _ wish: OperationState.Wish) {
         guard let query = nextQuery(operation, wish),
             engine.recall(query).map({ $0.answers || !$0.isCertain }) != false
@@ -572,11 +555,9 @@ extension Scheduler {
 
     private static let mostWait = Duration.seconds(5)
 
-    /// Makes a request wait for the response to an equal request in progress; false if the request does not wait.
-    ///
-    /// The request keeps its slot while it waits. The wait ends when the response is stored or cannot be shared, or
-    /// after ``mostWait``. It also ends when the equal request fails, is cancelled or is suspended, and this request
-    /// takes its place.
+    // False if the request does not wait. It keeps its slot meanwhile. The wait ends when the response is stored or
+    // cannot be shared, or after ``mostWait``. It also ends when the equal request fails, is cancelled or is suspended,
+    // and this request takes its place.
     private func shares(
         _ exchange: (any CacheExchange)?, orSends send: @escaping @Sendable () -> Void,
         _ lookAgain: @escaping @Sendable () -> Void
@@ -664,13 +645,9 @@ extension Scheduler {
         return try await operation.response()
     }
 
-    /// The response from the memory of the cache; nil if the request needs an operation.
-    ///
-    /// Only a plain GET gets such a response, and only if its manager is not suspended and has no monitors or
-    /// interceptors. The output is the stored body, so that no user code runs here. The request uses no slot and starts
-    /// no operation.
-    ///
-    /// - Parameter prepared: set to the prepared request if the cache certainly has no response.
+    // Nil if the request needs an operation. Only a plain GET gets a response here, if its manager is not suspended and
+    // has no monitors or interceptors. The output is the stored body, so that no user code runs. `prepared` is set if
+    // the cache certainly has no response.
     private func storedResponse<Output>(
         to request: Request<Output>, from cache: any CacheEngine, _ prepared: inout PreparedRequest?
     ) -> Response<Output>? {
@@ -698,10 +675,8 @@ extension Scheduler {
         }
     }
 
-    /// Whether a new request may get its response at once.
-    ///
-    /// False during a suspension, a barrier or a cancellation of many operations, and after a shutdown. Also false with
-    /// a limit of the manager's own queue, and with a caller's queue.
+    // False during a suspension, a barrier or a cancellation of many operations, and after a shutdown. Also false with
+    // a limit of the manager's own queue, and with a caller's queue.
     private var servesAtOnce: Bool {
         guard let ownQueue, ownQueue.lastBarrier == nil else { return false }
         return state.withLock { !$0.isHoldingBack && !$0.isShutDown && !$0.isQueueLimited }
@@ -731,8 +706,6 @@ extension Scheduler {
     }
 }
 
-/// Makes operations of a manager over time.
-///
 /// Cancelling only the existing operations would not stop a producer.
 protocol Producer: AnyObject, Sendable {
     func cancel()
@@ -765,8 +738,6 @@ extension Scheduler {
 extension SchedulerState {
     static let minReadAhead = 1_024
 
-    /// The number of unfinished operations at which a producer pauses.
-    ///
-    /// It is high, so that operations of a slow host do not keep later operations from free slots.
+    /// High, so that operations of a slow host do not keep later operations from free slots.
     var readAhead: Int { max(Self.minReadAhead, 4 * min(1 << 20, limit)) }
 }

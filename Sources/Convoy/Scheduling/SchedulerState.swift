@@ -1,11 +1,8 @@
 // The model of which operations run and which wait. Events go in, effects come out.
 import Foundation
 
-/// The state of a scheduler.
-///
-/// The state has no lock, no clock and no queue, and calls no other code. A `Scheduler` guards it with a lock, passes
-/// it one event at a time with the facts it needs, and performs the ``Effects`` outside the lock. `SchedulerWorld` in
-/// the tests runs through random orders of events.
+// No lock, no clock, no queue: a `Scheduler` guards it, passes it one event at a time with the facts it needs, and
+// performs the ``Effects`` outside the lock. `SchedulerWorld` in the tests runs through random orders of events.
 struct SchedulerState {
     var queues: HostQueues
     var limit: Int
@@ -122,8 +119,6 @@ struct SchedulerState {
         return queue(queueEntry)
     }
 
-    /// Called when an operation has started.
-    ///
     /// Returns whether the operation may send at once.
     ///
     /// If not, the operation has no slot and requests one with ``prepared(_:_:)``. There are five causes:
@@ -223,10 +218,8 @@ struct SchedulerState {
 
     // MARK: Shared steps
 
-    /// Queues an entry for a slot, unless the operation is suspended.
-    ///
-    /// If the manager's own queue has a limit, that queue decides what is next. It then receives ready operations
-    /// without a slot.
+    // If the manager's own queue has a limit, that queue decides what is next. It then receives ready operations
+    // without a slot.
     mutating func queue(_ queueEntry: QueueEntry) -> Effects {
         if queueEntry.suspension.value.isSuspended {
             queueEntry.status = .suspended
@@ -239,10 +232,8 @@ struct SchedulerState {
         return Effects()
     }
 
-    /// Makes an operation that has begun wait without a slot, for example during a retry's delay or for its
-    /// interceptors: releases its slot, or removes it from its queue.
-    ///
-    /// - Parameter isUnsent: whether the operation has sent nothing since it got the slot.
+    // Releases the slot of an operation that waits, for example during a retry's delay, or removes it from its queue.
+    // With `isUnsent`, the operation has sent nothing since it got the slot.
     mutating func yieldSlot(_ queueEntry: QueueEntry, isUnsent: Bool = false) {
         queues.release(queueEntry, for: .yielded, isUnsent: isUnsent)
         // The operation was idle because it is suspended, but its attempt has ended.
@@ -305,8 +296,6 @@ extension SchedulerState {
         return wish.hasAnswer && mayStartAnswered(queueEntry) ? answered(queueEntry) : queue(queueEntry)
     }
 
-    /// Whether an operation may start or resume now with a response of the cache.
-    ///
     /// The operation then uses no slot and no rate token, and does not count for the limit of its host.
     private func mayStartAnswered(_ queueEntry: QueueEntry) -> Bool {
         queueEntry.exclusion == nil && !queueEntry.suspension.value.isSuspended && !isSuspended && cancellations == 0
@@ -340,9 +329,7 @@ extension SchedulerState {
             \.operation)
     }
 
-    /// Called when the manager's own queue gets a limit; from then on that queue decides the order.
-    ///
-    /// - Returns: the waiting operations, to be added to the queue.
+    /// From then on that queue decides the order, so it receives the waiting operations.
     mutating func limitQueue() -> [AnyRequestOperation] {
         isQueueLimited = true
         let waiting = queueEntries.compactMap { $0 }.filter {
@@ -433,10 +420,8 @@ extension SchedulerState {
         return Effects()
     }
 
-    /// Called when an operation has an outcome before its start.
-    ///
-    /// An operation in the operation queue is started by that queue, and then finishes. If `starts` is true, no queue
-    /// contains the operation, so the caller finishes it.
+    // An operation in the operation queue is started by that queue, and then finishes. If `starts` is true, no queue
+    // contains the operation, so the caller finishes it.
     mutating func abandoned(_ queueEntry: QueueEntry) -> Effects {
         switch queueEntry.status {
         case .waiting: queues.release(queueEntry)
@@ -454,19 +439,17 @@ extension SchedulerState {
     }
 }
 
-/// A name that only one operation at a time holds: a lock for which queue entries wait in order.
-///
-/// An operation acquires its name with its first slot and releases the name when it has finished. The operation keeps
-/// the name between attempts and while it is suspended. If it has sent nothing, it releases the name together with its
-/// slot, or when it leaves the host's queue.
-///
-/// A released name is passed to the first waiter. The waiter may have low priority, or its host may be on hold. So it
-/// loses the name to any operation that gets a slot earlier. An operation A that has begun also takes the name from an
-/// operation B that has a slot but has not begun. The operation queue may start B only after A. An operation that has
-/// lost its name waits again when it is started.
-///
-/// An exclusion is part of a scheduler's state and used only under the scheduler's lock. It is an object, so that a
-/// queue entry finds it without a lookup.
+// An operation acquires its name with its first slot and releases the name when it has finished. The operation keeps
+// the name between attempts and while it is suspended. If it has sent nothing, it releases the name together with its
+// slot, or when it leaves the host's queue.
+//
+// A released name is passed to the first waiter. The waiter may have low priority, or its host may be on hold. So it
+// loses the name to any operation that gets a slot earlier. An operation A that has begun also takes the name from an
+// operation B that has a slot but has not begun. The operation queue may start B only after A. An operation that has
+// lost its name waits again when it is started.
+//
+// An exclusion is part of a scheduler's state and used only under the scheduler's lock. It is an object, so that a
+// queue entry finds it without a lookup.
 final class Exclusion {
     let name: String
     var queueEntries = 0
@@ -476,10 +459,8 @@ final class Exclusion {
 
     init(_ name: String) { self.name = name }
 
-    /// Gives a queue entry the name; false if another entry keeps it.
-    ///
-    /// The other entry keeps the name if it has sent something. It also keeps the name if it has a slot and the new
-    /// entry has not begun.
+    /// False if another entry keeps the name: one that has sent something, or has a slot while the new entry has not
+    /// begun.
     func take(_ queueEntry: QueueEntry) -> Bool {
         guard let holder, holder !== queueEntry, holder.hasSent || holder.status == .dispatched && !queueEntry.hasBegun
         else {
@@ -489,11 +470,7 @@ final class Exclusion {
         return false
     }
 
-    /// Adds a queue entry to the waiters.
-    ///
-    /// Call this method again after the turn of the entry has changed.
-    ///
-    /// - Complexity: O(log *n*) amortised for *n* waiters.
+    /// Called again after the turn of the entry has changed; O(log *n*) amortised for *n* waiters.
     func wait(_ turn: Turn) {
         waiting.insert(turn)
         guard waiting.count > sweepCount else { return }
@@ -501,9 +478,7 @@ final class Exclusion {
         sweepCount = 2 * waiting.count + 64
     }
 
-    /// Releases the name, if the queue entry has it.
-    ///
-    /// - Returns: the first waiter, which now has the name; nil if there is none.
+    /// Returns the first waiter, which now has the name; nil if there is none.
     func leave(_ queueEntry: QueueEntry) -> QueueEntry? {
         guard holder === queueEntry else { return nil }
         holder = nil

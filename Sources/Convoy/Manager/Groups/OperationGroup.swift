@@ -132,8 +132,6 @@ public struct OperationGroup: Sendable {
                 underlying: reason.root))
     }
 
-    /// Suspends or resumes the members to match the group.
-    ///
     /// A serial queue applies the changes, so the members follow the group's latest state.
     func adjustMembers() {
         operation.context.taskControl.async {
@@ -155,29 +153,19 @@ public struct OperationGroup: Sendable {
     }
 }
 
-/// The state of a group.
-///
-/// The state has no lock and calls no other code. A ``GroupOperation`` guards it with a lock, passes one event at a
-/// time, and performs the ``Effects`` after releasing the lock.
+// The state calls no other code. A ``GroupOperation`` guards it with a lock, passes one event at a time, and performs
+// the ``Effects`` after releasing the lock.
 struct GroupState {
     typealias Work = @Sendable (OperationGroup) async -> AnyOutcome
 
     enum Phase {
-        /// The function has not been called.
-        ///
-        /// Next: running, ended.
+        /// The function has not been called. Next: running, ended.
         case pending
-        /// The function runs.
-        ///
-        /// Next: returned.
+        /// The function runs. Next: returned.
         case running
-        /// The function has returned.
-        ///
-        /// Members may still run and may still add further members. Next: ended.
+        /// The function has returned, but members may still run and may add further members. Next: ended.
         case returned
-        /// Nothing can be added any more.
-        ///
-        /// Terminal.
+        /// Nothing can be added any more. Terminal.
         case ended
     }
 
@@ -197,9 +185,7 @@ struct GroupState {
     }
 
     enum Admission {
-        /// The group waits for the new member.
-        ///
-        /// If the group is stopped, the member is cancelled at once.
+        /// If the group is stopped, the new member is cancelled at once.
         case joined(isStopped: Bool)
         case isMember
         case late
@@ -237,12 +223,8 @@ struct GroupState {
         return ending(outcome.error == nil ? nil : stop(outcome))
     }
 
-    /// Stops the function and all members.
-    ///
-    /// The group finishes with the outcome of the first call, when the function and all members have finished.
-    ///
-    /// The result is nil before the function is called, because the operation can then finish at once. It is also nil
-    /// after the group has finished.
+    // The group finishes with the outcome of the first call, when the function and all members have finished. Nil
+    // before the function is called, because the operation can then finish at once, and after the group has finished.
     mutating func stop(_ outcome: AnyOutcome) -> Effects? {
         switch phase {
         case .pending:
@@ -256,8 +238,6 @@ struct GroupState {
         }
     }
 
-    /// Records that the operation has finished.
-    ///
     /// Returns the function, which the caller must release outside the lock.
     mutating func end() -> Work? {
         defer { (phase, work) = (.ended, nil) }

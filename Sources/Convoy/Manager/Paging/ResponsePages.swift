@@ -176,8 +176,6 @@ extension Request {
         return next
     }
 
-    /// The header fields that apply to the first page only: its ranges and conditions.
-    ///
     /// Another page has other bytes and other validators.
     private static var firstPageFields: Set<String> {
         ["range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"]

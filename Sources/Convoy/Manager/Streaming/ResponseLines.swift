@@ -93,9 +93,8 @@ public struct ResponseLines: AsyncSequence, Sendable {
 }
 
 extension AnyRequestOperation {
-    /// Calls `read`, or throws if the operation or the task was cancelled, or the deadline has passed.
-    ///
-    /// A parse error becomes the operation's outcome, unless it already has one.
+    // Throws if the operation or the task was cancelled, or the deadline has passed. A parse error becomes the
+    // operation's outcome, unless it already has one.
     func ending<Value>(with read: () throws(RequestError) -> Value) throws(RequestError) -> Value {
         let isCancelled = Task.isCancelled
         if isCancelled { cancel() }
@@ -112,11 +111,8 @@ extension AnyRequestOperation {
     }
 }
 
-/// Splits UTF-8 text at its line ends: LF, CR LF, or CR alone.
-///
-/// Append a chunk, call `next()` until it returns nil, then append the next chunk.
-///
-/// - Complexity: O(*n*) for *n* bytes, for any size of chunks.
+// Lines end in LF, CR LF, or CR alone. Append a chunk, call `next()` until it returns nil, then append the next chunk.
+// O(*n*) for *n* bytes, for any size of chunks.
 struct LineParser {
     private let maxBytes: Int
     private var chunk = Data()
@@ -128,19 +124,14 @@ struct LineParser {
 
     init(maxBytes: Int) { self.maxBytes = max(0, maxBytes) }
 
-    /// Adds a chunk.
-    ///
     /// Before that, `next()` must have returned nil for the previous chunk.
     mutating func append(_ chunk: Data) {
         self.chunk = chunk
         position = 0
     }
 
-    /// The next line without its end; nil when the parser needs more bytes.
-    ///
-    /// A byte order mark at the beginning is removed. Invalid UTF-8 becomes U+FFFD.
-    ///
-    /// - Throws: `.bodyTooLarge` for a line longer than allowed. Do not call this method again after that.
+    // Nil when the parser needs more bytes. A byte order mark at the beginning is removed, and invalid UTF-8 becomes
+    // U+FFFD. Not to be called again after `.bodyTooLarge`, for a line longer than allowed.
     mutating func next() throws(RequestError) -> String? {
         let (start, end, found) = find()
         guard beginning.count + end - start <= maxBytes else {

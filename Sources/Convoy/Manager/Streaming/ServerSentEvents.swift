@@ -175,10 +175,8 @@ private final class Pause: Producer {
 }
 
 extension Scheduler {
-    /// Waits before an event stream connects again.
-    ///
-    /// - Throws: `.cancelled` as soon as the reading task is cancelled, or a call cancels all of the manager's
-    ///   operations or selects `last`.
+    /// Throws `.cancelled` as soon as the reading task is cancelled, or a call cancels all of the manager's operations
+    /// or selects `last`.
     fileprivate func pause(
         for delay: Duration, after last: AnyRequestOperation, isolation _: isolated (any Actor)?
     ) async throws(RequestError) {
@@ -216,10 +214,8 @@ public struct ServerSentEvent: Sendable, Hashable {
     }
 }
 
-/// Parses an event stream (HTML standard, section 9.2.6, "Interpreting an event stream").
-///
-/// Append a chunk, call `next()` until it returns nil, then append the next chunk. An event that is incomplete at the
-/// end is discarded.
+// HTML standard, section 9.2.6. Append a chunk, call `next()` until it returns nil, then append the next chunk. An
+// event that is incomplete at the end is discarded.
 struct EventParser {
     private let maxBytes: Int
     private var lines: LineParser

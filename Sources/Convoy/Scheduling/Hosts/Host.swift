@@ -31,10 +31,7 @@ struct HostSample {
     }
 }
 
-/// A host's queues, one for each priority and rank, and its limits.
-///
-/// A host is part of a scheduler's state and used only under the scheduler's lock. It is an object, so that a queue
-/// entry finds it without a lookup.
+// Used only under the scheduler's lock. An object, so that a queue entry finds it without a lookup.
 final class Host {
     /// The waiting operations of one priority and rank, in the order of arrival.
     struct Queue {
@@ -112,10 +109,8 @@ final class Host {
         return "\(name) is on hold until after its deadline" + (words(now: now).map { "; \($0)" } ?? "")
     }
 
-    /// The circuit breaker's hold does not block the breaker's own probe.
-    ///
-    /// A back-off that the host requested blocks
-    /// every request.
+    /// The circuit breaker's hold does not block its own probe; a back-off that the host requested blocks every
+    /// request.
     func mayBegin(_ queueEntry: QueueEntry) -> Bool {
         !holds.has(.asked)
             && (!holds.has(.broken) || queueEntry.pass.map { breaker?.isCurrent($0) == true } == true)
@@ -142,8 +137,6 @@ final class Host {
         waiting += 1
     }
 
-    /// The next entry among the operations that have begun, or among those that have not, as a new candidate.
-    ///
     /// Nil if the host has no room for it, or if it is a candidate already.
     func takeBest(hasBegun: Bool) -> QueueEntry? {
         guard hasRoom(hasBegun: hasBegun) else { return nil }
@@ -165,9 +158,7 @@ final class Host {
     /// The queues of the ranks `returning` and `started`, of every priority.
     private static let begunQueues: UInt16 = 0b011_011_011_011_011
 
-    /// Removes stale entries once they outnumber the waiting ones by more than 64.
-    ///
-    /// `peek` does not reach a stale entry that follows a waiting one.
+    /// Once they outnumber the waiting ones by more than 64; `peek` does not reach one that follows a waiting entry.
     func sweepIfNeeded() {
         guard queues.reduce(0, { $0 + $1.count }) > 2 * waiting + 64 else { return }
         for index in queues.indices { queues[index].sweep() }
@@ -205,7 +196,6 @@ final class Host {
         }
     }
 
-    /// Called when an attempt ended without a result for the host.
     func giveBack(_ pass: HostBreaker.Pass, now: ContinuousClock.Instant) {
         breaker?.cancelled(pass, now: now)
         // The next request may probe the host.
@@ -213,9 +203,7 @@ final class Host {
     }
 }
 
-/// The reasons that delay requests which are otherwise ready, each at most once.
-///
-/// The scheduler sets a timer for the reason that ends first.
+/// Each reason occurs at most once; the scheduler sets a timer for the one that ends first.
 struct Holds {
     enum Reason: Sendable {
         /// The host requested a back-off (`Retry-After`).

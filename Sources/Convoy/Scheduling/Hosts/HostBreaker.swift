@@ -12,10 +12,7 @@ struct HostBreaker {
         case halfOpen(until: ContinuousClock.Instant)
     }
 
-    /// A token that the breaker gives to an admitted request, and that the caller returns with the result.
-    ///
-    /// The token distinguishes the probe from requests that were sent before the breaker opened. Late results of those
-    /// requests are ignored.
+    /// Distinguishes the probe from requests that were sent before the breaker opened, whose late results are ignored.
     struct Pass: Equatable {
         fileprivate let era: UInt32
     }
@@ -46,10 +43,8 @@ struct HostBreaker {
 
     var isPristine: Bool { phase == .closed && failuresInARow == 0 && tally.failures == 0 }
 
-    /// Decides whether a request may be sent now.
-    ///
-    /// A caller that gets `probe` must report the result or the cancellation of the request. Otherwise other requests
-    /// wait for a minute, and then the next one may probe.
+    // A caller that gets `probe` must report the result or the cancellation of the request. Otherwise other requests
+    // wait for a minute, and then the next one may probe.
     mutating func admits(now: ContinuousClock.Instant) -> Admission {
         switch phase {
         case .closed: return .admit(Pass(era: era))
@@ -94,8 +89,6 @@ struct HostBreaker {
         }
     }
 
-    /// Records that an admitted request was cancelled.
-    ///
     /// If it was the probe, the next request may probe.
     mutating func cancelled(_ pass: Pass, now: ContinuousClock.Instant) {
         guard pass.era == era, case .halfOpen = phase else { return }

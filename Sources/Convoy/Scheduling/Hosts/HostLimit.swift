@@ -1,11 +1,9 @@
 // How many requests one host gets at once, learned from its responses. A value, without lock or clock.
 
-/// The limit of one host.
-///
-/// The algorithm is additive increase and multiplicative decrease (TCP, RFC 5681). The number of concurrent requests
-/// corresponds to TCP's window, as in Netflix's concurrency-limits. Recovery follows CUBIC (RFC 9438). Growth is fast
-/// far below the last limit that was too high, slow near it, and faster again beyond. Rising latency stops the growth
-/// before the host has to reject requests (TCP Vegas, Netflix's gradient).
+// The algorithm is additive increase and multiplicative decrease (TCP, RFC 5681). The number of concurrent requests
+// corresponds to TCP's window, as in Netflix's concurrency-limits. Recovery follows CUBIC (RFC 9438). Growth is fast
+// far below the last limit that was too high, slow near it, and faster again beyond. Rising latency stops the growth
+// before the host has to reject requests (TCP Vegas, Netflix's gradient).
 struct HostLimit {
     enum Outcome {
         /// The host has processed the request.
@@ -16,9 +14,7 @@ struct HostLimit {
         case neutral
     }
 
-    /// The minimum growth near the last limit that was too high, in requests per round trip.
-    ///
-    /// For a small limit the minimum is a share of the limit, because one more request is a large step.
+    /// In requests per round trip; for a small limit a share of it, because one more request is a large step.
     private static let gentle = (step: 0.2, share: 0.03)
     /// The growth in a round trip, as a share of the distance between the limit and the last limit that was too high.
     private static let stride = 0.7
@@ -43,10 +39,8 @@ struct HostLimit {
         max(limits.minimum, Int(gauge.isMeasuring ? allowed / limits.latencyTolerance : allowed))
     }
 
-    /// Whether the host rejects even the minimum number of requests.
-    ///
-    /// While the breaker is closed, a rejection counts as its failure only if this is true. Otherwise the limit is
-    /// learned from rejections, and a burst of rejections between successes is normal.
+    // While the breaker is closed, a rejection counts as its failure only if this is true. Otherwise the limit is
+    // learned from rejections, and a burst of rejections between successes is normal.
     var isAtBottom: Bool { decreasesInVain == 3 && current == limits.minimum }
 
     var words: String? {
@@ -54,11 +48,8 @@ struct HostLimit {
         return "its host is limited to \(current) concurrent requests, because \(Int(tooMuch)) were too many"
     }
 
-    /// Records how a request ended.
-    ///
-    /// - Parameters:
-    ///   - latency: from sending to the head of the response, or to the failure.
-    ///   - inFlight: how many requests were running when this one ended, itself included.
+    // `latency` runs from sending to the head of the response, or to the failure. `inFlight` includes the request
+    // itself.
     mutating func finished(
         latency: Duration, outcome: Outcome, inFlight: Int, now: ContinuousClock.Instant
     ) {
@@ -125,13 +116,11 @@ struct HostLimit {
     }
 }
 
-/// Compares a host's current latency with the best seen.
-///
-/// The best is the lowest *average* of about a round trip. A single fast response may come from a cache and say nothing
-/// about other responses. Queues that this client causes hide the best latency while they exist. A best value that
-/// simply expired would accept such a queue as normal. One that never expired would mistake a longer network path for a
-/// queue forever, as TCP Vegas does. So an old best value is measured anew, with fewer requests at once, as in BBR
-/// (ProbeRTT).
+// The best is the lowest *average* of about a round trip. A single fast response may come from a cache and say nothing
+// about other responses. Queues that this client causes hide the best latency while they exist. A best value that
+// simply expired would accept such a queue as normal. One that never expired would mistake a longer network path for a
+// queue forever, as TCP Vegas does. So an old best value is measured anew, with fewer requests at once, as in BBR
+// (ProbeRTT).
 struct LatencyEstimator {
     private static let leastCount = 8
 
@@ -159,9 +148,7 @@ struct LatencyEstimator {
         return average / best
     }
 
-    /// Records the latency of a response, in seconds.
-    ///
-    /// - Parameter limit: the current limit of the host, which is about the number of responses in a round trip.
+    /// In seconds; `limit` is about the number of responses in a round trip.
     mutating func record(_ latency: Double, limit: Double, sent: ContinuousClock.Instant, now: ContinuousClock.Instant)
     {
         count = min(count + 1, 1 << 20)
