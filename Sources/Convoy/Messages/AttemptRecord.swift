@@ -163,9 +163,7 @@ public struct TransferMetrics: Sendable, Hashable {
     public init() {}
 }
 
-/// Holds the cache status on the heap.
-///
-/// If no cache took part, the metrics hold only a nil reference.
+/// On the heap, so that metrics without a cache hold only a nil reference.
 private final class CacheStatusBox: Sendable, Hashable {
     let status: CacheStatus
 

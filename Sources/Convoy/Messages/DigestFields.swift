@@ -2,20 +2,15 @@
 import Foundation
 
 extension HeaderFields {
-    /// The strongest readable digest of the complete representation; nil if there is none.
-    ///
-    /// The digest covers the bytes before any transfer coding and after any content coding. It applies to a file only
-    /// if the bytes were requested and stored in that form. In a partial response (206) the digest still covers the
-    /// complete representation.
-    ///
-    /// Invalid members, and members with an algorithm that is unknown or that this system lacks, are ignored.
+    // Covers the complete representation, even in a partial response (206), before any transfer coding and after any
+    // content coding. So it applies to a file only if the bytes were requested and stored in that form. Members that
+    // are invalid, or have an algorithm that this system lacks, are ignored.
     var representationDigest: FileDigest? {
         // Content-Digest does not help: it covers only the content of this response, which is a part in a 206.
         strongestDigest(in: "Repr-Digest", isDictionary: true) ?? strongestDigest(in: "Digest", isDictionary: false)
     }
 
-    /// - Parameter isDictionary: whether the field is a dictionary of byte sequences (RFC 9651, section 3.2). If false,
-    ///   the field is the older plain list (RFC 3230).
+    /// A dictionary of byte sequences (RFC 9651, section 3.2), or the older plain list (RFC 3230).
     private func strongestDigest(in fieldName: String, isDictionary: Bool) -> FileDigest? {
         var digests: [FileDigest.Algorithm: FileDigest] = [:]
         for member in listMembers(of: fieldName) {
@@ -35,9 +30,7 @@ extension HeaderFields {
 }
 
 extension FileDigest {
-    /// Reads base64 of exactly the right length.
-    ///
-    /// The padding may be missing (RFC 9651, section 4.2.7).
+    /// Exactly the right length; the padding may be missing (RFC 9651, section 4.2.7).
     fileprivate init?(_ algorithm: Algorithm, base64 text: Substring) {
         let bareCount = (algorithm.digestBytes * 4 + 2) / 3
         let missing = (bareCount + 3) / 4 * 4 - text.utf8.count

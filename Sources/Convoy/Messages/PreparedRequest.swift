@@ -56,13 +56,9 @@ public struct PreparedRequest: Sendable, Hashable {
         get { parts.value.options.value.attemptTimeout }
         set { parts.value.options.value.attemptTimeout = newValue }
     }
-    /// Whether ``Request/decodingFile()`` was used, so that a file receives the decoded bytes.
-    ///
-    /// If false, the file receives the bytes with their content coding, unless the request has its own
-    /// `Accept-Encoding`.
+    /// ``Request/decodingFile()``: if false, a file receives the bytes with their content coding, unless the request
+    /// has its own `Accept-Encoding`.
     var decodesFile: Bool { parts.value.options.value.decodesFile }
-    /// Whether a body with an unknown content coding is accepted without decoding.
-    ///
     /// If false, an unknown content coding is an error, unless `Accept-Encoding` accepts it.
     var keepsUnknownCodings: Bool {
         get { parts.value.options.value.keepsUnknownCodings }
@@ -75,10 +71,7 @@ public struct PreparedRequest: Sendable, Hashable {
         set { parts.value.hostKey = newValue }
     }
 
-    /// Makes a request whose parts have been checked, and checks its framing fields.
-    ///
-    /// - Parameter summary: names the request in an error.
-    /// - Throws: `.invalidRequest` with the reason.
+    /// `summary` names the request in an error, `.invalidRequest` with the reason.
     init(
         method: HTTPMethod, url: URL, headerFields: HeaderFields, body: RequestBody?, options: CopyOnWrite<Options>,
         hostKey: String, summary: @autoclosure () -> RequestSummary
@@ -101,9 +94,7 @@ public struct PreparedRequest: Sendable, Hashable {
         if let framingDefect { throw Self.refusal(framingDefect, summary) }
     }
 
-    /// Why `Content-Length` or `Transfer-Encoding` is wrong; nil if both are right.
-    ///
-    /// Transports write these fields. The caller may set only the values that the transport would write.
+    /// Transports write these fields, so the caller may set only the values that the transport would write.
     private var framingDefect: String? {
         guard headerFields.contains(where: \.isFraming) else { return nil }
         let byteCount = body.map(\.byteCount) ?? 0
@@ -141,12 +132,9 @@ public struct PreparedRequest: Sendable, Hashable {
 }
 
 extension PreparedRequest {
-    /// Whether sending the request twice has the same effect as sending it once.
-    ///
-    /// The method must be idempotent, or the request must have a key by which the server recognises a repetition
-    /// (draft-ietf-httpapi-idempotency-key-header). An empty key does not count. All code that resends requests uses
-    /// this property. Retries check the original request and the adapted request. The transport checks the request when
-    /// the server has closed a reused connection.
+    // The method must be idempotent, or the request must have a non-empty key by which the server recognises a
+    // repetition (draft-ietf-httpapi-idempotency-key-header). Retries check the original and the adapted request; the
+    // transport checks when the server has closed a reused connection.
     var isIdempotent: Bool {
         method.isIdempotent
             || headerFields.contains { field in
@@ -163,11 +151,8 @@ extension PreparedRequest: CustomStringConvertible, CustomReflectable {
 }
 
 extension PreparedRequest {
-    /// Whether the request accepts only a body without content coding.
-    ///
-    /// If the response to such a request has a coding, the coding belongs to the file and is not removed. The property
-    /// is true if `Accept-Encoding` accepts no coding except `identity`. It is also true for a `Range` without
-    /// `Accept-Encoding`, because a part of a coded body cannot be decoded, and if the caller omits `Accept-Encoding`.
+    // If the response then has a coding, it belongs to the file and is not removed. True if `Accept-Encoding` accepts
+    // only `identity`, or the caller omits it, and for a `Range` without it: a part of a coded body cannot be decoded.
     package var asksForIdentity: Bool {
         guard let value = headerFields["Accept-Encoding"] else {
             return headerFields.contains("Range") || omitsAcceptedCodings && !decodesFile
@@ -194,9 +179,7 @@ extension PreparedRequest {
     }
 }
 
-/// Names a request without credentials.
-///
-/// The text is made only when it is read.
+/// Without credentials; the text is made only when it is read.
 struct RequestSummary: Sendable, CustomStringConvertible {
     private let text: String?
     private let method: HTTPMethod?

@@ -164,14 +164,9 @@ extension RequestError {
 
     private static let shortages: [POSIXErrorCode] = [.EMFILE, .ENFILE]
 
-    /// The error of a failure that was caused by a lack of descriptors; nil for other causes.
-    ///
-    /// Libraries rarely report this cause. They report a host without an address, or a certificate that cannot be
-    /// read. The method therefore also tries to open as many descriptors as the failed call needed.
-    ///
-    /// - Parameters:
-    ///   - number: the error number of the failure; 0 if there is none.
-    ///   - count: the maximum number of descriptors that the failed call needed, and has released.
+    // Nil for other causes than a lack of descriptors. Libraries rarely report this cause: they report a host without
+    // an address, or a certificate that cannot be read. So the method also tries to open as many descriptors as the
+    // failed call needed and has released. `number` is the error number of the failure; 0 if there is none.
     static func shortage(_ number: Int32 = 0, needing count: Int = 4) -> RequestError? {
         let code =
             POSIXErrorCode(rawValue: number).flatMap { shortages.contains($0) ? $0 : nil } ?? descriptorLimitNow(count)

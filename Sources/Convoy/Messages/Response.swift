@@ -11,8 +11,6 @@ public struct ResponseHead: Sendable, Hashable {
         var hasStoredCookies = StoredCookies()
     }
 
-    /// Whether the cookies of a head have been stored.
-    ///
     /// All values are equal, because two heads are equal whether their cookies have been stored or not.
     private struct StoredCookies: Sendable, Hashable {
         var isTrue = false
@@ -137,9 +135,7 @@ extension Response {
     }
 }
 
-/// A request and its response without the body.
-///
-/// The type is a class, so that a response is passed by reference.
+/// A class, so that a response is passed by reference.
 final class Exchange: Sendable {
     let request: PreparedRequest
     let head: ResponseHead

@@ -2,15 +2,9 @@
 import Foundation
 
 extension ResponseHead {
-    /// The delay that the server requests, from now; nil if it requests none, or the value is invalid.
-    ///
-    /// A value must be a number of seconds or a date. It is invalid if it is negative or past. A delay of more than a
-    /// year is shortened to a year. Several fields with different values are invalid too. Zero means to retry at once.
-    ///
-    /// A date is compared with the response's own `Date`, so a difference of the clocks does not matter (RFC 9110,
-    /// section 6.6.1).
-    ///
-    /// - Parameter now: the time to compare with if the response has no `Date`.
+    // A number of seconds or a date, at most a year; nil if invalid, negative or past, and for several different
+    // values. Zero means to retry at once. A date is compared with the response's own `Date`, so a difference of the
+    // clocks does not matter (RFC 9110, section 6.6.1); without one, with `now`.
     func retryAfter(now: Date) -> Duration? {
         guard let value = headerFields.soleValue(of: "Retry-After") else { return nil }
         if !value.isEmpty, value.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
@@ -28,8 +22,6 @@ extension ResponseHead {
     private static let longestRetryAfter: Int64 = 365 * 86_400
 }
 
-/// Why a request waits for a `Retry-After`.
-///
 /// The text is made only when it is read.
 struct RetryAfterReason: Sendable {
     let request: RequestSummary

@@ -8,11 +8,8 @@ enum Validator: Hashable, Codable, Sendable {
     /// The date of the last change, in the server's spelling (RFC 9110, section 8.8.2).
     case lastModified(String)
 
-    /// The strong validator of a response, preferably its entity tag; nil if there is none.
-    ///
-    /// A field that occurs twice counts as absent, because either value could be the right one.
-    ///
-    /// - Parameter now: determines the century of the two-digit years of the RFC 850 date format.
+    // Preferably its entity tag. A field that occurs twice counts as absent, because either value could be the right
+    // one. `now` determines the century of the two-digit years of the RFC 850 date format.
     init?(of head: ResponseHead, now: Date) {
         if let tag = head.headerFields.onlyValue(of: "ETag"), tag.isStrongEntityTag {
             self = .entityTag(tag)
@@ -39,8 +36,6 @@ enum Validator: Hashable, Codable, Sendable {
         }
     }
 
-    /// Whether the text is a strong entity tag, or a date.
-    ///
     /// The text may come from a file that another program has changed.
     var isSound: Bool {
         switch self {
@@ -50,11 +45,8 @@ enum Validator: Hashable, Codable, Sendable {
         }
     }
 
-    /// Identifies the resource that sent the validator, because a redirect may lead to another resource next time (RFC
-    /// 9110, section 8.8.1).
-    ///
-    /// The result is a hash, because a URL may contain a secret. With an entity tag the signature in the query is
-    /// ignored, because servers sign links anew each time.
+    // A redirect may lead to another resource next time (RFC 9110, section 8.8.1). A hash, because a URL may contain a
+    // secret. With an entity tag the signature in the query is ignored, because servers sign links anew each time.
     func source(_ url: URL) -> String {
         guard var components = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
             return FileDigest.ofBytes(Data(url.absoluteString.utf8)).hexadecimal
@@ -68,11 +60,8 @@ enum Validator: Hashable, Codable, Sendable {
         return FileDigest.ofBytes(Data((components.string ?? url.absoluteString).utf8)).hexadecimal
     }
 
-    /// Whether a response is about the same representation: it has exactly this validator.
-    ///
-    /// A weak entity tag differs from every strong one. A response without the validator has an unknown representation.
-    /// Ranges are combined only if all have the same strong validator (RFC 9110, section 15.3.7.3). A server that
-    /// ignores `If-Range` could otherwise send a range of another version.
+    // A weak entity tag differs from every strong one. Ranges are combined only if all have the same strong validator
+    // (RFC 9110, section 15.3.7.3). A server that ignores `If-Range` could otherwise send a range of another version.
     func matches(_ head: ResponseHead) -> Bool {
         let name =
             switch self {
@@ -114,9 +103,7 @@ extension String {
         return bytes.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 != quote && $0 != 0x7F }
     }
 
-    /// Whether this is an entity tag, with or without `W/`.
-    ///
-    /// The wildcard `*` is not an entity tag.
+    /// With or without `W/`; the wildcard `*` is not an entity tag.
     var isEntityTag: Bool {
         isStrongEntityTag || utf8.starts(with: "W/".utf8) && String(Substring(utf8.dropFirst(2))).isStrongEntityTag
     }

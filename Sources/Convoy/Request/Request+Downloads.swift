@@ -78,9 +78,7 @@ extension Request {
     /// A decoded download cannot be resumed, and is never split into segments.
     public func decodingFile() -> Self { changed { $0.policies.decodesFile = true } }
 
-    /// A file of another size fails with `.integrityFailed`; nil means any size.
-    ///
-    /// No effect for other destinations.
+    // A file of another size fails with `.integrityFailed`; nil means any size. No effect for other destinations.
     package func expectingBytes(_ byteCount: Int64?) -> Self {
         guard case .file(var plan) = core.destination else { return self }
         plan.byteCount = byteCount

@@ -110,9 +110,7 @@ typealias BodyDecoder<Output> = @Sendable (_ body: ReceivedBody, _ head: Respons
 typealias RefusalDecoder = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> any Error
 
 extension Request {
-    /// Whether the request holds nothing of the caller's but data, a decoder and a value to encode as JSON.
-    ///
-    /// If true, storing the request keeps no other object or function of the caller alive.
+    /// If true, storing the request keeps alive only the caller's data, a decoder and a value to encode as JSON.
     var isValue: Bool { !decodesByFunction && core.isValue }
 }
 

@@ -120,9 +120,8 @@ extension RequestCore {
 }
 
 extension URL {
-    /// Sharing saves memory: many requests to one host may be queued, and each stores its origin.
-    ///
-    /// Each thread remembers the last origin that it read.
+    // Many requests to one host may be queued, and each stores its origin. So each thread remembers the last origin
+    // that it read.
     var sharedOrigin: String? {
         var text = absoluteString
         return text.withUTF8 { bytes in

@@ -87,9 +87,7 @@ extension Request {
         changed { $0.policies.interceptorRetryLimit += count }
     }
 
-    /// Omits fields that the transport or a cookie jar would add, by their names in lower case.
-    ///
-    /// `Content-Length` and `Transfer-Encoding` are sent all the same, and so are URLSession's own fields.
+    // Names in lower case. `Content-Length`, `Transfer-Encoding` and URLSession's own fields are sent all the same.
     package func omitting(transportFields names: Set<String>) -> Self {
         names.isEmpty ? self : changed { $0.policies.omittedTransportFields = names }
     }

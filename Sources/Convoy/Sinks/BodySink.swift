@@ -9,22 +9,16 @@ struct ReceivedBody: Sendable {
     var data: Data { storedData ?? Data() }
 }
 
-/// The owner calls one member at a time, and none after `finish` or `discard`.
-///
-/// The owner may call `discard` during verification.
-///
-/// No user code runs inside `write`. A sink stores the bytes, writes them to a file, or passes them on.
+// The owner calls one member at a time, and none after `finish` or `discard`, which it may call during verification. No
+// user code runs inside `write`.
 protocol BodySink: AnyObject, Sendable {
     func write(_ data: Data) throws(RequestError)
     var isPaused: Bool { get }
     /// Whether the bytes are part of the requested body, and therefore count as progress.
     var counts: Bool { get }
-    /// Calls `completion` on any thread, unless the sink has failed before, or the body is discarded before the
-    /// verification ends.
+    /// No call if the sink has failed before, or if the body is discarded before the verification ends; any thread.
     func verify(_ completion: @escaping @Sendable (RequestError?) -> Void)
-    /// Moves a verified body to its destination, and calls `completion` on any thread.
-    ///
-    /// A sink that has failed before reports its error again, or omits the call.
+    /// Calls `completion` on any thread; a sink that has failed before reports its error again, or omits the call.
     func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void)
     /// Discards the body, except bytes that a later attempt can resume, and calls `completion` on any thread.
     func discard(_ completion: @escaping @Sendable () -> Void)

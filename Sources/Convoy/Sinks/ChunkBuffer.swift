@@ -12,9 +12,7 @@ final class ChunkBuffer: BodySink {
         var continuation: CheckedContinuation<Result<Data?, RequestError>, Never>?
         var calls: SinkCalls?
 
-        /// If the reader is always behind, the list never becomes empty.
-        ///
-        /// So read chunks are removed in groups.
+        /// If the reader is always behind, the list never becomes empty, so read chunks are removed in groups.
         mutating func takeNext() -> Data {
             let chunk = chunks[next]
             chunks[next] = Data()

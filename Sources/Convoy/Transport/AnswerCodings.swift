@@ -69,14 +69,11 @@ enum ContentCodings {
         "aws-chunked",
     ]
 
-    /// The codings to decode, in the order of application; empty for a body that is not decoded.
-    ///
-    /// If the request asks for `identity`, no body is decoded. The codings then describe a stored file, such as a `.gz`
-    /// that its server labels `gzip`. For any other request, a coding that Convoy cannot decode is an error, unless the
-    /// request uses `keepingUnknownCodings()`, or its `Accept-Encoding` has the coding or `*`. Then only the codings
-    /// that were applied after it are decoded. Too many codings are an error without `keepingUnknownCodings()`.
-    ///
-    /// - Throws: `.badResponse` when a coding is not allowed, or when there are too many.
+    // In the order of application. If the request asks for `identity`, no body is decoded: the codings then describe a
+    // stored file, such as a `.gz` that its server labels `gzip`. For any other request, a coding that Convoy cannot
+    // decode is an error, unless the request uses `keepingUnknownCodings()`, or its `Accept-Encoding` has the coding or
+    // `*`. Then only the codings that were applied after it are decoded. Too many codings are an error without
+    // `keepingUnknownCodings()`.
     static func toUndo(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> [String] {
         let codings = head.contentCodings
         guard !codings.isEmpty, head.hasBody(for: request.method), !request.asksForIdentity else { return [] }

@@ -1,17 +1,14 @@
 // Removes user names and passwords from libcurl's error messages.
 import Foundation
 
-/// libcurl quotes a URL or a proxy variable that it cannot use: completely, in parts, or truncated at its buffer of 256
-/// bytes.
-///
-/// libcurl may parse a malformed URL in any way; in `bob:a/b@proxy` it reads `bob` as the host. This type therefore
-/// searches for every part of a user name or password. A message that still contains such a part is dropped.
+// libcurl quotes a URL or a proxy variable that it cannot use: completely, in parts, or truncated at its buffer of 256
+// bytes. It may parse a malformed URL in any way; in `bob:a/b@proxy` it reads `bob` as the host. So every part of a
+// user name or password is searched for, and a message that still contains one is dropped.
 struct QuotedCredentials {
     /// The URLs and variables that libcurl may quote completely.
     private let quotable: [String]
     private var secrets: Set<String> = []
 
-    /// - Parameter environment: returns the value of an environment variable.
     init(
         of url: URL?, _ options: ConnectionOptions? = nil,
         environment: (String) -> String? = { getenv($0).map { String(cString: $0) } }
@@ -61,9 +58,7 @@ struct QuotedCredentials {
         return withoutUserInfo(String(text[..<userInfo])) + "<redacted>" + text[at...]
     }
 
-    /// The parts before the last `@`, or without an `@`, all parts.
-    ///
-    /// A text that is only hosts with an optional port has none.
+    /// The parts before the last `@`, or all without one; none for hosts with an optional port.
     private static func secretParts(of value: String) -> [String] {
         let rest = value.range(of: "://").map { value[$0.upperBound...] } ?? value[...]
         if let at = rest.lastIndex(of: "@") { return parts(of: String(rest[..<at])) }
@@ -71,7 +66,6 @@ struct QuotedCredentials {
             ? parts(of: String(rest)) : []
     }
 
-    /// The runs of letters and digits in a text, as written and percent-decoded.
     private static func parts(of text: String) -> [String] {
         [text, text.removingPercentEncoding ?? text].flatMap { text in
             text.split { !$0.isLetter && !$0.isNumber }.map(String.init)

@@ -51,9 +51,6 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         completionHandler(.allow)
     }
 
-    /// Ends a task whose response cannot be used.
-    ///
-    /// Further data is dropped.
     private func end(_ task: URLSessionTask, with defect: RequestError) {
         let entry = entries.withLock { $0.removeValue(forKey: task.taskIdentifier) }
         // In swift-corelibs-foundation, `cancel()` waits for the queue that runs this code.
@@ -233,9 +230,7 @@ extension SessionDelegate.Entry {
 }
 
 extension ResponseHead {
-    /// URLSession has joined fields of one name and lost their order.
-    ///
-    /// The values of `Set-Cookie` are separated again.
+    /// URLSession has joined fields of one name and lost their order; the values of `Set-Cookie` are separated again.
     init(_ response: HTTPURLResponse) {
         var fields = HeaderFields()
         for (name, value) in response.allHeaderFields {

@@ -6,7 +6,6 @@
     import Foundation
     import Security
 
-    /// The settings of ``ConnectionOptions`` for a session, in the form that its TLS challenges need.
     struct SessionSecurity: Sendable {
         enum Answer {
             case system
@@ -27,9 +26,7 @@
 
         private init() { (anchors, pins, minimumTLSVersion, credential) = (nil, [], .tls12, nil) }
 
-        /// Throws `.transportFailed` when a file cannot be read or used.
-        ///
-        /// The message names the option.
+        /// Throws `.transportFailed` when a file cannot be read or used; the message names the option.
         init(_ options: ConnectionOptions) throws(RequestError) {
             anchors = try Self.anchors(of: options.trust)
             for pin in options.pinnedPublicKeys where Data(base64Encoded: pin)?.count != 32 {
@@ -42,7 +39,6 @@
             }
         }
 
-        /// Sets up a session that is about to be made.
         func apply(to configuration: URLSessionConfiguration) {
             configuration.waitsForConnectivity = waitsForConnectivity
             configuration.tlsMinimumSupportedProtocolVersion = minimumTLSVersion == .tls12 ? .TLSv12 : .TLSv13

@@ -101,10 +101,8 @@ extension TransportClient {
     public func didCollect(_: TransferMetrics) {}
 }
 
-/// `URLSessionTask` conforms to this protocol.
-///
-/// Convoy's own transports make a `URLSessionTask` only in ``makeSessionTask()``, because on Linux it costs a dispatch
-/// queue and a dozen allocations.
+// `URLSessionTask` conforms. Convoy's own transports make one only in ``makeSessionTask()``, because on Linux it costs
+// a dispatch queue and a dozen allocations.
 package protocol TransferTask: AnyObject, Sendable {
     func resume()
     func suspend()
@@ -145,7 +143,6 @@ package final class TransferSessionTask: URLSessionDataTask, @unchecked Sendable
     override package func cancel() { transfer.cancel() }
 }
 
-/// A transport that does not need a `URLSessionTask`.
 package protocol DirectTransport: Transport {
     func makeTransfer(
         for request: PreparedRequest, client: any TransportClient

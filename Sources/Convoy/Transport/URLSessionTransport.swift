@@ -122,9 +122,8 @@ public final class URLSessionTransport: Transport {
 }
 
 #if canImport(FoundationNetworking)
-    /// Foundation on Linux would make an operation of each callback, which costs more than the request.
-    ///
-    /// The callbacks only store bytes or pass them on, and never call a task.
+    // Foundation on Linux would make an operation of each callback, which costs more than the request. The callbacks
+    // only store bytes or pass them on, and never call a task.
     private final class InlineCallbackQueue: OperationQueue, @unchecked Sendable {
         // @unchecked: `OperationQueue` requires it. There is no state.
 

@@ -15,15 +15,10 @@ final class LoaderBody: Sendable {
 
     var failure: RequestError? { state.withLock { $0.failure } }
 
-    /// Sets the function that ``fail(_:keeping:)`` calls.
-    ///
-    /// - Parameter cancel: cancels the task. It is needed on Apple platforms, where URLSession notices the end of a
-    ///   stream but not its error.
+    /// Cancelling is needed on Apple platforms, where URLSession notices the end of a stream but not its error.
     func onFailure(_ cancel: @escaping @Sendable () -> Void) { state.withLock { $0.cancel = cancel } }
 
-    /// Records the first failure, and calls the function that ``onFailure(_:)`` set, if any.
-    ///
-    /// - Parameter open: a stream to keep open. If the stream closed, URLSession would send the short body as complete.
+    // Only the first failure counts. If the stream in `open` closed, URLSession would send the short body as complete.
     func fail(_ error: RequestError, keeping open: OutputStream? = nil) {
         let cancel = state.withLock { state in
             state.failure = state.failure ?? error
@@ -35,10 +30,8 @@ final class LoaderBody: Sendable {
 }
 
 #if canImport(FoundationNetworking)
-    /// A body that URLSession reads on its single queue.
-    ///
-    /// The stream provides exactly the declared number of bytes. The server would read extra bytes of a grown file as
-    /// the next request on the connection. It would wait for the missing bytes of a shrunken file.
+    /// Exactly the declared number of bytes: the server would read extra bytes of a grown file as the next request on
+    /// the connection, and wait for the missing bytes of a shrunken file.
     final class BodyInputStream: InputStream {
         private let source: LoaderBody
         private var reader: (any BlockingReader)?
@@ -107,10 +100,8 @@ final class LoaderBody: Sendable {
     }
 #else
     extension LoaderBody {
-        /// A new stream of the bytes, which URLSession opens; nil if none can be made.
-        ///
-        /// The stream is one end of a bound pair, because URLSession accepts no subclass of `InputStream`. This code
-        /// was never run, because no Apple platform was available.
+        // One end of a bound pair, because URLSession accepts no subclass of `InputStream`. Never run, because no Apple
+        // platform was available.
         func makeStream() -> InputStream? {
             var ends: (input: InputStream?, output: OutputStream?)
             Stream.getBoundStreams(withBufferSize: 64 << 10, inputStream: &ends.input, outputStream: &ends.output)

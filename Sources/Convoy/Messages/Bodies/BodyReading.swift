@@ -27,23 +27,15 @@ extension BlockingReader {
     func readWithoutWaiting(into _: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>? { nil }
 }
 
-/// A reader of chunks that arrive in order, at any time.
-///
-/// Releasing the reader stops the reading.
+/// Chunks arrive in order, at any time; releasing the reader stops the reading.
 protocol WaitingReader: AnyObject, Sendable {
-    /// Requests chunks, which are never empty.
-    ///
-    /// The caller makes one call at a time.
-    ///
-    /// - Parameter take: receives one chunk after the other, then nil at the end, on any thread, while it returns true.
-    ///   The closure must return false at the end. After it has returned false, `read` may be called again. If the
-    ///   reader is released, the closure may receive no further chunk.
+    // One call at a time. `take` receives one chunk after the other, never empty, then nil at the end, on any thread,
+    // while it returns true. It must return false at the end; then `read` may be called again. If the reader is
+    // released, `take` may receive no further chunk.
     func read(_ take: @escaping @Sendable (Result<Data?, RequestError>) -> Bool)
 }
 
 extension RequestBody {
-    /// Starts to read the body from its beginning.
-    ///
     /// - Thread: one that may block.
     func begin() throws(RequestError) -> BodyReading {
         switch self {
@@ -104,8 +96,6 @@ final class JoinedReader: BlockingReader, @unchecked Sendable {
     }
 }
 
-/// Reads exactly the declared bytes of a file.
-///
 /// The length is declared before the body is sent, and the file may change afterwards.
 final class FileReader: BlockingReader, @unchecked Sendable {
     // @unchecked: one thread at a time uses the reader, as BlockingReader requires.
@@ -121,9 +111,7 @@ final class FileReader: BlockingReader, @unchecked Sendable {
         private typealias Read =
             @Sendable @convention(c) (Int32, UnsafePointer<iovec>, Int32, off_t, Int32) -> Int
 
-        /// The function `preadv2`; nil if the C library lacks it.
-        ///
-        /// The lookup is at run time, because Swift's module of the C library omits the function.
+        /// Nil if the C library lacks it; looked up at run time, because Swift's module of the C library omits it.
         private static let preadv2: Read? = dlsym(nil, "preadv2").map { unsafeBitCast($0, to: Read.self) }
         /// RWF_NOWAIT (Linux 4.14): the call reads only bytes that are in the page cache.
         private static let noWait: Int32 = 8

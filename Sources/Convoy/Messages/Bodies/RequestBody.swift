@@ -54,9 +54,7 @@ extension Int64 {
     }
 }
 
-/// The body as the caller gave it.
-///
-/// Files are checked when the request is ready to run.
+/// As the caller gave it; files are checked when the request is ready to run.
 enum GivenBody: Sendable {
     case data(Data)
     case file(URL)

@@ -124,9 +124,7 @@ private struct LengthCheck {
 
     func limit(_ wanted: Int) -> Int { byteCount.map { min(wanted, Int(clamping: $0 - count)) } ?? wanted }
 
-    /// Counts bytes that were read; 0 means that the body has ended.
-    ///
-    /// Returns an error if the body is longer or shorter than declared.
+    /// 0 means that the body has ended; returns an error if the body is longer or shorter than declared.
     mutating func add(_ more: Int) -> RequestError? {
         count += Int64(more)
         guard let byteCount else { return nil }
@@ -169,11 +167,8 @@ public final class BodyStream: Sendable {
 
     var isUsedUp: Bool { !canRepeat && hasBegun.withLock { $0 } }
 
-    /// Starts to read the stream from its beginning.
-    ///
-    /// - Thread: one that may block. The caller's code runs on it.
-    /// - Throws: `.bodyNotReplayable` if reading has begun before and cannot be repeated, `.bodyUnreadable` if the
-    ///   stream cannot be opened.
+    // The thread may block, and runs the caller's code. Throws `.bodyNotReplayable` if reading has begun before and
+    // cannot be repeated, `.bodyUnreadable` if the stream cannot be opened.
     func begin() throws(RequestError) -> BodyReading {
         let mayBegin = hasBegun.withLock { hasBegun in
             defer { hasBegun = true }

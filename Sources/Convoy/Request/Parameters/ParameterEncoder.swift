@@ -2,9 +2,7 @@
 import Foundation
 
 struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
-    /// Two for each nested dictionary or array.
-    ///
-    /// Without a limit, a cycle of references would overflow the stack.
+    /// Two for each nested dictionary or array; without a limit, a cycle of references would overflow the stack.
     static let maxDepth = 256
 
     let encoding: ParameterEncoding
@@ -205,7 +203,6 @@ final class ParameterNode {
         }
     }
 
-    /// The values by key; empty if the node is not an object.
     var members: Members { if case .object(let members) = content { members } else { Members() } }
 
     var count: Int { if case .array(let elements) = content { elements.count } else { 0 } }
@@ -279,9 +276,7 @@ extension EncodingError {
 }
 
 extension [any CodingKey] {
-    /// In the syntax of code: `user.scores[0]`, `user["first name"]`.
-    ///
-    /// A long path is shortened in the middle.
+    /// In the syntax of code: `user.scores[0]`, `user["first name"]`; a long path is shortened in the middle.
     var keyPath: String {
         let steps = map { key in
             if let index = key.intValue { return "[\(index)]" }

@@ -1,10 +1,8 @@
 // The download of one operation: the part, its record, and its end.
 import Foundation
 
-/// Manages a part (the partial file) and its record during all attempts of an operation.
-///
-/// Crash safety depends on the order of writes. A record is removed before its bytes. A part never has bytes of
-/// another version than its record. The part is renamed to the target after everything was verified and synchronised.
+// Crash safety depends on the order of writes. A record is removed before its bytes. A part never has bytes of another
+// version than its record. It is renamed to the target after everything was verified and synchronised.
 final class Download: DownloadTarget, @unchecked Sendable {
     // @unchecked: only `executor` uses the mutable state, except `shared`, which has a lock. `DiskSync` may end the
     // download on another executor; until then, nothing runs on `executor`.
@@ -44,7 +42,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
     /// The name from which the names of the part and its record are made; with `ExistingFile.rename`, the first free
     /// one.
     var stem = ""
-    /// The number in `stem`; 0 if the first name was free.
     var stemNumber = 0
     var record: ResumeRecord? {
         didSet {
@@ -182,10 +179,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
         }
     }
 
-    /// Removes leftovers of a download that was killed at its end: a record without a part, an empty part, and a part
-    /// that is another name of the file itself.
-    ///
-    /// Files of another download are not removed.
+    // After a download that was killed at its end: a record without a part, an empty part, and a part that is another
+    // name of the file itself. Files of another download are not removed.
     private func sweep(_ fileName: String) {
         let (name, directory) = (PartName(fileName), self.directory + "/")
         var (file, part, record) = (stat(), stat(), stat())
@@ -228,9 +223,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         lastCheckpoint = (lastingBytes, .now)
     }
 
-    /// Truncates the part to the resumed bytes, only after a response confirms the resumption.
-    ///
-    /// Until then other ranges of the part may be useful.
+    /// Only after a response confirms the resumption: until then other ranges of the part may be useful.
     func takeFound(_ byteCount: Int64) throws(RequestError) {
         guard !hasBegunBody, let part, let found = record else { return }
         hasBegunBody = true
@@ -353,9 +346,8 @@ extension Download {
         try checkWritten()
     }
 
-    /// If a digest is expected, bytes that the kernel copied are read at the end.
-    ///
-    /// A cancellation takes effect between two pieces.
+    /// If a digest is expected, bytes that the kernel copied are read at the end; a cancellation applies between
+    /// pieces.
     func write(_ source: FileBytes) throws(RequestError) {
         guard let part else { return }
         var offset = source.range.lowerBound
@@ -399,10 +391,8 @@ extension Download {
         try saveRecord(synchronized: true)
     }
 
-    /// A system reports a write error only once.
-    ///
-    /// Afterwards the system treats the bytes in memory as written, so bytes that were not synchronised before are no
-    /// longer counted.
+    /// A system reports a write error only once, and then treats the bytes in memory as written, so bytes that were not
+    /// synchronised before are no longer counted.
     func synchronize() throws(RequestError) {
         do throws(RequestError) { try part?.synchronize() } catch {
             distrustUnsynced()
@@ -448,9 +438,8 @@ extension Download {
         try part?.truncate(to: 0)
     }
 
-    /// Hashes bytes of the part that the digest has not seen: at most 4 MiB before each write, and the rest at the end.
-    ///
-    /// If all were read at once, the server could close the connection, which waits for the read.
+    /// At most 4 MiB before each write: if all were read at once, the server could close the connection, which waits
+    /// for it.
     func catchUp(by limit: Int64 = .max) throws(RequestError) {
         guard let part, let expected else { return }
         // A digest is discarded if it includes bytes that are received again.
@@ -474,9 +463,8 @@ extension Download {
     /// most.
     private static let saveBytes: Int64 = 4 << 20
 
-    /// - Parameter head: the response to the request for the first byte.
-    /// - Returns: the missing segments; nil when the server does not support ranges of one version, or when the file is
-    ///   too small for segments.
+    // The head is that of the request for the first byte. Nil when the server does not support ranges of one version,
+    // or when the file is too small for segments.
     func beginSegments(
         _ head: ResponseHead, count: Int, hasMirrors: Bool
     ) throws(RequestError) -> [FileSegment]? {
@@ -648,9 +636,7 @@ final class FileSegment: DownloadTarget, Sendable {
     /// byte.
     private static let leastBytes: Int64 = 64 << 10
 
-    /// A server may send fewer bytes than were requested (RFC 9110, section 15.3.7).
-    ///
-    /// The rest is then requested next.
+    /// A server may send fewer bytes than were requested (RFC 9110, section 15.3.7); the rest is requested next.
     func verify() throws(RequestError) {
         guard let position, position < range.upperBound else { return }
         if let body = download.segments.segments[index].body, position == body.end,
@@ -875,9 +861,7 @@ struct ResumePoint: Hashable, Sendable {
 }
 
 extension ResumePoint {
-    /// A range after the end results in a 416, which usually has no validator.
-    ///
-    /// The response with the last byte has one.
+    /// A range after the end results in a 416, which usually has no validator; the response with the last byte has one.
     init(of record: ResumeRecord, usableBytes: Int64) {
         self.init(
             byteCount: usableBytes == record.totalBytes ? usableBytes - 1 : usableBytes, validator: record.validator,
@@ -931,10 +915,8 @@ enum DownloadAnswer: Hashable, Sendable {
         }
     }
 
-    /// Whether the server may refuse only the range, so that it may send the complete file.
-    ///
-    /// Other statuses concern a proxy, a limit of requests, or a server that is not available now. A redirect that can
-    /// be followed and a 401 that can be answered have led to another attempt before.
+    // Other statuses concern a proxy, a limit of requests, or a server that is not available now. A redirect or a 401
+    // that can be followed has led to another attempt before.
     static func refusesRange(_ statusCode: Int) -> Bool {
         switch statusCode {
         case 407, 408, 425, 429: false
@@ -1019,8 +1001,6 @@ extension RequestError {
     }
 }
 
-/// Computes a digest with the system's code.
-///
 /// The system's code is several times faster than Convoy's own.
 final class RunningDigest {
     let algorithm: FileDigest.Algorithm
@@ -1038,12 +1018,7 @@ final class RunningDigest {
         byteCount += Int64(data.count)
     }
 
-    /// The digest of all bytes so far, to which more may be added.
-    ///
-    /// More bytes may be added afterwards.
-    ///
-    /// - Parameter path: the file, for the message.
-    /// - Throws: when the system's code failed.
+    // More bytes may be added afterwards. The path is for the message. Throws when the system's code failed.
     func finish(of path: String) throws(RequestError) -> FileDigest {
         do throws(HashFailure) { return FileDigest(algorithm, bytes: try hash.finish()) } catch {
             throw RequestError(

@@ -156,8 +156,6 @@ extension PreparedRequest {
     }
 }
 
-/// A file, or a segment of a file.
-///
 /// The attempts of an operation write to it one after another.
 protocol DownloadTarget: AnyObject, Sendable {
     var executor: DiskExecutor { get }
@@ -179,18 +177,14 @@ protocol DownloadTarget: AnyObject, Sendable {
     func write(_ source: FileBytes) throws(RequestError)
     var isStopped: Bool { get }
     func verify() throws(RequestError)
-    /// Moves a new file to its destination, and calls `completion` on any thread.
-    ///
-    /// After a success nothing is left to release.
+    /// After a success nothing is left to release; `completion` is called on any thread.
     func commit(
         _ head: ResponseHead, of request: PreparedRequest,
         _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void)
 
     /// Releases the part until the next attempt, so that other downloads may use it, then calls `completion`.
     func release(_ completion: @escaping @Sendable () -> Void)
-    /// Makes copying a file and computing a digest end early.
-    ///
-    /// Received bytes may still be written.
+    /// Copying a file and computing a digest end early, but received bytes may still be written.
     func stop()
     /// Removes bytes that cannot be resumed, and calls `completion` on the serial executor.
     func close(_ completion: @escaping @Sendable () -> Void)

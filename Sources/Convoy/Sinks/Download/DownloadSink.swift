@@ -1,11 +1,9 @@
 // Writes a body to a partial file, on another thread than the transport's.
 import Foundation
 
-/// Receives the body of one attempt of a download.
-///
-/// The download's serial executor writes to the disk, so that a slow disk delays no other transfer. The transfer pauses
-/// when 2 MiB wait. If the transport cannot pause, its thread waits for the write. The head, the bytes and the end of a
-/// small body are handled together, in one run of the executor. A killed process would lose only these few bytes.
+// The download's serial executor writes, so that a slow disk delays no other transfer. The transfer pauses when 2 MiB
+// wait; if the transport cannot pause, its thread waits for the write. The head, the bytes and the end of a small body
+// are handled in one run of the executor: a killed process would lose only these few bytes.
 final class DownloadSink: BodySink, @unchecked Sendable {
     // @unchecked: only the download's serial executor uses `hasFailed`.
 
@@ -111,12 +109,9 @@ final class DownloadSink: BodySink, @unchecked Sendable {
     }
 }
 
-/// A serial executor for one download.
-///
-/// A `DispatchQueue` would wake a thread each time, which for a small file costs more than all other work. Its code may
-/// block, and delays other downloads by about four milliseconds, see ``ExecutorPool``.
+// A `DispatchQueue` would wake a thread each time, which for a small file costs more than all other work. The code may
+// block, and delays other downloads by about four milliseconds (``ExecutorPool``).
 final class DiskExecutor: ExecutorMember {
-    /// The pool of threads that all downloads share.
     static let executors = ExecutorPool(extraWorkers: .disk)
 
     private let work = Locked(ExecutorWork())

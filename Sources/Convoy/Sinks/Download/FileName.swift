@@ -1,12 +1,9 @@
 // The name of a downloaded file.
 import Foundation
 
-/// Makes file names that are safe in any directory: a single path component, visible and not too long.
-///
-/// Device names of Windows and its forbidden characters are not changed, because Convoy does not run on Windows.
-///
-/// This type compares Unicode scalars, as file systems do. Swift treats a slash with a combining accent as one
-/// character that differs from a slash.
+// Safe in any directory: a single path component, visible and not too long. Device names of Windows and its forbidden
+// characters stay, because Convoy does not run there. Unicode scalars are compared, as by file systems: for Swift, a
+// slash with a combining accent is not a slash.
 package enum FileName {
     /// Linux counts bytes; Apple counts UTF-16 units, which are never more.
     private static let limitBytes = 255
@@ -46,9 +43,7 @@ package enum FileName {
         String(shortened(name[...], suffix: "-\(number)", limitBytes: limitBytes))
     }
 
-    /// A leading dot hides a file.
-    ///
-    /// Windows removes trailing dots and blanks.
+    /// A leading dot hides a file, and Windows removes trailing dots and blanks.
     private static func trimmed(_ name: Substring) -> Substring {
         let scalars = name.unicodeScalars
         let isKept = { (scalar: Unicode.Scalar) in scalar != "." && !scalar.properties.isWhitespace }
@@ -71,10 +66,8 @@ package enum FileName {
         return Substring(kept) + suffix + fileExtension
     }
 
-    /// The extension, with its dot, is empty if the name has no stem, or if it would exceed sixteen bytes or half the
-    /// limit.
-    ///
-    /// The extension of a compressed or signed file includes that of its content, as in `.tar.gz`.
+    // The extension, with its dot, is empty without a stem, or if it would exceed sixteen bytes or half the limit. That
+    // of a compressed or signed file includes its content's, as in `.tar.gz`.
     private static func parts(of name: Substring, limitBytes: Int) -> (stem: Substring, fileExtension: Substring) {
         var (stem, isWrapped) = (name, true)
         while isWrapped, let dot = stem.unicodeScalars.lastIndex(of: "."), dot != name.startIndex,
@@ -96,9 +89,7 @@ package enum FileName {
 }
 
 extension Unicode.Scalar {
-    /// True for control characters, line separators, and bidirectional and other invisible formatting.
-    ///
-    /// The joiners of scripts and emoji are allowed.
+    /// Control characters, line separators, and invisible formatting, except the joiners of scripts and emoji.
     package var isUnsafeToShow: Bool {
         switch properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator, .surrogate: true
@@ -168,9 +159,7 @@ private enum ProposedName {
 }
 
 extension String {
-    /// Undoes the decoding of transports that read every field as Latin-1, if the bytes are valid UTF-8.
-    ///
-    /// Text that was sent in Latin-1 and is not ASCII is in practice never valid UTF-8.
+    /// Undoes the decoding as Latin-1 if the bytes are valid UTF-8, which text sent in Latin-1 in practice never is.
     fileprivate var bytesSent: [UInt8] {
         let latin = unicodeScalars.compactMap { UInt8(exactly: $0.value) }
         guard latin.count == unicodeScalars.count, String(validating: latin, as: UTF8.self) != nil else {

@@ -1,9 +1,7 @@
 // The version of a downloaded file, stored beside it.
 import Foundation
 
-/// The validators that a server sent with a file, so that it sends only a newer version next time.
-///
-/// They are valid only while the file's size and modification time are the same.
+// Sent with the next request. Valid only while the file's size and modification time are the same.
 struct KeptVersion: SidecarRecord, Hashable {
     static let heading = "convoy-version 1\n"
 
@@ -41,9 +39,7 @@ struct KeptVersion: SidecarRecord, Hashable {
 
     func isOf(_ url: URL) -> Bool { source == nil || source == makeSource(url) }
 
-    /// A 304 may omit the entity tag.
-    ///
-    /// A strong tag must equal the requested one (RFC 9111, section 4.3.4).
+    /// A 304 may omit the entity tag; a strong tag must equal the requested one (RFC 9111, section 4.3.4).
     func isMeant(by head: ResponseHead) -> Bool {
         guard let entityTag, let named = head.headerFields.onlyValue(of: "ETag"), named.isStrongEntityTag else {
             return true

@@ -5,10 +5,8 @@ import Foundation
     import CLibcurl
 #endif
 
-/// An open file with a lock that excludes other downloads, and that the system releases when the process ends.
-///
-/// A process that does not use the lock may still write to the file; see ``isIntact``. One thread at a time uses a
-/// part.
+// The lock excludes other downloads; the system releases it when the process ends. A process without the lock may still
+// write to the file; see ``isIntact``. One thread at a time uses a part.
 package final class PartFile {
     let path: String
     var byteCount: Int64
@@ -34,13 +32,9 @@ package final class PartFile {
 
     deinit { close() }
 
-    /// Opens the part or makes it, and locks it.
-    ///
-    /// Anything but a regular file of this user with one name, such as a planted link, is removed. A directory is an
-    /// error.
-    ///
-    /// - Parameter isFilledInPlace: whether several segments are written. If false, bytes are appended.
-    /// - Throws: `.destinationInUse` when another download has locked the part.
+    // Anything but a regular file of this user with one name, such as a planted link, is removed; a directory is an
+    // error. With `isFilledInPlace`, segments are written, otherwise bytes are appended. Throws `.destinationInUse`
+    // when another download has locked the part.
     static func open(
         _ path: String, permissions: mode_t, isFilledInPlace: Bool = false
     ) throws(RequestError) -> PartFile {
@@ -138,10 +132,8 @@ package final class PartFile {
         }
     }
 
-    /// Appends instead of writing at a position.
-    ///
-    /// If another process truncated the file, a position would leave a hole, and the length would be meaningless. After
-    /// an error the bytes written so far stay.
+    // If another process truncated the file, a position would leave a hole, and the length would be meaningless. After
+    // an error the bytes written so far stay.
     func append(_ data: Data) throws(RequestError) {
         let problem = Self.write(data, to: descriptor, at: &byteCount, appends: true)
         guard problem == 0 else { throw .file("could not be written", path, problem) }
@@ -193,9 +185,7 @@ package final class PartFile {
         return status
     }
 
-    /// Another process may have removed the part and created a new one.
-    ///
-    /// False after ``close()``.
+    /// False after ``close()``, and if another process has removed the part and created a new one.
     var hasItsName: Bool {
         var named = stat()
         return descriptor >= 0 && lstat(path, &named) == 0 && named.st_ino == inode && named.st_dev == device
@@ -260,12 +250,8 @@ extension PartFile {
         private static let renameat2: Rename? = dlsym(nil, "renameat2").map { unsafeBitCast($0, to: Rename.self) }
     #endif
 
-    /// Gives an open file the owner, the group and the permissions of the regular file that it replaces, as far as the
-    /// system permits it.
-    ///
-    /// The bits that run a program as its owner or group are not kept, because writing removes them too.
-    ///
-    /// - Returns: whether there is a file to replace.
+    // As far as the system permits it, without the bits that run a program as its owner or group, because writing
+    // removes them too. Returns whether there is a file to replace.
     package static func copyPermissions(
         of path: String, to descriptor: Int32, within limit: mode_t = 0o777
     ) -> Bool {
@@ -284,7 +270,6 @@ extension PartFile {
         return true
     }
 
-    /// An existing file of that name is replaced.
     func rename(to target: String) throws(RequestError) {
         try checkName()
         guard Foundation.rename(path, target) == 0 else {
@@ -313,9 +298,7 @@ extension PartFile {
         }
     }
 
-    /// In two steps, between which the file has two names.
-    ///
-    /// False when the name exists.
+    /// In two steps, between which the file has two names; false when the name exists.
     func linkIfFree(to target: String) throws(RequestError) -> Bool {
         try checkName()
         // A link fails when the name exists. A rename would replace a file that appeared a moment ago.
@@ -365,7 +348,6 @@ extension RequestError {
     }
 }
 
-/// A range of bytes of an open file.
 package struct FileBytes: Sendable {
     package let descriptor: Int32
     package let range: Range<Int64>
@@ -417,9 +399,8 @@ extension DownloadTarget {
 }
 
 extension PartFile {
-    /// All bytes as a clone if the file system supports it, or else some as a copy.
-    ///
-    /// - Returns: the number of copied bytes. If it is zero, the bytes must be read and written.
+    // A clone if the file system supports it, or else some bytes as a copy. If the result is zero, the bytes must be
+    // read and written.
     func append(_ source: FileBytes, from offset: Int64) throws(RequestError) -> Int64 {
         #if canImport(CLibcurl)
             let rest = source.range.upperBound - offset
@@ -434,13 +415,9 @@ extension PartFile {
     }
 }
 
-/// Synchronises files before they are renamed, and directories afterwards.
-///
-/// Synchronising even a small file takes a disk milliseconds. So files that finish during a round are synchronised
-/// together in the next one.
-///
-/// Any thread may use an instance. A round runs on the pool of `DiskExecutor` and blocks as long as the disk does. Each
-/// file system has at most one round at a time.
+// Synchronising even a small file takes a disk milliseconds, so files that finish during a round are synchronised
+// together in the next one. Any thread may use an instance. A round runs on the pool of `DiskExecutor` and blocks as
+// long as the disk does. Each file system has at most one round at a time.
 final class DiskSync: ExecutorMember {
     struct File: Sendable {
         let descriptor: Int32

@@ -26,13 +26,9 @@ package struct PartName: Sendable {
 }
 
 extension PartName {
-    /// The number of bytes of the part that need not be requested again, if the server still has the version, and the
-    /// time of the record; nil when no bytes are usable.
-    ///
-    /// - Parameters:
-    ///   - url: the URL of the download; nil accepts any URL.
-    ///   - inSegments: whether the download can fill gaps.
-    ///   - isVerified: whether the download has a digest. Without one, a part with bytes of mirrors is not usable.
+    // The bytes are usable if the server still has the version; nil when none are. A nil URL accepts any URL.
+    // `inSegments` means that the download can fill gaps. Without a digest (`isVerified`), a part with bytes of mirrors
+    // is not usable.
     package func usableBytes(
         in directory: String, of url: URL?, inSegments: Bool, isVerified: Bool
     ) -> (count: Int64, noted: Date)? {
@@ -54,10 +50,8 @@ extension PartName {
         return count > 0 ? (count, Date(timeIntervalSince1970: TimeInterval(seconds))) : nil
     }
 
-    /// Whether the part has more reliable bytes than at the previous call, perhaps of another process; the record
-    /// stores the number.
-    ///
-    /// The result is false while a download has locked the part.
+    // Compared with the previous call, perhaps of another process; the record stores the number. False while a download
+    // has locked the part.
     package func noteGrowth(in directory: String) -> Bool {
         var status = stat()
         let path = directory + "/" + part

@@ -44,9 +44,7 @@ struct ResumeRecord: SidecarRecord, Hashable {
 
     func isOf(_ url: URL) -> Bool { source == nil || source == validator.source(url) }
 
-    /// The reliable ranges of a part: in order, not empty, without overlaps.
-    ///
-    /// Written bytes survive a killed process, but after another boot only synchronised bytes are reliable.
+    /// In order, not empty, without overlaps; after another boot only synchronised bytes are reliable.
     func usableRanges(ofPart byteCount: Int64, boot: String?) -> [Range<Int64>] {
         let isSameBoot = boot != nil && boot == self.boot
         guard let ranges else {
@@ -100,9 +98,7 @@ struct SegmentTable: Sendable {
 
     var byteCount: Int64 { ranges.reduce(0) { $0 + $1.count64 } }
 
-    /// Divides the missing ranges into about `count` segments.
-    ///
-    /// Only the last one of a range may have fewer than `smallest` bytes.
+    /// Only the last segment of a missing range may have fewer than `smallest` bytes.
     mutating func divide(totalBytes: Int64, into count: Int, atLeast smallest: Int64) {
         var gaps: [Range<Int64>] = []
         var end: Int64 = 0

@@ -40,9 +40,7 @@ extension SidecarRecord {
 struct SidecarFile<Record: SidecarRecord> {
     let path: String
 
-    /// Nil when there is no valid record.
-    ///
-    /// Throws when reading failed, for example without a free descriptor; the part is then not discarded.
+    /// Nil when there is no valid record; if reading failed, it throws, and the part is not discarded.
     func read() throws(RequestError) -> Record? {
         let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -65,7 +63,6 @@ struct SidecarFile<Record: SidecarRecord> {
         return Record(Data(bytes.prefix(count)))
     }
 
-    /// Replaces the record atomically.
     func write(_ record: Record, synchronized: Bool) throws(RequestError) {
         let new = path + "-new"
         // A killed process may have left this file. The file is removed instead of overwritten, because it may have
@@ -93,9 +90,7 @@ struct SidecarFile<Record: SidecarRecord> {
         unlink(path + "-new")
     }
 
-    /// A temporary file is removed only if a record exists.
-    ///
-    /// If none does, the next `write` replaces the temporary file.
+    /// A temporary file is removed only if a record exists; otherwise the next `write` replaces it.
     func removeLeftover() {
         // Usually no sidecar file exists. Checking is cheaper than removing, which locks the directory.
         var status = stat()

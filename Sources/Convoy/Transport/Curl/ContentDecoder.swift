@@ -24,11 +24,10 @@
         }
     }
 
-    /// Decodes one body chunk by chunk, in memory that does not depend on the decoded size.
-    ///
-    /// Call ``decode(_:into:)`` until the body ends and ``hasPendingOutput`` is false, then call ``finish()``. Each
-    /// coding uses 64 KiB and the window of its library: 32 KiB (gzip, deflate), at most 8 MiB (zstd) or 16 MiB (br).
-    /// One thread at a time may use the decoder, and `emit` must not call it.
+    // Decodes in memory that does not depend on the decoded size: 64 KiB for each coding, and its library's window of
+    // 32 KiB (gzip, deflate), at most 8 MiB (zstd) or 16 MiB (br). Call ``decode(_:into:)`` until the body ends and
+    // ``hasPendingOutput`` is false, then ``finish()``. One thread at a time may use the decoder, and `emit` must not
+    // call it.
     final class ContentDecoder {
         /// The value of an `Accept-Encoding` field; empty if no coding is supported.
         static let acceptedCodings = ["gzip", "deflate", "br", "zstd"]
@@ -37,9 +36,7 @@
 
         /// In the order of decoding: the coding that was applied last is first.
         private let stages: [DecodingStage]
-        /// The later stages still decode what this stage produced before it failed.
-        ///
-        /// Then the error is thrown.
+        /// Thrown once the later stages have decoded what this stage produced before it failed.
         private var failure: (index: Int, error: ContentDecodingError)?
         private var hasReceivedInput = false
         private var idleBytes = 0
@@ -57,14 +54,10 @@
 
         var hasPendingOutput: Bool { failure != nil || stages.contains { $0.hasOutput || !$0.output.isEmpty } }
 
-        /// Decodes the next bytes of the body.
-        ///
-        /// `emit` receives each chunk: 1 byte to 64 KiB, valid only during the call. If `emit` returns false, decoding
-        /// stops after that chunk. To continue, call the method again with the rest of the input. If no input is left
-        /// and ``hasPendingOutput`` is true, call it with an empty buffer. Output that precedes damaged data is emitted
-        /// before the error is thrown. A decoder that has thrown throws the same error again.
-        ///
-        /// - Returns: the number of input bytes that were used; all, unless `emit` returned false.
+        // `emit` receives each chunk: 1 byte to 64 KiB, valid only during the call. If `emit` returns false, decoding
+        // stops after that chunk; the result is the number of input bytes that were used. To continue, call the method
+        // again with the rest, or with an empty buffer while ``hasPendingOutput`` is true. Output that precedes damaged
+        // data is emitted before the error is thrown. A decoder that has thrown throws the same error again.
         func decode(
             _ input: UnsafeRawBufferPointer, into emit: (UnsafeRawBufferPointer) -> Bool
         ) throws(ContentDecodingError) -> Int {
@@ -97,8 +90,6 @@
             return input.count - rest.count
         }
 
-        /// Checks that the data of every coding was complete.
-        ///
         /// An empty body is valid.
         func finish() throws(ContentDecodingError) {
             if let failure { throw failure.error }

@@ -3,10 +3,8 @@
     import CLibcurl
     import Foundation
 
-    /// The same event has different codes and texts in different versions of libcurl.
-    ///
-    /// So this type combines the code with Convoy's own observations: how far the transfer was, and whether it had
-    /// timed out.
+    /// The same event has different codes and texts in different versions of libcurl, so the code is combined with
+    /// Convoy's own observations: how far the transfer was, and whether it had timed out.
     struct CurlFailure {
         enum Stage {
             /// The request has not been sent: libcurl looks up names, connects, or sets up a tunnel or TLS. Next:
@@ -14,7 +12,6 @@
             case connecting
             /// The request has been sent, at least in part. Next: receiving.
             case waiting
-            /// The head of the response has arrived.
             case receiving
         }
 
@@ -197,10 +194,8 @@
             .connectionLost, "the connection failed before the end of the response, which has no length")
     }
 
-    /// These log lines show which requests a server has not processed, as no error code of libcurl does.
-    ///
-    /// Their texts exist since libcurl 7.88. With a version that uses other texts, such a request fails instead of
-    /// being sent again.
+    // No error code of libcurl shows which requests a server has not processed. The texts exist since libcurl 7.88.
+    // With a version that uses other texts, such a request fails instead of being sent again.
     enum CurlLogLine: Equatable {
         case stream(Int)
         /// The server processes no stream above this one (RFC 9113, section 6.8); graceful with the error code
@@ -218,7 +213,6 @@
         case closesOldest
         case environmentProxy
 
-        /// What the beginning of a line says.
         private static let beginnings: [(text: StaticString, line: CurlLogLine?)] = [
             ("Uses proxy env variable no_proxy", nil), ("Uses proxy env variable NO_PROXY", nil),
             ("Uses proxy env variable ", .environmentProxy), ("Downgrades to HTTP/1.1", .downgrade),

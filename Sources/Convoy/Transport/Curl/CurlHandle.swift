@@ -3,11 +3,8 @@
     import CLibcurl
     import Foundation
 
-    /// Options that are the same for all requests are set once.
-    ///
-    /// The other options are set for each request, but most of them are skipped between two plain requests.
-    ///
-    /// - Thread: the engine's.
+    // Options that are the same for all requests are set once, the others for each request, but most of them are
+    // skipped between two plain requests. Only the engine's thread uses a handle.
     final class CurlHandle {
         let easy: OpaquePointer
         @exclusivity(unchecked) var transfer: CurlTransfer?
@@ -22,9 +19,8 @@
         let options: ConnectionOptions
         let trustFile: String?
         private(set) var asksBeforeSending = true
-        /// Up to 8.16, libcurl counts the repetitions of all requests of a handle and fails the sixth.
-        ///
-        /// So a handle that has repeated a request is not reused.
+        /// Up to 8.16, libcurl counts the repetitions of all requests of a handle and fails the sixth, so such a handle
+        /// is not reused.
         var isWorn = false
         private var isVerbose = false
         /// Whether libcurl's options are those of a plain request: a GET over plain HTTP without options of its own.
@@ -347,10 +343,8 @@
     }
 
     extension CurlTransfer {
-        /// The error if a body's TLS connection ended without `close_notify`, so that it may be incomplete (RFC 9112,
-        /// section 9.8).
-        ///
-        /// libcurl reports such an end as code 56 or as success. After success, the state of the TLS library decides.
+        // The body may be incomplete without `close_notify` (RFC 9112, section 9.8). libcurl reports such an end as
+        // code 56 or as success. After success, the state of the TLS library decides.
         func unannouncedEnd(_ code: CURLcode, _ handle: CurlHandle) -> RequestError? {
             guard let endsUnannounced = handle.endsUnannounced, !engine.options.acceptsMissingCloseNotify,
                 code == 0 ? endsUnannounced : isSilentEnd(code, handle)
@@ -402,9 +396,8 @@
             return convoy_get_int64(easy, CurlInfo.preTransferTime, &time) == 0 && time > 0
         }
 
-        /// The set-up times of a reused connection are zero.
-        ///
-        /// - Parameter session: the TLS session, if this transfer opened the connection.
+        // The set-up times of a reused connection are zero. The session is nil unless this transfer opened the
+        // connection.
         func measure(_ metrics: inout TransferMetrics, _ session: TLSSession?) {
             var found = convoy_measurements()
             convoy_measure(easy, &found)

@@ -2,10 +2,9 @@
 #if canImport(CLibcurl)
     import Foundation
 
-    /// libcurl also passes lines that a strict reader must reject (RFC 9112, sections 5.1 and 6.3): two different
-    /// lengths, an invalid length, a transfer coding other than `chunked`, names with spaces.
-    ///
-    /// The article <doc:WhatIsAccepted> lists the deviations that this parser accepts.
+    // libcurl also passes lines that a strict reader must reject (RFC 9112, sections 5.1 and 6.3): two different
+    // lengths, an invalid length, a transfer coding other than `chunked`, names with spaces. <doc:WhatIsAccepted>
+    // lists the deviations that this parser accepts.
     struct CurlHeaderParser {
         struct Defect: Error {
             let reason: String
@@ -38,9 +37,7 @@
         private let method: HTTPMethod
         private let mayBeHTTP2: Bool
         private var lines = Lines()
-        /// The number of fields so far, including those of interim responses.
         private var fieldCount = 0
-        /// The number of header bytes so far, including those of interim responses.
         private var byteCount: Int64 = 0
         /// Later lines are trailers.
         private(set) var isComplete = false
@@ -91,11 +88,9 @@
             return nil
         }
 
-        /// Parses a status line such as `HTTP/1.1 200 OK`, where the reason may be missing.
-        ///
-        /// Several spaces count as one (RFC 9112, section 4). As in browsers, `HTTP` may be lowercase. But libcurl
-        /// reads such a line as status 200 and waits for a body. A lowercase line with a status code without a body is
-        /// therefore rejected.
+        // The reason may be missing. Several spaces count as one (RFC 9112, section 4). As in browsers, `HTTP` may be
+        // lowercase. But libcurl reads such a line as status 200 and waits for a body, so one with a status code
+        // without a body is rejected.
         private mutating func readStatusLine(_ line: UnsafeRawBufferPointer) throws(Defect) {
             guard let blank = line.firstIndex(of: 0x20), blank <= 8 else {
                 throw Defect(reason: "the response is not HTTP")

@@ -4,9 +4,7 @@
     import Foundation
 
     enum CurlLibrary {
-        /// The first access initialises the library.
-        ///
-        /// Any thread may read the property.
+        /// The first access, on any thread, initialises the library.
         static let defect: RequestError? = {
             let version = curl_version_info(3)?.pointee
             let found = version.flatMap { String(validatingCString: $0.version) } ?? "of an unknown version"
@@ -43,21 +41,16 @@
         /// response begins with a folded line (``CurlTransfer/hear(_:_:)``).
         static let remembersFreedLine = (0x07_54_00..<0x08_01_00).contains(version)
 
-        /// Whether libcurl reports a response as complete when its HTTP/2 connection fails, and Convoy can detect that
-        /// (``CurlTransfer/mayBeCut``).
-        ///
-        /// Versions before 7.88 also have this defect, but do not log a GOAWAY, after which libcurl closes a connection
-        /// too.
+        // Whether libcurl reports a response as complete when its HTTP/2 connection fails (``CurlTransfer/mayBeCut``).
+        // Versions before 7.88 do so too, but do not log a GOAWAY, so Convoy cannot detect it.
         static let acceptsCutStreams = (0x07_58_00...0x07_58_01).contains(version)
 
         /// Before 7.77.0 a stored session could belong to a freed transfer (CVE-2021-22901), or to a proxy instead of
         /// the server (CVE-2021-22890).
         static let keepsSessions = version >= 0x07_4d_00
 
-        /// As in RFC 1035.
-        ///
-        /// Before 8.4.0, libcurl writes a longer name past its buffer when it connects to a SOCKS proxy
-        /// (CVE-2023-38545).
+        // RFC 1035. Before 8.4.0, libcurl writes a longer name past its buffer when it connects to a SOCKS proxy
+        // (CVE-2023-38545).
         static let maxHostBytes = 255
 
         static func message(of code: CURLcode) -> String {

@@ -49,7 +49,6 @@
 
         private static let mostKept = 256
         private let keptLimit: Int
-        /// The limit of open connections that was last passed to libcurl.
         private var connectionLimit = -mostKept
 
         private static let endsPerWakeUp = 16
@@ -84,9 +83,7 @@
 
         var isIdle: Bool { active.isEmpty }
 
-        /// Up to 8.14 libcurl loses timers of shared connections.
-        ///
-        /// TLS and proxies buffer bytes without a system event.
+        /// Up to 8.14 libcurl loses timers of shared connections; TLS and proxies buffer bytes without a system event.
         private var isPolling: Bool { polledCount > 0 || sockets.hasFailed }
 
         func turn(_ transfers: [CurlTransfer]) {
@@ -125,9 +122,7 @@
             if looksAtAll, !isPolling { looksAgain = true }
         }
 
-        /// True if there was no work for the complete idle time.
-        ///
-        /// - Parameter sleeps: false to check without waiting, because there is work.
+        // True if there was no work for the complete idle time. Without `sleeps`, there is work, so this only checks.
         func wait(sleeps: Bool) -> Bool {
             hasWatched = !isPolling
             guard sleeps else {
@@ -277,11 +272,9 @@
         func flushLater(_ transfer: CurlTransfer) { flushes.append(transfer) }
     }
 
-    /// libcurl reuses a connection with unread bytes and reads them as the start of the next response (RFC 9112,
-    /// section 6.3).
-    ///
-    /// Some versions do not notice that the server has closed a connection, and a POST on it would be lost. So Convoy
-    /// checks each idle connection just before a request is sent on it.
+    // libcurl reuses a connection with unread bytes and reads them as the start of the next response (RFC 9112, section
+    // 6.3). Some versions do not notice a closed connection, on which a POST would be lost. So Convoy checks each idle
+    // connection just before a request is sent on it.
     struct KeptConnections {
         struct Key: Hashable {
             let remoteAddress: String
@@ -328,14 +321,11 @@
         }
     }
 
-    /// Reads a body on its own queue, a little ahead of the transfer that sends it.
-    ///
     /// File data in the system's page cache is copied straight to libcurl's buffer instead.
     final class ReadAhead: UploadSource, @unchecked Sendable {
         // @unchecked: only the engine's thread uses the mutable state outside the lock.
 
         private struct State {
-            /// The chunks that have been read but not taken, and their total size.
             var chunks: [Data] = []
             var byteCount = 0
             var isReading = false
@@ -425,11 +415,7 @@
             return body.canRepeat ? ReadAhead(body, isReady: isReady) : nil
         }
 
-        /// Takes the chunks that have been read; nil afterwards.
-        ///
-        /// If there are none, copies data that is in memory.
-        ///
-        /// - Parameter mayAsk: whether the caller has copied nothing to the buffer yet.
+        // Nil without chunks that were read ahead. `mayAsk` means that the caller has copied nothing to the buffer yet.
         private func takeChunks(orCopyInto buffer: UnsafeMutableRawBufferPointer, mayAsk: Bool) -> UploadStep? {
             var direct: (any BlockingReader)?
             let step: UploadStep? = state.withLock { state in
@@ -481,9 +467,7 @@
             if reads { queue.async { [weak self] in while self?.read() == true {} } }
         }
 
-        /// True if the caller must call again, to read the next chunk of a blocking reader.
-        ///
-        /// A waiting reader delivers its chunks itself.
+        /// True if the caller must call again; a waiting reader delivers its chunks itself.
         private func read() -> Bool {
             do throws(RequestError) {
                 switch try begun() {

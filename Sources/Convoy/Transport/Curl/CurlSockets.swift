@@ -16,24 +16,17 @@
         func signal() { convoy_signal(descriptor) }
     }
 
-    /// Watches the sockets that libcurl names, with epoll.
-    ///
-    /// The cost of a wait depends on the number of events. `curl_multi_poll` would check every socket, and
-    /// `curl_multi_perform` would check each of them again.
-    ///
-    /// The socket of an idle connection stays watched, because adding it again for each request would cost two system
-    /// calls. So each wait also reports what the server sends without a request. Watching ends in the close callback,
-    /// because in every version of libcurl only that callback releases the socket's number.
-    ///
-    /// - Thread: the loop's.
+    // With epoll the cost of a wait depends on the number of events. `curl_multi_poll` and `curl_multi_perform` would
+    // check every socket. The socket of an idle connection stays watched, because adding it again for each request
+    // would cost two system calls. So each wait also reports what the server sends without a request. Watching ends in
+    // the close callback, because in every version of libcurl only that callback releases the socket's number. Only the
+    // loop's thread uses this object.
     final class CurlSockets {
         private struct Entry {
             /// The events that libcurl waits for; 0 for an idle connection.
             var wanted: Int32 = 0
             var watched: Int32 = 0
-            /// Whether libcurl will report the close of the socket, which stays watched until then.
-            ///
-            /// Any other descriptor is watched only while libcurl waits for its events.
+            /// If true, watched until libcurl reports the close; otherwise only while libcurl waits for its events.
             var isOpened = false
             /// The value of `waits` when libcurl last stopped waiting for events of this socket.
             var keptAtWait = 0
@@ -76,9 +69,7 @@
 
         func noteOpened(_ socket: Int32) { change(socket) { $0 = Entry(isOpened: true) } }
 
-        /// Returns 0, or -1 and sets `errno`.
-        ///
-        /// Watching stops first, because epoll would watch the socket as long as a forked process has it open.
+        // Returns 0, or -1 and sets `errno`. Epoll would watch the socket as long as a forked process has it open.
         func end(_ socket: Int32) -> Int32 {
             change(socket) { entry in
                 if entry.watched != 0 { _ = convoy_watch(poller, socket, entry.watched, 0) }
@@ -167,9 +158,7 @@
         }
     }
 
-    /// If a connection ends during the handshake, libcurl returns the same code as for a handshake that a side rejects.
-    ///
-    /// This type tells the two apart.
+    /// libcurl has one code for a connection that ends during the handshake and for a handshake that a side rejects.
     struct Handshake {
         var sockets: [Int32] = []
         var hasBegun = false
@@ -197,16 +186,12 @@
         }
     }
 
-    /// Read from libcurl's log lines, because no other source exists in all versions.
-    ///
-    /// It is for display only, and missing if a version uses another text.
+    /// From libcurl's log lines, as no other source exists in all versions; for display only, nil with an unknown text.
     struct TLSSession: Equatable {
         var version: String
         var cipher: String
 
-        /// Parses `SSL connection using TLSv1.3 / TLS_AES_256_GCM_SHA384`.
-        ///
-        /// GnuTLS writes `TLS1.3`.
+        /// `SSL connection using TLSv1.3 / TLS_AES_256_GCM_SHA384`; GnuTLS writes `TLS1.3`.
         init?(_ text: UnsafeRawBufferPointer) {
             // A fast check comes first, because most of the many log lines do not match.
             guard text.first == UInt8(ascii: "S") else { return nil }

@@ -9,7 +9,6 @@
         // @unchecked: `desired` and `isOver` are atomic; `engine` and `request` are constant; only the engine's thread
         // uses the rest.
         let desired = Atomic<DesiredTransferState>(.suspended)
-        /// Whether the transfer has ended; set just before the client is notified.
         let isOver = Atomic(false)
         let request: PreparedRequest
         /// Whether a body is sent, even an empty one.
@@ -33,7 +32,6 @@
         @exclusivity(unchecked) private(set) var phase = Phase.waiting
         @exclusivity(unchecked) var client: (any TransportClient)?
         @exclusivity(unchecked) var pauseReasons = PauseReasons()
-        /// Whether libcurl has paused receiving or sending.
         @exclusivity(unchecked) var isPaused = false
         @exclusivity(unchecked) var failure: RequestError?
         /// When the transfer began; not changed when the request is sent again.
@@ -314,10 +312,8 @@
             return true
         }
 
-        /// libcurl asks before it sends the request, and again before it repeats it: on a new connection if the reused
-        /// one was dead (RFC 9112, section 9.3.1), or after a 417.
-        ///
-        /// The server may have received the first copy.
+        // libcurl asks before it sends the request, and again before it repeats it: on a new connection if the reused
+        // one was dead (RFC 9112, section 9.3.1), or after a 417. The server may have received the first copy.
         func mayBeSent(on connection: KeptConnections.Key) -> Bool {
             let socket = loop?.kept.sockets[connection]
             isOnKeptConnection = socket != nil
@@ -430,7 +426,6 @@
             }
         }
 
-        /// Returns an error if the response cannot be accepted.
         private func begin(_ head: inout ResponseHead) -> RequestError? {
             hasHead = true
             missingBytes = head.hasBody(for: request.method) ? head.expectedBytes : 0
@@ -467,10 +462,8 @@
 
         static let uncheckedLength: Int64 = 65_536
 
-        /// libcurl could reuse the connection before the client ends the transfer, with the rest of the response still
-        /// on it.
-        ///
-        /// So libcurl closes an HTTP/1.1 connection after a body that exceeds the client's limit.
+        // libcurl could reuse the connection with the rest of the response still on it. So it closes an HTTP/1.1
+        // connection after a body that exceeds the client's limit.
         private func checkLength(_ byteCount: Int64) {
             guard let client else { return }
             lengthToCheck = client.maxBodyBytes ?? .max
@@ -604,9 +597,7 @@
 
     extension CurlTransfer {
         static let mostTimesSent = 64
-        /// The limit is libcurl's.
-        ///
-        /// A server that refuses streams is overloaded, so the caller's retry policy decides then.
+        // libcurl's limit. A server that refuses streams is overloaded, so the caller's retry policy decides then.
         static let mostRefusals = 6
 
         var waitsForConnections: Bool { isShareable && handle?.asksBeforeSending == true }
@@ -733,13 +724,10 @@
             return true
         }
 
-        /// Whether a response without a length may be incomplete although libcurl reports success.
-        ///
-        /// Up to 7.88.1, libcurl reports success when an HTTP/2 connection fails within a response, and closes the
-        /// connection. After a complete response, libcurl keeps the connection. So a closed connection means that the
-        /// response may be incomplete. There are two exceptions, in which the failure goes unnoticed. After a graceful
-        /// GOAWAY, libcurl closes the connection after a complete response too. While other requests use the
-        /// connection, libcurl does not close it at all.
+        // Up to 7.88.1, libcurl reports success when an HTTP/2 connection fails within a response, and closes the
+        // connection. After a complete response, libcurl keeps it. Two exceptions go unnoticed: after a graceful
+        // GOAWAY, libcurl closes the connection after a complete response too; while other requests use the connection,
+        // libcurl does not close it.
         var mayBeCut: Bool {
             guard CurlLibrary.acceptsCutStreams, place.isClosed, let connection = place.connection,
                 parser.framing == .frames, hasHead, missingBytes == nil
@@ -782,9 +770,8 @@
             return nil
         }
 
-        /// No callback reports that the buffers of a request's body drain.
-        ///
-        /// So their fill levels are compared several times.
+        /// No callback reports that the buffers of a request's body drain, so their fill levels are compared several
+        /// times.
         var idleCheckInterval: Duration { sendsBody ? request.idleTimeout / 8 : request.idleTimeout }
 
         var timeLeft: Duration? { request.attemptTimeout.map { $0 - (ContinuousClock.now - sendingBegan) } }
@@ -827,9 +814,7 @@
         }
     }
 
-    /// Any thread may change the state.
-    ///
-    /// When the engine reads it, it sees the result of all earlier changes.
+    /// Any thread may change the state; when the engine reads it, it sees the result of all earlier changes.
     struct DesiredTransferState: OptionSet, AtomicRepresentable {
         let rawValue: UInt8
 
@@ -873,9 +858,7 @@
         }
     }
 
-    /// libcurl passes at most 16 KiB per callback.
-    ///
-    /// A delivery to the client costs more than copying that many bytes.
+    /// libcurl passes at most 16 KiB per callback, and a delivery to the client costs more than copying that.
     struct BodyChunk: ~Copyable {
         private static let largest = LargeBuffers.byteCount
 

@@ -126,10 +126,8 @@
 
         private static let share = 32
 
-        /// Over TLS a connection may carry many requests at once, so one engine serves a host.
-        ///
-        /// Without TLS, the first engine with fewer than `share` tasks serves the request, so that its last connection
-        /// is reused.
+        // Over TLS a connection may carry many requests at once, so one engine serves a host. Without TLS, the first
+        // engine with fewer than `share` tasks serves the request, so that its last connection is reused.
         func engine(for request: PreparedRequest) -> CurlEngine {
             guard engines.count > 1 else { return engines[0] }
             if request.isHTTPS { return engines[Int(request.hostKey.hashValue.magnitude % UInt(engines.count))] }
@@ -199,10 +197,9 @@
         }
     }
 
-    /// The thread starts with the first request, and ends after ``ConnectionOptions/idleConnectionTime`` without work,
-    /// or without work when all transports with its options have been released.
-    ///
-    /// It never runs user code and never waits for a disk.
+    // The thread starts with the first request, and ends after ``ConnectionOptions/idleConnectionTime`` without work,
+    // or without work when all transports with its options have been released. It never runs user code or waits for a
+    // disk.
     final class CurlEngine: Sendable {
         private struct Inbox {
             var transfers: [CurlTransfer] = []
@@ -215,7 +212,6 @@
         private let inbox = Locked(Inbox())
         /// The result of `convoy_fork_count()` when the thread was started; -1 without a thread.
         private let forkCount = Atomic<Int32>(-1)
-        /// The number of transfers of this engine that exist, by which ``CurlEngines`` chooses an engine.
         let tasks = Atomic(0)
         let options: ConnectionOptions
 
@@ -246,7 +242,6 @@
             return count != -1 && count != convoy_fork_count()
         }
 
-        /// Ends the thread after its last transfer, when all transports of this engine have been released.
         func close() {
             let wakeup = inbox.withLock { inbox in
                 inbox.isClosing = true

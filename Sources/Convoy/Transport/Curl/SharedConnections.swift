@@ -2,19 +2,13 @@
 #if canImport(CLibcurl)
     import Foundation
 
-    /// The connections with active requests to https servers, by server.
-    ///
-    /// libcurl opens a connection for each request that finds no room on an existing one. When the first connection is
-    /// full, a hundred waiting requests would open a hundred more, although one more could carry them all. Once two
-    /// requests to a server have shared a connection, this type lets one transfer at a time open another. Later
-    /// transfers wait for that connection. If each connection carries one request, no transfer waits.
-    ///
-    /// The first request to a new server runs alone until its connection exists. The second request then shows whether
-    /// both share it. (libcurl has an option for this, but with 8.23 later requests wait for the first response of an
-    /// HTTP/1.1 server.)
-    ///
-    /// This type also stores the last stream of each GOAWAY: the server processes no later request of that connection
-    /// (RFC 9113, section 6.8).
+    // libcurl opens a connection for each request that finds no room on an existing one. When the first is full, a
+    // hundred waiting requests would open a hundred more, although one could carry them all. So once two requests to a
+    // server have shared a connection, one transfer at a time may open another, and later ones wait for it. The first
+    // request to a new server runs alone until its connection exists; the second then shows whether both share it.
+    // (libcurl has an option for this, but with 8.23 later requests wait for the first response of an HTTP/1.1 server.)
+    // Also stores the last stream of each GOAWAY: the server processes no later request of that connection (RFC 9113,
+    // section 6.8).
     struct SharedConnections {
         private struct Origin {
             enum Sharing {
@@ -33,9 +27,8 @@
             var waiting: [CurlTransfer] = []
             /// New requests do not share connections of an earlier generation.
             var generation = 0
-            /// A request over HTTP/1.1 counts until the head of its response arrives.
-            ///
-            /// Then libcurl may already send the next.
+            /// A request over HTTP/1.1 counts only until its head arrives, because then libcurl may already send the
+            /// next.
             var requestCounts: [KeptConnections.Key: Int] = [:]
 
             var isForgettable: Bool { opener == nil && waiting.isEmpty && requestCounts.isEmpty }
@@ -125,9 +118,7 @@
             origins[transfer.request.hostKey, default: Origin()].arrive(ObjectIdentifier(transfer), on: connection)
         }
 
-        /// Returns the waiting transfers that may try again to get a connection.
-        ///
-        /// After a failure, others stop waiting.
+        /// Returns the waiting transfers that may try again; after a failure, others stop waiting.
         mutating func leave(
             _ transfer: CurlTransfer, _ connection: KeptConnections.Key?, hasFailed: Bool
         ) -> [CurlTransfer] {
@@ -138,7 +129,6 @@
 
         func generation(for transfer: CurlTransfer) -> Int { origins[transfer.request.hostKey]?.generation ?? 0 }
 
-        /// Makes new requests avoid a transfer's connection.
         mutating func giveUp(connectionOf transfer: CurlTransfer) {
             // Counts each connection once, however many requests have waited on it.
             guard generation(for: transfer) == transfer.place.generation else { return }
