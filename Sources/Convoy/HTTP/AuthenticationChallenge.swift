@@ -4,9 +4,7 @@ struct AuthenticationChallenge: Equatable, Sendable {
     let scheme: String
     /// The token68 (RFC 9110, section 11.2), which some schemes such as Negotiate have in place of parameters.
     var token68: String?
-    /// The parameters: values without quotes and escapes, by names in lower case.
-    ///
-    /// If a name occurs twice, the first value is used.
+    /// Values without quotes and escapes, by names in lower case; of two values of a name, the first is used.
     var parameters: [String: String] = [:]
 
     init(scheme: String) { self.scheme = scheme.lowercased() }
@@ -63,10 +61,8 @@ extension AuthenticationChallenge {
     }
 }
 
-/// Reads a list of challenges in one pass.
-///
-/// Commas separate challenges and also the parameters of one challenge. A name after a comma is a parameter if an
-/// equals sign follows it, otherwise a scheme.
+// Commas separate challenges and also the parameters of one challenge. A name after a comma is a parameter if an equals
+// sign follows it, otherwise a scheme.
 private struct ChallengeParser: FieldParser {
     let bytes: [UInt8]
     var position = 0
@@ -125,9 +121,7 @@ private struct ChallengeParser: FieldParser {
         return .scheme(challenge)
     }
 
-    /// Takes the text up to the next comma, if it is a token68 (RFC 9110, section 11.2).
-    ///
-    /// Returns nil for any other text; the position then does not change.
+    /// Up to the next comma (RFC 9110, section 11.2); nil for any other text, and the position then does not change.
     private mutating func takeToken68() -> String? {
         let start = position
         let text = take { $0.isTokenByte || $0 == UInt8(ascii: "/") }
@@ -140,8 +134,6 @@ private struct ChallengeParser: FieldParser {
         return text + padding
     }
 
-    /// Takes the value of a parameter: a quoted string, or the text up to a comma or blank.
-    ///
     /// Some servers omit the quotes where RFC 9110 requires them.
     private mutating func takeValue() -> String? {
         if peek == UInt8(ascii: "\"") {

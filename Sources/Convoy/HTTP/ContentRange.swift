@@ -79,9 +79,7 @@ package enum ByteRange: Sendable, Equatable {
         }
     }
 
-    /// Whether a partial response fits the range.
-    ///
-    /// It must begin with the first requested byte and have no byte after the last one. A server may send fewer bytes
+    /// It must begin with the first requested byte and have no byte after the last one; a server may send fewer bytes
     /// than requested (RFC 9110, section 15.3.7).
     func admits(_ content: ContentRange) -> Bool {
         guard let range = content.range else { return false }

@@ -19,9 +19,7 @@ extension FieldParser {
     }
 }
 
-/// Reads the parameters of a field value such as `text/plain; charset=utf-8` in one pass.
-///
-/// Unreadable parameters are ignored.
+/// For values such as `text/plain; charset=utf-8`; unreadable parameters are ignored.
 struct ParameterParser: FieldParser {
     let bytes: [UInt8]
     var position = 0
@@ -46,9 +44,7 @@ struct ParameterParser: FieldParser {
         values[name] = values[name] ?? value
     }
 
-    /// Takes the value of a parameter: a quoted string, or the text up to the next semicolon.
-    ///
-    /// Many servers do not quote values with blanks. The result is empty for a malformed value.
+    /// Many servers do not quote values with blanks; empty for a malformed value.
     private mutating func takeValue() -> [UInt8] {
         skip(\.isBlank)
         if peek == UInt8(ascii: "\"") { return bytes.quotedString(at: &position) ?? [] }
@@ -73,9 +69,7 @@ struct ParameterParser: FieldParser {
 }
 
 extension String {
-    /// The value of a parameter of this field value, without its quotes; nil if it is missing, empty or unreadable.
-    ///
-    /// - Parameter name: in lower case.
+    // Without quotes; nil if it is missing, empty or unreadable. The name is in lower case.
     package func parameter(_ name: String) -> String? {
         let value = ParameterParser(Array(utf8)).values[name] ?? []
         return value.isEmpty ? nil : String(decoding: value, as: UTF8.self)
@@ -88,9 +82,7 @@ extension UInt8 {
 }
 
 extension [UInt8] {
-    /// Reads the quoted string whose first quote is at `position`, and moves the position after it.
-    ///
-    /// Nil when the string has no closing quote.
+    /// Moves `position`, which is at the first quote, after the string; nil when the string has no closing quote.
     func quotedString(at position: inout Int) -> [UInt8]? {
         var text: [UInt8] = []
         var isEscaped = false
@@ -114,10 +106,7 @@ extension [UInt8] {
 }
 
 extension String {
-    /// The text with a space in place of each control character and line end.
-    ///
-    /// Text from a server, a decoder or a caller may have line ends, or control sequences that move a terminal's
-    /// cursor.
+    /// Control characters and line ends of a server, a decoder or a caller could move a terminal's cursor.
     package var oneLine: String { String(UnicodeScalarView(unicodeScalars.map { $0.isControl ? " " : $0 })) }
 }
 

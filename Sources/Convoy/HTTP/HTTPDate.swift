@@ -1,19 +1,15 @@
 // Dates in header fields: RFC 9110, section 5.6.7.
 import Foundation
 
-/// A date in any of the three forms of HTTP.
-///
-/// The parser is lenient, as RFC 9110 encourages. Letters may have either case, a day may have one digit, and GMT may
-/// be written `UTC`, `UT`, `+0000` or `-0000`. Other zones, other orders and missing parts are rejected, because such a
-/// text could mean another moment. The day name must be valid but is not compared with the date.
+// The parser is lenient, as RFC 9110 encourages: either case, a day of one digit, GMT as `UTC`, `UT`, `+0000` or
+// `-0000`. Other zones, other orders and missing parts are rejected, because such a text could mean another moment. The
+// day name must be valid but is not compared with the date.
 package struct HTTPDate: Hashable {
     package let secondsSince1970: Int64
 
     package var date: Date { Date(timeIntervalSince1970: Double(secondsSince1970)) }
 
-    /// Reads a date; nil if the text is not one.
-    ///
-    /// - Parameter now: decides the century of the two-digit years of the RFC 850 form.
+    /// `now` decides the century of the two-digit years of the RFC 850 form.
     package init?(_ text: String, now: Date) {
         // The longest accepted text has 35 bytes. A text of more than 40 bytes is not parsed, to save time.
         guard text.utf8.count <= 40 else { return nil }

@@ -165,10 +165,8 @@ extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
     ///
     /// The value of a secret field is replaced.
     public var description: String { "\(name): \(shownValue)".oneLine }
-    /// The value for people and logs, without secrets.
-    ///
-    /// A URL loses its user name and its password. `Location`, `Content-Location`, `Referer` and `Link` also lose the
-    /// values of query and fragment whose names indicate a secret.
+    // A URL loses its user name and its password. `Location`, `Content-Location`, `Referer` and `Link` also lose the
+    // values of query and fragment whose names indicate a secret.
     package var shownValue: String {
         guard !isSecret else { return "<redacted>" }
         guard value.utf8.contains(where: { "@?#".utf8.contains($0) }) else { return value }
@@ -213,9 +211,7 @@ extension String {
 }
 
 extension String {
-    /// Whether two strings have the same UTF-8 bytes.
-    ///
-    /// The operator `==` also accepts other bytes for the same characters, such as é as one scalar and as two.
+    /// `==` also accepts other bytes for the same characters, such as é as one scalar and as two.
     package func hasBytes(of other: String) -> Bool {
         guard utf8.count == other.utf8.count else { return false }
         let result: Bool?? = utf8.withContiguousStorageIfAvailable { left in
@@ -239,10 +235,8 @@ extension Optional where Wrapped == String {
 }
 
 extension StringProtocol where SubSequence == Substring {
-    /// The string without the spaces and tabs around it: the optional white space of RFC 9110, section 5.6.3.
-    ///
-    /// The property compares bytes, because other Unicode white space is part of a value. A blank and a combining mark
-    /// after it are one `Character`.
+    // RFC 9110, section 5.6.3. In bytes: other Unicode white space is part of a value, and a blank with a combining
+    // mark after it is one `Character`.
     var trimmedBlanks: Substring {
         let bytes = self[...].utf8
         let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
@@ -265,10 +259,8 @@ extension UInt8 {
 }
 
 extension HeaderFields {
-    /// The members of a list field, trimmed and without empty members.
-    ///
-    /// Commas inside quoted strings do not separate members. Only ASCII blanks are trimmed, as libcurl and servers
-    /// do.
+    // Trimmed and without empty members. Commas inside quoted strings do not separate members. Only ASCII blanks are
+    // trimmed, as libcurl and servers do.
     package func listMembers(of name: String) -> [String] {
         var members: [String] = []
         for field in self where field.name.equalsIgnoringCase(name) {
@@ -306,12 +298,8 @@ extension String {
 }
 
 extension HeaderFields {
-    /// The value of a field that may have only one value.
-    ///
-    /// Nil when the field is missing or has several different values.
-    ///
-    /// Equal values count as one, in separate lines or joined. URLSession joins lines, and joined values cannot always
-    /// be separated again.
+    // Nil when the field is missing or has several different values. Equal values count as one, in separate lines or
+    // joined: URLSession joins lines, and joined values cannot always be separated again.
     func soleValue(of name: String) -> String? {
         var sole: String?
         for value in values(of: name) {
@@ -324,9 +312,7 @@ extension HeaderFields {
 }
 
 extension String {
-    /// Turns `a, a` into `a`, because URLSession joins two equal fields to `a, a`.
-    ///
-    /// Other text is unchanged.
+    /// `a, a` becomes `a`, because URLSession joins two equal fields so; other text is unchanged.
     fileprivate var halfIfDoubled: String {
         guard utf8.count >= 4, utf8.count.isMultiple(of: 2) else { return self }
         let size = utf8.count / 2 - 1

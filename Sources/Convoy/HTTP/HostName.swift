@@ -9,9 +9,7 @@ import Foundation
 struct HostName {
     let text: String
 
-    /// Reads the host of a URL; nil for a host that browsers reject.
-    ///
-    /// Unlike in browsers, an IPv6 address may name its zone (RFC 6874).
+    /// Nil for a host that browsers reject; unlike there, an IPv6 address may name its zone (RFC 6874).
     init?(_ host: some StringProtocol) {
         if host.hasPrefix("[") {
             guard host.hasSuffix("]"), let address = Self.addressOfIPv6(host.dropFirst().dropLast()) else { return nil }
@@ -60,8 +58,6 @@ struct HostName {
         return String(decoding: bytes, as: UTF8.self) + (zone ?? "")
     }
 
-    /// Whether the last label of a name is a number.
-    ///
     /// The name is then an IPv4 address or invalid.
     private static func endsInNumber(_ name: String) -> Bool {
         var labels = name.split(separator: ".", omittingEmptySubsequences: false)
@@ -71,9 +67,8 @@ struct HostName {
         return last.utf8.allSatisfy { (0x30...0x39).contains($0) }
     }
 
-    /// Reads an IPv4 address of one to four numbers: decimal, octal after `0` or hexadecimal after `0x`.
-    ///
-    /// The last number fills the remaining bytes of the address. Nil for an invalid address.
+    // One to four numbers: decimal, octal after `0` or hexadecimal after `0x`. The last one fills the remaining bytes
+    // of the address. Nil for an invalid address.
     private static func addressOfIPv4(_ name: String) -> UInt64? {
         var labels = name.split(separator: ".", omittingEmptySubsequences: false)
         if labels.last == "" { labels.removeLast() }
@@ -104,14 +99,9 @@ enum PublicSuffixes {
         return table.contains(String(domain))
     }
 
-    /// The registered domain of a host.
-    ///
-    /// If the host is a public suffix or not a name, the result is the host itself.
-    ///
-    /// Cookies of two hosts can interact only if both hosts have the same registered domain. A suffix of three labels
-    /// would break this rule, because its parent domain could have a cookie. So the table contains none.
-    ///
-    /// - Complexity: O(*n*) for *n* bytes.
+    // The host itself if it is a public suffix or not a name. Cookies of two hosts can interact only if both have the
+    // same registered domain. A suffix of three labels would break this rule, because its parent domain could have a
+    // cookie. So the table contains none.
     static func site(of host: String) -> String {
         let (bytes, dot) = (host.utf8, UInt8(ascii: "."))
         guard CookieDomain.isHostName(host), let last = bytes.lastIndex(of: dot),

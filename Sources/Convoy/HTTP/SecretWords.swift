@@ -1,8 +1,6 @@
 // The names of secrets: of header fields, parameters, members and variables.
 import Foundation
 
-/// The words that mark a name as the name of a secret.
-///
 /// Logs, archives, messages, imports and variables all use this rule.
 package struct SecretWords: Sendable {
     package static let standardWords: Set<String> = [
@@ -60,9 +58,7 @@ package struct SecretWords: Sendable {
         }
     }
 
-    /// Whether a text is one of the secret words, or contains one of the long secret words.
-    ///
-    /// Use this for sentences, in which a short word such as `pass` or `key` has another meaning.
+    /// For sentences, in which a short word such as `pass` or `key` has another meaning.
     package func isSecret(sentence: String) -> Bool { isSecret(bare: Self.bare(sentence)) }
 
     private func isSecret(bare: [UInt8]) -> Bool {
@@ -116,8 +112,6 @@ package struct SecretWords: Sendable {
         }.joined(separator: "&")
     }
 
-    /// The value of a `Link` field with the secrets in its references replaced.
-    ///
     /// A reference is between `<` and `>` (RFC 8288).
     package func redacted(links: String) -> String {
         var (shown, rest) = ("", links[...])

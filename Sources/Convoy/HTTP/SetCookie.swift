@@ -20,14 +20,8 @@ package struct SetCookie {
     /// The maximum lifetime of a cookie in seconds: 400 days (RFC 6265bis, section 5.5).
     static let longestLife: TimeInterval = 400 * 86_400
 
-    /// Reads a field's value; nil when the field must be ignored.
-    ///
-    /// Invalid attributes are ignored.
-    ///
-    /// - Parameters:
-    ///   - maxCookieBytes: the maximum length of name and value together.
-    ///   - maxAttributeBytes: the maximum length of an attribute's value. A longer attribute is ignored.
-    /// - Complexity: O(*n*) for *n* bytes.
+    // Nil when the field must be ignored. An invalid attribute, or one with a value of more than `maxAttributeBytes`,
+    // is ignored. `maxCookieBytes` limits name and value together. O(*n*) for *n* bytes.
     package init?(_ text: Substring, maxCookieBytes: Int64, maxAttributeBytes: Int64, now: Date) {
         guard !text.utf8.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) else { return nil }
         var parts = text.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)[...]
@@ -44,9 +38,7 @@ package struct SetCookie {
         }
     }
 
-    /// Applies one attribute; it replaces an earlier one of the same name (RFC 6265bis, section 5.7).
-    ///
-    /// An Expires or Max-Age that cannot be read is ignored.
+    /// It replaces an earlier attribute of the same name (RFC 6265bis, section 5.7), unless it cannot be read.
     private mutating func apply(_ name: String, _ value: Substring, _ now: Date) {
         switch name.lowercased() {
         case "expires": expiryDate = CookieDate.parse(value) ?? expiryDate
@@ -77,17 +69,12 @@ package struct SetCookie {
 }
 
 extension SetCookie {
-    /// The maximum number of cookies read from one response.
-    ///
-    /// The limit bounds the work that a hostile server can cause.
+    /// Per response; the limit bounds the work that a hostile server can cause.
     static let maxPerAnswer = 256
 
-    /// Separates the values that URLSession has joined with `", "` into one field.
-    ///
-    /// The method splits at a comma and a space if a name and `=` follow, which never happens in a date. A value that
-    /// contains `, b=c` is split by mistake, and a cookie without a name after a comma is not found.
-    ///
-    /// - Complexity: O(*n*) for *n* bytes.
+    // Splits what URLSession has joined with `", "` if a name and `=` follow, which never happens in a date. A value
+    // that contains `, b=c` is split by mistake, and a cookie without a name after a comma is not found. O(*n*) for *n*
+    // bytes.
     static func apart(_ joined: String) -> [Substring] {
         let bytes = joined.utf8
         var texts: [Substring] = []
@@ -108,10 +95,8 @@ extension SetCookie {
     }
 }
 
-/// Reads the date of an Expires attribute, which servers write in many ways.
-///
-/// The parser uses the algorithm of RFC 6265bis. A `DateFormatter` reads fewer spellings and costs more than reading
-/// the rest of the cookie.
+// The algorithm of RFC 6265bis. A `DateFormatter` reads fewer spellings and costs more than reading the rest of the
+// cookie.
 enum CookieDate {
     static func parse(_ text: Substring) -> Date? {
         var time: Int?
@@ -147,20 +132,15 @@ enum CookieDate {
 
     private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 
-    /// The number at the start of a token, if its count of digits is in the range.
-    ///
-    /// Text after the number is ignored.
+    /// Text after the number is ignored; nil if its count of digits is not in the range.
     private static func number(_ token: Substring.UTF8View, digits: ClosedRange<Int>) -> Int? {
         let run = token.prefix(while: isDigit).prefix(digits.upperBound + 1)
         guard digits.contains(run.count) else { return nil }
         return run.reduce(0) { $0 * 10 + Int($1 - 0x30) }
     }
 
-    /// The seconds since midnight of a token such as `08:49:37`.
-    ///
-    /// Nil if the token does not have the form of a time, -1 if the time does not exist.
-    ///
-    /// With nil for a time that does not exist, the parser would read `25:00:00` as the day 25.
+    // Nil if the token does not have the form of a time such as `08:49:37`, -1 if the time does not exist. With nil for
+    // the latter, the parser would read `25:00:00` as the day 25.
     private static func seconds(_ token: Substring.UTF8View) -> Int? {
         let fields = token.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
         guard fields.count == 3, fields[0].allSatisfy(isDigit), fields[1].allSatisfy(isDigit),
@@ -191,20 +171,14 @@ enum CookieDomain {
         return plain.lowercased()
     }
 
-    /// A domain with its ASCII letters in lower case, optionally without a leading dot (RFC 6265bis, section 5.6.3).
-    ///
-    /// Other letters are not changed, because `lowercased()` would turn the kelvin sign into the ASCII letter k.
+    // RFC 6265bis, section 5.6.3. Only ASCII: `lowercased()` would turn the kelvin sign into the ASCII letter k.
     static func lowercased(_ domain: some StringProtocol, droppingDot: Bool) -> String {
         let bytes = domain.utf8.dropFirst(droppingDot && domain.utf8.first == UInt8(ascii: ".") ? 1 : 0)
         return String(decoding: bytes.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 
-    /// Whether a host is a name that can have subdomains.
-    ///
-    /// Such a host is not an IP address and not longer than DNS allows.
-    ///
-    /// The limit of 253 octets (RFC 1035, section 3.1) also limits the number of parent lookups. A name whose last
-    /// label is a number is an address (WHATWG URL, section 3.5).
+    // Not an IP address, and at most 253 octets (RFC 1035, section 3.1), which also limits the number of parent
+    // lookups. A name whose last label is a number is an address (WHATWG URL, section 3.5).
     static func isHostName(_ host: String) -> Bool {
         guard !host.isEmpty, host.utf8.count <= 253, !host.utf8.contains(UInt8(ascii: ":")) else { return false }
         let labels = host.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: true)
@@ -221,11 +195,8 @@ enum CookieDomain {
             && whole.dropLast(end.count).last == UInt8(ascii: ".") && isHostName(host)
     }
 
-    /// Whether a cookie may apply to a domain and its subdomains.
-    ///
-    /// The domain needs two non-empty labels and must not be a public suffix.
-    ///
-    /// Empty labels are rejected because `com.` is the same top-level domain as `com`.
+    // The domain needs two non-empty labels and must not be a public suffix. Empty labels are rejected because `com.`
+    // is the same top-level domain as `com`.
     static func mayBeShared(_ domain: String) -> Bool {
         let labels = domain.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         return labels.allSatisfy { !$0.isEmpty } && isHostName(domain) && !PublicSuffixes.contains(domain)
@@ -257,9 +228,7 @@ enum CookieDomain {
     }
 }
 
-/// Rules for the paths of cookies.
-///
-/// The rules compare octets, because `hasPrefix` treats a composed and a decomposed `é` as equal.
+/// In octets, because `hasPrefix` treats a composed and a decomposed `é` as equal.
 enum CookiePath {
     /// The path of a cookie without a Path attribute: the URL's path before its last `/`, or else `/`.
     static func standard(for path: String) -> String {

@@ -1,10 +1,8 @@
 // URI references and their resolution: RFC 3986, section 5.
 import Foundation
 
-/// A URI reference in its five parts.
-///
-/// Convoy uses this type instead of Foundation's. Foundation does not remove the dot segments of absolute and
-/// network-path references. Its `URLComponents` traps when a part is set to an invalid value.
+/// Foundation does not remove the dot segments of absolute and network-path references, and its `URLComponents` traps
+/// when a part is set to an invalid value.
 struct URLReference {
     var scheme: String?
     var authority: String?
@@ -12,9 +10,7 @@ struct URLReference {
     var query: String?
     var fragment: String?
 
-    /// Parses a reference as in RFC 3986, appendix B.
-    ///
-    /// The initializer succeeds for every text.
+    /// RFC 3986, appendix B; succeeds for every text.
     init(_ text: String) {
         var rest = text[...]
         fragment = rest.cutOff(from: UInt8(ascii: "#"))
@@ -82,11 +78,9 @@ struct URLReference {
 }
 
 extension String {
-    /// The URL or reference without user name and password, for people and logs.
-    ///
-    /// The property looks at the text between the scheme with its slashes and the next slash, `?` or `#`. In this text
-    /// it removes everything up to the last `@`, even if the text is not an authority. Mistyped URLs such as
-    /// `ada:pw@example.com/x` and `http:/ada:pw@h` contain a password too.
+    // Everything up to the last `@` goes between the scheme with its slashes and the next slash, `?` or `#`, even if
+    // the text is not an authority. Mistyped URLs such as `ada:pw@example.com/x` and `http:/ada:pw@h` contain a
+    // password too.
     package var withoutUserInfo: String {
         guard utf8.contains(UInt8(ascii: "@")) else { return self }
         var start = startIndex
@@ -125,11 +119,7 @@ extension Substring {
 }
 
 extension String {
-    /// An absolute path without its `.` and `..` segments (RFC 3986, section 5.2.4).
-    ///
-    /// Other paths are unchanged.
-    ///
-    /// - Complexity: O(*n*).
+    /// RFC 3986, section 5.2.4; other paths than absolute ones are unchanged.
     var removingDotSegments: String {
         guard hasPrefix("/"), utf8.contains(UInt8(ascii: ".")) else { return self }
         var kept: [Substring] = []
@@ -176,10 +166,8 @@ extension URL {
         return .success("\(scheme)://\(name.text):\(port)")
     }
 
-    /// The origin of a URL in the usual spelling (lower case, a name or an IPv4 address, no user name), read from its
-    /// bytes.
-    ///
-    /// Nil for other spellings, which need Foundation at ten times the cost.
+    /// Lower case, a name or an IPv4 address, no user name; nil for other spellings, for which Foundation costs ten
+    /// times.
     var usualOrigin: String? {
         var text = absoluteString
         return text.withUTF8 { bytes in
@@ -190,9 +178,7 @@ extension URL {
         }
     }
 
-    /// The end of the origin of a URL in the usual spelling, and whether it has a port.
-    ///
-    /// The method runs twice for each request, so it reads the bytes in one pass.
+    /// Runs twice for each request, so it reads the bytes in one pass.
     package static func usualAuthority(_ bytes: UnsafeBufferPointer<UInt8>) -> (end: Int, hasPort: Bool)? {
         // `http://` or `https://` in lower case.
         guard bytes.count >= 8, bytes[0] == 0x68, bytes[1] == 0x74, bytes[2] == 0x74, bytes[3] == 0x70 else {
@@ -297,13 +283,9 @@ extension String: RequestURL {
 }
 
 extension URLReference {
-    /// The reference with invalid characters encoded.
-    ///
-    /// The library, the command and its files all read URLs with this property.
-    ///
-    /// Existing escapes are not changed. Brackets are encoded, for example in `page[size]=10`, except around an IPv6
-    /// address (RFC 3986, section 3.2.2). Nil for a backslash or a control character before the path, because programs
-    /// disagree on the host of such a URL.
+    // The library, the command and its files all read URLs with this property. Existing escapes stay. Brackets are
+    // encoded, for example in `page[size]=10`, except around an IPv6 address (RFC 3986, section 3.2.2). Nil for a
+    // backslash or a control character before the path, because programs disagree on the host of such a URL.
     fileprivate var spelled: URLReference? {
         var spelled = self
         spelled.query = query.map(PercentEscaper.url.escaped)
@@ -337,10 +319,8 @@ extension Substring {
 }
 
 extension String {
-    /// Whether the host is in lower-case ASCII form, and no segment of the path begins with a dot.
-    ///
-    /// If false, the URL must be parsed. Invalid characters are not checked here, because
-    /// `URL(string:encodingInvalidCharacters:)` rejects them.
+    // If false, the URL must be parsed. Invalid characters are not checked here, because
+    // `URL(string:encodingInvalidCharacters:)` rejects them.
     fileprivate var isSpelledAsSent: Bool {
         var text = self
         return text.withUTF8 { bytes in

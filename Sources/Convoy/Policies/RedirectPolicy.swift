@@ -61,10 +61,8 @@ public struct RedirectPolicy: Sendable {
 }
 
 extension RedirectPolicy {
-    /// Whether a response is followed or fails the request, as ``next(after:of:earlier:)`` decides; asked when the head
-    /// arrives.
-    ///
-    /// - Thread: the transport's; no user code is called.
+    /// As ``next(after:of:earlier:)`` decides; asked when the head arrives, on the transport's thread, without user
+    /// code.
     func leads(_ head: ResponseHead, of request: PreparedRequest) -> Bool {
         maxCount > 0 && (try? RedirectTarget(head, of: request)) != nil
     }
@@ -80,10 +78,9 @@ extension RedirectPolicy {
         }
     }
 
-    /// - Parameters:
-    ///   - request: without additions that must not be sent elsewhere (from interceptors or a cookie jar).
-    ///   - earlier: the attempts before this one, oldest first. Only those that ended in a redirect count.
-    /// - Thread: the operation's; the hook is called.
+    // The request is without additions that must not be sent elsewhere (from interceptors or a cookie jar). Of the
+    // earlier attempts, oldest first, only those that ended in a redirect count. Called on the operation's thread; the
+    // hook is called.
     func next(after head: ResponseHead, of request: PreparedRequest, earlier: [AttemptRecord]) -> RedirectStep {
         guard maxCount > 0, let target = try? RedirectTarget(head, of: request) else { return .stands }
         let trail = RedirectTrail(earlier: earlier, request: request, statusCode: head.statusCode)
@@ -282,9 +279,7 @@ struct RedirectTarget {
 }
 
 extension String {
-    /// URLSession joins several locations with a comma and a blank.
-    ///
-    /// A URL contains no blank, so the joined text would be parsed as one URL with a wrong path.
+    /// URLSession joins locations with a comma and a blank, which would be parsed as one URL with a wrong path.
     fileprivate var isJoinedLocation: Bool {
         var rest = self[...]
         while let comma = rest.range(of: ", ") {

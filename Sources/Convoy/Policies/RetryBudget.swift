@@ -81,7 +81,6 @@ struct RetryBudgetState: Sendable {
         balance = reserve
     }
 
-    /// Adds the part of a retry that a first attempt earns.
     mutating func noteRequest(now: ContinuousClock.Instant) {
         guard !isUnlimited else { return }
         refill(now)

@@ -98,7 +98,6 @@ public struct RetryPolicy: Sendable, Hashable {
     private static let retryableCodes =
         Set(RequestError.Code.all.filter { $0.facts.contains(.retryable) }).union([.proxyFailed])
 
-    /// - Parameter retries: the number of retries so far.
     func permits(_ error: RequestError, of request: PreparedRequest, retries: Int) -> Bool {
         guard retries < maxRetries, retriesNonIdempotent || request.isIdempotent || error.isBeforeProcessing else {
             return false
@@ -111,11 +110,7 @@ public struct RetryPolicy: Sendable, Hashable {
         return error.isRetryable && errorCodes.contains(error.code) && !error.code.facts.contains(.final)
     }
 
-    /// Exponential, with full jitter.
-    ///
-    /// - Parameters:
-    ///   - n: the number of the retry, from 1.
-    ///   - unit: a random number from 0 to 1.
+    /// Exponential, with full jitter; `n` counts from 1, and `unit` is a random number from 0 to 1.
     package func delay(beforeRetry n: Int, unit: Double) -> Duration {
         // The limit is a century, so that no later sum overflows.
         let longest = max(.zero, min(maxDelay, .seconds(3_155_760_000 as Int64)))

@@ -33,8 +33,6 @@ struct BroadcastPace: Sendable {
     }
 }
 
-/// The sending side of a broadcast.
-///
 /// The caller must not send concurrently.
 final class BroadcastSource<Element: Sendable>: Sendable {
     private struct WeakReader {
@@ -49,10 +47,8 @@ final class BroadcastSource<Element: Sendable>: Sendable {
         var last: Element?
         var hasEnded = false
 
-        /// Adds a reader, and removes released readers when there are many.
-        ///
-        /// - Returns: strong references to the readers. The caller releases them outside the lock, because any of them
-        ///   may be the last.
+        // Removes released readers when there are many. The caller releases the returned references outside the lock,
+        // because any of them may be the last.
         mutating func add(_ reader: BroadcastReader<Element>) -> [BroadcastReader<Element>] {
             defer { readers.append(WeakReader(reader: reader)) }
             guard readers.count >= sweepCount else { return [] }
@@ -82,8 +78,6 @@ final class BroadcastSource<Element: Sendable>: Sendable {
         for reader in readers { reader.push(element) }
     }
 
-    /// Ends the broadcast, after a last value if one is given.
-    ///
     /// Value and end are stored in one step, so that a reader made during the call receives the value too.
     func end(with element: Element? = nil) {
         let readers = state.withLock { state -> [BroadcastReader<Element>] in
@@ -204,10 +198,8 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         case wait(until: ContinuousClock.Instant)
     }
 
-    /// Delivers the next value or the end to the waiting iterator.
-    ///
-    /// If the reader has a pace, a value waits until the pace's interval has passed since the last delivery. After the
-    /// end of the broadcast, no value waits.
+    // If the reader has a pace, a value waits until the pace's interval has passed since the last delivery. After the
+    // end of the broadcast, no value waits.
     private func give() {
         let now = pace?.clock.now
         let step = state.withLock { state -> Step in

@@ -1,11 +1,7 @@
 // A large value in an object, which is copied only when a shared value changes.
 
-/// A value in an object that copies share.
-///
-/// Copying retains the object. Changing one copy first copies the object, if another copy shares it.
-///
-/// Use this type for values with many fields or with a field of another library's type, such as `URL`. Copying such a
-/// value calls a function for each field.
+/// For values with many fields or with a field of another library's type, such as `URL`: copying such a value calls a
+/// function for each field, copying this one retains the object.
 struct CopyOnWrite<Value: Sendable>: @unchecked Sendable {
     // @unchecked: the object is changed only while this value is its only owner.
     private final class Box {

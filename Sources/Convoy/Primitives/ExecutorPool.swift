@@ -26,8 +26,6 @@ final class ExecutorPool: Sendable {
         var quietTicks = 0
         var workers = 0
         var extraWorkers = 0
-        /// The queues of idle workers.
-        ///
         /// The last queue became idle last, so its thread may still be awake.
         var idle: [DispatchQueue] = []
         var queueCount = 0
@@ -73,8 +71,6 @@ final class ExecutorPool: Sendable {
             }
         }
 
-        /// Retires an idle worker.
-        ///
         /// Returns whether the caller must give one extra worker back to the limit.
         mutating func retire(_ queue: DispatchQueue) -> Bool {
             workers -= 1
@@ -89,12 +85,9 @@ final class ExecutorPool: Sendable {
     private static let blockedTicks = 2
     private static let idleTicks = 8
     private static let coreCount = max(1, ProcessInfo.processInfo.activeProcessorCount)
-    /// Limits the extra workers of several pools.
-    ///
-    /// Each pool also has one worker that does not count towards the limit.
-    ///
-    /// libdispatch has 255 threads, which all code of the process shares. In swift-corelibs-foundation, a thread that
-    /// starts a `URLSessionTask` waits for an internal queue. If all threads waited, none could run that queue.
+    // Each pool also has one worker that does not count. libdispatch has 255 threads, which all code of the process
+    // shares. In swift-corelibs-foundation, a thread that starts a `URLSessionTask` waits for an internal queue. If all
+    // threads waited, none could run that queue.
     final class WorkerLimit: Sendable {
         static let callbacks = WorkerLimit(128)
         /// The limit for disk operations; separate, so that a hanging disk blocks no callback.
@@ -136,10 +129,8 @@ final class ExecutorPool: Sendable {
         if ticks { ExecutorClock.shared.begin(self) }
     }
 
-    /// Runs code that is known to block; called on a worker.
-    ///
-    /// While the code runs, the worker is not counted. If no other worker exists and members wait, another worker
-    /// starts at once, without waiting for a tick.
+    // Called on a worker, which is not counted meanwhile. If no other worker exists and members wait, another worker
+    // starts at once, without waiting for a tick.
     func blocking<Value>(_ work: () -> Value) -> Value {
         let queues = state.withLock { state in
             state.workers -= 1
@@ -186,9 +177,7 @@ final class ExecutorPool: Sendable {
     }
 }
 
-/// Calls `tick()` of the pools whose members wait, every two milliseconds.
-///
-/// One sleeping thread serves all pools. A timer of libdispatch would wake two threads for each tick.
+/// One sleeping thread serves all pools; a timer of libdispatch would wake two threads for each tick.
 private final class ExecutorClock: Sendable {
     static let shared = ExecutorClock()
 
@@ -223,8 +212,6 @@ struct ExecutorWork {
     private var pending: [@Sendable () -> Void] = []
     private var isQueued = false
 
-    /// Adds code.
-    ///
     /// Returns whether the member has to be queued.
     mutating func add(_ piece: @escaping @Sendable () -> Void) -> Bool {
         put(piece)
@@ -235,9 +222,7 @@ struct ExecutorWork {
     /// Adds code without queueing the member; if the member is not queued, the code waits for the next `add`.
     mutating func put(_ piece: @escaping @Sendable () -> Void) { pending.append(piece) }
 
-    /// Removes and returns all code to run now; nil if there is none.
-    ///
-    /// With nil, the member is no longer queued.
+    /// Nil if there is no code; the member is then no longer queued.
     mutating func take() -> [@Sendable () -> Void]? {
         isQueued = !pending.isEmpty
         defer { pending = [] }
@@ -271,13 +256,9 @@ struct ThreadObject<Value: AnyObject>: Sendable {
     }
 }
 
-/// One reference for each thread, nil at first.
-///
 /// Reading a pthread key takes a few nanoseconds, reading the thread dictionary about a hundred.
 struct ThreadSlot<Value: AnyObject>: Sendable {
-    /// The pthread key of the references; nil if the process has no key left.
-    ///
-    /// If nil, the references are in the threads' dictionaries.
+    /// Nil if the process has no key left; the references are then in the threads' dictionaries.
     private let key: pthread_key_t?
     private let name = "convoy.\(UUID().uuidString)"
 
@@ -293,7 +274,6 @@ struct ThreadSlot<Value: AnyObject>: Sendable {
         return pthread_getspecific(key).map { Unmanaged<Value>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// Sets the object of this thread while the body runs, then restores the previous one.
     func with<Result>(_ value: Value, _ body: () -> Result) -> Result {
         guard let key else {
             let outer = self.value

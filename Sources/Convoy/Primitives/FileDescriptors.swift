@@ -5,10 +5,8 @@
     enum FileDescriptors {
         private static let mostLookedAt: rlim_t = 16_384
 
-        /// The number of descriptors that may still be opened; `Int.max` when the limit is above 16,384 or unknown.
-        ///
-        /// The check opens no descriptor. It is O(*n*) for a limit of *n*, because open descriptors may have any number
-        /// below the limit.
+        // `Int.max` when the limit is above 16,384 or unknown. O(*n*) for a limit of *n*, because open descriptors may
+        // have any number below the limit; no descriptor is opened.
         static var freeCount: Int {
             var limit = rlimit()
             guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur <= mostLookedAt

@@ -2,10 +2,8 @@
 #if canImport(CLibcurl)
     import Foundation
 
-    /// Buffers of one size for body bytes.
-    ///
-    /// The allocator returns freed memory of this size to the system. Getting zeroed pages again takes longer than
-    /// copying the bytes of a body. So some unused buffers are kept.
+    // The allocator returns freed memory of this size to the system. Getting zeroed pages again takes longer than
+    // copying the bytes of a body. So some unused buffers are kept.
     enum LargeBuffers {
         static let byteCount = 256 << 10
         private static let limit = 16

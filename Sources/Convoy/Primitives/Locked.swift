@@ -1,19 +1,11 @@
 // The lock of the library: a value guarded by a mutex.
 import Foundation
 
-/// A value that can only be used while a lock is held.
-///
-/// The lock is a leaf lock. The closure of ``withLock(_:)`` returns what to do, and the caller does it after the lock
-/// is released. No callback, KVO notification, task call or second lock runs inside the closure.
-///
-/// The closure's result is `Sendable`. An object that the lock guards is not `Sendable`, so it cannot be used after the
-/// lock is released.
-///
-/// `Locked` uses the system's mutex, because the thread sanitizer reports false races with `Synchronization.Mutex`.
-/// Mutex and value share one allocation. The value is accessed by its address, which avoids run-time exclusivity checks
-/// that the mutex makes redundant.
-///
-/// - Complexity: O(1), plus what the closure does.
+// A leaf lock: the closure of ``withLock(_:)`` returns what to do, and the caller does it after the lock is released.
+// No callback, KVO notification, task call or second lock runs inside the closure. Its result is `Sendable`; an object
+// that the lock guards is not, so it cannot be used after the lock is released. The thread sanitizer reports false
+// races with `Synchronization.Mutex`, so this is the system's mutex. Mutex and value share one allocation. The value is
+// accessed by its address, which avoids run-time exclusivity checks that the mutex makes redundant.
 package struct Locked<State: ~Copyable>: @unchecked Sendable {
     // @unchecked: only `withLock` touches the state, between lock and unlock.
     private let box: ManagedBuffer<SystemMutex, State>

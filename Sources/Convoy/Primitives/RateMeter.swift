@@ -1,8 +1,6 @@
 // The current rate of a transfer.
 import Foundation
 
-/// A moving average of bytes per second.
-///
 /// Bytes that arrived three seconds ago have about a third (1/e) of the weight of new bytes.
 package struct RateMeter: Sendable {
     private static let memorySeconds = 3.0
@@ -13,9 +11,7 @@ package struct RateMeter: Sendable {
 
     package init() {}
 
-    /// Records how many bytes the transfer has moved in total.
-    ///
-    /// A total lower than the last one resets the average.
+    /// `bytes` is the total; a total lower than the last one resets the average.
     package mutating func note(_ bytes: Int64, at moment: ContinuousClock.Instant) {
         guard let last, bytes >= last.bytes else {
             self.last = (bytes, moment)

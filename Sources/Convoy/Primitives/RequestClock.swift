@@ -93,8 +93,6 @@ public final class SystemClock: RequestClock {
     }
 }
 
-/// The timers of a clock, the earliest first.
-///
 /// Cancelled timers are removed whenever the number of entries has doubled since the last removal.
 struct TimerQueue {
     private struct Entry: Comparable {
@@ -166,9 +164,7 @@ public final class ClockTimer: Sendable {
     }
 }
 
-/// Records the moment at which its owner's timer fires.
-///
-/// The owner guards the slot with a lock. A ``Move`` then sets or cancels the timer outside the lock.
+// The owner guards the slot with a lock. A ``Move`` then sets or cancels the timer outside the lock.
 struct TimerSlot {
     struct Move {
         fileprivate let old: ClockTimer?
@@ -180,9 +176,7 @@ struct TimerSlot {
     private var number: UInt64 = 0
     private var timer: ClockTimer?
 
-    /// Records when the timer fires next; nil for never.
-    ///
-    /// Returns the work to do outside the lock; nil if the moment is the same as before.
+    // Nil for never. Returns the work to do outside the lock; nil if the moment is the same as before.
     mutating func move(to instant: ContinuousClock.Instant?) -> Move? {
         guard instant != due else { return nil }
         number += 1
@@ -190,17 +184,13 @@ struct TimerSlot {
         return Move(old: timer, due: instant, number: number)
     }
 
-    /// Records that a timer fires.
-    ///
-    /// Returns false if `move(to:)` has replaced that timer. The caller then ignores the timer.
+    /// Returns false if `move(to:)` has replaced that timer; the caller then ignores it.
     mutating func fired(_ numberOfFired: UInt64) -> Bool {
         guard numberOfFired == number, due != nil else { return false }
         (due, timer) = (nil, nil)
         return true
     }
 
-    /// Stores a timer so that it can be cancelled.
-    ///
     /// Returns false if `move(to:)` has replaced the timer, or if it has fired.
     fileprivate mutating func keep(_ made: ClockTimer, _ numberOfMade: UInt64) -> Bool {
         guard numberOfMade == number, due != nil else { return false }
@@ -227,9 +217,7 @@ extension TimerSlot.Move {
 }
 
 extension Duration {
-    /// The duration in seconds for Foundation, from 0 to 1,000,000 (eleven and a half days).
-    ///
-    /// Some implementations of URLSession fail with longer timeouts.
+    /// From 0 to 1,000,000 (eleven and a half days): some implementations of URLSession fail with longer timeouts.
     var seconds: TimeInterval {
         // The duration is compared first, because the conversion traps when the seconds overflow `Int64`.
         guard self < .seconds(1_000_000) else { return 1_000_000 }
@@ -247,10 +235,8 @@ extension Duration {
     }
 }
 
-/// A moment of the continuous clock, to the nanosecond.
-///
-/// `ContinuousClock.Instant` has a resilient layout, so copying a struct that contains one looks up its size at run
-/// time. A struct with this type is copied as plain bytes.
+// `ContinuousClock.Instant` has a resilient layout, so copying a struct that contains one looks up its size at run
+// time. A struct with this type is copied as plain bytes.
 struct CompactInstant: Sendable, Hashable {
     fileprivate let nanoseconds: Int64
 
@@ -272,8 +258,6 @@ struct CompactInstant: Sendable, Hashable {
     var instant: ContinuousClock.Instant { Self.origin.advanced(by: .nanoseconds(nanoseconds)) }
 }
 
-/// Stores an optional moment in eight bytes.
-///
 /// An `Optional` of ``CompactInstant`` takes nine bytes, and the next property then begins at byte sixteen.
 @propertyWrapper
 struct OptionalMoment: Sendable, Hashable {

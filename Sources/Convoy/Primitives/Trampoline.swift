@@ -1,8 +1,6 @@
 // A loop for work that leads to more work of its kind, instead of recursion.
 import Foundation
 
-/// Replaces deep recursion by a loop.
-///
 /// A failing or released chain of 100,000 operations would overflow the stack.
 enum Trampoline {
     private final class Pending {
@@ -31,19 +29,13 @@ enum Trampoline {
 
     private static let current = ThreadSlot<Pending>()
 
-    /// Runs work at once.
-    ///
-    /// If a call of `run` or `release` is in progress on the same thread, that call runs the work later, in order.
+    /// If `run` or `release` is in progress on the same thread, that call runs the work later, in order.
     static func run(_ work: @escaping () -> Void) {
         begin { $0.work.append(work) }
     }
 
-    /// Releases objects at once.
-    ///
-    /// If a call of `run` or `release` is in progress on the same thread, that call releases the objects later, in
-    /// order.
-    ///
-    /// - Parameter objects: the objects to release; empty afterwards, so that the trampoline owns the last reference.
+    // If `run` or `release` is in progress on the same thread, that call releases the objects later, in order.
+    // `objects` is empty afterwards, so that the trampoline owns the last reference.
     static func release(_ objects: inout [AnyObject]) {
         guard !objects.isEmpty else { return }
         begin { pending in

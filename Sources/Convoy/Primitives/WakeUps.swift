@@ -1,16 +1,12 @@
 // Wake-ups of other threads that a thread postpones while it has more work.
 
-/// Wake-ups that a thread has postponed.
-///
-/// A woken thread often takes the core of the thread that woke it, which then has to be scheduled again. A transport's
-/// thread may end many requests in one turn. So it ends many of them first, and then performs all their wake-ups.
+// A woken thread often takes the core of the thread that woke it, which then has to be scheduled again. A transport's
+// thread may end many requests in one turn. So it ends many of them first, and then performs all their wake-ups.
 final class WakeUps {
     private static let current = ThreadSlot<WakeUps>()
 
     private var postponed: [() -> Void] = []
 
-    /// Runs a function that may end many requests.
-    ///
     /// Wake-ups on this thread are postponed until the function returns or calls ``performAll()``.
     static func postponing(_ body: (WakeUps) -> Void) {
         let wakeUps = WakeUps()

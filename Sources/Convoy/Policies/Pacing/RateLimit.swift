@@ -1,13 +1,9 @@
 // A limit of bytes per second for several transfers.
 import Synchronization
 
-/// A token bucket for several transfers.
-///
-/// A charge for received bytes is paid when enough time has passed for its bytes at the rate. A transfer that has
-/// received too much pauses until its charges are paid. Charges are paid in order of arrival, so that waiting transfers
-/// get equal shares.
-///
-/// The callbacks of waiting transfers run without a lock.
+// A charge for received bytes is paid when enough time has passed for its bytes at the rate. A transfer that has
+// received too much pauses until its charges are paid, in order of arrival, so that waiting transfers get equal shares.
+// The callbacks of waiting transfers run without a lock.
 final class RateLimit: Sendable {
     private struct Turn: Comparable {
         let position: Int64
@@ -52,9 +48,7 @@ final class RateLimit: Sendable {
         rate.flatMap { $0 > 0 ? TokenBucket(rate: $0, now: now) : nil }
     }
 
-    /// Nil and values below 1 mean no limit.
-    ///
-    /// A change takes effect at once, also for waiting transfers.
+    /// Nil and values below 1 mean no limit; a change takes effect at once, also for waiting transfers.
     var bytesPerSecond: Int64? {
         get { state.withLock { $0.bucket?.rate } }
         set {
@@ -81,10 +75,8 @@ final class RateLimit: Sendable {
         return state.withLock { $0.bucket.map { Int(clamping: max(1_024, $0.rate / 20)) } ?? .max }
     }
 
-    /// False if the transfer must wait until the charge is paid.
-    ///
-    /// - Parameter wake: called when all charges of the transfer are paid, unless `leave` has removed it; on any
-    ///   thread, without a lock.
+    // False if the transfer must wait until the charge is paid. Then `wake` is called when all its charges are paid,
+    // unless `leave` has removed it; on any thread, without a lock.
     func charge(
         _ count: Int, to payer: ObjectIdentifier, wake: @autoclosure () -> @Sendable () -> Void
     ) -> Bool {
@@ -156,17 +148,15 @@ final class RateLimit: Sendable {
     }
 }
 
-/// The count of paid bytes grows with time, at the rate.
-///
-/// The position of a charge is the sum of all charges up to it. The charge is paid when the count reaches the position.
-/// Charges are therefore paid in order, rounding errors do not add up, and a new rate applies to all unpaid charges.
+// The count of paid bytes grows with time, at the rate. A charge is paid when the count reaches its position, the sum
+// of all charges up to it. So charges are paid in order, rounding errors do not add up, and a new rate applies to all
+// unpaid charges.
 struct TokenBucket {
     private(set) var rate: Int64
     private(set) var charged: Int64 = 0
     /// If the count of paid bytes exceeds the sum of all charges, the difference is credit for later charges.
     private var anchor: (instant: ContinuousClock.Instant, paid: Int64)
 
-    /// Makes a full bucket.
     init(rate: Int64, now: ContinuousClock.Instant) {
         self.rate = max(1, rate)
         anchor = (now, Self.burst(of: self.rate))

@@ -77,9 +77,7 @@ struct RequestPacer {
         return "at most \(rate.words), the next after its deadline, in \(now.duration(to: due).words)"
     }
 
-    /// Uses a token even if none is available.
-    ///
-    /// Later requests then wait longer.
+    /// Even if none is available; later requests then wait longer.
     mutating func take(now: ContinuousClock.Instant) {
         if paidAt.map({ $0 <= now }) ?? true { wasFull = now }
         paidAt = max(paidAt ?? now, now) + interval

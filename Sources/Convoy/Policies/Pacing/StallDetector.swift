@@ -19,11 +19,8 @@ final class StallDetector: Sendable {
         state = Locked(State(window: SpeedWindow(minimum)))
     }
 
-    /// Starts to measure when `note` reports a running transfer; a second call starts again.
-    ///
-    /// After `stop()`, no effect.
-    ///
-    /// - Parameter tell: called at most once, when too few bytes have arrived in a window.
+    // When `note` reports a running transfer; a second call starts again, and has no effect after `stop()`. `tell` is
+    // called at most once, when too few bytes have arrived in a window.
     func begin(_ tell: @escaping @Sendable (RequestError) -> Void) {
         change { state, _ in
             state.window.begin()
@@ -40,7 +37,6 @@ final class StallDetector: Sendable {
 
     func add(_ count: Int) { state.withLock { $0.window.add(count) } }
 
-    /// Stops the detector, which then reports no error.
     func stop() {
         let tell = state.withLock { state in
             state.isOver = true
