@@ -415,7 +415,7 @@
             return body.canRepeat ? ReadAhead(body, isReady: isReady) : nil
         }
 
-        // Nil without chunks that were read ahead. `mayAsk` means that the caller has copied nothing to the buffer yet.
+        // Nil once `chunks` has what was read ahead. With `mayAsk`, the caller has copied nothing to the buffer yet.
         private func takeChunks(orCopyInto buffer: UnsafeMutableRawBufferPointer, mayAsk: Bool) -> UploadStep? {
             var direct: (any BlockingReader)?
             let step: UploadStep? = state.withLock { state in
