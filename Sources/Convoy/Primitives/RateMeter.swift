@@ -1,7 +1,7 @@
 // The current rate of a transfer.
 import Foundation
 
-/// Bytes that arrived three seconds ago have about a third (1/e) of the weight of new bytes.
+/// A moving average: bytes that arrived three seconds ago have about a third (1/e) of the weight of new bytes.
 package struct RateMeter: Sendable {
     private static let memorySeconds = 3.0
 

@@ -439,6 +439,8 @@ extension SchedulerState {
     }
 }
 
+// A name that only one operation at a time holds: a lock for which queue entries wait in order.
+//
 // An operation acquires its name with its first slot and releases the name when it has finished. The operation keeps
 // the name between attempts and while it is suspended. If it has sent nothing, it releases the name together with its
 // slot, or when it leaves the host's queue.

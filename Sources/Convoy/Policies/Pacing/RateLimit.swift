@@ -1,6 +1,8 @@
 // A limit of bytes per second for several transfers.
 import Synchronization
 
+// A token bucket for several transfers.
+//
 // A charge for received bytes is paid when enough time has passed for its bytes at the rate. A transfer that has
 // received too much pauses until its charges are paid, in order of arrival, so that waiting transfers get equal shares.
 // The callbacks of waiting transfers run without a lock.
