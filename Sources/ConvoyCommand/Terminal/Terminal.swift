@@ -49,8 +49,8 @@ enum StandardStreams {
 
     static func isGiven(_ descriptor: Int32) -> Bool { !(0...2).contains(descriptor) || given.contains(descriptor) }
 
-    // No file or socket may get the number of a standard stream. Descriptor 0 is opened for writing, 1 and 2 for reading, so reading
-    // closed input and writing to closed output still fail.
+    // No file or socket may get the number of a standard stream. Descriptor 0 is opened for writing, 1 and
+    // 2 for reading, so reading closed input and writing to closed output still fail.
     static func secure() {
         _ = given
         for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) == -1 && errno == EBADF {
