@@ -174,7 +174,7 @@ final class PostgresConnection {
         return PostgresError(.refused(state: state), "the database reports: \(text ?? message) (SQLSTATE \(state))")
     }
 
-    /// Meanwhile receives: a server that waits until it can send does not read.
+    /// Receives bytes meanwhile, because a server that waits until it can send does not read.
     func flush(until end: ContinuousClock.Instant) throws(PostgresError) {
         while true {
             let rest = library.flush(handle)
@@ -345,10 +345,10 @@ final class PostgresConnection {
 
     static let beginReading = PostgresStatement("BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY")
 
-    // Set until the transaction ends, because a pooler may give the session to other clients. `synchronous_commit`
-    // makes commits durable even if the server's default is `off`. The first timeout ends the transaction of a stopped
-    // process, which would block others. The planner uses indexes, because the statistics of a queue are soon
-    // outdated.
+    // The settings end with the transaction, because a pooler may give the session to other clients.
+    // `synchronous_commit` makes commits durable even if the server's default is `off`. The first timeout ends the
+    // transaction of a stopped process, which would block others. The planner uses indexes, because the statistics of a
+    // queue are soon outdated.
     private static let settings =
         """
         (SELECT count(set_config(name, value, true)) FROM (VALUES
@@ -382,7 +382,7 @@ final class PostgresConnection {
             """, [.text(number)])
     }
 
-    /// With libpq 14 and newer in one round trip.
+    /// One round trip with libpq 14 and newer.
     func transact(
         _ statements: [PostgresStatement], begin: PostgresStatement = begin
     ) throws(PostgresError) -> [PostgresRows] {

@@ -1,7 +1,7 @@
 import Convoy
 import Foundation
 
-/// From the first stream until `close`; a lost connection is reopened.
+/// Listens from the first stream until `close`; a lost connection is reopened.
 final class PostgresListener: Sendable {
     private struct State {
         var streams: [Int: AsyncStream<Void>.Continuation] = [:]

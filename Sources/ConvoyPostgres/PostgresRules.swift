@@ -35,7 +35,8 @@ struct PostgresRules {
     /// The server sends one notification for each transaction, however often the statement runs.
     static let notification = PostgresStatement("SELECT 1 FROM (SELECT pg_notify('convoy_jobs', '')) AS a")
 
-    // Held until the transaction ends. All names share 256 locks, because the server's lock table is small.
+    // The locks are held until the transaction ends. All names share 256 locks, because the server's lock table is
+    // small.
     func lock(groups: [String?], keys: [String?]) {
         if let lock = Self.lock(groups: groups, keys: keys) { transaction.later(lock) }
     }
@@ -351,7 +352,7 @@ struct PostgresRules {
             FROM hosts WHERE hosts.host IS NOT NULL)
         """
 
-    /// Up to four times as many jobs as the limit, because other transactions may have locked or claimed some.
+    /// Finds up to four times as many jobs as the limit, because other transactions may have locked or claimed some.
     private static func candidates(_ condition: String) -> String {
         """
         \(hosts), rooms AS MATERIALIZED (
@@ -474,7 +475,8 @@ struct PostgresRules {
     /// The database does not notify of the unlocking of a row.
     private static let lockedRowPause = Duration.seconds(1)
 
-    // PostgreSQL sends no notification at that time. If it has passed or a job is ready, at most ``lockedRowPause``.
+    // The time until a job becomes ready or expires, or the lease of another owner ends; PostgreSQL sends no
+    // notification then. If a moment has passed or a job is ready, the time is at most ``lockedRowPause``.
     func next(_ request: ClaimRequest, _ owner: String) throws -> Duration? {
         let looks = Self.looks(request, owner)
         return try Self.next(try transaction.connection.run(looks), transaction.time)
@@ -534,8 +536,8 @@ struct PostgresRules {
 
     // MARK: Leases, dates, expiries
 
-    // A call of the store reads its number to learn whether an earlier attempt was committed, by default for 15
-    // seconds. If `exchange` ends without knowing this, its next call reads the number.
+    // A call of the store reads its transaction number to learn whether an earlier attempt was committed, by default
+    // for 15 seconds. If `exchange` ends without knowing this, its next call reads the number.
     func forgetCommits() throws {
         try transaction.run(
             """

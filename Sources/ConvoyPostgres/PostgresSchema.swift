@@ -118,7 +118,8 @@ enum PostgresSchema {
         """, "CREATE INDEX convoy_commits_made ON convoy_commits (made)",
     ]
 
-    // For a connection that is lost during COMMIT. `positions` has the jobs that the transaction added or claimed.
+    // The results serve a repetition after a connection was lost during COMMIT. `positions` has the jobs that the
+    // transaction added or claimed.
     private static let outcomes = [
         "ALTER TABLE convoy_commits ADD COLUMN positions int8[], ADD COLUMN settled int8[]"
     ]
@@ -230,7 +231,7 @@ extension PostgresConnection {
                 + "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0")
     }
 
-    /// For missing privileges, and tables that are not those of a queue.
+    /// Adds advice about missing privileges, and about tables that are not those of a queue.
     func explaining(_ error: any Error) -> any Error {
         guard let error = error as? PostgresError else { return error }
         switch error.kind {

@@ -29,7 +29,7 @@ struct PostgresTransaction {
 
 struct PostgresWork<Result: Sendable>: Sendable {
     struct Whole: Sendable {
-        /// Between the recording of the transaction's number (`mark`) and COMMIT.
+        /// The statements between the recording of the transaction's number (`mark`) and COMMIT.
         let statements: [PostgresStatement]
         let read: @Sendable (_ rows: [PostgresRows], _ time: PostgresTime) throws -> Result
         let recover: @Sendable (_ transaction: PostgresTransaction, _ number: String) throws -> Result
@@ -42,8 +42,8 @@ struct PostgresWork<Result: Sendable>: Sendable {
     var unknown: (@Sendable (_ number: String) -> Void)?
 }
 
-// One transaction at a time, on its own blocking queue. It is repeated after a serialization failure, and on a new
-// connection if the connection was lost.
+// The session runs one transaction at a time, on its own blocking queue. It repeats a transaction after a serialization
+// failure, and on a new connection if the connection was lost.
 // A writing transaction first inserts a random number into `convoy_commits`: if the connection was lost during COMMIT,
 // the repetition finds that row only if the first attempt took effect. The server's transaction id is unsuitable,
 // because after a failover it may belong to another transaction.

@@ -39,7 +39,7 @@ public final class PostgresStore: Store {
     let additions: PostgresAdditions
     private let listener: PostgresListener
     let unknownExchanges = Locked([String]())
-    /// A second after an exchange failed to run in one round trip.
+    /// Exchanges run step by step until this instant, a second after one failed to run in one round trip.
     let stepsUntil = Locked(ContinuousClock.now)
 
     /// Connects, and creates the tables if there are none.
@@ -341,7 +341,7 @@ public final class PostgresStore: Store {
     }
 }
 
-/// Only the criteria that are set, so that the server can use an index.
+/// The condition has only the criteria that are set, so that the server can use an index.
 enum PostgresSelection {
     static func condition(
         _ selection: JobSelection, parametersBefore: Int

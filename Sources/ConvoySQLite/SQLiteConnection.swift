@@ -36,7 +36,7 @@ package final class SQLiteConnection: @unchecked Sendable {
     package let path: String
     private let handle: OpaquePointer
     private var statements: [String: OpaquePointer] = [:]
-    /// The last transaction may have taken effect although its COMMIT failed.
+    /// True if the last transaction may have taken effect although its COMMIT failed.
     package private(set) var isCommitUnknown = false
 
     /// A new file is accessible only for the current user.

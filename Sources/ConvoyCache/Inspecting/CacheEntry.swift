@@ -70,7 +70,7 @@ extension HTTPCache {
     /// Creates no file.
     package static func isThere(in directory: URL) -> Bool { CacheDirectory(path: directory.path).indexNumber != 0 }
 
-    // For two seconds. A lookup that must open the index finds nothing while the lock is held.
+    // Tries for two seconds. A lookup that must open the index finds nothing while another process holds the lock.
     package static func isLocked(in directory: URL) -> Bool {
         let directory = CacheDirectory(path: directory.path)
         // A cache of another user is not used, so its lock does not matter.

@@ -39,7 +39,7 @@ package enum CacheKey {
         return key
     }
 
-    /// Nil if scheme or host is not in lower case, or the host is no name or IPv4 address.
+    /// Returns nil if scheme or host is not in lower case, or if the host is neither a name nor an IPv4 address.
     private static func usualKey(_ text: inout String) -> String? {
         text.withUTF8 { bytes in
             guard let (end, hasPort) = URL.usualAuthority(bytes) else { return nil }

@@ -3,8 +3,8 @@ import Convoy
 import Foundation
 
 enum CacheRules {
-    // For `must-understand`. 206 is included, because the cache stores partial responses; it never stores a 304, 412
-    // or 416.
+    // The status codes for `must-understand` (RFC 9110, section 15). 206 is included, because the cache stores partial
+    // responses; it never stores a 304, 412 or 416.
     private static let understood: Set<Int> = [
         200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406, 407, 408,
         409, 410, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 500, 501, 502, 503, 504, 505,
@@ -26,7 +26,7 @@ enum CacheRules {
         case method, status, noStore, privateResponse, authorization, noFreshness, varyStar, requestNoStore, range
     }
 
-    /// RFC 9111, section 3.
+    /// Nil if the response may be stored (RFC 9111, section 3).
     static func refusal(
         statusCode: Int, headerFields: HeaderFields, requestFields: HeaderFields, sharing: CacheSharing
     ) -> Refusal? {
@@ -81,8 +81,8 @@ enum CacheRules {
         return kept
     }
 
-    // An update does not change them. The entity tag stays too: a weak tag matches a strong one, but does not identify
-    // the stored bytes.
+    // An update does not change these fields. The entity tag stays too: a weak tag matches a strong one, but does not
+    // identify the stored bytes.
     private static let bodyFields: Set<String> = [
         "content-type", "content-encoding", "content-language", "content-length", "content-range", "content-md5",
         "content-digest", "repr-digest", "digest", "etag",

@@ -146,6 +146,7 @@ extension CacheQuestion {
     /// Whether the request may not use the network.
     var isOffline: Bool { options.policy == .onlyCache || control.contains("only-if-cached") }
 
+    /// RFC 9111, section 5.2.1.2.
     fileprivate var mostStaleness: Int64? {
         let option = options.maxStaleness.map(\.components.seconds)
         guard control.contains("max-stale") else { return option }

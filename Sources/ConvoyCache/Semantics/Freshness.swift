@@ -23,6 +23,7 @@ public enum CacheSharing: Sendable, Hashable {
 }
 
 struct Freshness: Sendable, Equatable {
+    /// The directives of the targeted field (RFC 9213) or of `Cache-Control`.
     var control: CacheControl
     var lifetime: Int64
     var isHeuristic = false

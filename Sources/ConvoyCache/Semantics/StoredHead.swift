@@ -117,6 +117,7 @@ final class DerivedValues: Sendable, Equatable {
     }
 }
 
+/// RFC 9110, section 8.8.3.
 struct EntityTag: Sendable, Equatable {
     let text: String
 

@@ -1,3 +1,4 @@
+// Targeted cache control fields, such as `CDN-Cache-Control`: RFC 9213.
 import Convoy
 import Foundation
 

@@ -1,3 +1,4 @@
+// Conditional requests and their responses: RFC 9111, sections 4.3.1, 4.3.3 and 4.3.4.
 import Convoy
 import Foundation
 
@@ -80,6 +81,7 @@ extension StoredHead {
     }
 }
 
+/// RFC 9110, section 5.6.7.
 enum HTTPDateText {
     private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let months = [

@@ -1,3 +1,4 @@
+// Which requests a response may answer: RFC 9111, section 4.1.
 import Convoy
 import Foundation
 
@@ -55,7 +56,7 @@ struct VaryKey: Sendable, Hashable, Codable {
         return ([parts.first?.lowercased() ?? ""] + kept).joined(separator: ";")
     }
 
-    /// Nil if several are equal, or none is acceptable.
+    /// Returns nil if several languages are equal, or none is acceptable.
     private static func preferredLanguage(_ normalized: String) -> String? {
         let ranges = normalized.split(separator: ",").map { range -> (language: Substring, weight: Int) in
             let parts = range.split(separator: ";")

@@ -371,7 +371,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         readOn { self.beginServing() }
     }
 
-    /// The stored response is of no use.
+    /// Called when the stored response is of no use.
     private func sendAgain(_ change: (inout State) -> Void = { _ in }) {
         var sent = request
         question.options.policy.addFields(to: &sent)
@@ -461,7 +461,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         sendAgain { state in (state.phase, state.status.forward, state.isPumping) = (.network, .miss, false) }
     }
 
-    /// RFC 9111, sections 5.2.1.7 and 5.2.2.2.
+    /// The request may not use the network (RFC 9111, section 5.2.1.7), or the server is unreachable (section 5.2.2.2).
     func answerUnavailable() {
         client.didReceive(
             ResponseHead(statusCode: 504, headerFields: ["Content-Length": "0"], url: request.url, expectedBytes: 0))
@@ -530,7 +530,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         store.repair([entry.id], of: exchange.key)
     }
 
-    // Only if the transport can continue a paused task where it stopped. Returns whether `pump` must return.
+    // Stops only if the transport can continue a paused task where it stopped. Returns whether `pump` must return.
     private func holds(_ isTaken: Bool) -> Bool {
         guard !isTaken, network.pausesInPlace else { return false }
         state.withLock { ($0.isPaused, $0.isPumping) = (true, false) }
@@ -559,8 +559,8 @@ final class CacheTransfer: TransferTask, TransportClient {
         return Recording(writer: writer, head: stored)
     }
 
-    /// A GET without a body, or a POST, whose response needs status 200, the request's URL in `Content-Location` and an
-    /// explicit lifetime (RFC 9110, section 9.3.3).
+    // The request must be a GET without a body, or a POST. The response to a POST needs status 200, the request's URL
+    // in `Content-Location` and an explicit lifetime (RFC 9110, section 9.3.3).
     private func mayBeStored(_ head: ResponseHead) -> Bool {
         if question.method == .get { return !question.hasBody }
         guard question.method == .post, head.statusCode == 200,

@@ -13,20 +13,21 @@ struct StoredSummary: Sendable {
     var head: StoredHead
 }
 
-/// Throws no disk errors: skips writes that fail, and reports unreadable entries as missing.
+/// The store throws no disk errors: it skips writes that fail, and reports unreadable entries as missing.
 protocol CacheStore: AnyObject, Sendable {
     var digest: KeyedDigest { get }
     /// Nil if its key must still be read from the disk.
     var knownDigest: KeyedDigest? { get }
     func entries(for key: String) -> [StoredEntry]
-    /// Nil if the disk must be read. Any thread: reads no file; a store on disk calls `stat` on its index, which a
-    /// local file system answers from memory.
+    /// Returns nil if the disk must be read. Any thread: a store on disk only calls `stat` on its index, which a local
+    /// file system answers from memory.
     func entriesInMemory(for key: String) -> [StoredEntry]?
-    /// From its filter of stored keys, or from a lookup of the last second, whose record the call removes. Another
-    /// process may have stored a response since. Any thread; never waits for a disk.
+    /// Whether the filter of stored keys, or a lookup of the last second, shows that no response is stored. The call
+    /// removes the record of that lookup. Another process may have stored a response since. Any thread; never waits for
+    /// a disk.
     func takeMiss(of key: String) -> Bool
-    /// Nil if the body is missing or damaged, which removes the entry, or if the identifier now belongs to another
-    /// entry.
+    /// Returns nil if the body is missing or damaged, and removes such an entry; also if the identifier now belongs to
+    /// another entry.
     func openBody(of entry: StoredEntry, key: String) -> StoredBody?
     /// If true, a transport's thread must not make calls that read the disk.
     var mayBlock: Bool { get }
@@ -51,7 +52,7 @@ struct StoreCounts: Sendable {
 }
 
 protocol StoreWriter: AnyObject, Sendable {
-    /// False if the response will not be stored.
+    /// Returns false if the response will not be stored.
     func write(_ data: Data) -> Bool
     /// `isReplaced` may run on any thread. Returns false if the store already knows that it cannot store the response.
     @discardableResult
@@ -72,7 +73,7 @@ enum StoredBody: Sendable {
         }
     }
 
-    /// Fewer bytes at the end of the body; nil if reading fails.
+    /// Returns fewer bytes at the end of the body, and nil if reading fails.
     func read(at offset: Int64, count: Int) -> Data? {
         switch self {
         case .data(let data):
@@ -98,7 +99,7 @@ final class StoredFile: Sendable {
         guard isThere, byteCount == nil || byteCount == self.byteCount else { return nil }
     }
 
-    /// They change with the file's bytes.
+    /// These values change with the bytes of the file.
     var stamp: FileStamp? {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? FileStamp(status) : nil

@@ -76,7 +76,8 @@ extension FetchOutcome.Success {
 }
 
 extension [AttemptRecord] {
-    /// An attempt that ended with a redirect, or that waited for a file descriptor, says nothing about the server.
+    /// An attempt that ended with a redirect, or that waited for a file descriptor, does not count, because it says
+    /// nothing about the server.
     var triedCount: Int {
         count { record in
             switch record.next {

@@ -1,7 +1,8 @@
 import Convoy
 import Foundation
 
-// As curl: `>` for the request, `<` for the response, `*` for other information. Secret values are omitted.
+// The format is that of curl: `>` for the request, `<` for the response, `*` for other information. Secret values are
+// omitted.
 struct VerboseLog: EventMonitor {
     private let console: Console
     /// Whether to show fields that are marked as secret only because any field may be a key.

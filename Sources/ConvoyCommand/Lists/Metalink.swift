@@ -1,3 +1,4 @@
+// Metalink 4: RFC 5854.
 import Convoy
 import Foundation
 

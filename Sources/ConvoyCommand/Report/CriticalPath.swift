@@ -1,4 +1,4 @@
-/// By total running time.
+/// The chain of dependent requests with the longest total running time.
 struct CriticalPath: Equatable, Sendable {
     private(set) var blockers: [Int?]
     private(set) var places: [Int] = []

@@ -77,7 +77,7 @@ final class Console: Sendable {
         onClosed?()
     }
 
-    /// Above the live region.
+    /// The line is written above the live region.
     func printError(_ line: String, isFailure: Bool = false) {
         let size = size
         var text = line.visible()

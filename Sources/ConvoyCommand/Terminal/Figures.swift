@@ -29,7 +29,7 @@ enum Figures {
         duration.inSeconds < 59.95 ? "\(decimal(max(0, duration.inSeconds))) s" : time(duration)
     }
 
-    /// At most five columns.
+    /// The text has at most five columns.
     static func timeLeft(_ seconds: Double) -> String {
         guard seconds.isFinite, seconds < 359_999 else { return "> 99h" }
         // A measured rate is not exact, so 7.001 s counts as 7.

@@ -1,3 +1,4 @@
+// The grammar of JSON (RFC 8259).
 import Foundation
 
 /// Without recursion, because nested input would exhaust the stack.

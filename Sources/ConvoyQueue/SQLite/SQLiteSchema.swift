@@ -112,7 +112,7 @@ enum SQLiteSchema {
         for suffix in ["", "-wal", "-shm"] { chmod(path + suffix, 0o600) }
     }
 
-    // 0 for an empty file. Throws for the file of another program, and for a newer version.
+    // Returns 0 for an empty file. Throws for the file of another program, and for a newer version.
     @discardableResult
     private static func check(_ connection: SQLiteConnection) throws -> Int64 {
         let path = connection.path

@@ -9,7 +9,8 @@ final class SQLiteWorker: @unchecked Sendable {
     private(set) var time: SQLiteTime
     private var open: SQLiteConnection?
     private let path: String
-    /// Compared before each commit, because SQLite would continue to use files that were deleted or replaced.
+    /// The numbers are compared before each commit, because SQLite would continue to use files that were deleted or
+    /// replaced.
     private var opened: [(path: String, number: UInt64)] = []
     var removals: [String] = []
     /// Their lock files are removed after the commit.
@@ -540,7 +541,7 @@ final class SQLiteWorker: @unchecked Sendable {
         return jobs.count == rows.count ? jobs : jobs + (try claimReady(request.rest(after: jobs), limit - jobs.count))
     }
 
-    /// Of each host no more positions than the request allows, in the order of sending.
+    /// Returns no more positions of a host than the request allows, in the order of sending.
     private func fillRooms(
         _ request: ClaimRequest, _ limit: Int, _ ready: String
     ) throws -> [Int64] {

@@ -949,7 +949,7 @@ struct DurableQueueState {
     private(set) var answeredHosts: [String: ContinuousClock.Instant] = [:]
     /// True if the first requests of a host that has never answered may still be cancelled for others.
     private(set) var silentHosts: [String: Bool] = [:]
-    /// The last claim for new hosts found as many jobs as it asked for.
+    /// True if the last claim for new hosts found as many jobs as it asked for.
     var hasMoreHosts = false
     private var nextClaiming: Claiming?
     var mayHaveWork = true
@@ -1141,7 +1141,7 @@ struct DurableQueueState {
         return mustSettle ? .now : settlements.count == 1 ? .soon : .withOthers
     }
 
-    /// An earlier turn may have written the first of them; then nothing must be written.
+    /// Returns false if an earlier turn has written the first of the settlements.
     mutating func settle(from first: Claim) -> Bool {
         if settlements.first?.claim == first { mustSettle = true }
         return mustSettle

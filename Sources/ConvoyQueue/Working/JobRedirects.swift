@@ -2,7 +2,8 @@ import Convoy
 import Foundation
 
 // User agents turn a POST into a GET at 301, 302 and 303 (RFC 9110, section 15.4), whose response does not confirm the
-// POST. Only a 301 or 302 from `http:` to `https:` on the same host is followed, with the original method and body.
+// POST. Such redirects are refused, except a 301 or 302 from `http:` to `https:` on the same host, which is followed
+// with the original method and body.
 struct JobRedirects: Sendable {
     let next: (@Sendable (Redirect) -> RedirectDecision)?
 

@@ -72,7 +72,7 @@ extension Descriptor {
         }
     }
 
-    /// False when the peer has disconnected.
+    /// Returns false when the peer has disconnected.
     func sendAll(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -93,7 +93,7 @@ extension Descriptor {
         use { _ = shutdown($0, how) }
     }
 
-    /// Once the peer has acknowledged all written bytes, for at most two seconds.
+    /// The next ``close()`` sends RST once the peer has acknowledged all written bytes, after at most two seconds.
     func prepareReset() {
         // Closing with a zero linger time discards bytes that the peer has not acknowledged. The system does not
         // report when the send queue is empty, so the loop polls its size each millisecond, for at most two seconds.

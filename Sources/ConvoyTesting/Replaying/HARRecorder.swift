@@ -207,7 +207,7 @@ struct HARStyle: Sendable {
     var bodyLimitBytes: Int
     var secretWords: SecretWords
 
-    /// Without its fragment.
+    /// The URL has no fragment.
     func url(_ url: URL) -> String {
         let text = String(url.absoluteString.prefix { $0 != "#" })
         return revealsSecrets ? text : secretWords.redacted(reference: text)

@@ -144,7 +144,7 @@ struct InputBuffer {
     var bytes: ArraySlice<UInt8> { storage[start..<end] }
     var isEmpty: Bool { start == end }
 
-    /// False at the end of the stream or after a failure.
+    /// Returns false at the end of the stream or after a failure.
     mutating func fill(from socket: Descriptor) -> Bool {
         if start == end {
             start = 0
@@ -309,5 +309,6 @@ private struct LineReader {
 }
 
 extension ArraySlice<UInt8> {
+    /// RFC 9110, section 5.6.2.
     fileprivate var isToken: Bool { !isEmpty && allSatisfy { $0.isTokenByte } }
 }

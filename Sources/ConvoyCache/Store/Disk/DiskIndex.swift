@@ -8,8 +8,8 @@ struct CacheDirectory: Sendable {
 
     var index: String { path + "/convoy-cache.sqlite" }
     var bodies: String { path + "/convoy-cache-bodies" }
-    // Bodies that the index does not list yet, or no longer. A writer locks its file (`flock`) until the index lists
-    // it; the kernel releases the lock of a killed process.
+    // The directory has the bodies that the index does not list yet, or no longer. A writer locks its file (`flock`)
+    // until the index lists it; the kernel releases the lock of a killed process.
     var parts: String { path + "/convoy-cache-parts" }
 
     func body(_ name: String) -> String { bodies + "/" + name }
@@ -21,7 +21,7 @@ struct CacheDirectory: Sendable {
         return stat(path, &status) == 0 && status.st_uid != geteuid()
     }
 
-    // Access for the owner only. Missing parent directories get the default permissions; an existing directory keeps
+    // Only the owner gets access. Missing parent directories get the default permissions; an existing directory keeps
     // its own.
     func make() {
         let parent = (path as NSString).deletingLastPathComponent
@@ -32,7 +32,8 @@ struct CacheDirectory: Sendable {
         mkdir(parts, 0o700)
     }
 
-    // Nil if locking times out. A random key if another user owns the directory, or if the key file cannot be used.
+    // Nil if locking times out. The digest has a random key if another user owns the directory, or if the key file
+    // cannot be used.
     var digest: KeyedDigest? {
         let file = path + "/convoy-cache.key"
         let count = KeyedDigest.keyBytes
@@ -80,7 +81,7 @@ struct CacheDirectory: Sendable {
         return try work()
     }
 
-    /// False after ``mostLockWait``.
+    /// Returns false after ``mostLockWait``.
     private func takeLock(_ descriptor: Int32) -> Bool {
         let end = ContinuousClock.now + mostLockWait
         var pause: UInt32 = 500
@@ -94,8 +95,8 @@ struct CacheDirectory: Sendable {
         return true
     }
 
-    // After a killed process: a part that the index lists becomes a body; others are removed, except those that a
-    // writer has locked. `isNamed` returns nil if the query fails.
+    // Cleans up after a killed process: a part that the index lists becomes a body; others are removed, except those
+    // that a writer has locked. `isNamed` returns nil if the query fails.
     func sweep(isNamed: (String) -> Bool?) {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: parts)) ?? [] {
             let descriptor = StoredFile.openRegular(part(name))
@@ -141,8 +142,8 @@ struct CacheDirectory: Sendable {
         return nil
     }
 
-    // Before the commit that removes its entry; afterwards ``remove(_:)`` removes the file. If the process is killed
-    // in between, a sweep removes the file, or moves it back if its entry still exists.
+    // Called before the commit that removes the entry; afterwards ``remove(_:)`` removes the file. If the process is
+    // killed in between, a sweep removes the file, or moves it back if its entry still exists.
     func release(_ name: String) { rename(body(name), part(name)) }
 
     // The part is unlinked first. Otherwise a sweep could move it to the bodies after the body was unlinked.

@@ -73,7 +73,7 @@ final class DiskStore: CacheStore {
     static let mostGathered = 512
     /// After that time the lookup counts as a miss.
     static let mostWait = DispatchTimeInterval.seconds(2)
-    /// Longer than a change waits for the lock of another process.
+    /// The time is longer than a change waits for the lock of another process.
     static let mostWaitForAll = DispatchTimeInterval.seconds(10)
     /// After that time the lookup counts as a miss.
     static let mostReadLockWait = Duration.milliseconds(200)
@@ -91,8 +91,8 @@ final class DiskStore: CacheStore {
     let directory: CacheDirectory
     let capacity: Int64
     let mostEntryBytes: Int64
-    // So that one transaction writes many responses. A removal, an update, a lookup of a waiting response, a listing
-    // of all responses, and ``mostGathered`` changes end the wait.
+    // Stored responses wait for others, so that one transaction writes many. A removal, an update, a lookup of a
+    // waiting response, a listing of all responses, and ``mostGathered`` changes end the wait.
     let gatherTime: DispatchTimeInterval
     let state = Locked(State())
     let queue = DispatchQueue(label: "convoy.cache.disk")
@@ -303,8 +303,8 @@ final class DiskStore: CacheStore {
         return hot.withLock { $0.find(key, hash, in: version) }
     }
 
-    // Only once lookups of missing keys have cost about as much as the filter, unless the index has fewer than
-    // ``entriesPerMiss`` entries. The filter is discarded if the index changes meanwhile. On the store's queue.
+    // Has no effect until lookups of missing keys have cost about as much as the filter, unless the index has fewer
+    // than ``entriesPerMiss`` entries. The filter is discarded if the index changes meanwhile. On the store's queue.
     func buildFilter() {
         let began = ContinuousClock.now
         guard state.withLock({ $0.paysFilter(at: began) }), let version = indexVersion,
@@ -344,7 +344,7 @@ final class DiskStore: CacheStore {
         }
     }
 
-    /// Not recorded if `changeCount` has grown since the lookup, because a change may have stored the key.
+    /// The miss is not recorded if `changeCount` has grown since the lookup, because a change may have stored the key.
     func noteMiss(of key: String, _ changeCount: Int) {
         let now = ContinuousClock.now
         state.withLock { state in
@@ -449,7 +449,8 @@ final class DiskStore: CacheStore {
         }
     }
 
-    // At once if urgent, otherwise after `gatherTime` for this change and later ones. The caller holds the lock.
+    // Runs `drain()` at once if urgent, otherwise after `gatherTime` for this change and later ones. The caller holds
+    // the lock.
     private func drainSoon(_ state: inout State, isUrgent: Bool) {
         if isUrgent || !state.waiters.isEmpty || state.changes.count >= Self.mostGathered {
             return beginDraining(&state)
@@ -462,7 +463,7 @@ final class DiskStore: CacheStore {
         }
     }
 
-    /// Without waiting for more changes.
+    /// Does not wait for more changes.
     func drainNow() { state.withLock { if !$0.changes.isEmpty { beginDraining(&$0) } } }
 
     /// The caller holds the lock, so that later work is enqueued after `drain()`.
@@ -595,7 +596,7 @@ final class DiskStore: CacheStore {
         return database
     }
 
-    /// Again if the index was created or replaced during the opening; throws ``SQLiteError/busy`` after four attempts.
+    /// Opens the index again if it was created or replaced meanwhile; throws ``SQLiteError/busy`` after four attempts.
     private func openIndex(
         mayEmpty: Bool
     ) throws -> (SQLiteConnection, number: UInt64, wasEmptied: Bool) {
@@ -817,7 +818,7 @@ final class DiskStore: CacheStore {
 }
 
 extension DiskStore.State {
-    // Unless they belong to the index with this inode number. The caller releases the connections outside the lock,
+    // Takes no connection to the index with this inode number. The caller releases the connections outside the lock,
     // because the release closes them.
     mutating func takeReaders(unless number: UInt64) -> [SQLiteConnection] {
         guard indexNumber != number else { return [] }

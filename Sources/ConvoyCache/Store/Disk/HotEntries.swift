@@ -20,7 +20,7 @@ struct HotEntries: Sendable {
 
     var needsFilter: Bool { filter?.isCrowded != false }
 
-    /// Nil if a query must find them.
+    /// Returns nil if a query must find the entries.
     mutating func find(_ key: String, _ hash: Int64, in version: IndexVersion) -> [StoredEntry]? {
         guard self.version == version else { return nil }
         if let hot = newer[hash] { return hot.key == key ? hot.entries : nil }
@@ -83,11 +83,11 @@ struct KeyFilter: Sendable {
     private var words: [UInt64]
     private var count = 0
 
-    /// 32 MiB.
+    /// A filter of this capacity takes 32 MiB.
     static let mostCapacity = 1 << 24
 
-    // Between 1,024 and ``mostCapacity`` hashes. Above twice this number, ``isCrowded`` is true, and the store
-    // rebuilds the filter.
+    // The capacity is between 1,024 and ``mostCapacity`` hashes. Above twice this number, ``isCrowded`` is true, and
+    // the store rebuilds the filter.
     init(capacity: Int) {
         let lineCount = max(1024, min(capacity, Self.mostCapacity)) / 32
         words = [UInt64](repeating: 0, count: 8 * lineCount)

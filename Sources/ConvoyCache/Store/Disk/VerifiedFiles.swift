@@ -1,9 +1,9 @@
 import Convoy
 import Foundation
 
-// So that a hit does not compute the digest of an unchanged body again. Each write updates the status change time
-// (`st_ctime`), which no program can set. Two changes within one tick of the clock leave the same time, so a file that
-// has just changed is not remembered.
+// A hit does not compute the digest of an unchanged body again. Each write updates the status change time (`st_ctime`),
+// which no program can set. Two changes within one tick of the clock leave the same time, so a file that has just
+// changed is not remembered.
 // One lock protects the state; no other lock is acquired under it.
 final class VerifiedFiles: Sendable {
     private static let mostFiles = 4096
@@ -26,7 +26,7 @@ final class VerifiedFiles: Sendable {
     }
 }
 
-/// They change with the file's bytes.
+/// These values change with the bytes of the file.
 struct FileStamp: Sendable, Equatable {
     let inode: UInt64
     let byteCount: Int64

@@ -1,7 +1,8 @@
 import Foundation
 import Synchronization
 
-// Independent of the standard streams. Main thread, before other threads exist and before signals are watched.
+// The prompt is independent of the standard streams. Main thread, before other threads exist and before signals are
+// watched.
 struct PasswordPrompt {
     /// The initializer of the prompt uses this property first, so a signal handler never initialises it lazily.
     private static let received = Atomic<Int32>(0)
