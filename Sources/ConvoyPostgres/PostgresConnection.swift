@@ -1,4 +1,3 @@
-// One connection to a PostgreSQL server. Opening, waiting and closing have time limits.
 import CPostgres
 import ConvoyQueue
 import Foundation
@@ -13,12 +12,9 @@ struct PostgresStatement: Sendable {
     }
 }
 
-/// A connection to a PostgreSQL server.
-///
-/// Calls block, at most for their time limit. Use a connection on one thread that may block, not on one of Swift's
-/// cooperative pool. Only the system's resolver limits the time in which libpq resolves the host's name.
+// Calls block, at most for their time limit; use a thread that may block, not one of Swift's cooperative pool. Only
+// the system's resolver limits the time in which libpq resolves the host's name.
 final class PostgresConnection {
-    /// How a wait ended: the socket is ready, the time limit was reached, or the wakeup is readable.
     enum Wait {
         case ready
         case timedOut
@@ -30,14 +26,8 @@ final class PostgresConnection {
     var prepared: [String: String] = [:]
     var nameCount = 0
     var waiting: [PostgresStatement] = []
-    /// Why the connection can no longer be used; nil while it is usable.
     var ending: PostgresError?
 
-    /// Connects to the server.
-    ///
-    /// - Parameters:
-    ///   - address: `postgres://user@host:port/database`, or libpq's `key=value …`.
-    ///   - library: libpq, with or without its functions for pipelines.
     init(
         _ address: String, within bound: Duration,
         library: Result<convoy_pg_functions, PostgresError> = PostgresLibrary.shared
@@ -63,9 +53,8 @@ final class PostgresConnection {
 
     deinit { library.finish(handle) }
 
-    /// Rejects an invalid address without libpq's message, which may contain parts of a password.
-    ///
-    /// With a second @ in the address, libpq would read a part of the password as the host's name.
+    /// libpq's message may contain parts of a password: with a second @ in the address, libpq would read a part of the
+    /// password as the host's name.
     private static func check(_ address: String, _ library: convoy_pg_functions) throws(PostgresError) {
         var reason: UnsafeMutablePointer<CChar>?
         let list = library.conninfoParse(address, &reason)
@@ -140,14 +129,9 @@ final class PostgresConnection {
 
     // MARK: Statements and notifications
 
-    /// The default time limit of a statement.
     static let usualBound = Duration.seconds(30)
 
-    /// Runs one statement, and prepares it when it is first run.
-    ///
-    /// In the text, the parameters are `$1`, `$2` and so on.
-    ///
-    /// After the error `lost`, the connection cannot be used again. After other errors, the connection stays usable.
+    /// After the error `lost`, the connection cannot be used again.
     @discardableResult
     func run(
         _ statement: String, _ parameters: [PostgresValue] = [], within bound: Duration = usualBound
@@ -157,8 +141,6 @@ final class PostgresConnection {
         return rows
     }
 
-    /// Rolls back a transaction.
-    ///
     /// If the rollback fails, the connection is marked as unusable.
     func rollBack(within bound: Duration = usualBound) {
         waiting = []
@@ -167,8 +149,6 @@ final class PostgresConnection {
         }
     }
 
-    /// Waits for a notification on the channels that the connection listens to, and takes all that have arrived.
-    ///
     /// Returns false if the time limit ended the wait, or if the descriptor `wakeup` became readable.
     func isNotified(within bound: Duration, wakeup: Int32 = -1) throws(PostgresError) -> Bool {
         if let ending { throw ending }
@@ -185,7 +165,6 @@ final class PostgresConnection {
         }
     }
 
-    /// Converts a failed result to an error, and marks the connection as unusable if the server has ended it.
     func failure(_ answer: OpaquePointer) -> PostgresError {
         let text = library.resultErrorField(answer, Int32(CONVOY_PG_DIAG_MESSAGE)).map { String(cString: $0) }
         let state = library.resultErrorField(answer, Int32(CONVOY_PG_DIAG_SQLSTATE)).map { String(cString: $0) }
@@ -195,9 +174,7 @@ final class PostgresConnection {
         return PostgresError(.refused(state: state), "the database reports: \(text ?? message) (SQLSTATE \(state))")
     }
 
-    /// Sends all queued bytes, and meanwhile receives the bytes that the server sends.
-    ///
-    /// A server that waits until it can send does not read.
+    /// Receives bytes meanwhile, because a server that waits until it can send does not read.
     func flush(until end: ContinuousClock.Instant) throws(PostgresError) {
         while true {
             let rest = library.flush(handle)
@@ -215,17 +192,11 @@ final class PostgresConnection {
 
     private func silent() -> PostgresError { lost("the server does not respond in time") }
 
-    /// Queues a statement, which the next call of `run` sends first.
-    ///
-    /// The caller does not receive the rows of a queued statement.
+    /// The next call of `run` sends it first; the caller does not receive its rows.
     func later(_ statement: PostgresStatement) { waiting.append(statement) }
 
-    /// Runs statements in order.
-    ///
-    /// Returns the rows of each statement.
-    ///
-    /// After the first failure, the remaining statements are not run. libpq 14 and newer sends the statements together,
-    /// in one round trip (pipeline mode). Older versions of libpq send one after another.
+    // After the first failure, the remaining statements are not run. libpq 14 and newer sends the statements together,
+    // in one round trip (pipeline mode).
     func run(
         _ statements: [PostgresStatement], within bound: Duration = usualBound
     ) throws(PostgresError) -> [PostgresRows] {
@@ -253,8 +224,6 @@ final class PostgresConnection {
     private func answersInPipeline(
         to statements: [PostgresStatement], until end: ContinuousClock.Instant
     ) throws(PostgresError) -> (rows: [PostgresRows], failure: PostgresError?) {
-        // The results to expect, in order: the text and name of a statement that the server parses, or nil for its
-        // rows.
         var expected: [(text: String, name: String)?] = []
         var names: [String: String] = [:]
         for statement in statements {
@@ -292,7 +261,6 @@ final class PostgresConnection {
         return (rows, failure)
     }
 
-    /// The next result of the server; nil after the last result of one send function, for example `sendPrepare`.
     private func next(until end: ContinuousClock.Instant) throws(PostgresError) -> OpaquePointer? {
         while library.isBusy(handle) == 1 { try receive(until: end) }
         return library.getResult(handle)
@@ -312,8 +280,6 @@ final class PostgresConnection {
         return try answer(until: end) { sendExecution(of: statement, name) }
     }
 
-    /// Calls a send function of libpq and waits for all results of the send.
-    ///
     /// Returns the rows of the last result.
     private func answer(
         until end: ContinuousClock.Instant, to send: () -> Int32
@@ -351,7 +317,6 @@ final class PostgresConnection {
         }
     }
 
-    /// Calls a body with the parameters in libpq's form: pointers, lengths, and 1 for the binary format.
     private static func withBytes<Result>(
         _ parameters: [PostgresValue],
         _ body: (UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<Int32>, UnsafePointer<Int32>) -> Result
@@ -378,16 +343,12 @@ final class PostgresConnection {
 
     static let begin = PostgresStatement("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE")
 
-    /// A transaction that only reads, which a standby accepts too.
     static let beginReading = PostgresStatement("BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY")
 
-    /// The expression that sets parameters of the server until the transaction ends.
-    ///
-    /// The session itself keeps its parameters, because a pooler may give it to other clients.
-    ///
-    /// `synchronous_commit` makes commits durable even if the server's default is `off`. The first timeout ends the
-    /// transaction of a stopped process, which would block other transactions. The settings of the planner make plans
-    /// use indexes, because the statistics of a queue are soon outdated.
+    // The settings end with the transaction, because a pooler may give the session to other clients.
+    // `synchronous_commit` makes commits durable even if the server's default is `off`. The first timeout ends the
+    // transaction of a stopped process, which would block others. The planner uses indexes, because the statistics of a
+    // queue are soon outdated.
     private static let settings =
         """
         (SELECT count(set_config(name, value, true)) FROM (VALUES
@@ -399,7 +360,6 @@ final class PostgresConnection {
         ) AS settings(name, value))
         """
 
-    /// The statement that applies the settings and reads the time of the server.
     static let time = PostgresStatement(
         """
 
@@ -407,12 +367,9 @@ final class PostgresConnection {
             (extract(epoch FROM clock_timestamp()) - 978307200)::float8, \(settings)
         """)
 
-    /// The statement that applies the settings and records the number of a transaction, a random UUID.
-    ///
-    /// The returned row has the server's time, the number of settings and a count. The count is 1 for a new number. A
-    /// larger count shows a repetition of the transaction that an earlier attempt was committed.
-    ///
-    /// The statement waits for an earlier transaction with the same number that has not ended.
+    // The number is a random UUID. The returned count is 1 for a new number; a larger count shows a repetition of the
+    // transaction that an earlier attempt was committed. The statement waits for an earlier transaction with the same
+    // number that has not ended.
     static func mark(_ number: String) -> PostgresStatement {
         PostgresStatement(
             """
@@ -425,9 +382,7 @@ final class PostgresConnection {
             """, [.text(number)])
     }
 
-    /// Runs statements as one transaction, with libpq 14 and newer in one round trip.
-    ///
-    /// Returns the rows of each statement.
+    /// One round trip with libpq 14 and newer.
     func transact(
         _ statements: [PostgresStatement], begin: PostgresStatement = begin
     ) throws(PostgresError) -> [PostgresRows] {
@@ -449,9 +404,7 @@ final class PostgresConnection {
     }
 }
 
-/// The rows of a result, and the number of changed rows.
-///
-/// Use the rows only on the thread of the connection.
+/// Only for the thread of the connection.
 final class PostgresRows {
     private let library: convoy_pg_functions
     private let result: OpaquePointer
@@ -469,7 +422,6 @@ final class PostgresRows {
 
     var changedCount: Int { library.cmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0 }
 
-    /// Reads the bytes of a column without a copy; `nil` for NULL.
     private func read<Value>(
         _ row: Int, _ column: Int, _ body: (UnsafeRawBufferPointer) throws(PostgresError) -> Value
     ) throws(PostgresError) -> Value? {
@@ -483,7 +435,6 @@ final class PostgresRows {
         return try body(UnsafeRawBufferPointer(start: value, count: Int(library.getlength(result, row, column))))
     }
 
-    /// The bytes of a column; `nil` for NULL.
     func bytes(_ row: Int, _ column: Int) throws(PostgresError) -> [UInt8]? {
         try read(row, column) { bytes throws(PostgresError) in Array(bytes) }
     }
@@ -492,7 +443,6 @@ final class PostgresRows {
         try read(row, column) { bytes throws(PostgresError) in String(decoding: bytes, as: UTF8.self) }
     }
 
-    /// The integer in a column, of any width; nil for NULL.
     func int(_ row: Int, _ column: Int) throws(PostgresError) -> Int64? {
         try read(row, column) { bytes throws(PostgresError) in
             switch bytes.count {
@@ -505,9 +455,7 @@ final class PostgresRows {
         }
     }
 
-    /// The integer in a column, limited to ±2⁶¹, so that the sum of two does not overflow; nil for NULL.
-    ///
-    /// A row that was edited by hand may have any value.
+    /// Limited to ±2⁶¹, so that the sum of two does not overflow: a row that was edited by hand may have any value.
     func bounded(_ row: Int, _ column: Int) throws(PostgresError) -> Int64? {
         try int(row, column).map { max(-1 << 61, min(1 << 61, $0)) }
     }
@@ -523,7 +471,6 @@ final class PostgresRows {
         }
     }
 
-    /// The texts in an array column, whose elements are not NULL; nil if the column itself is NULL.
     func texts(_ row: Int, _ column: Int) throws(PostgresError) -> [String]? {
         guard let bytes = try bytes(row, column) else { return nil }
         var texts: [String] = []
@@ -544,10 +491,8 @@ final class PostgresRows {
     private static func number(_ bytes: some Sequence<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
 }
 
-/// A parameter of a statement: type and bytes.
 struct PostgresValue: Sendable {
     let type: UInt32
-    /// The value in binary format; nil for NULL.
     let bytes: [UInt8]?
 
     private enum Kind {
@@ -590,9 +535,8 @@ struct PostgresValue: Sendable {
         Self(type: Kind.arrayOfBytes, bytes: array(of: Kind.bytes, values))
     }
 
-    /// Encodes an array in the binary format that the server function `array_recv` reads.
-    ///
-    /// The format is: number of dimensions, whether there are NULLs, type, count, first index, elements.
+    /// The binary format of `array_recv`: number of dimensions, whether there are NULLs, type, count, first index,
+    /// elements.
     private static func array(of type: UInt32, _ elements: [(some Collection<UInt8>)?]) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(20 + elements.reduce(0) { $0 + 4 + ($1?.count ?? 0) })
@@ -616,28 +560,19 @@ struct PostgresValue: Sendable {
 
 struct PostgresError: Error, Sendable, CustomStringConvertible {
     enum Kind: Sendable, Equatable {
-        /// libpq is not installed.
         case libraryMissing
-        /// The address of the database is invalid, so another attempt does not help.
+        /// Another attempt does not help.
         case addressInvalid
-        /// No connection could be opened.
-        ///
         /// No statement was sent to the server.
         case unreachable
-        /// The connection ended, or the server did not respond in time.
-        ///
         /// The statement may have taken effect.
         case lost
-        /// The server rejected the statement with this SQLSTATE.
-        ///
-        /// The statement had no effect.
+        /// The server rejected the statement, which had no effect.
         case refused(state: String)
-        /// The server's result has an unexpected form.
         case answerInvalid
     }
 
     let kind: Kind
-    /// What was tried, what happened, and what to do if known.
     let description: String
 
     init(_ kind: Kind, _ description: String) {
@@ -645,12 +580,10 @@ struct PostgresError: Error, Sendable, CustomStringConvertible {
         self.description = description
     }
 
-    /// The SQLSTATE of a rejected statement (PostgreSQL manual, appendix A); nil for other failures.
     var state: String? {
         if case .refused(let state) = kind { state } else { nil }
     }
 
-    /// What to do about a rejected statement, where the server's message does not say it.
     var advice: String? {
         switch state {
         case "0A000", "25006": "if the server is a standby, it takes no changes: use the address of the primary"
@@ -667,10 +600,8 @@ struct PostgresError: Error, Sendable, CustomStringConvertible {
     /// Whether the same transaction may succeed when it is repeated at once on the same connection.
     var isConflict: Bool { state == "40001" || state == "40P01" }
 
-    /// Whether another connection may work later: the server is unreachable, starting, stopping, full, or a standby.
-    ///
-    /// A standby rejects a transaction that may write (0A000), or a statement that writes (25006). With 0A000 a server
-    /// also rejects a prepared statement whose result has changed; a new connection prepares it again.
+    // A standby rejects a transaction that may write (0A000), or a statement that writes (25006). With 0A000 a server
+    // also rejects a prepared statement whose result has changed; a new connection prepares it again.
     var asksForConnection: Bool {
         switch kind {
         case .unreachable, .lost: true
@@ -692,8 +623,6 @@ enum PostgresLibrary {
         private static let advice = "apt-get install libpq5"
     #endif
 
-    /// The library, which is loaded once in the process.
-    ///
     /// After a failure, the process does not try again to load the library.
     static let shared = Result { () throws(PostgresError) in try open(names) }
 

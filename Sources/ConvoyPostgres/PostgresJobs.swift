@@ -1,4 +1,3 @@
-// Jobs as rows, and the limits of PostgreSQL.
 import Convoy
 import ConvoyQueue
 import Foundation
@@ -27,7 +26,6 @@ enum PostgresJobs {
         ]
     }
 
-    /// A date in seconds since 2001, limited to ±10¹¹ seconds (more than 3,000 years).
     private static func date(_ date: Date?) -> Double? {
         date.map { max(-1e11, min(1e11, $0.timeIntervalSinceReferenceDate)) }
     }
@@ -40,10 +38,8 @@ enum PostgresJobs {
         String(decoding: try JSONEncoder().encode(value), as: UTF8.self)
     }
 
-    /// The stored text of an empty list of header fields.
-    ///
-    /// Most jobs have no header fields. For them, no JSON is encoded or decoded, which would take as long as the rest
-    /// of the row.
+    // Most jobs have no header fields. For them, no JSON is encoded or decoded, which would take as long as the rest
+    // of the row.
     private static let none = "[]"
 
     static func headerFields(_ text: String?) throws -> HeaderFields {
@@ -70,7 +66,6 @@ struct PostgresJobRow {
         """
     }
 
-    /// The SQL expression for the body of a job; without a body, the server does not search `convoy_bodies`.
     private static let body =
         "CASE WHEN j.has_body THEN (SELECT b.body FROM convoy_bodies AS b WHERE b.position = j.position) END"
 
@@ -108,9 +103,7 @@ struct PostgresJobRow {
         }
     }
 
-    /// The job without its unreadable parts, and why it cannot be sent.
-    ///
-    /// The defect is nil when the job was read completely.
+    /// The defect says why the job cannot be sent; nil when the job was read completely.
     func read() throws -> (job: Job, defect: String?) {
         let (id, url, stored) = (try text(1), URL(string: try text(11)), try text(12))
         let fields = try? PostgresJobs.headerFields(stored)
@@ -137,7 +130,6 @@ struct PostgresJobRow {
     private func text(_ column: Int) throws -> String { try rows.text(row, column) ?? "" }
     private func int(_ column: Int) throws -> Int { Int(try rows.int(row, column) ?? 0) }
 
-    /// The columns of a `JobRecord` that ``columns(withBody:)`` does not contain.
     static let recordColumns = """
         j.due, j.not_before, j.needs, j.is_behind_group, j.is_behind_key, j.owner, j.attempts, j.failure, j.added
         """
@@ -172,19 +164,13 @@ struct PostgresJobRow {
     }
 }
 
-/// Limits of PostgreSQL, checked before anything is sent.
 enum PostgresLimits {
-    /// The maximum size in bytes of a job's body.
-    ///
     /// The server's own limit for a message is 1 GiB.
     static let maxBodyBytes = 256 << 20
 
-    /// The maximum total size in bytes of the bodies in one insertion, unless a single body is larger.
-    ///
-    /// A claim ends with the job whose body makes the total reach this size.
+    // A single body may be larger. A claim ends with the job whose body makes the total reach this size.
     static let maxStatementBytes = 32 << 20
 
-    /// Why a job cannot be stored; nil if it can.
     static func defect(of job: Job) -> String? {
         if let data = job.request.body?.data, data.count > maxBodyBytes {
             return
@@ -207,7 +193,7 @@ enum PostgresLimits {
         return "its \(name) contains NUL, which a PostgreSQL text cannot have: remove it"
     }
 
-    /// Replaces NUL by `␀` in the text of a failure, because PostgreSQL stores no NUL.
+    /// PostgreSQL stores no NUL.
     static func visible(_ text: String?) -> String? {
         guard let text, text.utf8.contains(0) else { return text }
         return String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value == 0 ? "\u{2400}" : $0 }))

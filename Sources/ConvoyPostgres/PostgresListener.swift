@@ -1,10 +1,7 @@
-// Notifications of new work.
 import Convoy
 import Foundation
 
-/// Listens to notifications of the database, from the first stream until `close`.
-///
-/// A lost connection is reopened.
+/// Listens from the first stream until `close`; a lost connection is reopened.
 final class PostgresListener: Sendable {
     private struct State {
         var streams: [Int: AsyncStream<Void>.Continuation] = [:]

@@ -1,16 +1,12 @@
-// The rules of a queue as SQL statements.
 import Convoy
 import ConvoyQueue
 import Foundation
 
-/// Applies changes of a transaction, and their effects on other jobs: a job that ends may unblock or cancel others.
-///
-/// Each statement sees what was committed before it started. Two transactions must not miss each other's changes. So
-/// jobs of a group or key are changed under an advisory lock for the name of that group or key. A dependency is locked
-/// while a dependent job is added.
-///
-/// Against deadlocks, rows and names are each locked in a fixed order, and in most transactions rows before names. If a
-/// deadlock occurs anyway, the server detects it, and the transaction is repeated.
+// Each statement sees what was committed before it started. Two transactions must not miss each other's changes, so
+// jobs of a group or key are changed under an advisory lock for its name, and a dependency is locked while a dependent
+// job is added.
+// Against deadlocks, rows and names are each locked in a fixed order, and in most transactions rows before names. If a
+// deadlock occurs anyway, the server detects it, and the transaction is repeated.
 struct PostgresRules {
     struct Ended {
         let id: String
@@ -19,7 +15,6 @@ struct PostgresRules {
         let isNeeded: Bool
         let group: String?
         let key: String?
-        /// Whether the job's body is no longer needed.
         let leavesBody: Bool
     }
 
@@ -33,21 +28,15 @@ struct PostgresRules {
 
     mutating func noteWork() { bringsWork = true }
 
-    /// Notifies all listeners when this transaction is committed, if `bringsWork` is true.
     func notify() {
         if bringsWork { transaction.later(Self.notification) }
     }
 
-    /// Notifies all listeners.
-    ///
     /// The server sends one notification for each transaction, however often the statement runs.
     static let notification = PostgresStatement("SELECT 1 FROM (SELECT pg_notify('convoy_jobs', '')) AS a")
 
-    /// Locks groups and keys until the transaction ends.
-    ///
-    /// The statement that locks them is sent with the next one.
-    ///
-    /// All names share 256 locks, because the server's lock table is small.
+    // The locks are held until the transaction ends. All names share 256 locks, because the server's lock table is
+    // small.
     func lock(groups: [String?], keys: [String?]) {
         if let lock = Self.lock(groups: groups, keys: keys) { transaction.later(lock) }
     }
@@ -104,7 +93,6 @@ struct PostgresRules {
         for row in 0..<rows.count where try rows.int(row, 0) == 0 { bringsWork = true }
     }
 
-    /// The statement after which each group or key no longer blocks its first unfinished job.
     private static func freeingFirst(_ name: String, _ flag: String) -> String {
         """
         UPDATE convoy_jobs AS j SET \(flag) = false, state = CASE WHEN j.state > 1 THEN j.state
@@ -117,14 +105,7 @@ struct PostgresRules {
         """
     }
 
-    /// Computes what blocks added or moved jobs.
-    ///
-    /// For other jobs of the given groups and keys, the method computes only whether the group or the key blocks them.
-    ///
-    /// - Parameters:
-    ///   - positions: the positions of the added or moved jobs. The caller has locked their groups and keys.
-    ///   - groups: groups whose order has changed. The caller has locked them.
-    ///   - keys: keys whose order has changed. The caller has locked them.
+    /// The caller has locked the groups and keys, also those of the added or moved jobs.
     mutating func hold(_ positions: [Int64], groups: [String], keys: [String]) throws {
         try transaction.run(
             """
@@ -140,15 +121,10 @@ struct PostgresRules {
             [.text(number), .texts([]), .texts([])])
     }
 
-    /// The statement that computes what blocks jobs.
-    ///
-    /// For added or moved jobs, the statement computes everything that blocks them. For a job found by its group or
-    /// key, it computes only whether that group or key blocks the job.
-    ///
-    /// Another transaction may change the other values of such a job before the update, because they are not locked. So
-    /// the update takes them from the newest version of the row. The update skips a job found by its group or key if
-    /// nothing changes. Otherwise a deadlock is possible: another transaction may have locked the row of that job, and
-    /// wait for the group.
+    // Another transaction may change the other values of a job found by its group or key before the update, because
+    // they are not locked, so the update takes them from the newest version of the row. It skips such a job if nothing
+    // changes; otherwise a deadlock is possible: another transaction may have locked the row of that job, and wait for
+    // the group.
     private static func holding(_ positions: String) -> String {
         let needs = "coalesce(h.needs, j.needs)"
         let (group, key) = ("coalesce(h.by_group, j.is_behind_group)", "coalesce(h.by_key, j.is_behind_key)")
@@ -181,8 +157,6 @@ struct PostgresRules {
             """
     }
 
-    /// Cancels jobs and all jobs that depend on them.
-    ///
     /// Returns the number of cancelled jobs.
     mutating func cancel(_ ids: [String]) throws -> Int {
         var next = ids
@@ -252,7 +226,6 @@ struct PostgresRules {
         return isSettled
     }
 
-    /// The table expressions `given`, settlements as columns, and `meant`, those whose claim is current.
     static let meantBySettlements = """
         WITH given AS MATERIALIZED (
             SELECT * FROM unnest($1, $2, $3, $4, $5, $6)
@@ -262,7 +235,6 @@ struct PostgresRules {
             WHERE \(isClaimed) ORDER BY j.position FOR UPDATE OF j)
         """
 
-    /// The parameters `$1` to `$6` of ``meantBySettlements``.
     static func columns(_ settlements: [Settlement]) throws -> [PostgresValue] {
         [
             .texts(settlements.map(\.claim.id)), .ints(settlements.map(\.claim.token)),
@@ -272,14 +244,10 @@ struct PostgresRules {
         ]
     }
 
-    /// Whether the claim of a settlement `g` is the current one of a job `j`.
-    ///
-    /// IS TRUE hides the state from the planner. Otherwise the planner, if it has no statistics, would use the index of
-    /// claimed jobs instead of that of ids.
+    /// IS TRUE hides the state from the planner, which without statistics would use the index of claimed jobs instead
+    /// of that of ids.
     private static let isClaimed = "(j.state = 2 AND j.claim_count = g.token) IS TRUE"
 
-    /// The assignments of an SQL UPDATE that applies a settlement `m` to its job `j`.
-    ///
     /// `$8` is the maximum number of stored attempts.
     static func settling(due: String, now: String) -> String {
         """
@@ -295,7 +263,6 @@ struct PostgresRules {
         """
     }
 
-    /// The number of the state after a verdict; -1 means the state before the claim.
     private static func number(of verdict: JobVerdict) -> Int64 {
         switch verdict {
         case .retry: 0
@@ -339,12 +306,8 @@ struct PostgresRules {
 
     // MARK: Claiming
 
-    /// Claims a suspect, then ready jobs, then jobs whose result waits for a handler.
-    ///
-    /// A claim ends with the job whose body makes the total size reach `PostgresLimits.maxStatementBytes`, because the
-    /// bodies are in memory.
-    ///
-    /// - Returns: the jobs, and whether others remain because of large bodies or unreadable jobs.
+    // A claim ends with the job whose body makes the total size reach `PostgresLimits.maxStatementBytes`, because the
+    // bodies are in memory. `hasMore` is true if jobs remain because of large bodies or unreadable jobs.
     mutating func claim(_ request: ClaimRequest, by owner: String) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
         guard request.limit > 0 else { return ([], false) }
         let suspect =
@@ -370,7 +333,6 @@ struct PostgresRules {
         return (jobs, hasMore)
     }
 
-    /// The SQL condition for some kinds, which are its parameter `$3`; nil if no kind is allowed.
     static func condition(_ kinds: ClaimRequest.Kinds) -> (condition: String, kinds: [String])? {
         switch kinds {
         case .all: ("", [])
@@ -380,7 +342,6 @@ struct PostgresRules {
     }
 
     private static let ready = "state = 0 AND due IS NULL AND not_before IS NULL"
-    /// The order in which jobs are sent.
     private static let order = "priority DESC, attempt_count > 0, position"
 
     private static let hosts = """
@@ -391,9 +352,7 @@ struct PostgresRules {
             FROM hosts WHERE hosts.host IS NOT NULL)
         """
 
-    /// The table expression `candidates`: the first jobs of each host that has room.
-    ///
-    /// It has up to four times as many jobs as the limit, because other transactions may have locked or claimed some.
+    /// Finds up to four times as many jobs as the limit, because other transactions may have locked or claimed some.
     private static func candidates(_ condition: String) -> String {
         """
         \(hosts), rooms AS MATERIALIZED (
@@ -418,9 +377,8 @@ struct PostgresRules {
         return (claimed.jobs, claimed.hasMore)
     }
 
-    /// The statement that claims ready jobs that are not suspects; nil for no kinds, and for a limit of zero.
-    ///
-    /// - Parameter number: the transaction's number, under which the positions of the jobs are recorded.
+    // Nil for no kinds, and for a limit of zero. The positions of the jobs are recorded under the transaction's
+    // number.
     static func claimReady(_ request: ClaimRequest, by owner: String, noting number: String) -> PostgresStatement? {
         guard request.limit > 0, let (condition, kinds) = condition(request.kinds) else { return nil }
         return claim(
@@ -495,7 +453,6 @@ struct PostgresRules {
         return (jobs, hasMore || !broken.isEmpty, broken)
     }
 
-    /// The query for the jobs that a transaction has claimed and that the owner has not lost since.
     static func claimed(under number: String, by owner: String) -> PostgresStatement {
         PostgresStatement(
             """
@@ -515,21 +472,16 @@ struct PostgresRules {
         try follow(Self.ended(rows))
     }
 
-    /// How long a queue waits before it tries again to claim jobs whose rows are locked.
-    ///
     /// The database does not notify of the unlocking of a row.
     private static let lockedRowPause = Duration.seconds(1)
 
-    /// The time until a job becomes ready or expires, or the lease of another owner ends; nil if none will.
-    ///
-    /// PostgreSQL sends no notification at that time. If one of these moments has passed or a job is ready, the result
-    /// is at most ``lockedRowPause``.
+    // The time until a job becomes ready or expires, or the lease of another owner ends; PostgreSQL sends no
+    // notification then. If a moment has passed or a job is ready, the time is at most ``lockedRowPause``.
     func next(_ request: ClaimRequest, _ owner: String) throws -> Duration? {
         let looks = Self.looks(request, owner)
         return try Self.next(try transaction.connection.run(looks), transaction.time)
     }
 
-    /// The queries for the time of the next possible claim; ``next(_:_:)`` reads the rows.
     static func looks(_ request: ClaimRequest, _ owner: String) -> [PostgresStatement] {
         [nextMoments(owner)] + (hasReady(request, owner).map { [$0] } ?? [])
     }
@@ -549,7 +501,6 @@ struct PostgresRules {
         return moments.min()
     }
 
-    /// The query for whether a claimable job of a host with room exists; nil if no kind is allowed.
     private static func hasReady(_ request: ClaimRequest, _ owner: String) -> PostgresStatement? {
         guard let (condition, kinds) = condition(request.kinds) else { return nil }
         guard let most = request.maxPerHost else {
@@ -585,11 +536,8 @@ struct PostgresRules {
 
     // MARK: Leases, dates, expiries
 
-    /// Deletes up to 5,000 transaction numbers that are older than ten minutes.
-    ///
-    /// A call of the store reads its number to learn whether an earlier attempt was committed. By default, it repeats
-    /// its transaction for 15 seconds. If `exchange` ends without knowing this, the next call of `exchange` reads the
-    /// number.
+    // A call of the store reads its transaction number to learn whether an earlier attempt was committed, by default
+    // for 15 seconds. If `exchange` ends without knowing this, its next call reads the number.
     func forgetCommits() throws {
         try transaction.run(
             """
@@ -605,10 +553,7 @@ struct PostgresRules {
             [.text(owner), .int(transaction.time.now + Self.microseconds(lease))])
     }
 
-    /// Makes jobs ready whose time has come, ends expired jobs, and releases the jobs of other owners whose lease has
-    /// ended.
-    ///
-    /// - Parameter kinds: the kinds whose handlers receive expired jobs; with nil, the call expires no jobs.
+    /// With nil `kinds`, the call expires no jobs.
     mutating func passTime(for owner: String, telling kinds: ClaimRequest.Kinds?) throws {
         let (now, date) = (PostgresValue.int(transaction.time.now), PostgresValue.double(transaction.time.date))
         let due = try transaction.run(
@@ -669,9 +614,7 @@ struct PostgresRules {
         """
     }
 
-    /// Ends the leases of some owners, and releases the jobs that they have claimed.
-    ///
-    /// Claims of other owners count as lapsed. The claims of `owner` are released without a lapse.
+    /// Claims of other owners count as lapsed; those of `owner` do not.
     mutating func endLeases(of owners: [String], for owner: String) throws {
         guard !owners.isEmpty else { return }
         // The rule of ``JobLife/lapseDelay``: from the second lapse on, a job without a result waits 1, 2, 4 and so on
@@ -692,8 +635,6 @@ struct PostgresRules {
 
     // MARK: Retrying and deleting
 
-    /// The jobs of a selection that are in given states, in the order of their positions.
-    ///
     /// The jobs are locked until the transaction ends.
     func select(
         _ selection: JobSelection, in states: Set<JobState>
@@ -710,8 +651,6 @@ struct PostgresRules {
         )
     }
 
-    /// Deletes finished jobs with all their rows, and the rows of `convoy_needs` that name these jobs as dependencies.
-    ///
     /// A new job may get the id of a deleted one, and must not count as a dependency of older jobs.
     func drop(_ positions: [Int64]) throws {
         guard !positions.isEmpty else { return }
@@ -722,7 +661,6 @@ struct PostgresRules {
         for table in ["convoy_jobs"] + PostgresSchema.partTables { try drop(positions, from: table) }
     }
 
-    /// Makes dead letters wait again, and moves them and their blocked dependents to the end of the queue in order.
     mutating func retry(_ ids: [String]) throws -> Int {
         guard !ids.isEmpty else { return 0 }
         let meant = try transaction.run(
@@ -749,7 +687,6 @@ struct PostgresRules {
         return ids.count
     }
 
-    /// Moves jobs to the end of the queue in the same order, and returns their new positions.
     private func move(_ positions: [Int64]) throws -> [Int64] {
         let rows = try transaction.run(
             "SELECT nextval('convoy_positions') FROM generate_series(1, $1)", [.int(positions.count)])
@@ -764,9 +701,8 @@ struct PostgresRules {
     }
 }
 
-/// Adds the jobs of one call of `add` with statements that depend on rows of earlier statements.
+/// Statements may depend on rows of earlier statements.
 struct Adding {
-    /// The maximum number of jobs that one statement inserts.
     private static let maxRunCount = 2_000
 
     var rules: PostgresRules
@@ -775,8 +711,6 @@ struct Adding {
 
     init(_ rules: PostgresRules) { self.rules = rules }
 
-    /// Divides the jobs into runs, each of which one statement can insert.
-    ///
     /// A job with the policy `keep` or `replace` is a separate run, because its outcome depends on the jobs before it.
     static func runs(_ jobs: [Job]) -> [[Job]] {
         var runs: [[Job]] = []
@@ -817,10 +751,8 @@ struct Adding {
         }
     }
 
-    /// Removes jobs whose ids exist in the store.
-    ///
-    /// A second job with the same id in the run counts as existing. Without dependencies and keys, the insertion itself
-    /// skips existing ids.
+    // A second job with the same id in the run counts as existing. Without dependencies and keys, the insertion itself
+    // skips existing ids.
     private func withoutThose(thatAreThere run: [Job]) throws -> [Job] {
         var ids: Set<String> = []
         let run = run.filter { ids.insert($0.id).inserted }
@@ -831,12 +763,8 @@ struct Adding {
         return run.filter { !there.contains($0.id) }
     }
 
-    /// Checks that every dependency exists or is earlier in the call.
-    ///
-    /// Each dependency is locked, so that it cannot end unnoticed during this transaction.
-    ///
-    /// The lock is not `FOR SHARE`, because two transactions with the same dependency would then deadlock when they
-    /// mark it as needed.
+    // Each dependency is locked, so that it cannot end unnoticed during this transaction. The lock is not `FOR SHARE`,
+    // because two transactions with the same dependency would then deadlock when they mark it as needed.
     private func checkDependencies(of jobs: [Job]) throws {
         var known = added
         var needed: [(job: String, dependency: String)] = []
@@ -854,9 +782,7 @@ struct Adding {
         }
     }
 
-    /// Cancels the unfinished jobs that a new job replaces, or finds the existing job to keep instead.
-    ///
-    /// Returns the id of the job to keep; nil if the new job must be added.
+    /// Returns the id of an existing job to keep; nil if the new job must be added.
     private mutating func settle(_ uniqueness: Job.Uniqueness) throws -> String? {
         rules.lock(groups: [], keys: [uniqueness.key])
         let rows = try rules.transaction.run(
@@ -867,9 +793,7 @@ struct Adding {
         return nil
     }
 
-    /// Inserts jobs.
-    ///
-    /// Returns the positions of the inserted jobs by id.
+    /// Returns the positions by id.
     private mutating func insert(_ jobs: [Job]) throws -> [String: Int64] {
         guard !jobs.isEmpty else { return [:] }
         let transaction = rules.transaction

@@ -1,33 +1,20 @@
-// The tables in the database, and their migrations.
 import Convoy
 import ConvoyQueue
 import Foundation
 
-/// The tables, made and changed by numbered steps.
-///
 /// Each step runs once in a database, in the first process that needs it.
 enum PostgresSchema {
-    /// The steps that lead from an empty database to the current tables, in order.
-    ///
     /// Published steps never change.
     static let migrations = [tables + indexes + counting, redirects, lapses, hosts, commits, outcomes]
 
-    /// The numbers of the states in the tables.
-    ///
     /// Published numbers never change.
     static let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .done, .dead, .cancelled]
 
     static let partTables = ["convoy_contents", "convoy_bodies", "convoy_results", "convoy_needs"]
 
-    /// Creates the tables.
-    ///
-    /// The rows of `convoy_jobs` are narrow, because they change often. The request of a job is written once, in rows
-    /// of other tables.
-    ///
-    /// - `due`, `finished` and `ends` are times of the server's clock in microseconds. `not_before`, `expires` and
-    ///   `added` are dates in seconds since 2001, as in Foundation. A job that is ready has neither `due` nor
-    ///   `not_before`.
-    /// - `needs` counts dependencies that are not done. `is_needed` means that other jobs depend on this one.
+    // The rows of `convoy_jobs` are narrow, because they change often. `due`, `finished` and `ends` are times of the
+    // server's clock in microseconds; `not_before`, `expires` and `added` are dates in seconds since 2001. A job that
+    // is ready has neither `due` nor `not_before`.
     private static let tables = [
         "CREATE SEQUENCE convoy_positions",
         """
@@ -105,16 +92,12 @@ enum PostgresSchema {
 
     private static let redirects = ["ALTER TABLE convoy_contents ADD COLUMN follows_as_get bool NOT NULL DEFAULT false"]
 
-    /// Adds the number of lapsed claims.
-    ///
     /// The index contains suspects: jobs with at least two lapses.
     private static let lapses = [
         "ALTER TABLE convoy_jobs ADD COLUMN lapses int4 NOT NULL DEFAULT 0",
         "CREATE INDEX convoy_suspect ON convoy_jobs (priority DESC, position) WHERE lapses >= 2",
     ]
 
-    /// Adds the hosts of jobs, and indexes in which tried jobs follow untried ones.
-    ///
     /// Existing jobs have no host, so the limit of claims for each host does not apply to them.
     private static let hosts = [
         "ALTER TABLE convoy_jobs ADD COLUMN host text COLLATE \"C\" NOT NULL DEFAULT ''", "DROP INDEX convoy_ready",
@@ -135,9 +118,8 @@ enum PostgresSchema {
         """, "CREATE INDEX convoy_commits_made ON convoy_commits (made)",
     ]
 
-    /// Adds the results of a transaction to its number, in case the connection is lost during COMMIT.
-    ///
-    /// `positions` has the jobs that the transaction added or claimed, `settled` the settlements that it accepted.
+    // The results serve a repetition after a connection was lost during COMMIT. `positions` has the jobs that the
+    // transaction added or claimed.
     private static let outcomes = [
         "ALTER TABLE convoy_commits ADD COLUMN positions int8[], ADD COLUMN settled int8[]"
     ]
@@ -158,9 +140,7 @@ enum PostgresSchema {
         "CREATE INDEX convoy_needed ON convoy_needs (needed)",
     ]
 
-    /// Creates the triggers that count the jobs of each kind and state.
-    ///
-    /// The server runs them after every change.
+    /// The server runs the triggers after every change.
     private static let counting = [
         """
         CREATE FUNCTION convoy_count() RETURNS trigger LANGUAGE plpgsql AS $body$
@@ -234,7 +214,6 @@ extension PostgresConnection {
         }
     }
 
-    /// The number of migration steps that were run in the database; nil if it has no tables of a queue.
     private func schemaVersion() throws(PostgresError) -> Int? {
         let isThere = try run("SELECT to_regclass('convoy_schema') IS NOT NULL").bool(0, 0) ?? false
         guard isThere else { return nil }
@@ -252,9 +231,7 @@ extension PostgresConnection {
                 + "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0")
     }
 
-    /// Adds advice to errors about missing privileges, and about tables that are not those of a queue.
-    ///
-    /// Other errors are not changed.
+    /// Adds advice about missing privileges, and about tables that are not those of a queue.
     func explaining(_ error: any Error) -> any Error {
         guard let error = error as? PostgresError else { return error }
         switch error.kind {

@@ -1,14 +1,10 @@
-// Transactions on a connection that is reopened when it is lost.
 import CPostgres
 import Convoy
 import ConvoyQueue
 import Foundation
 
-/// The time of the database server, in two forms.
 struct PostgresTime: Sendable {
-    /// The time in microseconds, for leases and delays.
     var now: Int64
-    /// The time in seconds since 2001, for comparisons with calendar dates.
     var date: Double
 }
 
@@ -21,7 +17,6 @@ extension PostgresTime {
 struct PostgresTransaction {
     let connection: PostgresConnection
     let time: PostgresTime
-    /// The number of the transaction, a random UUID.
     let number: String
 
     @discardableResult
@@ -35,39 +30,29 @@ struct PostgresTransaction {
 struct PostgresWork<Result: Sendable>: Sendable {
     struct Whole: Sendable {
         /// The statements between the recording of the transaction's number (`mark`) and COMMIT.
-        ///
-        /// Some statements have the number as a parameter.
         let statements: [PostgresStatement]
         let read: @Sendable (_ rows: [PostgresRows], _ time: PostgresTime) throws -> Result
-        /// Reads the result of a transaction with this number that was committed without a reply from the server.
         let recover: @Sendable (_ transaction: PostgresTransaction, _ number: String) throws -> Result
     }
 
-    /// The work as statements that are known in advance; nil when statements depend on rows of earlier statements.
-    ///
-    /// If the server rejects these statements, the work is repeated step by step.
+    // Nil when statements depend on rows of earlier ones. If the server rejects these, the work is repeated step by
+    // step.
     var whole: (@Sendable (_ number: String, _ given: PostgresTime?) throws -> Whole)?
-    /// The work as statements that may depend on rows of earlier statements.
     let steps: @Sendable (PostgresTransaction) throws -> Result
     var unknown: (@Sendable (_ number: String) -> Void)?
 }
 
-/// Runs transactions on one connection, one at a time, on its own blocking queue.
-///
-/// Every call is one transaction. The session repeats a transaction after a serialization failure. If the connection
-/// was lost, it repeats the transaction on a new one. With libpq 14 or newer, statements that are known in advance take
-/// one round trip. Other statements run step by step. A writing transaction first inserts a random number into
-/// `convoy_commits`. If the connection was lost during COMMIT, the repetition finds that row only if the first attempt
-/// took effect. The server's transaction id is unsuitable, because after a failover it may belong to another
-/// transaction.
+// The session runs one transaction at a time, on its own blocking queue. It repeats a transaction after a serialization
+// failure, and on a new connection if the connection was lost.
+// A writing transaction first inserts a random number into `convoy_commits`: if the connection was lost during COMMIT,
+// the repetition finds that row only if the first attempt took effect. The server's transaction id is unsuitable,
+// because after a failover it may belong to another transaction.
 final class PostgresSession: Sendable {
-    /// Holds the connection, which only the queue of the session uses.
     private final class State: @unchecked Sendable {
         // @unchecked: only the serial queue of the session uses the connection.
         var connection: PostgresConnection?
     }
 
-    /// How long a call tries to connect by default; also the time limit of a single attempt to connect.
     static let usualPatience = Duration.seconds(15)
     private static let maxConflicts = 20
 
@@ -90,8 +75,6 @@ final class PostgresSession: Sendable {
         queue = DispatchQueue(label: "convoy.postgres.\(name)")
     }
 
-    /// Runs a transaction step by step.
-    ///
     /// An error of `steps` rolls back the transaction.
     func transaction<Result: Sendable>(
         _ steps: @escaping @Sendable (PostgresTransaction) throws -> Result
@@ -99,7 +82,6 @@ final class PostgresSession: Sendable {
         try await perform(PostgresWork(steps: steps))
     }
 
-    /// Runs a transaction, in one round trip if possible.
     func perform<Result: Sendable>(_ work: PostgresWork<Result>) async throws(QueueError) -> Result {
         let result = await withCheckedContinuation { continuation in
             queue.async { continuation.resume(returning: self.write(work)) }
@@ -107,7 +89,6 @@ final class PostgresSession: Sendable {
         return try result.get()
     }
 
-    /// Runs a statement that only reads.
     func read<Result: Sendable>(
         _ statement: PostgresStatement,
         _ body: @escaping @Sendable (_ rows: PostgresRows, _ time: PostgresTime) throws -> Result
@@ -125,15 +106,12 @@ final class PostgresSession: Sendable {
         return try result.get()
     }
 
-    /// Connects, unless already connected.
     func connect() async -> Swift.Result<Void, QueueError> {
         await withCheckedContinuation { continuation in
             queue.async { continuation.resume(returning: self.repeating { _ in }) }
         }
     }
 
-    /// Closes the connection.
-    ///
     /// Later calls throw `.closed`.
     func close() async {
         closing.close()
@@ -145,9 +123,7 @@ final class PostgresSession: Sendable {
         }
     }
 
-    /// Runs a body until it succeeds, fails permanently, or reaches the limit of conflicts or of `patience`.
-    ///
-    /// - Parameter mayHaveTakenEffect: says after a failure whether an attempt may have been committed.
+    /// `mayHaveTakenEffect` says after a failure whether an attempt may have been committed.
     private func repeating<Result: Sendable>(
         mayHaveTakenEffect: () -> Bool = { false }, _ body: (PostgresConnection) throws -> Result
     ) -> Swift.Result<Result, QueueError> {
@@ -212,11 +188,8 @@ final class PostgresSession: Sendable {
         return outcome
     }
 
-    /// Makes one attempt to run the steps as a transaction, or recovers the result of an earlier attempt.
-    ///
-    /// - Parameters:
-    ///   - recover: returns the result of an earlier attempt whose COMMIT did not succeed; nil without such an attempt.
-    ///   - committing: receives the result of this attempt before its COMMIT.
+    // `recover` returns the result of an earlier attempt whose COMMIT did not succeed. `committing` receives the
+    // result of this attempt before its COMMIT.
     private func transact<Result>(
         _ connection: PostgresConnection, _ number: String, _ steps: (PostgresTransaction) throws -> Result,
         _ recover: ((PostgresTransaction, String) throws -> Result)?, committing: (Result) -> Void

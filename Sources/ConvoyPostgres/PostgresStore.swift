@@ -1,4 +1,3 @@
-// The queue's store on a PostgreSQL server.
 import CPostgres
 import Convoy
 import ConvoyQueue
@@ -34,15 +33,13 @@ public final class PostgresStore: Store {
     /// How often a queue polls: every minute, because notifications are missed while the connection is reopened.
     public let pollInterval: Duration? = .seconds(60)
 
-    /// The session for claims, settlements and heartbeats.
-    ///
     /// They must not wait for a long list of additions, which runs on the session `callers`.
     let workers: PostgresSession
     let callers: PostgresSession
     let additions: PostgresAdditions
     private let listener: PostgresListener
     let unknownExchanges = Locked([String]())
-    /// Exchanges run step by step until this instant, a second after an exchange failed to run in one round trip.
+    /// Exchanges run step by step until this instant, a second after one failed to run in one round trip.
     let stepsUntil = Locked(ContinuousClock.now)
 
     /// Connects, and creates the tables if there are none.
@@ -54,10 +51,6 @@ public final class PostgresStore: Store {
     ///   that may not create or read the tables; `.failed` for an invalid address.
     public convenience init(_ address: String) async throws(QueueError) { try await self.init(address, time: nil) }
 
-    /// - Parameters:
-    ///   - time: returns the time to use instead of the server's; nil uses the server's time.
-    ///   - patience: how long a call tries to connect.
-    ///   - library: the functions of libpq, or why they could not be loaded.
     init(
         _ address: String, time: (@Sendable () -> PostgresTime)?, patience: Duration = PostgresSession.usualPatience,
         library: Result<convoy_pg_functions, PostgresError> = PostgresLibrary.shared
@@ -144,9 +137,7 @@ public final class PostgresStore: Store {
         return exchange
     }
 
-    /// Releases jobs claimed by exchanges whose COMMIT got no reply.
-    ///
-    /// The queue does not know these jobs. Without the release, the heartbeat would renew their leases forever.
+    /// The queue does not know these jobs; without the release, the heartbeat would renew their leases forever.
     private func giveBackUnknown() async throws(QueueError) {
         let numbers = unknownExchanges.withLock { numbers in
             defer { numbers = [] }
@@ -350,9 +341,7 @@ public final class PostgresStore: Store {
     }
 }
 
-/// A selection as an SQL condition.
-///
-/// The condition contains only the criteria that are set, so that the server can use an index.
+/// The condition has only the criteria that are set, so that the server can use an index.
 enum PostgresSelection {
     static func condition(
         _ selection: JobSelection, parametersBefore: Int
@@ -378,13 +367,9 @@ enum PostgresSelection {
     }
 }
 
-/// An exchange whose statements do not depend on each other's rows.
-///
-/// One round trip is possible only if no job that ends has dependents, a group or a key. There must also be no result
-/// to store or to handle, no expired job, no ended lease and no suspect.
-///
-/// If there is a result to store, ``isPossible`` is false and one round trip is not tried. If another condition is not
-/// met, the transaction fails, and the exchange then runs step by step.
+// One round trip is possible only if no job that ends has dependents, a group or a key, and without results, expired
+// jobs, ended leases and suspects. If another condition than ``isPossible`` is not met, the transaction fails, and the
+// exchange then runs step by step.
 struct WholeExchange: Sendable {
     private let settlements: [Settlement]
     private let request: ClaimRequest?
@@ -394,16 +379,12 @@ struct WholeExchange: Sendable {
         (self.settlements, self.request, self.owner) = (settlements, request, owner)
     }
 
-    /// Whether no settlement has a result to store.
-    ///
     /// To store a result, a statement needs the job's position from an earlier statement.
     var isPossible: Bool {
         !settlements.contains { if case .answered = $0.verdict { true } else { false } }
     }
 
-    /// The exchange as statements that are all known in advance.
-    ///
-    /// - Parameter found: receives claimed jobs that cannot be read.
+    /// `found` receives claimed jobs that cannot be read.
     func work(
         _ number: String, _ given: PostgresTime?,
         found: @escaping @Sendable ([(position: Int64, defect: String)]) -> Void
@@ -461,7 +442,6 @@ struct WholeExchange: Sendable {
         }
     }
 
-    /// - Parameter rows: the numbers of the accepted settlements, counted from 1.
     private static func settled(_ settlements: [Settlement], _ rows: PostgresRows) throws -> [Bool] {
         let numbers = Set(try (0..<rows.count).compactMap { try rows.int(0 + $0, 0) })
         return settlements.indices.map { numbers.contains(Int64($0 + 1)) }
@@ -499,8 +479,6 @@ struct WholeExchange: Sendable {
             ])
     }
 
-    /// The statement that checks the conditions for one round trip.
-    ///
     /// If a condition is not met, the statement divides by zero, and so the transaction fails.
     private func check(_ request: ClaimRequest, _ given: PostgresTime?) -> PostgresStatement {
         let answered = PostgresRules.condition(request.answeredKinds)
@@ -516,9 +494,7 @@ struct WholeExchange: Sendable {
             """, [.int(given?.now), .double(given?.date), .texts(answered?.kinds ?? []), .text(owner)])
     }
 
-    /// The statement that makes jobs ready whose date or delay has passed.
-    ///
-    /// It is a single update, because each update runs a trigger that counts jobs.
+    /// A single update, because each update runs a trigger that counts jobs.
     private func dueJobs(_ given: PostgresTime?) -> PostgresStatement {
         let (now, date) = (Self.now(1), Self.date(2))
         let some = "LIMIT 5000 FOR UPDATE SKIP LOCKED"
@@ -541,12 +517,9 @@ struct WholeExchange: Sendable {
     }
 }
 
-/// Adds jobs on one session, and commits the lists of concurrent callers together if possible.
-///
-/// A job without dependencies is written without reading the tables first, unless its policy is `keep` or `replace`.
-/// Consecutive lists that have only such jobs are committed together. A list with any other job is added separately,
-/// step by step. If the server rejects lists that were combined, each list is added separately, because one list may
-/// have caused the error.
+// A job without dependencies is written without reading the tables first, unless its policy is `keep` or `replace`.
+// Consecutive lists that have only such jobs are committed together; if the server rejects them, each list is added
+// separately, because one list may have caused the error.
 final class PostgresAdditions: Sendable {
     let group: AdditionGroup
 
@@ -603,7 +576,7 @@ final class PostgresAdditions: Sendable {
     }
 }
 
-/// Adds jobs with statements that are all known in advance, because no row must be read first.
+/// All statements are known in advance, because no row must be read first.
 private struct WholeAddition {
     private let jobs: [Job]
     private let number: String
@@ -633,7 +606,6 @@ private struct WholeAddition {
         }
     }
 
-    /// - Parameter rows: the ids of the jobs that the server has added.
     private static func additions(of jobs: [Job], _ rows: PostgresRows) throws -> [JobAddition] {
         var added = Set(try (0..<rows.count).compactMap { try rows.text($0, 0) })
         return jobs.map { JobAddition(id: $0.id, outcome: added.remove($0.id) == nil ? .alreadyThere : .added) }

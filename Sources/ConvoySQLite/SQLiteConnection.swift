@@ -1,4 +1,3 @@
-// A connection to an SQLite database: statements, transactions, errors.
 import Convoy
 import Foundation
 
@@ -8,13 +7,9 @@ import Foundation
     import SQLite3
 #endif
 
-/// A failure of SQLite.
 package struct SQLiteError: Error {
-    /// The extended result code.
     package let code: Int32
-    /// `errno` of the call that failed, or 0.
     package let system: Int32
-    /// SQLite's message.
     package let message: String
 
     package init(code: Int32, system: Int32 = 0, message: String = "") {
@@ -32,11 +27,8 @@ package enum SQLiteValue: Sendable {
     package init(_ number: Int64?) { self = number.map(SQLiteValue.integer) ?? .null }
 }
 
-/// A connection with its prepared statements.
-///
-/// The connection is not thread-safe: its user passes it to one thread at a time.
+/// @unchecked: the user passes the connection to one thread at a time, under a lock or on a serial queue.
 package final class SQLiteConnection: @unchecked Sendable {
-    // @unchecked: the user passes the connection to one thread at a time, under a lock or on a serial queue.
     private static let tooBig: Int32 = 18
     private static let copies = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
     private static let making = Locked(())
@@ -44,10 +36,10 @@ package final class SQLiteConnection: @unchecked Sendable {
     package let path: String
     private let handle: OpaquePointer
     private var statements: [String: OpaquePointer] = [:]
-    /// Whether the last transaction may have taken effect although its COMMIT failed.
+    /// True if the last transaction may have taken effect although its COMMIT failed.
     package private(set) var isCommitUnknown = false
 
-    /// Opens a file, and creates it if it does not exist, with access only for the current user.
+    /// A new file is accessible only for the current user.
     package init(_ path: String, busyMilliseconds: Int32 = 10_000) throws {
         self.path = path
         // SQLite gives the log the same permissions.
@@ -76,15 +68,12 @@ package final class SQLiteConnection: @unchecked Sendable {
         sqlite3_close_v2(handle)
     }
 
-    /// Runs statements without caching them.
     package func execute(_ sql: String) throws {
         errno = 0
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
         if code != 0 { throw error(code) }
     }
 
-    /// Runs a statement whose rows, if any, are not needed.
-    ///
     /// Returns the number of changed rows.
     @discardableResult
     package func run(_ sql: String, _ values: SQLiteValue...) throws -> Int { try run(sql, values) }
@@ -98,7 +87,6 @@ package final class SQLiteConnection: @unchecked Sendable {
         return Int(sqlite3_changes(handle))
     }
 
-    /// Calls a function for each row of a query, until the function returns false.
     package func forEachRow(
         _ sql: String, _ values: [SQLiteValue] = [], _ body: (SQLiteRow) throws -> Bool
     ) throws {
@@ -112,7 +100,6 @@ package final class SQLiteConnection: @unchecked Sendable {
         }
     }
 
-    /// The rows of a query, each converted to a value, except where `make` returns nil.
     package func rows<Value>(
         _ sql: String, _ values: [SQLiteValue] = [], _ make: (SQLiteRow) throws -> Value?
     ) throws -> [Value] {
@@ -124,7 +111,6 @@ package final class SQLiteConnection: @unchecked Sendable {
         return made
     }
 
-    /// The first row of a query; nil when there is none, or when `make` returns nil.
     package func row<Value>(
         _ sql: String, _ values: SQLiteValue..., make: (SQLiteRow) throws -> Value?
     ) throws -> Value? {
@@ -136,12 +122,10 @@ package final class SQLiteConnection: @unchecked Sendable {
         return made
     }
 
-    /// The number in the first column of the first row; nil for no row or for NULL.
     package func number(_ sql: String, _ values: SQLiteValue...) throws -> Int64? {
         try rows(sql, values) { $0.integer(0) }.first
     }
 
-    /// Runs a transaction, which a failure rolls back.
     package func transaction<Result>(_ body: () throws -> Result) throws -> Result {
         isCommitUnknown = false
         try run("BEGIN IMMEDIATE")
@@ -161,11 +145,8 @@ package final class SQLiteConnection: @unchecked Sendable {
         }
     }
 
-    /// Runs a part of a transaction that may fail separately.
-    ///
-    /// After a failure, the changes of the part are rolled back, and the transaction continues.
-    ///
-    /// - Throws: an error that ends the complete transaction.
+    /// After a failure, the changes of the part are rolled back, and the transaction continues; a thrown error ends all
+    /// of it.
     package func part<Value>(_ body: () throws -> Value) throws -> Result<Value, any Error> {
         try run("SAVEPOINT part")
         do {
@@ -180,19 +161,14 @@ package final class SQLiteConnection: @unchecked Sendable {
         }
     }
 
-    /// Keeps the file of the write-ahead log when the last connection is closed.
-    ///
-    /// Otherwise SQLite would remove the file by its name. If another process has replaced the database, that name
-    /// belongs to the log of the new one. With a `journal_size_limit`, SQLite empties the kept file through its
-    /// descriptor.
+    // Otherwise SQLite would remove the log by its name, which belongs to the new log if another process has replaced
+    // the database. With a `journal_size_limit`, SQLite empties the kept file through its descriptor.
     package func keepLog() {
         var isKept: Int32 = 1
         // SQLITE_FCNTL_PERSIST_WAL
         sqlite3_file_control(handle, "main", 10, &isKept)
     }
 
-    /// The first region of the shared memory of the write-ahead log; nil if there is none.
-    ///
     /// Only Linux reads the memory, because only Linux was tested.
     package var sharedMemory: UnsafeRawPointer? {
         #if os(Linux)
@@ -262,30 +238,23 @@ package final class SQLiteConnection: @unchecked Sendable {
     }
 }
 
-/// The current row of a statement.
 package struct SQLiteRow {
     fileprivate let statement: OpaquePointer
 
-    /// The integer in a column; nil for NULL.
-    ///
-    /// The integer is limited to ±2⁶¹, so that the sum of two does not overflow. A row that was edited by hand may
-    /// contain any number.
+    /// Limited to ±2⁶¹, so that the sum of two does not overflow: a row that was edited by hand may contain any number.
     package func integer(_ column: Int32) -> Int64? {
         guard sqlite3_column_type(statement, column) != 5 else { return nil }
         return max(-1 << 61, min(1 << 61, sqlite3_column_int64(statement, column)))
     }
 
-    /// The integer in a column without a limit; 0 for NULL.
     package func number(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
 
-    /// The text in a column; nil for NULL.
     package func text(_ column: Int32) -> String? {
         guard let text = sqlite3_column_text(statement, column) else { return nil }
         let count = Int(sqlite3_column_bytes(statement, column))
         return String(decoding: UnsafeBufferPointer(start: text, count: count), as: UTF8.self)
     }
 
-    /// The bytes in a column; nil for NULL.
     package func blob(_ column: Int32) -> Data? {
         guard sqlite3_column_type(statement, column) != 5 else { return nil }
         let count = Int(sqlite3_column_bytes(statement, column))

@@ -1,4 +1,3 @@
-// The description of a stored response, and methods to list and remove stored responses.
 import Convoy
 import Foundation
 
@@ -68,20 +67,15 @@ extension HTTPCache {
 
     // MARK: What the command uses
 
-    /// Whether a directory contains a cache.
-    ///
-    /// The check creates no file.
+    /// Creates no file.
     package static func isThere(in directory: URL) -> Bool { CacheDirectory(path: directory.path).indexNumber != 0 }
 
-    /// Whether another process keeps the lock of a cache directory for two seconds.
-    ///
-    /// A lookup that must open the index finds nothing while the lock is held.
+    // Tries for two seconds. A lookup that must open the index finds nothing while another process holds the lock.
     package static func isLocked(in directory: URL) -> Bool {
         let directory = CacheDirectory(path: directory.path)
         // A cache of another user is not used, so its lock does not matter.
         return !directory.isForeign && (try? directory.locked {}) == nil
     }
 
-    /// The ``CacheEntry/key`` of a URL.
     package func key(of url: URL) -> String { CacheKey.key(url, store.digest) }
 }

@@ -1,4 +1,3 @@
-// Explains whether the cache answers a request, and why.
 import Convoy
 import Foundation
 

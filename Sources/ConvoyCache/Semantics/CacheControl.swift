@@ -2,21 +2,16 @@
 import Convoy
 import Foundation
 
-/// The directives of all `Cache-Control` fields of a message.
-///
-/// Names are compared without case. An argument may be a token or a quoted string, because a recipient should accept
-/// both (RFC 9111, section 5.2). Invalid members are ignored.
+// An argument may be a token or a quoted string, because a recipient should accept both (RFC 9111, section 5.2).
+// Invalid members are ignored.
 struct CacheControl: Sendable, Equatable {
-    /// The argument of a directive that takes seconds.
     enum Seconds: Equatable, Sendable {
         case absent
         case value(Int64)
-        /// The argument is missing or is not a number, or the directive has several different arguments.
-        ///
-        /// An invalid argument must not make a response fresh (RFC 9111, section 4.2.1).
+        /// Missing, not a number, or several different ones: an invalid argument must not make a response fresh (RFC
+        /// 9111, section 4.2.1).
         case invalid
 
-        /// The number of seconds; nil if it is absent or invalid.
         var value: Int64? { if case .value(let seconds) = self { seconds } else { nil } }
     }
 
@@ -40,10 +35,9 @@ struct CacheControl: Sendable, Equatable {
 
     var isEmpty: Bool { directives.isEmpty }
 
-    /// Whether the message has a directive, with or without an argument.
     func contains(_ name: String) -> Bool { directives.contains { $0.name == name } }
 
-    /// Whether the message has a directive without field names, so that the directive applies to the complete response.
+    /// A directive without field names applies to the complete response.
     func isUnqualified(_ name: String) -> Bool {
         directives.contains { $0.name == name && ($0.argument ?? "").trimmingBlanks.isEmpty }
     }
@@ -59,7 +53,6 @@ struct CacheControl: Sendable, Equatable {
         return names
     }
 
-    /// The argument of a directive that takes seconds, such as `max-age`.
     func seconds(_ name: String) -> Seconds {
         var found: Int64?
         for directive in directives where directive.name == name {
@@ -71,7 +64,6 @@ struct CacheControl: Sendable, Equatable {
         return found.map { .value($0) } ?? .absent
     }
 
-    /// Parses one member of the list; nil if it is not a directive.
     private static func directive(_ member: String) -> (name: String, argument: String?)? {
         let bytes = member.utf8
         guard let sign = bytes.firstIndex(of: UInt8(ascii: "=")) else {
@@ -119,12 +111,9 @@ struct CacheControl: Sendable, Equatable {
 
 /// Parses numbers of seconds: RFC 9111, section 1.2.2.
 enum DeltaSeconds {
-    /// The largest number of seconds; larger numbers are reduced to it.
     static let most: Int64 = 1 << 31
 
-    /// Parses a text of digits only; nil for any other text.
-    ///
-    /// A number above ``most`` becomes ``most``.
+    /// A text of digits only; a number above ``most`` becomes ``most``.
     static func number(_ text: String) -> Int64? {
         guard !text.isEmpty else { return nil }
         var number: Int64 = 0

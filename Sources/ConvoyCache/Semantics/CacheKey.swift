@@ -1,4 +1,3 @@
-// The cache key of a request.
 import Convoy
 import Foundation
 
@@ -24,9 +23,7 @@ package enum CacheKey {
     /// The separator before the host in the key of a request whose `Host` field does not name the host of its URL.
     package static let hostMark = "#host:"
 
-    /// The key of a URL: scheme, host and port in canonical spelling, path and query, without the fragment.
-    ///
-    /// User name and password select the response but must not be stored. The key contains their digest instead.
+    /// User name and password select the response but must not be stored; the key contains their digest instead.
     static func key(_ url: URL, _ digest: KeyedDigest) -> String {
         var text = url.absoluteString
         if let usual = usualKey(&text) { return usual }
@@ -34,7 +31,6 @@ package enum CacheKey {
         guard case .success(let origin) = url.origin, let colon = whole.utf8.firstIndex(of: UInt8(ascii: ":")) else {
             return String(whole)
         }
-        // The text after the scheme, two slashes and the authority.
         let rest = whole[colon...].dropFirst(3).drop { $0 != "/" && $0 != "?" }
         var key = origin + (rest.first == "/" ? "" : "/") + rest
         if url.user != nil || url.password != nil {
@@ -43,9 +39,7 @@ package enum CacheKey {
         return key
     }
 
-    /// The key of a URL in the usual spelling, made from its bytes; nil for other spellings.
-    ///
-    /// Scheme and host must be in lower case, and the host must be a name or an IPv4 address.
+    /// Returns nil if scheme or host is not in lower case, or if the host is neither a name nor an IPv4 address.
     private static func usualKey(_ text: inout String) -> String? {
         text.withUTF8 { bytes in
             guard let (end, hasPort) = URL.usualAuthority(bytes) else { return nil }

@@ -2,11 +2,9 @@
 import Convoy
 import Foundation
 
-/// Rules that examine only methods, status codes and fields, and no stored response.
 enum CacheRules {
-    /// The final status codes that this cache understands (RFC 9110, section 15), for `must-understand`.
-    ///
-    /// 206 is included, because the cache stores partial responses. The cache never stores a 304, 412 or 416.
+    // The status codes for `must-understand` (RFC 9110, section 15). 206 is included, because the cache stores partial
+    // responses; it never stores a 304, 412 or 416.
     private static let understood: Set<Int> = [
         200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406, 407, 408,
         409, 410, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 500, 501, 502, 503, 504, 505,
@@ -14,26 +12,21 @@ enum CacheRules {
     /// The status codes that allow heuristic freshness (RFC 9110, section 15.1).
     private static let heuristic: Set<Int> = [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501]
 
-    /// Whether a status code depends on the condition or the range of its request.
-    ///
-    /// The cache never stores such a response, and such a response does not supersede a stored one.
+    /// Such a response is never stored, and does not supersede a stored one.
     static func isOfOneRequest(_ statusCode: Int) -> Bool { [304, 412, 416].contains(statusCode) }
 
     static func isHeuristicallyCacheable(_ statusCode: Int) -> Bool { heuristic.contains(statusCode) }
     static func isUnderstood(_ statusCode: Int) -> Bool { understood.contains(statusCode) }
 
-    /// Whether a method is safe (RFC 9110, section 9.2.1).
-    ///
-    /// Unsafe methods invalidate stored responses.
+    // RFC 9110, section 9.2.1. Unsafe methods invalidate stored responses.
     static func isSafe(_ method: HTTPMethod) -> Bool { method == .get || otherSafe.contains(method) }
     private static let otherSafe: [HTTPMethod] = [.head, .options, "TRACE", "PROPFIND", "REPORT", "SEARCH", "QUERY"]
 
-    /// Why a response may not be stored.
     enum Refusal: String, Sendable, Equatable {
         case method, status, noStore, privateResponse, authorization, noFreshness, varyStar, requestNoStore, range
     }
 
-    /// The reason why a response to a GET may not be stored; nil if it may be (RFC 9111, section 3).
+    /// Nil if the response may be stored (RFC 9111, section 3).
     static func refusal(
         statusCode: Int, headerFields: HeaderFields, requestFields: HeaderFields, sharing: CacheSharing
     ) -> Refusal? {
@@ -70,7 +63,6 @@ enum CacheRules {
         "proxy-authentication-info", "proxy-authorization",
     ]
 
-    /// The fields of a response without those that must not be stored.
     static func storedFields(_ headerFields: HeaderFields, sharing: CacheSharing) -> HeaderFields {
         var named = headerFields.listMembers(of: "Connection")
         let control = Freshness.control(headerFields, sharing)
@@ -89,9 +81,8 @@ enum CacheRules {
         return kept
     }
 
-    /// The fields that describe the stored bytes, which an update does not change.
-    ///
-    /// The entity tag stays too: a weak tag matches a strong one, but does not identify the stored bytes.
+    // An update does not change these fields. The entity tag stays too: a weak tag matches a strong one, but does not
+    // identify the stored bytes.
     private static let bodyFields: Set<String> = [
         "content-type", "content-encoding", "content-language", "content-length", "content-range", "content-md5",
         "content-digest", "repr-digest", "digest", "etag",
@@ -111,9 +102,7 @@ enum CacheRules {
         return storedFields(result, sharing: sharing)
     }
 
-    /// The URLs that a response to an unsafe method invalidates (RFC 9111, section 4.4).
-    ///
-    /// These are the URL of the request, and the URLs in `Location` and `Content-Location` if their origin is the same.
+    /// RFC 9111, section 4.4: also the URLs in `Location` and `Content-Location` if their origin is the same.
     static func invalidated(_ request: PreparedRequest, _ head: ResponseHead) -> [URL] {
         guard !isSafe(request.method), (200..<400).contains(head.statusCode) else { return [] }
         var urls = [request.url]

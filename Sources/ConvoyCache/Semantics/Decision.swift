@@ -8,15 +8,11 @@ struct CacheQuestion: Sendable {
     var hasBody = false
     var options = CacheOptions()
     var keepsCoding = false
-    /// The current time in seconds since 1970.
     var now: Int64
     var sharing = CacheSharing.private
     let digest: KeyedDigest
-    /// A digest of the secret fields; nil if the request has none.
     let credentials: String?
 
-    /// The cache directives of the request.
-    ///
     /// `Pragma` applies only without `Cache-Control` (RFC 9111, section 5.4).
     let control: CacheControl
 
@@ -33,31 +29,19 @@ struct CacheQuestion: Sendable {
 
 enum CacheDecision: Sendable, Equatable {
     enum Form: Sendable, Equatable {
-        /// The stored response, unchanged.
         case whole
-        /// A 206 with these positions of the representation.
         case part(Range<Int64>)
-        /// The stored 206, for a request with the same range.
         case storedPart
-        /// A 304: the request's own condition matches the stored response.
         case notModified
-        /// A 416, because the representation does not contain the range.
         case unsatisfiable
     }
 
-    /// Serve a stored response.
-    ///
-    /// If `isRefreshing` is true, the stored response is stale, and the cache validates it in the background.
+    /// If `isRefreshing`, the stored response is stale, and the cache validates it in the background.
     case serve(Int, Form, isRefreshing: Bool)
-    /// Validate the stored response first, because it is stale or the request demands validation.
     case validate(Int, Form, CacheStatus.Forward)
-    /// Request the missing rest of a response whose first bytes are stored.
     case complete(Int)
-    /// Forward the request; the response may be stored.
     case forward(CacheStatus.Forward)
-    /// Forward the request; the cache does not store the response.
     case bypass
-    /// Answer with 504: the request may not use the network, and no stored response satisfies it.
     case unavailable
 }
 
@@ -69,9 +53,7 @@ extension CacheDecision {
         }
     }
 
-    /// Decides how to answer a request.
-    ///
-    /// - Parameter stored: the responses stored for the URL, oldest entry first.
+    /// `stored` has the oldest entry first.
     static func decide(_ question: CacheQuestion, _ stored: [StoredHead]) -> CacheDecision {
         let control = question.control
         let policy = question.options.policy
@@ -164,7 +146,7 @@ extension CacheQuestion {
     /// Whether the request may not use the network.
     var isOffline: Bool { options.policy == .onlyCache || control.contains("only-if-cached") }
 
-    /// The maximum staleness in seconds that the request accepts (RFC 9111, section 5.2.1.2); nil for none.
+    /// RFC 9111, section 5.2.1.2.
     fileprivate var mostStaleness: Int64? {
         let option = options.maxStaleness.map(\.components.seconds)
         guard control.contains("max-stale") else { return option }
@@ -180,7 +162,6 @@ extension Freshness {
         return !sharing.isShared || !control.contains("proxy-revalidate") && !control.contains("s-maxage")
     }
 
-    /// The seconds of `stale-if-error`; nil if the directive is absent or invalid.
     var staleIfError: Int64? { control.seconds("stale-if-error").value }
 }
 
@@ -207,7 +188,6 @@ extension StoredHead {
         return control.contains("public") && !control.isUnqualified("private")
     }
 
-    /// The form in which the stored response answers a request; nil if it cannot, for example if bytes are missing.
     func form(for question: CacheQuestion) -> CacheDecision.Form? {
         if question.method == .head { return statusCode == 206 ? nil : .whole }
         if isComplete, statusCode != 206, isNotModified(question.headerFields) { return .notModified }
@@ -224,12 +204,9 @@ extension StoredHead {
             ? .part(wanted) : nil
     }
 
-    /// The maximum size of an incomplete response that the cache stores and later completes.
-    ///
     /// To complete the response, the cache reads the stored bytes into memory.
     static let mostBeginningBytes: Int64 = 1 << 20
 
-    /// Whether only the first bytes of the response are stored, and the cache may request the rest.
     func canBeCompleted(for question: CacheQuestion) -> Bool {
         question.method == .get && !question.headerFields.contains("Range") && offset == 0 && bodyBytes > 0
             && !isComplete && bodyBytes <= Self.mostBeginningBytes && coding != .decoded && strongValidator != nil
@@ -264,12 +241,11 @@ extension StoredHead {
 }
 
 extension CacheQuestion {
-    /// The byte range of the request; nil unless it has exactly one.
     var range: ByteRange? { method == .get ? headerFields["Range"].flatMap(ByteRange.init) : nil }
     var hasIfRange: Bool { headerFields.contains("If-Range") }
     static let conditions = ["If-None-Match", "If-Modified-Since", "If-Range", "If-Match", "If-Unmodified-Since"]
     var hasCondition: Bool { !headerFields.isEmpty && Self.conditions.contains(where: headerFields.contains) }
 
-    /// Whether the request has its own condition or range, so that the cache adds no condition.
+    /// The cache adds no condition to a request with its own condition or range.
     func isSentUnchanged(for form: CacheDecision.Form) -> Bool { hasCondition || form != .whole }
 }

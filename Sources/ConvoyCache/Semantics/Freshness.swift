@@ -22,11 +22,9 @@ public enum CacheSharing: Sendable, Hashable {
     var isShared: Bool { self != .private }
 }
 
-/// The freshness of a response, computed once.
 struct Freshness: Sendable, Equatable {
     /// The directives of the targeted field (RFC 9213) or of `Cache-Control`.
     var control: CacheControl
-    /// The freshness lifetime, in seconds.
     var lifetime: Int64
     var isHeuristic = false
     /// The age when the response was received: `corrected_initial_age` (RFC 9111, section 4.2.3).
@@ -35,12 +33,8 @@ struct Freshness: Sendable, Equatable {
 
     /// The number of seconds by which a clock may move back before the age is unknown.
     static let clockTolerance: Int64 = 5
-    /// The maximum heuristic lifetime, in seconds.
     static let mostHeuristic: Int64 = 86_400
 
-    /// - Parameters:
-    ///   - requestTime: when the request was sent, in seconds since 1970.
-    ///   - responseTime: when the response was received, in seconds since 1970.
     init(
         statusCode: Int, headerFields: HeaderFields, requestTime: Int64, responseTime: Int64, sharing: CacheSharing
     ) {
@@ -105,9 +99,8 @@ struct Freshness: Sendable, Equatable {
         return (min(mostHeuristic, max(0, dateValue - modified.secondsSince1970) / 10), true)
     }
 
-    /// Parses a date in exactly one of the forms of RFC 9110, section 5.6.7.
-    ///
-    /// Unlike `HTTPDate`, it accepts no time zone name but GMT, and no day of one digit after a comma.
+    // RFC 9110, section 5.6.7. Unlike `HTTPDate`, it accepts no time zone name but GMT, and no day of one digit after
+    // a comma.
     private static func strictDate(_ text: String, now: Date) -> Int64? {
         let upper = text.uppercased()
         guard !["UTC", "UT", "+0000", "-0000"].contains(where: upper.hasSuffix),
@@ -128,14 +121,12 @@ struct Freshness: Sendable, Equatable {
         return min(DeltaSeconds.most, initialAge + max(0, resident))
     }
 
-    /// The remaining freshness in seconds, negative for a stale response; nil if the age is unknown.
+    /// Negative for a stale response; nil if the age is unknown.
     func timeToLive(at now: Int64) -> Int64? { age(at: now).map { lifetime - $0 } }
 }
 
 extension Date {
-    /// Whole seconds since 1970, rounded down.
-    ///
-    /// The value is bounded, because a clock may have any value.
+    /// Bounded, because a clock may have any value.
     var cacheSeconds: Int64 {
         let seconds = timeIntervalSince1970
         return seconds.isFinite ? Int64(min(max(seconds, -1e11), 1e11).rounded(.down)) : 0

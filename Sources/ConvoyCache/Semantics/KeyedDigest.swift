@@ -1,17 +1,11 @@
-// Digests that replace a request's secrets in the store.
 import Convoy
 import Foundation
 
-/// HMAC-SHA-256 (RFC 2104) with a random key of the store.
-///
-/// An attacker can find a short password from its plain digest by trying all candidates. Without the key that is
-/// impossible, so the index reveals no secret. A disk store keeps the key in a file beside the index. A copy of the
-/// index alone, in a backup or a bug report, does not contain the key. An attacker with both files, or with the owner's
-/// account, can try candidates.
+// HMAC-SHA-256 (RFC 2104): an attacker can find a short password from its plain digest by trying all candidates. A
+// disk store keeps the key in a file beside the index, so a copy of the index alone, in a backup or a bug report,
+// reveals no secret.
 struct KeyedDigest: Sendable, Equatable {
-    /// The length of the key: the block size of SHA-256.
-    ///
-    /// HMAC neither pads nor hashes a key of this length.
+    /// HMAC neither pads nor hashes a key of the block size of SHA-256.
     static let keyBytes = 64
 
     let key: Data
@@ -21,7 +15,6 @@ struct KeyedDigest: Sendable, Equatable {
         key = Data((0..<Self.keyBytes).map { _ in UInt8.random(in: 0...255, using: &generator) })
     }
 
-    /// Uses a stored key; nil if its length is wrong.
     init?(key: Data) {
         guard key.count == Self.keyBytes else { return nil }
         self.key = key
@@ -32,8 +25,6 @@ struct KeyedDigest: Sendable, Equatable {
         return FileDigest.ofBytes(Data(key.map { $0 ^ 0x5c }) + inner.bytes).hexadecimal
     }
 
-    /// The digest of all secret fields of a request; nil if it has none.
-    ///
     /// The order of fields matters only among fields of one name.
     func credentials(of headerFields: HeaderFields, isWithoutCookie: Bool = false) -> String? {
         let secrets = headerFields.filter { field in

@@ -1,11 +1,8 @@
-// A stored response without its body.
 import Convoy
 import Foundation
 
 struct StoredHead: Sendable, Equatable {
-    /// The content coding of the stored bytes.
     enum Coding: Int, Sendable {
-        /// The response had no content coding.
         case none
         /// The bytes are decoded, although the fields still name the content coding.
         case decoded
@@ -16,23 +13,16 @@ struct StoredHead: Sendable, Equatable {
     var url: String
     var statusCode: Int { didSet { derived = DerivedValues() } }
     var headerFields: HeaderFields { didSet { derived = DerivedValues() } }
-    /// When the request was sent, in seconds since 1970.
     var requestTime: Int64 { didSet { derived = DerivedValues() } }
-    /// When the response was received, in seconds since 1970.
     var responseTime: Int64 { didSet { derived = DerivedValues() } }
     var vary: VaryKey
-    /// A digest of the request's secret fields; nil if it had none.
     var credentials: String?
     var coding = Coding.none
-    /// The number of stored body bytes.
     var bodyBytes: Int64 = 0
     var offset: Int64 = 0
-    /// The length of the representation; nil if the server did not declare it.
     var totalBytes: Int64?
     var requestedRange: String?
-    /// Whether the response needs validation before use.
-    ///
-    /// The cache sets this property when a response to HEAD describes a newer version.
+    /// Set when a response to HEAD describes a newer version.
     var isInvalid = false
     private(set) var derived = DerivedValues()
 
@@ -47,7 +37,7 @@ struct StoredHead: Sendable, Equatable {
 
     var isComplete: Bool { offset == 0 && totalBytes == bodyBytes }
 
-    /// The stored positions of the representation; empty if they exceed 64 bits.
+    /// Empty if they exceed 64 bits.
     var positions: Range<Int64> {
         let (end, isTooLarge) = offset.addingReportingOverflow(bodyBytes)
         return offset..<(isTooLarge ? offset : max(offset, end))
@@ -63,10 +53,10 @@ struct StoredHead: Sendable, Equatable {
 
     // MARK: Validators
 
-    /// The entity tag; nil if the response has none or several different ones.
+    /// Nil if the response has several different ones.
     var entityTag: EntityTag? { EntityTag(headerFields) }
 
-    /// The `Last-Modified` date in the server's own spelling; nil if it is missing or invalid.
+    /// In the server's own spelling.
     var lastModified: String? {
         headerFields.values(of: "Last-Modified").first.map(\.trimmingBlanks).flatMap { text in
             HTTPDate(text, now: Date(timeIntervalSince1970: Double(responseTime))) == nil ? nil : text
@@ -75,8 +65,6 @@ struct StoredHead: Sendable, Equatable {
 
     var hasValidator: Bool { entityTag != nil || lastModified != nil }
 
-    /// The strong validator; nil if the response has none.
-    ///
     /// Byte ranges with the same strong validator belong to the same representation (RFC 9110, section 8.8.1).
     var strongValidator: String? {
         if let entityTag { return entityTag.isWeak ? nil : entityTag.text }
@@ -91,10 +79,8 @@ struct StoredHead: Sendable, Equatable {
     }
 }
 
-/// Values that are computed from a stored head once, and then kept.
-///
-/// Copies of a head share these values. A copy gets values of its own when its status code, header fields or times
-/// change.
+// Copies of a head share these values. A copy gets values of its own when its status code, header fields or times
+// change.
 final class DerivedValues: Sendable, Equatable {
     private struct State {
         var freshness: (sharing: CacheSharing, value: Freshness)?
@@ -131,15 +117,13 @@ final class DerivedValues: Sendable, Equatable {
     }
 }
 
-/// An entity tag: RFC 9110, section 8.8.3.
+/// RFC 9110, section 8.8.3.
 struct EntityTag: Sendable, Equatable {
-    /// The tag as the server sent it: usually quoted, with `W/` before it if it is weak.
     let text: String
 
     var isWeak: Bool { text.hasPrefix("W/") }
     var opaque: Substring { isWeak ? text.dropFirst(2) : text[...] }
 
-    /// The entity tag of a message; nil if it has none or several different ones.
     init?(_ headerFields: HeaderFields) {
         let values = headerFields.values(of: "ETag").map(\.trimmingBlanks)
         guard let first = values.first, !first.isEmpty, values.allSatisfy({ $0 == first }) else { return nil }

@@ -3,18 +3,14 @@ import Convoy
 import Foundation
 
 extension CacheControl {
-    /// Parses a targeted field, a dictionary of structured values (RFC 8941).
-    ///
-    /// The initializer returns nil if the field is missing or invalid, because an invalid field is ignored (RFC 9213,
-    /// section 2.1). It ignores parameters of members, and a directive in seconds whose value does not start with a
-    /// digit. It also returns nil if no directive remains.
+    // Nil if the field is missing, invalid (RFC 9213, section 2.1) or without a known directive. Parameters of members
+    // are ignored, and so is a directive in seconds whose value does not start with a digit.
     init?(targeted headerFields: HeaderFields, field: String) {
         let members = headerFields.listMembers(of: field)
         guard !members.isEmpty else { return nil }
         var read: [(name: String, argument: String?)] = []
         for member in members {
             guard let directive = Self.structured(member) else { return nil }
-            // The last of several equal keys applies.
             read.removeAll { $0.name == directive.name }
             read.append(directive)
         }
@@ -45,7 +41,6 @@ extension CacheControl {
         return (key, item)
     }
 
-    /// The structured item at the beginning, including quotes; nil if the bytes begin with no valid item.
     private static func item(_ bytes: ArraySlice<UInt8>) -> String? {
         guard let first = bytes.first else { return nil }
         let length: Int?
@@ -67,7 +62,6 @@ extension CacheControl {
         return String(decoding: bytes.prefix(length), as: UTF8.self)
     }
 
-    /// The length of the quoted string at the beginning; nil if the closing quote is missing.
     private static func stringLength(_ bytes: ArraySlice<UInt8>) -> Int? {
         var isEscaped = false
         for (index, byte) in bytes.enumerated().dropFirst() {

@@ -3,17 +3,11 @@ import Convoy
 import Foundation
 
 enum ValidationOutcome: Sendable, Equatable {
-    /// The stored response is still current, and the 304 updates its fields.
     case updated
-    /// The 304 refers to another response than the stored one.
-    ///
     /// The cache sends the request again without a condition.
     case mismatch
-    /// The new response replaces the stored one.
     case replaced
-    /// The server failed, but the stale response may be served instead.
     case staleOnError
-    /// The server failed, and the stale response may not be served.
     case failed
 }
 
@@ -39,12 +33,8 @@ extension StoredHead {
         return changed == lastModified
     }
 
-    /// Whether the stale response may be served because the server failed or is unreachable.
-    ///
-    /// RFC 5861, section 4, covers errors of the server. RFC 9111, section 4.2.4, covers an unreachable server.
-    ///
-    /// - Parameter unconfigured: the allowed staleness in seconds if neither request nor response has `stale-if-error`;
-    ///   nil for none.
+    // RFC 5861, section 4, covers errors of the server. RFC 9111, section 4.2.4, covers an unreachable server.
+    // `unconfigured` is the allowed staleness in seconds without `stale-if-error`.
     func mayBeUsedOnError(at now: Int64, _ question: CacheQuestion, unconfigured: Int64?) -> Bool {
         let freshness = freshness(question.sharing)
         let control = question.control
@@ -57,9 +47,7 @@ extension StoredHead {
         return -timeToLive <= window
     }
 
-    /// Updates the head from a 304, or from a 206 or a response to HEAD for the same representation.
-    ///
-    /// See RFC 9111, section 3.2. The new fields may forbid storing the response: see ``refusal(_:)``.
+    // RFC 9111, section 3.2. The new fields may forbid storing the response: see ``refusal(_:)``.
     mutating func update(by head: ResponseHead, to question: CacheQuestion, requestTime: Int64, responseTime: Int64) {
         headerFields = CacheRules.updated(headerFields, with: head.headerFields, sharing: question.sharing)
         if !head.headerFields.contains("Date") { headerFields["Date"] = HTTPDateText.text(responseTime) }
@@ -71,16 +59,13 @@ extension StoredHead {
         if names != Set(vary.fields.keys) { vary = VaryKey(names, question.headerFields, question.digest) }
     }
 
-    /// Why the response may not stay stored after its fields were updated; nil if it may stay.
     func refusal(_ question: CacheQuestion) -> CacheRules.Refusal? {
         CacheRules.refusal(
             statusCode: statusCode, headerFields: headerFields, requestFields: question.headerFields,
             sharing: question.sharing)
     }
 
-    /// Updates the head from a response to HEAD (RFC 9111, section 4.3.5).
-    ///
-    /// If that response describes a newer version, the head is marked as invalid instead.
+    // RFC 9111, section 4.3.5. If the response describes a newer version, the head is marked as invalid instead.
     mutating func update(
         byHead head: ResponseHead, to question: CacheQuestion, requestTime: Int64, responseTime: Int64
     ) {
@@ -96,14 +81,13 @@ extension StoredHead {
     }
 }
 
-/// Formats dates for HTTP fields: RFC 9110, section 5.6.7.
+/// RFC 9110, section 5.6.7.
 enum HTTPDateText {
     private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// Formats a time in seconds since 1970.
     static func text(_ seconds: Int64) -> String {
         var (time, parts) = (time_t(seconds), tm())
         gmtime_r(&time, &parts)

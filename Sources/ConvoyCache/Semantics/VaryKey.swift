@@ -3,13 +3,10 @@ import Convoy
 import Foundation
 
 struct VaryKey: Sendable, Hashable, Codable {
-    /// The normalized values by lower-case name; nil for a field that the request did not have.
-    ///
-    /// Values are stored as digests, because any field may contain a secret. The exceptions are `Accept`,
-    /// `Accept-Charset`, `Accept-Encoding` and `Accept-Language`.
+    // Digests, because any field may contain a secret, except `Accept`, `Accept-Charset`, `Accept-Encoding` and
+    // `Accept-Language`. Nil for a field that the request did not have.
     var fields: [String: String?]
 
-    /// The names that `Vary` lists, in lower case; nil for `*`.
     static func names(_ headerFields: HeaderFields) -> Set<String>? {
         var names: Set<String> = []
         for name in headerFields.listMembers(of: "Vary") { names.insert(name.lowercased()) }
@@ -25,10 +22,7 @@ struct VaryKey: Sendable, Hashable, Codable {
 
     init(stored fields: [String: String?]) { self.fields = fields }
 
-    /// Whether another request has the same values in these fields.
-    ///
-    /// - Parameter contentLanguage: the language of the stored response. `Accept-Language` also matches if it prefers
-    ///   this language most.
+    /// `Accept-Language` also matches if it prefers the language of the stored response most.
     func matches(_ requestFields: HeaderFields, contentLanguage: String?, _ digest: KeyedDigest) -> Bool {
         fields.allSatisfy { name, stored in
             let presented = Self.normalized(name, requestFields, digest)
@@ -38,9 +32,7 @@ struct VaryKey: Sendable, Hashable, Codable {
         }
     }
 
-    /// The value of a field in normalized form; nil if the request lacks it.
-    ///
-    /// The `Accept` fields become sorted members in lower case. Any other value becomes a digest.
+    // The `Accept` fields become sorted members in lower case. Any other value becomes a digest.
     static func normalized(_ name: String, _ requestFields: HeaderFields, _ digest: KeyedDigest) -> String? {
         guard requestFields.contains(name) else { return nil }
         let members = requestFields.listMembers(of: name)
@@ -64,7 +56,7 @@ struct VaryKey: Sendable, Hashable, Codable {
         return ([parts.first?.lowercased() ?? ""] + kept).joined(separator: ";")
     }
 
-    /// The most preferred language of a normalized `Accept-Language`; nil if several are equal, or none is acceptable.
+    /// Returns nil if several languages are equal, or none is acceptable.
     private static func preferredLanguage(_ normalized: String) -> String? {
         let ranges = normalized.split(separator: ",").map { range -> (language: Substring, weight: Int) in
             let parts = range.split(separator: ";")

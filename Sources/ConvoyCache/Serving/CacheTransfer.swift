@@ -1,4 +1,3 @@
-// The transfer of one attempt through the cache.
 import Convoy
 import Foundation
 
@@ -6,27 +5,17 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// Transfers one attempt from the store, from the network, or from both in turn.
-///
-/// The operation uses a `CacheTransfer` as its task, and the transport uses the same object as its client.
-///
-/// ## Concurrency
-/// One lock protects the state. No other lock is acquired under this lock. One thread at a time calls the client. While
-/// the transport delivers a response, this is the transport's thread. At other times it is the thread that has set
-/// `isPumping` to true, or that has set the phase to `ended`.
+// The operation uses a `CacheTransfer` as its task, and the transport uses the same object as its client.
+// One lock protects the state; no other lock is acquired under it. One thread at a time calls the client: while the
+// transport delivers a response, the transport's thread; at other times the thread that has set `isPumping` to true,
+// or the phase to `ended`.
 final class CacheTransfer: TransferTask, TransportClient {
     enum Phase {
-        /// The transfer has not been resumed yet.
-        ///
         /// Next: network, serving or ended.
         case idle
-        /// The transport delivers a response.
-        ///
-        /// Next: serving, network again or ended.
+        /// The transport delivers a response. Next: serving, network again or ended.
         case network
-        /// The cache reads a stored body.
-        ///
-        /// Next: ended, or network if the stored body cannot be opened.
+        /// The cache reads a stored body. Next: ended, or network if the stored body cannot be opened.
         case serving
         /// The transfer calls, or has called, `client.didFinish`.
         case ended
@@ -35,13 +24,9 @@ final class CacheTransfer: TransferTask, TransportClient {
     enum Role {
         /// The client receives the response, which may be stored.
         case forward
-        /// The response validates a stored one.
         case validate(StoredEntry, CacheDecision.Form)
-        /// The transfer has requested the rest of a stored response.
         case complete(StoredEntry)
-        /// The client receives a stored response, and the transfer discards any network response.
         case serve(StoredEntry, CacheDecision.Form)
-        /// The response is discarded, and the request is sent again without conditions.
         case sendAgain
         /// The client receives the response, and the cache does not store it.
         case bypass
@@ -54,15 +39,11 @@ final class CacheTransfer: TransferTask, TransportClient {
         var isCancelled = false
         var isSuspended = false
         var isPaused = false
-        /// Whether the client returned false for the stored beginning of a response.
-        ///
-        /// If true, the next `didReceive` of data returns false, so that the transport pauses its task.
+        /// The next `didReceive` of data then returns false, so that the transport pauses its task.
         var isRefused = false
         var isPumping = false
-        /// Whether the stored response is removed after this use, because the fields of its 304 forbid storing it.
         var isLastUse = false
         var body: StoredBody?
-        /// The byte range of the body that the client has not received.
         var rest: Range<Int64> = 0..<0
         var status = CacheStatus()
         var metrics: TransferMetrics?
@@ -81,7 +62,6 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     var cache: HTTPCache { exchange.cache }
     var store: any CacheStore { exchange.cache.store }
-    /// The current time in seconds since 1970.
     var now: Int64 { exchange.query.clock.date.cacheSeconds }
 
     init(
@@ -217,7 +197,6 @@ final class CacheTransfer: TransferTask, TransportClient {
         }
     }
 
-    /// Passes a network response to the client and stores it if allowed.
     private func forward(_ head: ResponseHead, _ requestTime: Int64, _ now: Int64) {
         cache.invalidate(request, head, key: exchange.key)
         if question.method == .head { updateByHead(head, now) }
@@ -268,7 +247,6 @@ final class CacheTransfer: TransferTask, TransportClient {
         }
     }
 
-    /// Completes a stored response if the network response contains exactly the missing rest.
     private func complete(_ entry: StoredEntry, with head: ResponseHead, _ requestTime: Int64, _ now: Int64) {
         let range = head.headerFields["Content-Range"].flatMap(ContentRange.init)
         guard [206, 416].contains(head.statusCode) else { return forward(head, requestTime, now) }
@@ -393,9 +371,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         readOn { self.beginServing() }
     }
 
-    /// Sends the original request without the cache's condition, because the stored response is of no use.
-    ///
-    /// - Parameter change: changes the state further, under its lock.
+    /// Called when the stored response is of no use.
     private func sendAgain(_ change: (inout State) -> Void = { _ in }) {
         var sent = request
         question.options.policy.addFields(to: &sent)
@@ -426,12 +402,10 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     // MARK: Serving a stored response
 
-    /// Runs code that reads the store: on the disk executor if the store may block, otherwise on the calling thread.
     func readOn(_ work: @escaping @Sendable () -> Void) {
         if store.mayBlock { network.onDisk(work) } else { work() }
     }
 
-    /// Delivers a stored response or status 504, or sends the request if the stored body cannot be opened.
     func beginServing() {
         let role = state.withLock { $0.role }
         guard case .serve(let entry, let form) = role else { return answerUnavailable() }
@@ -467,15 +441,12 @@ final class CacheTransfer: TransferTask, TransportClient {
         pump()
     }
 
-    /// Removes the stored response if the fields of its 304 forbid storing it.
     func removeAfterLastUse() {
         guard case .serve(let entry, _) = state.withLock({ $0.isLastUse ? $0.role : nil }) else { return }
         store.remove([entry.id], of: exchange.key)
     }
 
-    /// Sends the request, because the stored body is missing or damaged.
-    ///
-    /// If the request may not use the network, the client receives status 504. If the attempt has no slot, it fails.
+    // If the request may not use the network, the client receives status 504. If the attempt has no slot, it fails.
     private func sendInstead() {
         if question.isOffline {
             state.withLock { ($0.status.forward, $0.status.detail) = (.miss, "only-if-cached") }
@@ -490,17 +461,13 @@ final class CacheTransfer: TransferTask, TransportClient {
         sendAgain { state in (state.phase, state.status.forward, state.isPumping) = (.network, .miss, false) }
     }
 
-    /// Delivers status 504 to the client.
-    ///
-    /// The request may not use the network (RFC 9111, section 5.2.1.7), or the server is unreachable (RFC 9111, section
-    /// 5.2.2.2).
+    /// The request may not use the network (RFC 9111, section 5.2.1.7), or the server is unreachable (section 5.2.2.2).
     func answerUnavailable() {
         client.didReceive(
             ResponseHead(statusCode: 504, headerFields: ["Content-Length": "0"], url: request.url, expectedBytes: 0))
         pump()
     }
 
-    /// Delivers the rest of the body while the client accepts data, and then finishes.
     func pump() {
         enum Step {
             case wait
@@ -546,7 +513,6 @@ final class CacheTransfer: TransferTask, TransportClient {
         }
     }
 
-    /// Delivers the next chunk; false if `pump` must return.
     private func deliver(_ body: StoredBody, _ rest: Range<Int64>, _ most: Int) -> Bool {
         let count = Int(min(Int64(most), rest.upperBound - rest.lowerBound))
         guard let data = body.read(at: rest.lowerBound, count: count), !data.isEmpty else {
@@ -559,15 +525,12 @@ final class CacheTransfer: TransferTask, TransportClient {
         return !holds(client.didReceive(data))
     }
 
-    /// Removes the stored response whose body could not be read, so that another attempt uses the network.
     private func repair() {
         guard case .serve(let entry, _) = state.withLock({ $0.role }) else { return }
         store.repair([entry.id], of: exchange.key)
     }
 
-    /// Stops the delivery if the client has paused, and if the transport can continue a paused task where it stopped.
-    ///
-    /// - Returns: whether `pump` must return.
+    // Stops only if the transport can continue a paused task where it stopped. Returns whether `pump` must return.
     private func holds(_ isTaken: Bool) -> Bool {
         guard !isTaken, network.pausesInPlace else { return false }
         state.withLock { ($0.isPaused, $0.isPumping) = (true, false) }
@@ -577,7 +540,6 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     // MARK: Storing: RFC 9111, section 3
 
-    /// Starts to store a response; nil if it may not be stored.
     func makeRecording(_ head: ResponseHead, _ requestTime: Int64, _ now: Int64) -> Recording? {
         guard mayBeStored(head) else { return nil }
         let sharing = cache.configuration.sharing
@@ -597,10 +559,8 @@ final class CacheTransfer: TransferTask, TransportClient {
         return Recording(writer: writer, head: stored)
     }
 
-    /// Whether the response to this request may be stored.
-    ///
-    /// The request must be a GET without a body, or a POST. The response to a POST needs status 200, the request's URL
-    /// in `Content-Location` and an explicit lifetime (RFC 9110, section 9.3.3).
+    // The request must be a GET without a body, or a POST. The response to a POST needs status 200, the request's URL
+    // in `Content-Location` and an explicit lifetime (RFC 9110, section 9.3.3).
     private func mayBeStored(_ head: ResponseHead) -> Bool {
         if question.method == .get { return !question.hasBody }
         guard question.method == .post, head.statusCode == 200,
@@ -612,13 +572,11 @@ final class CacheTransfer: TransferTask, TransportClient {
         return Freshness.isExplicit(head.headerFields, control, question.sharing)
     }
 
-    /// Removes the stored responses that a newer response supersedes, although the newer one is not stored.
     private func supersede(_ head: ResponseHead) {
         guard head.statusCode < 500, head.statusCode != 206, !CacheRules.isOfOneRequest(head.statusCode) else { return }
         store.remove(exchange.entries.filter { $0.head.matches(question) }.map(\.id), of: exchange.key)
     }
 
-    /// Stores a complete response, if its length matches the declared length.
     func keep(_ recording: Recording) {
         var head = recording.head
         head.bodyBytes = recording.bytes
@@ -661,7 +619,6 @@ final class CacheTransfer: TransferTask, TransportClient {
         return isStored
     }
 
-    /// Stores an updated head, or removes the entry if the new fields forbid storing it.
     func replaceHead(of entry: StoredEntry, with head: StoredHead) {
         if head.refusal(question) == nil {
             store.update(entry.id, of: exchange.key, to: head)
@@ -709,11 +666,9 @@ extension CachePolicy {
     }
 }
 
-/// A response that the cache stores while the client receives it.
 struct Recording {
     let writer: any StoreWriter
     var head: StoredHead
-    /// The number of body bytes received.
     var bytes: Int64 = 0
 }
 

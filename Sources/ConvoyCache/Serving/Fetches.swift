@@ -1,16 +1,10 @@
-// Collapsed forwarding: equal requests wait for the response to one of them.
 import Convoy
 
-/// The requests in progress by cache key, and the equal requests that wait for them.
-///
-/// After a miss, a request may wait for the response to an equal request. When that response is stored, the waiting
-/// request searches the cache again (RFC 9111, section 4). If the equal request fails, or is cancelled or suspended, the
-/// request that has waited longest takes its place. If the response cannot be shared, each waiting request is sent. All
-/// requests that wait under one key wait for the same request.
-///
-/// ## Concurrency
-/// One lock protects the state. No other lock is acquired under this lock. The callbacks of waiting requests run
-/// outside the lock.
+// When the response is stored, a waiting request searches the cache again (RFC 9111, section 4). If the registered
+// request fails, or is cancelled or suspended, the request that has waited longest takes its place. If the response
+// cannot be shared, each waiting request is sent.
+// One lock protects the state; no other lock is acquired under it. The callbacks of waiting requests run outside the
+// lock.
 final class Fetches: Sendable {
     struct Selection: Sendable, Equatable {
         let credentials: String?
@@ -34,18 +28,10 @@ final class Fetches: Sendable {
 
     private let state = Locked([String: Fetch]())
 
-    /// The maximum length of a response that other requests wait for.
     static let mostBytes: Int64 = 1 << 20
 
-    /// Registers a request that goes to the network, or makes it wait for an equal registered request.
-    ///
-    /// A request is neither registered nor waits if a different request with its key is registered.
-    ///
-    /// - Parameters:
-    ///   - registers: whether the request may be registered.
-    ///   - makeThen: makes the callback of a waiting request. Its argument says whether the request is now registered
-    ///     itself.
-    /// - Returns: whether the request waits.
+    // A request is neither registered nor waits if a different request with its key is registered. The argument of the
+    // callback says whether the request is now registered itself. Returns whether the request waits.
     func awaitEqual(
         _ key: String, _ selection: Selection, by owner: AnyObject, registers: Bool,
         _ makeThen: () -> @Sendable (Bool) -> Void
@@ -70,12 +56,7 @@ final class Fetches: Sendable {
 
     func has(_ key: String) -> Bool { state.withLock { !$0.isEmpty && $0[key] != nil } }
 
-    /// Removes a request, whether it is registered or waits.
-    ///
-    /// A second call has no effect.
-    ///
-    /// - Parameter handsOver: whether the next waiting request takes the place of a registered one. If false, all waiting
-    ///   requests continue.
+    // A second call has no effect. If `handsOver` is false, all waiting requests continue.
     func end(_ key: String, by owner: AnyObject, handsOver: Bool) {
         let owner = ObjectIdentifier(owner)
         let continuing = state.withLock { fetches -> [Waiter] in

@@ -1,4 +1,3 @@
-// The public type of the cache.
 import Convoy
 import Foundation
 
@@ -214,9 +213,7 @@ extension HTTPCache: CacheEngine {
 
     func count(_ change: (inout CacheStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
 
-    /// Removes the stored responses that an unsafe request invalidates.
-    ///
-    /// - Parameter key: the key of the request, which is not its URL if the request has a `cacheKey`.
+    /// The key of the request is not its URL if the request has a `cacheKey`.
     func invalidate(_ request: PreparedRequest, _ head: ResponseHead, key: String) {
         let urls = CacheRules.invalidated(request, head)
         guard !urls.isEmpty else { return }
@@ -233,7 +230,7 @@ final class StoredExchange: CacheExchange {
     let query: CacheQuery
     let key: String
     let entries: [StoredEntry]
-    /// The stored first bytes of a response whose rest must be requested; nil for any other decision.
+    /// Nil for any other decision than to request the rest.
     let beginning: Data?
     private let question: CacheQuestion
     private let decision: CacheDecision
@@ -274,9 +271,7 @@ final class StoredExchange: CacheExchange {
         return cache.fetches.awaitEqual(key, Fetches.Selection(question), by: self, registers: isCertain, makeThen)
     }
 
-    /// Ends the wait of equal requests for this one.
-    ///
-    /// - Parameter handsOver: whether one of them takes its place. If false, all of them search the cache again.
+    /// If `handsOver` is false, all of the waiting requests search the cache again.
     func endSharing(handsOver: Bool) { cache.fetches.end(key, by: self, handsOver: handsOver) }
 
     deinit { endSharing(handsOver: true) }

@@ -1,4 +1,3 @@
-// Makes a stored head from a response, and the response to a request from a stored head.
 import Convoy
 import Foundation
 
@@ -37,10 +36,8 @@ extension StoredHead {
         "bytes \(positions.lowerBound)-\(positions.upperBound - 1)/\(totalBytes.map(String.init) ?? "*")"
     }
 
-    /// Corrects the `Content-Range` of a part that has fewer bytes than the field declares.
-    ///
-    /// Without a matching `Content-Length`, the connection may have ended early. The cache then uses the part only for
-    /// ranges within its bytes, and no longer for a repetition of the original range.
+    // Without a matching `Content-Length`, the connection may have ended early. The cache then uses the part only for
+    // ranges within its bytes, and no longer for a repetition of the original range.
     mutating func shortenPart() {
         if headerFields["Content-Length"]?.trimmingBlanks != String(bodyBytes) { requestedRange = nil }
         headerFields["Content-Range"] = contentRange(positions)

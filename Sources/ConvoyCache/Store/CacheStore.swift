@@ -1,11 +1,9 @@
-// The interface of a store.
 import Convoy
 import Foundation
 
 struct StoredEntry: Sendable {
     let id: Int64
     var head: StoredHead
-    /// The body, if the lookup read it.
     var body: Data?
     var bodyDigest: Int64 = 0
 }
@@ -15,38 +13,25 @@ struct StoredSummary: Sendable {
     var head: StoredHead
 }
 
-/// A store of responses, in memory or in a directory.
-///
-/// The store throws no disk errors. It skips writes that fail, and reports unreadable entries as missing.
+/// The store throws no disk errors: it skips writes that fail, and reports unreadable entries as missing.
 protocol CacheStore: AnyObject, Sendable {
     var digest: KeyedDigest { get }
-    /// ``digest`` if it is already in memory; nil if its key must still be read from the disk.
+    /// Nil if its key must still be read from the disk.
     var knownDigest: KeyedDigest? { get }
     func entries(for key: String) -> [StoredEntry]
-    /// The responses under a key, with the bodies that are in memory; nil if the disk must be read.
-    ///
-    /// - Thread: any; the call reads no file. A store on disk calls `stat` on its index, which a local file system
-    ///   answers from memory.
+    /// Returns nil if the disk must be read. Any thread: a store on disk only calls `stat` on its index, which a local
+    /// file system answers from memory.
     func entriesInMemory(for key: String) -> [StoredEntry]?
-    /// Whether the store knows without a lookup that it has no response under a key.
-    ///
-    /// A store on disk knows this from its filter of stored keys, or from a lookup of the last second. The call removes
-    /// the record of that lookup. Another process may have stored a response since the lookup.
-    ///
-    /// - Thread: any. The call never waits for a disk.
+    /// Whether the filter of stored keys, or a lookup of the last second, shows that no response is stored. The call
+    /// removes the record of that lookup. Another process may have stored a response since. Any thread; never waits for
+    /// a disk.
     func takeMiss(of key: String) -> Bool
-    /// Opens and checks the body of an entry that a lookup of the key found.
-    ///
-    /// The call returns nil if the body is missing or damaged, and removes such an entry. It also returns nil if the
-    /// identifier now belongs to another entry.
+    /// Returns nil if the body is missing or damaged, and removes such an entry; also if the identifier now belongs to
+    /// another entry.
     func openBody(of entry: StoredEntry, key: String) -> StoredBody?
-    /// Whether calls may block on the disk.
-    ///
     /// If true, a transport's thread must not make calls that read the disk.
     var mayBlock: Bool { get }
-    /// Makes a writer for a body; nil if the body is too long or too many bytes wait for the disk.
-    ///
-    /// - Parameter expectedBytes: the length that the server declared, if any.
+    /// Nil if the body is too long or too many bytes wait for the disk.
     func makeWriter(expectedBytes: Int64?) -> (any StoreWriter)?
     func update(_ id: Int64, of key: String, to head: StoredHead)
     func use(_ id: Int64)
@@ -55,7 +40,6 @@ protocol CacheStore: AnyObject, Sendable {
     func repair(_ ids: [Int64], of key: String)
     func removeAll(key: String)
     func removeAll()
-    /// All stored responses, in no particular order.
     func summaries() -> [StoredSummary]
     var counts: StoreCounts { get }
 }
@@ -68,12 +52,9 @@ struct StoreCounts: Sendable {
 }
 
 protocol StoreWriter: AnyObject, Sendable {
-    /// Writes a chunk; false if the response will not be stored.
+    /// Returns false if the response will not be stored.
     func write(_ data: Data) -> Bool
-    /// Stores the response and removes the entries that it replaces.
-    ///
-    /// - Parameter isReplaced: selects the entries under the key to remove. The closure may run on any thread.
-    /// - Returns: false if the store already knows that it cannot store the response.
+    /// `isReplaced` may run on any thread. Returns false if the store already knows that it cannot store the response.
     @discardableResult
     func commit(
         key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
@@ -92,7 +73,7 @@ enum StoredBody: Sendable {
         }
     }
 
-    /// Reads at most `count` bytes, fewer at the end of the body; nil if reading fails.
+    /// Returns fewer bytes at the end of the body, and nil if reading fails.
     func read(at offset: Int64, count: Int) -> Data? {
         switch self {
         case .data(let data):
@@ -108,9 +89,7 @@ final class StoredFile: Sendable {
     let descriptor: Int32
     let byteCount: Int64
 
-    /// Opens a file; nil if it is missing, is not a regular file, or has another length.
-    ///
-    /// - Parameter byteCount: nil for any length.
+    /// Nil if the file is missing, is not a regular file, or has another length.
     init?(path: String, byteCount: Int64? = nil) {
         descriptor = Self.openRegular(path)
         var status = stat()
@@ -120,15 +99,13 @@ final class StoredFile: Sendable {
         guard isThere, byteCount == nil || byteCount == self.byteCount else { return nil }
     }
 
-    /// Values of the file that change with its bytes; nil if `fstat` fails.
+    /// These values change with the bytes of the file.
     var stamp: FileStamp? {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? FileStamp(status) : nil
     }
 
-    /// Opens a regular file for reading; -1 on failure.
-    ///
-    /// The call follows no symbolic link and does not block on a FIFO.
+    /// Follows no symbolic link and does not block on a FIFO; -1 on failure.
     static func openRegular(_ path: String) -> Int32 {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)
         guard descriptor >= 0 else { return -1 }
@@ -151,7 +128,6 @@ final class StoredFile: Sendable {
         return Data(bytesNoCopy: bytes, count: got, deallocator: .free)
     }
 
-    /// The digest of all bytes; nil if reading fails.
     var digest: Int64? {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
         defer { buffer.deallocate() }

@@ -1,14 +1,9 @@
-// Stores responses in memory and evicts the least recently used first.
 import Convoy
 import Foundation
 
-/// A store in memory.
-///
 /// Storing or removing one response takes O(*v*) time for *v* variants of its URL, besides evictions.
 final class MemoryStore: CacheStore {
-    /// An entry in a list ordered by last use.
-    ///
-    /// It is not `Sendable`, because only code under the lock uses it.
+    /// Not `Sendable`, because only code under the lock uses it.
     private final class Node {
         let id: Int64
         let key: String
@@ -44,7 +39,7 @@ final class MemoryStore: CacheStore {
             (node.older, node.newer) = (nil, nil)
         }
 
-        /// Removes an entry and returns its body, which the caller releases outside the lock.
+        /// The caller releases the body outside the lock.
         mutating func remove(_ id: Int64) -> Data? {
             guard let node = nodes.removeValue(forKey: id) else { return nil }
             unlink(node)
@@ -65,7 +60,6 @@ final class MemoryStore: CacheStore {
         }
     }
 
-    /// The maximum number of variants of one URL.
     static let mostVariants = 32
 
     private let state = Locked(State())
@@ -95,7 +89,7 @@ final class MemoryStore: CacheStore {
 
     func takeMiss(of key: String) -> Bool { state.withLock { $0.keys[key] == nil } }
 
-    /// Returns the body of an entry without comparing keys, because no two entries ever have the same identifier.
+    /// Keys need not be compared, because no two entries ever have the same identifier.
     func openBody(of entry: StoredEntry, key: String) -> StoredBody? {
         state.withLock { $0.nodes[entry.id]?.body }.map { .data($0) }
     }

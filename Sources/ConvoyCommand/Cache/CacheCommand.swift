@@ -1,4 +1,3 @@
-// `convoy cache`: shows and removes stored responses, and explains the cache's decisions.
 import Convoy
 import ConvoyCache
 import ConvoyHTTPFile
@@ -125,7 +124,6 @@ struct CacheCommand {
 extension CacheEntry {
     private var shownURL: String { SecretWords.standard.redacted(reference: String(key.prefix { $0 != "#" })) }
 
-    /// The host of the request's `Host` field; nil if the field is missing or names the host of the URL.
     private var host: String? { key.range(of: CacheKey.hostMark).map { String(key[$0.upperBound...]) } }
 
     private var freshness: String {

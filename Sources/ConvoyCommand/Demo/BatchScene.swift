@@ -1,4 +1,3 @@
-// Scene one: many files as one batch.
 import Convoy
 import ConvoyTesting
 import Foundation

@@ -1,4 +1,3 @@
-// Scene two: a chain in which each response determines the next request.
 import Convoy
 import ConvoyTesting
 import Foundation

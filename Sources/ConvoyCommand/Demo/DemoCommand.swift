@@ -1,4 +1,3 @@
-// `convoy demo`: three scenes with a built-in server.
 import Convoy
 import ConvoyTesting
 import Foundation

@@ -1,4 +1,3 @@
-// Scene three: a download that is cancelled and then resumed.
 import Convoy
 import ConvoyTesting
 import Foundation

@@ -1,4 +1,3 @@
-// One event of a run, as --json prints it and `convoy report` reads it.
 import Convoy
 import ConvoyHTTPFile
 import ConvoyTesting
@@ -14,7 +13,6 @@ struct EventLine: Encodable, Equatable, Sendable {
     var list: String?
     var line: Int?
     var file: String?
-    /// How the cache handled the request: a word of `CacheOutcome`.
     var cache: String?
     var status: Int?
     var bytes: Int64?
@@ -28,11 +26,8 @@ struct EventLine: Encodable, Equatable, Sendable {
     var location: String?
     var code: String?
     var message: String?
-    /// The header fields of a failed response, each as `Name: value`.
     var head: [String]?
-    /// When the request was queued, in seconds since 1970.
     var queuedAt: Double?
-    /// The time from queueing the request to its end.
     var lifeSeconds: Double?
     var after: [Int]?
     var timeline: [AttemptLine]?
@@ -64,8 +59,6 @@ struct EventLine: Encodable, Equatable, Sendable {
         return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self).unsafeEscaped } ?? "{}"
     }
 
-    /// Records the header fields of a failed response, without secrets.
-    ///
     /// A response with an acceptable status is not recorded, because such responses often contain secrets.
     mutating func setAnswer(of error: RequestError) {
         guard error.code == .unacceptableStatus, let answer = error.response else { return }
@@ -93,9 +86,7 @@ extension Console {
     }
 }
 
-/// The phases of one attempt, in seconds.
-///
-/// A phase that does not apply is nil. The phases are consecutive, so their sum is the duration of the attempt.
+// The phases are consecutive, so their sum is the duration of the attempt. A phase that does not apply is nil.
 struct AttemptLine: Encodable, Equatable, Sendable {
     enum Next: String, Encodable, Sendable {
         case redirect, retry
@@ -103,7 +94,6 @@ struct AttemptLine: Encodable, Equatable, Sendable {
         case again
     }
 
-    /// The time from queueing the request to the start of the attempt.
     var start: Double
     var lookup: Double?
     var connect: Double?
@@ -154,7 +144,6 @@ struct EventSpan: Sendable, Equatable {
     /// When the first byte of the final response arrived; nil if the operation did not measure the time.
     var firstByte: ContinuousClock.Instant?
 
-    /// The readings of both clocks at the same moment, which convert instants to dates.
     private static let reference = (instant: ContinuousClock.now, seconds: Date().timeIntervalSince1970)
 
     fileprivate var queuedAt: Double {
@@ -198,7 +187,6 @@ extension AttemptLine {
 }
 
 extension Duration {
-    /// Seconds, rounded to microseconds.
     var roundedSeconds: Double { (inSeconds * 1e6).rounded() / 1e6 }
 }
 
@@ -239,7 +227,6 @@ extension EventLine {
         case .lifeSeconds: lifeSeconds = try value.number()
         case .after: after = try value.list { try $0.integer() }
         case .timeline: timeline = try value.list(AttemptLine.init)
-        // A report does not use the other members.
         default: break
         }
     }
@@ -303,7 +290,6 @@ extension JSONValue {
 enum CacheOutcome: String, Sendable {
     case hit, stale, revalidated, miss, bypass
 
-    /// The text at the end of a file's line in the output; empty if no stored response was used.
     var words: String {
         switch self {
         case .hit: ", from the cache"

@@ -1,4 +1,3 @@
-// Makes JSON values.
 import Convoy
 import ConvoyHTTPFile
 import Foundation

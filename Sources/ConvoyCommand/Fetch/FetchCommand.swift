@@ -1,11 +1,9 @@
-// `convoy fetch`: checks before the first request, then the run.
 import Convoy
 import Foundation
 
 struct FetchCommand {
     let options: FetchOptions
 
-    /// - Throws: the reason, if the run cannot start. No request was sent then.
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         if !options.discards {
             // If this fails, `check` below reports the reason.
@@ -70,7 +68,6 @@ extension FetchOptions {
             : directoryURL.appending(path: item.fileName, directoryHint: .notDirectory)
     }
 
-    /// The path of a file, which is relative if the path of the directory is relative.
     func path(of fileName: String) -> String {
         fileName.hasPrefix("/") || directory == "." ? fileName : directory + "/" + fileName
     }
@@ -82,7 +79,6 @@ extension FetchOptions {
         FileType.of(path(of: item.fileName), followsLinks: false) == S_IFLNK
     }
 
-    // If the directory cannot be created, the download fails with the reason.
     func makeDirectory(of item: FetchItem) {
         guard item.fileName.utf8.contains(UInt8(ascii: "/")), item.isListed || makesDirectories else { return }
         try? FileManager.default.createDirectory(

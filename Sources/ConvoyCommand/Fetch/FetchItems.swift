@@ -1,42 +1,29 @@
-// The files of a run, one after another.
 import Convoy
 import Foundation
 
 struct FetchItem: Sendable, Equatable {
-    // The batch uses the same index.
     let index: Int
     let url: URL
-    /// The path of the file, relative to the output directory or absolute; unique in the run.
-    ///
-    /// If the server names the file, or if no file is written, this is the name from the URL, which need not be
-    /// unique.
+    /// Relative to the output directory or absolute; unique in the run, unless the server names the file.
     let fileName: String
-    /// Whether the list or the command line gave the name.
     var isNamed = false
     var isListed = false
     var isLink = false
     var digest: FileDigest?
     var byteCount: Int64?
-    /// The header fields that the list sets for the item.
     var headerFields = HeaderFields()
-    /// Further URLs of the same file, from the list.
     var mirrors: [URL] = []
 
-    /// The name of the written file, which the server or a number may have changed.
     func name(of file: URL) -> String { FilePath(fileName).prefix + file.lastPathComponent }
 }
 
-/// Returns items from the command line and then from the list.
-///
-/// ## Concurrency
-/// One task calls `next()`. All other members may be used from any thread. No lock is held while the list is read.
+// One task calls `next()`; all other members may be used from any thread. No lock is held while the list is read.
 final class FetchItems: Sendable {
     struct Defect: Equatable, Sendable {
         let list: String
         /// The number of the line, from 1; nil if the error concerns the complete list, or a file of a Metalink.
         let line: Int?
         let reason: String
-        /// The lines of the entry; nil if they are not text, or if the error has no line.
         var text: String?
 
         var place: String { line.map { "line \($0) of \(list)" } ?? list }
@@ -45,7 +32,6 @@ final class FetchItems: Sendable {
 
     struct Rest: Sendable {
         var entries: [ListEntry] = []
-        /// The name of a list that was not read to its end, and the number of its first line that is not in `entries`.
         var list: (name: String, line: Int)?
     }
 
@@ -108,9 +94,7 @@ final class FetchItems: Sendable {
         (self.onEmpty, self.onDefect) = (onEmpty, onDefect)
     }
 
-    /// The next item; nil at the end and after ``stop()``.
-    ///
-    /// Passes invalid entries of the list, and a failure to read the list, to `onDefect`.
+    /// Nil at the end and after ``stop()``.
     func next() async -> FetchItem? {
         let given = state.withLock { $0.isStopped ? nil : $0.nextGiven() }
         if let given { return makeItem(given, isListed: false) }
@@ -172,10 +156,6 @@ final class FetchItems: Sendable {
 
     private func isOurs(_ entry: ListEntry) -> Bool { shard?.takes(entry.url.absoluteString) != false }
 
-    /// Makes the item of an entry, and claims its file name.
-    ///
-    /// - Parameter isListed: whether the entry is from the list; a name from the command line is used unchanged.
-    /// - Returns: nil for an entry of another shard.
     private func makeItem(_ entry: ListEntry, isListed: Bool = true) -> FetchItem? {
         let safe = { [isFlat] (name: String) in isFlat ? FileName.safe(name) : FileName.safePath(name) }
         let given = naming == .none ? nil : isListed ? entry.name.map(safe) : entry.name
@@ -202,7 +182,6 @@ enum FileNaming: Sendable {
 // The register stores a hash of each name instead of the name, so a million names take about 25 MB. If two names have
 // the same hash, one of them gets an unnecessary number.
 struct FileNameRegister {
-    /// For the hash of each used name, the number to try next when the name is repeated.
     private var nextNumbers: [Int: Int32] = [:]
 
     mutating func claim(_ name: String) -> String {
@@ -232,9 +211,6 @@ struct FileNameRegister {
 }
 
 extension FileName {
-    /// The name with its directories if each part is safe.
-    ///
-    /// Otherwise a safe name without directories.
     static func safePath(_ name: String) -> String {
         var parts = name.unicodeScalars.split(separator: "/", omittingEmptySubsequences: false).map { String($0) }
         // find(1) prints `./` before names, so it is removed.
@@ -250,7 +226,6 @@ extension FileName {
 }
 
 struct FilePath {
-    /// The directories including the final slash; empty without directories.
     let prefix: String
     let last: String
 

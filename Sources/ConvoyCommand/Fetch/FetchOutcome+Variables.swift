@@ -1,4 +1,3 @@
-// The result of a request as curl's variables.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
@@ -115,7 +114,6 @@ extension AttemptRecord {
 }
 
 extension TransferMetrics {
-    /// Whether the attempt opened a connection; false if it reused a connection, or could not connect.
     var hasOpenedConnection: Bool { !isReusedConnection && connect > .zero }
     fileprivate var sentVersion: String? { httpVersion.isEmpty ? nil : httpVersion }
 }

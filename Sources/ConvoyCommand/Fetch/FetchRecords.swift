@@ -1,17 +1,12 @@
-// Output beside the files: header fields, custom formats, a list of failures.
 import Convoy
 import Foundation
 
-/// Writes the output of `--head`, `--include`, `--dump-header`, `--write-out` and `--save-failed`.
-///
-/// ## Concurrency
-/// Safe to use from any thread. ``FetchReporter`` prints one result at a time.
+// Safe to use from any thread. ``FetchReporter`` prints one result at a time.
 final class FetchRecords: Sendable {
     private struct State {
         var failed: [Int: String] = [:]
         var rest: [String] = []
         var broken: [String] = []
-        /// Whether the list of failures is not written, because it is the input and has unread lines.
         var keepsInput = false
         // A write to a closed output does not count.
         var outputProblem: String?
@@ -79,10 +74,7 @@ final class FetchRecords: Sendable {
         state.withLock { $0.broken.append("# \(defect.place.visible()): \(defect.reason.visible())\(text)") }
     }
 
-    /// Records, for `--save-failed`, the entries that the run did not reach.
-    ///
-    /// - Returns: a warning about lines that the list of failures cannot contain; nil if it contains all lines, or if
-    ///   `--save-failed` is missing.
+    /// Returns a warning about lines that the list of failures cannot contain.
     func isLeft(_ rest: FetchItems.Rest) -> String? {
         guard let failedList = options.failedList else { return nil }
         let isInput = rest.list != nil && NamedFile.isSame(options.input ?? "-", failedList)
@@ -122,7 +114,6 @@ extension FetchItem {
 extension ListEntry {
     fileprivate var listLine: String {
         var columns = [url.absoluteString]
-        // A digest in the second column is an error, so a file with such a name is written in aria2's form.
         guard mirrors.isEmpty, name.map(InputLine.isDigest) != true else {
             columns += mirrors.map(\.absoluteString)
             let options = [name.map { "out=\($0)" }, digest.map { "checksum=\($0)" }].compactMap(\.self)

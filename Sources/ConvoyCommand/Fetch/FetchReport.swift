@@ -1,4 +1,3 @@
-// The protocol of a run's reports, and the values that a report receives: steps, outcomes and progress.
 import Convoy
 import Foundation
 
@@ -10,12 +9,9 @@ struct FetchOutcome: Sendable {
         var sentBytes: Int64 = 0
         let time: Duration
         var file: URL?
-        /// Whether the status code is 304: the file exists or has not changed, so nothing was received.
         var isSkipped = false
-        /// The `If-Modified-Since` value that was sent, if the server has nothing newer.
         var unchangedSince: String?
         var replacesLink = false
-        /// False if no file exists, because the server has nothing newer than a given date.
         var hasFile = true
 
         var statusCode: Int { head.statusCode }
@@ -23,12 +19,9 @@ struct FetchOutcome: Sendable {
 
     let item: FetchItem
     let result: Result<Success, RequestError>
-    /// The records of the attempts; empty when nothing was sent, and after a successful segmented download.
     let attempts: [AttemptRecord]
     var span = EventSpan()
-    /// The bytes that the next run can resume; nil if there are none, or after a success.
     var keptBytes: Int64?
-    /// The path of the file, the device or the pipe that receives the body; empty for standard output.
     var output = ""
 
     var error: RequestError? { if case .failure(let error) = result { error } else { nil } }
@@ -54,7 +47,6 @@ struct FetchOutcome: Sendable {
         return (attempts.isEmpty ? "the file exists" : "the file has not changed") + digest
     }
 
-    /// Why the request failed, as a text; nil after a success.
     var cause: String? {
         guard let error else { return nil }
         return error.code == .unacceptableStatus && !lacksStored ? Words.cause(error) : message
@@ -69,7 +61,6 @@ extension FetchOutcome.Success {
     init(_ response: Response<some Sendable>, _ attempts: [AttemptRecord], of item: FetchItem) {
         head = response.head
         bytes = response.transfer.download.completedBytes
-        // A segmented download has no records of attempts.
         resumedBytes =
             attempts.isEmpty ? response.transfer.resumedBytes : ResumedBytes(of: attempts).count
         sentBytes = response.transfer.upload.completedBytes
@@ -85,10 +76,8 @@ extension FetchOutcome.Success {
 }
 
 extension [AttemptRecord] {
-    /// The number of tries: all attempts except some that say nothing about the server.
-    ///
-    /// An attempt that ended with a redirect does not count. An attempt that waited for a file descriptor does
-    /// not count either.
+    /// An attempt that ended with a redirect, or that waited for a file descriptor, does not count, because it says
+    /// nothing about the server.
     var triedCount: Int {
         count { record in
             switch record.next {
@@ -102,7 +91,6 @@ extension [AttemptRecord] {
 struct UnchangedResource: Sendable {}
 
 extension Result {
-    /// The response as a success, if the request failed only because of a 304 for a file that does not exist.
     func unchanged<Value>() -> Response<UnchangedResource>?
     where Success == Response<Value>, Failure == RequestError {
         guard case .failure(let error) = self, error.code == .badResponse, let head = error.response,
@@ -139,19 +127,15 @@ struct ResumedBytes: Sendable, Equatable {
     }
 }
 
-/// A request with a line on the screen: it has started and not ended, or waits only for the limit of its host.
 struct RunningTransfer: Sendable, Equatable {
     enum Wait: Sendable, Equatable {
-        /// As many requests to the host are running as the limit for each host allows.
         case host
-        /// The request waits for the head of a successful response.
         case answer
         // `attempt` is the number of the failed attempt.
         case retry(attempt: Int, cause: String, due: ContinuousClock.Instant)
     }
 
     let item: FetchItem
-    /// The bytes of the file so far, including bytes of an earlier run.
     let receivedBytes: Int64
     var resumedBytes: Int64 = 0
     let expectedBytes: Int64?
@@ -164,10 +148,7 @@ struct RunProgress: Sendable, Equatable {
     var finishedCount = 0
     var failedCount = 0
     var skippedCount = 0
-    /// The total number of requests; nil while the list is being read.
     var totalCount: Int?
-    /// The bytes of successful and running files, including bytes of an earlier run.
-    ///
     /// The bodies of failures do not count.
     var receivedBytes: Int64 = 0
     var resumedBytes: Int64 = 0
@@ -176,7 +157,6 @@ struct RunProgress: Sendable, Equatable {
 }
 
 extension RunProgress {
-    /// Copies the counts of a batch, without its bytes, which include those of failures.
     init(_ progress: BatchProgress) {
         finishedCount = progress.finishedCount
         failedCount = progress.failedCount
@@ -184,17 +164,11 @@ extension RunProgress {
     }
 }
 
-/// Reports the events of a run, for people or as JSON.
-///
-/// The events of a request arrive in order: its steps, starting with its start, then ``finished(_:)``. For a request
-/// that was never sent, only ``finished(_:)`` is called. No call follows ``ended(_:)``.
-///
-/// - Thread: any, one call at a time.
+// The events of a request arrive in order: its steps, starting with its start, then ``finished(_:)``. For a request
+// that was never sent, only ``finished(_:)`` is called. No call follows ``ended(_:)``. Any thread, one call at a time.
 protocol FetchReport: Sendable {
-    /// The interval between the calls of ``tick(_:_:)``; nil if it is never called.
     var tickInterval: DispatchTimeInterval? { get }
     var wantsSteps: Bool { get }
-    /// Whether requests are reported that ended only because the run was stopped.
     var wantsCancelled: Bool { get }
 
     func happened(_ step: FetchStep, to item: FetchItem)

@@ -1,4 +1,3 @@
-// Passes the results of a run to its report.
 import Convoy
 import Foundation
 
@@ -17,15 +16,9 @@ final class FetchReporter: Sendable {
         summary = Locked(FetchSummary(options))
     }
 
-    /// Records the item of a request, before the request is sent.
     func opened(_ item: FetchItem) { requests.begin(item) }
 
-    /// Reports the end of a request, once.
-    ///
-    /// - Parameters:
-    ///   - unchanged: the success that replaces a failure, if the only cause is that the server has nothing newer;
-    ///     otherwise nil.
-    ///   - stop: why the run is being stopped; nil if it is not.
+    /// `unchanged` is the success that replaces a failure, if the only cause is that the server has nothing newer.
     func finished<Value>(
         _ index: Int, _ result: Result<Response<Value>, RequestError>, _ unchanged: Response<UnchangedResource>? = nil,
         stop: ExitStatus?
@@ -109,7 +102,6 @@ final class FetchReporter: Sendable {
 }
 
 extension Result {
-    /// The records of the attempts; empty when nothing was sent, and after a successful segmented download.
     func attempts<Value>() -> [AttemptRecord] where Success == Response<Value>, Failure == RequestError {
         switch self {
         case .success(let response): response.attempts
@@ -129,15 +121,11 @@ extension FetchItem {
     fileprivate var host: String { "\(url.host() ?? "") \(url.port ?? 0)" }
 }
 
-/// Reports the steps of each request in order: its start and further attempts.
-///
-/// A manager reports the end of a request on another queue than the earlier events, so these events may arrive after
-/// the end. Therefore ``close(_:_:_:)`` derives missing steps from the attempt records.
-///
-/// ## Concurrency
-/// Safe to use from any thread, except from a report. One queue makes all reports in order, without a lock. Starts and
-/// retries are queued asynchronously. `close` and `inTurn` return after the report, so a slow reader of the output
-/// slows the run. The number of open requests therefore limits the length of the queue.
+// A manager reports the end of a request on another queue than the earlier events, which may arrive after the end.
+// Therefore ``close(_:_:_:)`` derives missing steps from the attempt records.
+// Safe to use from any thread, except from a report. One queue makes all reports in order, without a lock. `close` and
+// `inTurn` return after the report, so a slow reader of the output slows the run, and the number of open requests
+// limits the queue.
 final class OpenRequests: EventMonitor {
     private let onStep: (@Sendable (FetchStep, FetchItem) -> Void)?
     private let queue = DispatchQueue(label: "convoy.report")
@@ -161,9 +149,7 @@ final class OpenRequests: EventMonitor {
         }
     }
 
-    /// Reports the steps whose events have not arrived, and then the end of the request.
-    ///
-    /// - Parameter end: reports the end; called with nil if the request was not recorded, or was closed before.
+    /// `end` is called with nil if the request was not recorded, or was closed before.
     func close<Value>(
         _ index: Int, _ attempts: @autoclosure () -> [AttemptRecord], _ end: (OpenRequest?) -> Value
     ) -> Value {
@@ -179,7 +165,6 @@ final class OpenRequests: EventMonitor {
 
     var items: [FetchItem] { open.withLock { $0.values.map(\.item) } }
 
-    /// Makes a report that is not about a step, after the reports that were queued before.
     func inTurn<Value>(_ report: () -> Value) -> Value { queue.sync(execute: report) }
 
     func transfers(of operations: [AnyRequestOperation]) -> (started: [RunningTransfer], others: [FetchItem]) {
@@ -208,14 +193,11 @@ extension AnyRequestOperation {
 struct OpenRequest {
     let item: FetchItem
     let opened = ContinuousClock.now
-    /// The numbers of the last attempt that started and of the last that ended, including redirects.
     private var (begun, ended) = (0, 0)
     private var failedCount = 0
     private let secrets: Set<String>
     private(set) var resumed = ResumedBytes()
-    /// The progress of the file at the end of the last attempt with a successful response.
     private(set) var heldBytes = ByteProgress()
-    /// The status of the response to the running attempt; nil before the head of the response arrives.
     var statusCode: Int?
     private var retry: RunningTransfer.Wait?
 
@@ -227,10 +209,8 @@ struct OpenRequest {
     var hasBegun: Bool { begun > 0 }
     private var isUnderWay: Bool { begun > ended }
 
-    /// The progress of the file; nil before the first attempt.
-    ///
-    /// - Parameter progress: the progress of the operation. It is used only during a successful response, because the
-    ///   operation also counts the body of a failure.
+    /// The progress of the operation counts only during a successful response, because it includes the body of a
+    /// failure.
     func transfer(_ progress: TransferProgress) -> RunningTransfer? {
         guard hasBegun else { return nil }
         guard isUnderWay, let statusCode, (200..<300).contains(statusCode) else {
@@ -245,14 +225,12 @@ struct OpenRequest {
             expectedBytes: progress.download.totalBytes)
     }
 
-    /// Notes the start of an attempt; a late or repeated start has no effect.
     mutating func begin(_ attempt: Int) -> FetchStep? {
         if attempt > ended { retry = nil }
         defer { begun = max(begun, attempt) }
         return begun == 0 ? .started : nil
     }
 
-    /// Notes the end of an attempt; a late or repeated end has no effect.
     mutating func end(_ record: AttemptRecord) -> FetchStep? {
         guard record.number > ended else { return nil }
         ended = record.number

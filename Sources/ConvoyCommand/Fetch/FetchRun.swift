@@ -1,4 +1,3 @@
-// Runs the items as a batch, with a report.
 import Convoy
 import Foundation
 
@@ -11,8 +10,6 @@ struct FetchRun {
     let reporter: FetchReporter
     let items: FetchItems
     let manager: RequestManager
-    /// The number of requests; nil if there is a list.
-    ///
     /// With a list, the batch knows the number after the last item was read.
     let knownCount: Int?
 
@@ -232,14 +229,10 @@ extension RequestManager {
     }
 }
 
-/// A counting semaphore for tasks; each open request uses one slot.
-///
-/// A deadline starts when a request is queued. Without this limit, the batch would queue more requests than can run at
-/// once. Deadlines could then pass before the requests are sent.
-///
-/// ## Concurrency
-/// One task calls `take()`; any thread calls `give()`. Stopping a run ends its open requests, which then release their
-/// slots.
+// A counting semaphore for tasks. A deadline starts when a request is queued; without this limit, the batch would
+// queue more requests than can run, and deadlines could pass before the requests are sent.
+// One task calls `take()`; any thread calls `give()`. Stopping a run ends its open requests, which then release their
+// slots.
 final class FetchPlaces: Sendable {
     private let (slots, free) = AsyncStream.makeStream(of: Void.self)
 

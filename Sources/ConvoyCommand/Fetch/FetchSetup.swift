@@ -1,4 +1,3 @@
-// The setup of a run: the output, records, cookies, passwords and the requests.
 import Convoy
 import ConvoyCache
 import ConvoyTesting
@@ -20,11 +19,8 @@ struct FetchSetup: Sendable {
     private let console: Console
     private let output: StandardOutputStream.State
 
-    /// - Parameters:
-    ///   - title: the title of the `--report` page if there is no command line; nil for `convoy fetch`. If it is nil,
-    ///     `--verbose` also shows the fields that are marked as secret only because they may be keys.
-    ///   - onOutputClosed: called when a write finds standard output closed.
-    /// - Throws: the reason, if the run cannot start.
+    /// `title` is nil for `convoy fetch`; then `--verbose` also shows fields that are marked as secret only because
+    /// they may be keys.
     init(
         _ options: FetchOptions, title: String? = nil, console: Console,
         onOutputClosed: @escaping @Sendable () -> Void
@@ -143,7 +139,6 @@ struct FetchSetup: Sendable {
         verbose.map { request.intercepted(by: $0.sending(String(index))) } ?? request
     }
 
-    /// The request for a mirror of an item's file, without header fields that may be keys.
     func request(toMirror url: URL, of item: FetchItem, _ options: FetchOptions) -> Request<Data> {
         let others = options.headerFields.filter { !$0.isSecret && $0.name.lowercased() != "host" }
         let fields = HeaderFields(others.map { ($0.name, $0.value) })
@@ -200,7 +195,6 @@ extension CredentialOptions {
     fileprivate func makeJar() throws(UsageError) -> CookieJar? {
         guard cookieJar != nil || keepsCookies else { return nil }
         let jar = CookieJar()
-        // The file of the jar need not exist at the first run.
         for path in cookieFiles where path != cookieJar || access(path, F_OK) == 0 {
             let text = String(decoding: try content(of: path, for: "--cookie"), as: UTF8.self)
             do { for cookie in try CookieFile.cookies(in: text) { jar.set(cookie) } } catch {
@@ -320,7 +314,6 @@ extension FetchOptions {
 }
 
 extension HTTPCache {
-    // The cache's `statistics` return only after the writes.
     func finishStoring() {
         let isOver = DispatchSemaphore(value: 0)
         DispatchQueue.global().async {

@@ -1,4 +1,3 @@
-// The statistics of a run.
 import Convoy
 import Foundation
 
@@ -8,7 +7,6 @@ struct FetchSummary: Sendable, Equatable {
     var failures: [String: Int] = [:]
     private(set) var firstFailures: [String] = []
     private static let firstFailureCount = 5
-    /// The number of requests that ended only because the run was stopped.
     var cancelledCount = 0
     var bytes: Int64 = 0
     var resumedBytes: Int64 = 0
@@ -17,7 +15,6 @@ struct FetchSummary: Sendable, Equatable {
     var reason: ExitStatus?
     var discards = false
     var directory: String?
-    /// Whether another run would fetch complete files again, which `--existing skip` prevents.
     var replacesFiles = false
 
     var failedCount: Int { failures.values.reduce(0, +) }
@@ -55,7 +52,7 @@ struct FetchSummary: Sendable, Equatable {
 
     var status: ExitStatus { reason ?? (failedCount == 0 ? .success : .failure) }
 
-    /// The final lines: the statistics, advice about another run and, if a file succeeded or was skipped, the first
+    /// The lines are the statistics, advice about another run and, if a file succeeded or was skipped, the first
     /// failures and the directory.
     var lines: [String] {
         var lines = [text]
@@ -128,12 +125,10 @@ struct KeptParts: Sendable, Equatable {
     }
 }
 
-/// Finds the parts in an output directory: `.NAME.convoy-part`, each with its record `.NAME.convoy-resume`.
-///
-/// Bytes that the same command would request again do not count.
+// The parts are `.NAME.convoy-part`, each with its record `.NAME.convoy-resume`. Bytes that the same command would
+// request again do not count.
 struct PartFinder: Sendable {
     let directory: String
-    // If false, parts are identified by the time of their records.
     let knowsNames: Bool
     let usesSegments: Bool
     let started: Date

@@ -1,4 +1,3 @@
-// The report for programs: `--json`.
 import Convoy
 import Foundation
 

@@ -1,13 +1,8 @@
-// Writes a response body to standard output.
 import Convoy
 import Foundation
 
-/// Writes a body to standard output while it arrives.
-///
-/// Printed bytes cannot be withdrawn, so a transfer that starts over fails.
-///
-/// ## Concurrency
-/// One transfer uses a stream, on the serial queue of its sink. The state may be used from any thread.
+// Printed bytes cannot be withdrawn, so a transfer that starts over fails.
+// One transfer uses a stream, on the serial queue of its sink. The state may be used from any thread.
 final class StandardOutputStream: OutputStream {
     final class State: Sendable {
         private let descriptor: Int32
@@ -48,7 +43,6 @@ final class StandardOutputStream: OutputStream {
     }
 
     private var state: State?
-    /// Whether writing of this body has begun, possibly in an earlier attempt.
     private var written: Locked<Bool>?
     private var terminalText: TerminalText?
     private var status = Stream.Status.notOpen

@@ -1,25 +1,18 @@
-// `--verbose`: requests, responses and connections.
 import Convoy
 import Foundation
 
-/// Prints each attempt on standard error, as curl does: `>` for the request, `<` for the response, `*` for other
-/// information.
-///
-/// Each line of a request begins with the number of the URL. Values of secret fields, user names and passwords of URLs
-/// are omitted.
+// The format is that of curl: `>` for the request, `<` for the response, `*` for other information. Secret values are
+// omitted.
 struct VerboseLog: EventMonitor {
     private let console: Console
     /// Whether to show fields that are marked as secret only because any field may be a key.
     private let showsMarked: Bool
-    /// For each part of a request, the number of the last attempt of which this part was printed.
-    ///
-    /// `current` is the number of the running attempt.
+    /// The number of the last attempt of which each part was printed.
     private struct Printed {
         var (sent, answered, ended, current) = (0, 0, 0, 0)
     }
 
     private let printed = Locked<[String: Printed]>([:])
-    /// Serialises the output, because monitors and interceptors are called by different threads.
     private let queue = DispatchQueue(label: "convoy.verbose")
 
     init(_ proxy: ConnectionOptions.Proxy, console: Console, showsMarked: Bool) {
@@ -58,7 +51,6 @@ struct VerboseLog: EventMonitor {
         }
     }
 
-    // Returns false if the part was printed before.
     private func claim(_ place: WritableKeyPath<Printed, Int>, _ attempt: Int, _ tag: String) -> Bool {
         printed.withLock { printed in
             guard attempt > printed[tag, default: Printed()][keyPath: place] else { return false }
@@ -105,7 +97,6 @@ struct VerboseLog: EventMonitor {
 
     private func tell(_ record: AttemptRecord, _ tag: String) {
         guard claim(\.ended, record.number, tag) else { return }
-        // Prints the request here if no interceptor saw the attempt.
         printRequest(record.request, attempt: record.number, tag)
         if let head = record.response { printResponse(head, attempt: record.number, tag) }
         func tell(_ mark: Character, _ text: String) { self.tell(tag, mark, text) }

@@ -1,5 +1,3 @@
-// `convoy completions`: completion scripts, generated from the parser's tables.
-
 extension Shell {
     var completions: String {
         switch self {
@@ -100,7 +98,6 @@ enum BashCompletions {
         return opening + "COMPREPLY=($(compgen \(action) -- \"$word\")); "
     }
 
-    /// Words for `compgen`, one on each line, because the script sets `IFS` to a line feed.
     private static func words(_ words: [String]) -> String { "$'" + words.joined(separator: #"\n"#) + "'" }
 }
 
@@ -148,7 +145,6 @@ enum FishCompletions {
     }
 }
 
-// `_arguments` handles abbreviations, `--name=value` and exclusions.
 enum ZshCompletions {
     static var script: String {
         """

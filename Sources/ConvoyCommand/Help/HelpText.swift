@@ -1,4 +1,3 @@
-// The help of the command and its subcommands. `HelpTopic` lists all topics.
 import Convoy
 
 enum HelpText {

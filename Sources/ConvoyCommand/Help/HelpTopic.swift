@@ -1,5 +1,3 @@
-// The topics of `convoy help`.
-
 enum HelpTopic: String, CaseIterable, Sendable {
     case fetch, run, report, `import`, queue, cache, demo, completions, lists, names, retries, json, signals, man
 
@@ -39,7 +37,6 @@ enum HelpTopic: String, CaseIterable, Sendable {
 extension Subcommand {
     enum Operands: Equatable, Sendable {
         case none, urls
-        /// A `.http` file, then the names of requests in the file.
         case files
         case document
         case manyFiles

@@ -1,4 +1,3 @@
-// The manual page, generated from the tables of the help.
 import Convoy
 
 enum ManPage {

@@ -1,4 +1,3 @@
-// `convoy import`: converts requests of other programs to an `.http` file.
 import ConvoyHTTPFile
 import Foundation
 

@@ -1,24 +1,18 @@
-// Reads lines of a descriptor on demand.
 import Convoy
 import Foundation
 
-/// Reads a file, a pipe or a terminal line by line, in UTF-8, or in UTF-16 with a byte order mark.
-///
-/// ## Concurrency
-/// One task calls `next()`. When no line is stored, the reader reads blocks on a private queue until it has a line.
-/// `read` may block the thread of that queue, but no thread of a task. ``stop()`` may be called from any thread, and
-/// ends a waiting call at once. A thread that `read` blocks may remain until the process exits.
+// UTF-8, or UTF-16 with a byte order mark. One task calls `next()`. `read` may block the thread of a private queue,
+// but no thread of a task. ``stop()`` may be called from any thread, and ends a waiting call at once; a thread that
+// `read` blocks may remain until the process exits.
 final class LineReader: Sendable {
     enum Read: Equatable, Sendable {
         case line(NumberedLine)
-        /// Reading failed; no line follows.
         case failed(reason: String)
     }
 
     private struct State {
         var splitter = LineSplitter()
         var decoder = UTF16Decoder()
-        /// Lines that were read and not returned yet, in reverse order.
         var ready: [Read] = []
         var waiting: CheckedContinuation<Read?, Never>?
         var hasEnded = false
@@ -30,7 +24,6 @@ final class LineReader: Sendable {
     private let descriptor: Int32
     private let state = Locked(State())
     private let queue = DispatchQueue(label: "convoy.input")
-    /// Whether the source is a regular file, which never waits for another program.
     private let isFile: Bool
 
     private init(descriptor: Int32, name: String) {
@@ -54,7 +47,6 @@ final class LineReader: Sendable {
 
     private static func reason(_ code: Int32) -> String { String(cString: strerror(code)) }
 
-    /// Whether the next line or the end is available without waiting for another program.
     var hasLine: Bool { isFile || state.withLock { !$0.ready.isEmpty || $0.hasEnded } }
 
     func next() async -> Read? {
@@ -94,7 +86,6 @@ final class LineReader: Sendable {
         }
     }
 
-    // Returns true if a task still waits for a line, so that the caller reads another block.
     private func take(_ bytes: ArraySlice<UInt8>, isEnd: Bool, _ problem: Int32) -> Bool {
         let (waiting, read): (CheckedContinuation<Read?, Never>?, Read?) = state.withLock { state in
             guard !state.hasEnded else { return (nil, nil) }
@@ -155,7 +146,6 @@ struct UTF16Decoder {
     }
 }
 
-/// One line of a file without its line end, with its number from 1.
 struct NumberedLine: Equatable, Sendable {
     enum Content: Equatable, Sendable {
         case text(String)
@@ -170,11 +160,9 @@ struct NumberedLine: Equatable, Sendable {
 // The splitter stores only the last, incomplete line, up to a limit.
 struct LineSplitter {
     static let limitBytes = 64 * 1_024
-    /// The limit for lines of XML and of JSON arrays, because such a document may be one line.
     static let limitBytesOfXML = 16 << 20
 
     private var open: [UInt8] = []
-    /// Whether the first line that is neither blank nor a comment is XML or an array; nil before that line.
     private var isDocument: Bool?
     private var isTooLong = false
     private var lineCount = 0

@@ -1,4 +1,3 @@
-// Parses the lines of a list in the formats of several programs.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
@@ -55,7 +54,6 @@ struct ListParser {
 
     var isOpen: Bool { open != nil }
 
-    /// The number of the first line without an outcome yet.
     func firstUnfinishedLine(before next: Int) -> Int { format == .metalink ? 1 : open?.line ?? next }
 
     // Returns the outcomes that this line completes, for example the previous entry.
@@ -71,7 +69,6 @@ struct ListParser {
         }
     }
 
-    /// Completes the open entry, at the end of the list or while the next line has not arrived.
     mutating func close() -> [Outcome] {
         defer { open = nil }
         return open.map { [$0.outcome] } ?? []
@@ -189,11 +186,9 @@ struct ListParser {
     }
 }
 
-/// A line of a list of digests: `HEX  NAME`, `HEX *NAME` or `HEX NAME` of sha256sum(1) and similar programs, or
-/// `SHA256 (NAME) = HEX` of BSD and openssl(1).
-///
-/// A digest may also be in Base64, as cksum(1) writes it. If the line begins with a backslash, its name has escapes.
-/// A tab does not end a digest: in a list of URLs and names, the name to save as follows a tab.
+// `HEX  NAME`, `HEX *NAME` or `HEX NAME` of sha256sum(1), or `SHA256 (NAME) = HEX` of BSD and openssl(1); the digest
+// also in Base64, as cksum(1) writes it. A backslash at the start means that the name has escapes. A tab does not end
+// a digest: in a list of URLs and names, the name to save as follows a tab.
 struct DigestLine: Equatable {
     let name: String
     let digest: FileDigest?
@@ -212,7 +207,6 @@ struct DigestLine: Equatable {
             (kind, digits) = first
             let separated = text.drop { $0 != " " }.dropFirst()
             guard separated.first(where: { $0 != " " }) != "\t" else { return nil }
-            // A second blank means a text file, an asterisk a binary file.
             rest = separated.first.map { " *".contains($0) } == true ? separated.dropFirst() : separated
         } else if let match = text.wholeMatch(of: #/\d{5,10} +\d+ +(.+)/#) {
             (kind, digits, rest) = ("a checksum of cksum or sum", "", match.1)
@@ -235,9 +229,7 @@ struct DigestLine: Equatable {
         defect = digest == nil ? "its digest is not \(kind)" : nil
     }
 
-    /// Whether a file name of a list has a digest beside other words, so that it is more than a name.
-    ///
-    /// Only the text before the first tab counts. If it is one word of digits, it is a name.
+    // Only the text before the first tab counts. If it is one word of digits, it is a name.
     static func isLikely(_ line: String) -> Bool {
         guard !line.containsScheme else { return false }
         let text = line.prefix { $0 != "\t" }
@@ -250,7 +242,6 @@ struct DigestLine: Equatable {
         return text.split { $0.isWhitespace || $0 == "," }.contains { InputLine.isDigest($0) }
     }
 
-    /// Whether a line begins an SFV file, or the output of PowerShell's `Get-FileHash` or of `certutil -hashfile`.
     static func isHeading(_ line: String) -> Bool {
         line.contains(#/^(;|Algorithm +(Hash|:) |[A-Z0-9]+ hash of )/#)
     }
@@ -333,7 +324,6 @@ enum JSONLine {
 }
 
 extension HeaderFields {
-    /// The fields of a list's lines; nil if a field cannot be sent, or has no value.
     fileprivate init?(listed lines: [String]) {
         var sending = SendingOptions()
         do throws(UsageError) { for line in lines { try sending.addHeaderLine(line[...]) } } catch { return nil }
@@ -344,8 +334,6 @@ extension HeaderFields {
 
 extension ListEntry {
     /// Options that are not listed here are ignored; most of them only affect the speed.
-    ///
-    /// - Returns: why the entry cannot be fetched as the list says; nil if the option was applied or ignored.
     mutating func apply(aria2Option line: String) -> String? {
         let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             .map { String($0).trimmed }

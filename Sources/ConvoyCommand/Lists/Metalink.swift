@@ -90,7 +90,6 @@ enum Metalink {
     }
 }
 
-// Comments and processing instructions are skipped. A document type declaration is an error.
 private struct XMLScanner {
     struct Defect: Error { var isVersion3 = false }
 
@@ -136,7 +135,6 @@ private struct XMLScanner {
     }
 
     private mutating func tag() throws -> Piece {
-        // The first `>` outside of attribute values ends a tag.
         var quote: UInt8?
         let tag = bytes[(index + 1)...].prefix { byte in
             if let open = quote {

@@ -1,4 +1,3 @@
-// Finds the subcommand for the arguments.
 import Convoy
 import Foundation
 
@@ -8,10 +7,7 @@ enum Tool {
         case work(Subcommand, @Sendable () async throws -> ExitStatus)
     }
 
-    /// Runs commands that only print a text, and prepares the others: checks their options and the resources.
-    ///
-    /// - Parameter arguments: without the name of the program; nil for an argument that is not UTF-8.
-    /// - Thread: the main thread, before other threads exist.
+    // Main thread, before other threads exist. An argument is nil if it is not UTF-8.
     static func prepare(_ arguments: [String?], within limits: ProcessLimits) -> Invocation {
         StandardStreams.secure()
         var command: Subcommand?

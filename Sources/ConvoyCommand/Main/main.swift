@@ -1,4 +1,3 @@
-// The command `convoy`.
 import Foundation
 
 // `hide` and `prepare` run while the process has only one thread.

@@ -1,4 +1,3 @@
-// The options of `convoy cache`.
 import Convoy
 import Foundation
 
@@ -6,7 +5,6 @@ struct CacheLookup: Sendable {
     let verb: CacheVerb
     let directory: String
     private(set) var pattern: StoredURLPattern?
-    /// The options shared with `convoy fetch`, from which the verb `why` makes its request.
     private(set) var fetch = FetchOptions()
 
     init?(parsing arguments: [String], environment: [String: String]) throws(UsageError) {
@@ -45,7 +43,6 @@ struct CacheLookup: Sendable {
 }
 
 enum StoredURLPattern: Sendable {
-    /// One URL, or the http and the https URL if the user gave no scheme.
     case urls([URL])
     /// A URL, optionally without its scheme, in which `*` matches any characters.
     case glob(String)

@@ -1,4 +1,3 @@
-// User, password and cookies.
 import Convoy
 import Foundation
 
@@ -11,13 +10,11 @@ struct CredentialOptions: Sendable {
     private(set) var user: (name: String, password: String)?
     /// A user name without a password, which the command prompts for.
     private(set) var userWithoutPassword: String?
-    /// Whether the password is sent only after a challenge.
     var answersChallenges = false
     var netrc: NetrcPlace?
     private(set) var cookies: String?
     private(set) var cookieFiles: [String] = []
     var cookieJar: String?
-    /// Whether `--cookie FILE` or `--cookie ''` requires a cookie jar, even without `--cookie-jar`.
     private(set) var keepsCookies = false
     var key: String?
 

@@ -1,18 +1,15 @@
-// The options of `convoy fetch`.
 import Convoy
 import Foundation
 
 struct FetchOptions: Sendable {
     enum Output: Equatable, Sendable {
         case file(String)
-        /// `-O`: the file has the name from the URL.
         case named
     }
 
     enum Destination: Equatable, Sendable {
         case files, nowhere, standardOutput
         case device(String)
-        /// No body is saved; the header fields are written to standard output.
         case head
     }
 
@@ -27,29 +24,20 @@ struct FetchOptions: Sendable {
     var commandLine: String?
     var urls: [URL] = []
     var digest: FileDigest?
-    /// The values of `--mirror`: further URLs of the only file.
     var mirrors: [URL] = []
-    /// The file of the list, or `-` for standard input.
     var input: String?
     var shard: Shard?
-    /// The base URL for lines of a list that begin with a file name.
     var base: URL?
     var destination = Destination.files
     var outputs: [Output] = []
-    /// The file names from `-o`, one for each URL; empty if `-o` names no files.
-    ///
-    /// Nil means the name from the URL.
+    /// Nil means the name from the URL; empty if `-o` names no files.
     var outputNames: [String?] = []
     private(set) var directory = "."
-    /// Whether the user gave a directory, with `-P` or as a part of `-o`.
     private(set) var hasDirectory = false
     var makesDirectories = false
-    /// Whether to remove directories from names in lists.
     var isFlat = false
-    /// Whether an option was given that, as in curl, prints the response if no file is named.
     var printsAnswers = false
     var isRawOutput = false
-    /// Whether the body of a failed response is saved like the body of a success.
     var keepsRefusals = false
     var includesHeads = false
     var headFile: String?
@@ -58,11 +46,9 @@ struct FetchOptions: Sendable {
     var maxRedirects: Int?
     var retryDelay: Duration?
     var needsHTTPS = false
-    /// The value of `--noproxy`; see ``applyNoProxy()``.
     var noProxy: String?
     // The URL is stored, because making a URL from a relative path reads the working directory.
     private(set) var directoryURL = URL(filePath: ".", directoryHint: .isDirectory).absoluteURL
-    /// Whether the server names the files that the list does not name.
     var takesProposedNames = false
     var existing: ExistingFile?
     var jobs = defaultJobs
@@ -76,17 +62,13 @@ struct FetchOptions: Sendable {
     var cachePolicy: CachePolicy?
     var cacheBytes: Int64 = 1 << 30
     var maxBytes: Int64?
-    /// The maximum bytes per second of all transfers together.
     var maxRate: Int64?
-    /// The minimum bytes per second of each transfer.
     var minimumSpeed: Int64?
     var minimumSpeedWindow = Duration.seconds(30)
     var sending = SendingOptions()
     var credentials = CredentialOptions()
     var connection = ConnectionOptions()
-    /// The certificates that the environment names, which URLSession does not use; nil if no variable names any.
     var environmentTrust: ConnectionOptions.Trust?
-    // If false, files are stored as the server sent them.
     var isCompressed = false
     var transport = TransportChoice.automatic
     var isQuiet = false
@@ -97,13 +79,10 @@ struct FetchOptions: Sendable {
     var report: String?
     var failedList: String?
 
-    /// Whether bodies are not saved as files: they are discarded, or written to an output or a device.
     var discards: Bool { destination != .files }
-    /// Whether standard output is used for bodies, header fields or `--write-out` instead of reports.
     var ownsOutput: Bool {
         [.standardOutput, .head].contains(destination) || writeOut != nil || headFile == "-"
     }
-    /// Whether bodies are written one after another to the same destination.
     var isOneStream: Bool { if case .device = destination { true } else { destination == .standardOutput } }
     var paths: [String] { outputs.compactMap { if case .file(let path) = $0 { path } else { nil } } }
     var headerFields: HeaderFields { sending.headerFields }
@@ -172,8 +151,6 @@ struct FetchOptions: Sendable {
         return destination == .files && !namesFiles && !isJSON && (printsAnswers || sending.sentMethod != .get)
     }
 
-    /// Handles a path of standard output, a device or a pipe, and every path if no body is saved as a file.
-    ///
     /// Returns whether the path was handled.
     private mutating func placeOutside(_ path: String, isSame: Bool) throws(UsageError) -> Bool {
         let isStandard = path == "-" || path == "/dev/stdout" || path == "/dev/fd/1"
@@ -326,7 +303,6 @@ extension FetchOptions {
         return matches
     }
 
-    /// A hint for an operand that was probably meant as the value of an option, as in another program.
     private func hint(for operand: String) -> String {
         if Int(operand) != nil, isQuiet { return "; aria2's -s \(operand) is --segments \(operand)" }
         if outputs.contains(.named), !operand.contains("/") { return "; wget's -O NAME is -o NAME" }

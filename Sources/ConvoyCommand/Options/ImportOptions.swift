@@ -1,4 +1,3 @@
-// The options of `convoy import`.
 import ConvoyHTTPFile
 
 struct ImportOptions: Sendable {

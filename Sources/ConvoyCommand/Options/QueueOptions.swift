@@ -1,4 +1,3 @@
-// The options of `convoy queue`.
 import Convoy
 import ConvoyQueue
 import Foundation
@@ -15,7 +14,6 @@ struct QueueOptions: Sendable {
         var tags: Set<String> = []
         var key: String?
         var policy = Job.Uniqueness.Policy.keep
-        /// Whether the response to a GET is accepted if a redirect changed the method to GET.
         var followsRedirectsAsGet = false
     }
 

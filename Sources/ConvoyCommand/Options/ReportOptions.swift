@@ -1,5 +1,3 @@
-// The options of `convoy report`.
-
 struct ReportOptions: Sendable {
     // A dash means standard input.
     private(set) var files: [String] = []

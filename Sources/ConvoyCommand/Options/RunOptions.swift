@@ -1,4 +1,3 @@
-// The options of `convoy run`.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
@@ -15,10 +14,8 @@ struct RunOptions: Sendable {
     // A dash means standard input.
     var each: String?
     var repeats: Int?
-    /// The file that records successful rows.
     var done: String?
     var show: Show?
-    /// The requests whose bodies are written unchanged to standard output.
     var printed: [String] = []
     var junit: String?
     var fetch = FetchOptions()

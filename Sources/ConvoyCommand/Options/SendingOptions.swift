@@ -1,4 +1,3 @@
-// The content that the requests of a run send.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
@@ -15,7 +14,6 @@ struct SendingOptions: Sendable {
     var method: HTTPMethod?
     var isHead = false
     var body: Body?
-    /// Whether `--data` is sent in the query of the URL (`--get`).
     var isQuery = false
     private(set) var readsStandardInput = false
     var range: String?
@@ -23,7 +21,6 @@ struct SendingOptions: Sendable {
     // A field is marked as secret if it may contain a key and the library does not recognise its name.
     private var givenFields = HeaderFields()
     private var optionFields = HeaderFields()
-    /// The names, in lower case, of fields that are not sent even if other options or the transport would set them.
     private(set) var omittedFields: Set<String> = []
 
     // As in curl, a field of `--header` replaces the fields of other options.
@@ -33,7 +30,6 @@ struct SendingOptions: Sendable {
         return fields.replaced(by: givenFields)
     }
 
-    /// Whether a field is not sent unless `--header` sets it.
     func omits(_ name: String) -> Bool { omittedFields.contains(name.lowercased()) }
 
     var sentMethod: HTTPMethod {
@@ -53,7 +49,6 @@ struct SendingOptions: Sendable {
         "pragma", "range", "user-agent",
     ]
 
-    /// Whether a field may contain a secret that the library does not recognise by the field's name.
     static func mayBeKey(_ name: String) -> Bool {
         !HeaderFields.Field(name: name, value: "").isSecret && !openFields.contains(name.lowercased())
     }
@@ -171,8 +166,6 @@ struct SendingOptions: Sendable {
     static let otherBody = UsageError(
         "gives a second body; use only one of --data, --json-body, --form and --upload-file")
 
-    /// Parses `VALUE`, `=VALUE`, `NAME=VALUE`, `@FILE` or `NAME@FILE`.
-    ///
     /// As in curl, a text with an equals sign names no file.
     static func encodedParts(_ text: String) -> (name: Substring, value: Substring, file: String?) {
         guard let mark = text.firstIndex(of: "=") ?? text.firstIndex(of: "@") else { return ("", text[...], nil) }
@@ -180,7 +173,6 @@ struct SendingOptions: Sendable {
         return (text[..<mark], value, text[mark] == "@" ? String(value) : nil)
     }
 
-    /// `--data-urlencode`: adds a form field, and encodes its value.
     mutating func addEncoded(_ text: String) throws(UsageError) {
         let (name, text, file) = Self.encodedParts(text)
         let value = try file.map { file throws(UsageError) in try content(of: file) } ?? Data(text.utf8)
@@ -194,7 +186,6 @@ struct SendingOptions: Sendable {
         try addData(name.isEmpty ? encoded : "\(name)=\(encoded)", mayNameFile: false)
     }
 
-    /// `-T FILE`: sends the file, or standard input for a dash.
     mutating func setUpload(_ path: String) throws(UsageError) {
         guard body == nil else { throw Self.otherBody }
         if path == "-" {
@@ -214,7 +205,6 @@ struct SendingOptions: Sendable {
 
     var isUpload: Bool { if case .file? = body { true } else { false } }
 
-    /// `-G`: moves the data into the URLs' queries.
     mutating func moveToQuery(_ urls: inout [URL], hasList: Bool) throws(UsageError) {
         guard isQuery else { return }
         guard !hasList else { throw UsageError("--get applies to URLs of the command line: remove -i") }
@@ -232,7 +222,6 @@ struct SendingOptions: Sendable {
         }
     }
 
-    /// `-T FILE` with the URL of a directory: appends the name of the file.
     mutating func nameUploads(_ urls: inout [URL], hasList: Bool) throws(UsageError) {
         guard case .file(let file)? = body else { return }
         guard !hasList else {
@@ -279,7 +268,6 @@ extension Request where Output == Data {
 }
 
 extension HeaderFields {
-    /// The names, in lower case, of fields that have one value, so that a message has one of them at most.
     private static let singleNames: Set = [
         "authorization", "content-length", "content-type", "host", "if-modified-since", "if-range", "range", "referer",
         "user-agent",
@@ -310,10 +298,8 @@ enum NewerThan: Sendable, Equatable {
     case date(Date)
     case file(String)
 
-    /// Parses the name of an existing file, or a date in the formats of HTTP, ISO 8601 and date(1).
-    ///
-    /// Other text with a digit and with a space, colon or comma is an error, and so are three numbers, such as
-    /// `31.1.2026`. All other text is the name of a file, which need not exist yet.
+    // Text with a digit and a space, colon or comma is an error, and so are three numbers, such as `31.1.2026`. All
+    // other text is the name of a file, which need not exist yet.
     init(_ text: String) throws(UsageError) {
         if access(text, F_OK) == 0 {
             self = .file(text)
@@ -332,10 +318,8 @@ enum NewerThan: Sendable, Equatable {
             || text.wholeMatch(of: #/\d+[-.\/]\d+[-.\/]\d+/#) != nil
     }
 
-    /// The value to send as `If-Modified-Since`; nil if the field is not sent.
-    ///
-    /// With `--newer FILE`, the value is nil if FILE does not exist. The value is also nil if the output has a version
-    /// file, because the library then sends the condition itself.
+    /// Nil if FILE does not exist, or if the output has a version file, because the library then sends the condition
+    /// itself.
     func fieldValue(version: String) -> String? {
         switch self {
         case .date(let date): return Self.fieldValue(date)

@@ -1,14 +1,8 @@
-// Handles Ctrl-C, termination signals, a terminal that hangs up, and a closed standard output.
 import Convoy
 import Foundation
 
-/// Cancels the run at the first reason to stop.
-///
-/// A second signal ends the process at once.
-///
-/// ## Concurrency
-/// Safe to use from any thread. A dedicated thread receives the signals. Another thread stops the run, without holding
-/// the lock, so a slow stop does not delay the second signal.
+// Safe to use from any thread. A dedicated thread receives the signals. Another thread stops the run, without holding
+// the lock, so a slow stop does not delay the second signal, which ends the process at once.
 final class Interruption: Sendable {
     private struct State {
         var reason: ExitStatus?
@@ -21,7 +15,6 @@ final class Interruption: Sendable {
 
     private static let patience: UInt32 = 5
 
-    /// Signals within this time after the first one count as one signal.
     private static let oneSignal = Duration.milliseconds(100)
 
     private let state = Locked(State())
@@ -42,7 +35,6 @@ final class Interruption: Sendable {
 
     var reason: ExitStatus? { state.withLock { $0.reason } }
 
-    // The function is called at once if there is already a reason.
     func onStop(_ stop: @escaping @Sendable () -> Void) {
         let isLate = state.withLock { state in
             if state.reason == nil { state.stop = stop }
@@ -54,7 +46,6 @@ final class Interruption: Sendable {
     // The call has no effect once the run has been stopped for a reason.
     func allow(seconds: UInt32) { state.withLock { $0.patience = seconds } }
 
-    // Later reasons have no effect.
     func interrupt(_ status: ExitStatus) {
         let (isFirst, isWatching, patience) = state.withLock { state in
             guard state.reason == nil else { return (false, false, state.patience) }
@@ -76,13 +67,8 @@ final class Interruption: Sendable {
         stop?()
     }
 
-    /// Replaces the default actions of signals, which end the process without cleaning up.
-    ///
-    /// All threads block the signals, except the thread that waits for them and the main thread, which libdispatch
-    /// suspends in sigsuspend(2).
-    ///
-    /// - Returns: whether the threads could be created.
-    /// - Thread: the main thread, before other threads exist.
+    // All threads block the signals, except the thread that waits for them and the main thread, which libdispatch
+    // suspends in sigsuspend(2). Main thread, before other threads exist.
     func watchSignals() -> Bool {
         signal(SIGPIPE, SIG_IGN)
         // With SIGXFSZ ignored, a write beyond the size limit (`ulimit -f`) fails with EFBIG.

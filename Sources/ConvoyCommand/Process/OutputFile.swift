@@ -1,20 +1,14 @@
-// Writes complete files, for example reports.
 import Convoy
 import Foundation
 
 enum OutputFile {
-    /// Replaces a file atomically; writes directly to a link, a pipe or a device.
     static func write(_ data: Data, to path: String, mode: mode_t = 0o666) -> String? {
         let isSpecial = FileType.of(path, followsLinks: false).map { $0 != S_IFREG } ?? false
         let code = isSpecial ? fill(path, O_TRUNC, mode, data) : replace(data, at: path, mode: mode)
         return code == 0 ? nil : "\(path) cannot be written: \(String(cString: strerror(code)))"
     }
 
-    /// Replaces a file or a symbolic link atomically.
-    ///
-    /// The new file keeps the permissions of the replaced file.
-    ///
-    /// - Returns: 0, or an `errno`.
+    // Returns 0 or an `errno`. The new file keeps the permissions of the replaced file.
     static func replace(_ data: Data, at path: String, mode: mode_t = 0o666) -> Int32 {
         let directory = path.lastIndex(of: "/").map { path[...$0] } ?? ""
         // The name is random. Otherwise, in a shared directory, another user could make a file of that name first.
@@ -30,12 +24,10 @@ enum OutputFile {
         return code
     }
 
-    /// Creates a file; fails with EEXIST if the file exists.
     static func create(_ bytes: some ContiguousBytes, at path: String, mode: mode_t = 0o666) -> Int32 {
         fill(path, O_CREAT | O_EXCL | O_NOFOLLOW, mode, bytes)
     }
 
-    /// Opens a file, writes its content and closes it; removes a created file that cannot be written.
     private static func fill(
         _ path: String, _ flags: Int32, _ mode: mode_t, _ bytes: some ContiguousBytes, replacing replaced: String? = nil
     ) -> Int32 {

@@ -1,4 +1,3 @@
-// Dedicated threads. If the system cannot create one, the initializer fails instead of waiting.
 import Foundation
 
 // The initializer returns nil if no thread can be created. A dispatch queue would wait instead.

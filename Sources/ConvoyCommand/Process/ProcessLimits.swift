@@ -1,4 +1,3 @@
-// The limits of this process: address space, descriptors and threads.
 import Convoy
 import Foundation
 
@@ -8,11 +7,8 @@ struct ProcessLimits: Equatable {
     var freeBytes: Int?
     var freeDescriptors: Int?
 
-    /// The bytes that every run needs, measured, with a reserve: threads, buffers and certificates.
     private static let baseBytes = 16 << 20
-    /// The bytes of one job: a thread with its stack, and libcurl's memory for a transfer.
     private static let bytesPerJob = 1 << 20
-    /// The descriptors that every run needs: libdispatch, signals, transfer threads and name resolution.
     private static let baseDescriptors = 16
     private static let descriptorsPerJob = 2
 
@@ -61,11 +57,8 @@ struct ProcessLimits: Equatable {
 
     // MARK: Threads
 
-    /// The number of threads that every run needs, measured, with a reserve: runtime, libcurl and name resolution.
     private static let baseThreads = 12
-    /// The number of threads of one job: its file's queue, and the work after the transfer.
     private static let threadsPerJob = 2
-    /// The number of threads that the demo needs, including those of its server.
     static let demoThreads = 32
 
     static func threads(forJobs jobs: Int) -> Int { baseThreads + jobs * threadsPerJob }

@@ -1,4 +1,3 @@
-// `convoy queue add`: adds requests as jobs.
 import Convoy
 import ConvoyHTTPFile
 import ConvoyQueue
@@ -105,7 +104,6 @@ struct QueueAdding: QueueWork {
         }
     }
 
-    /// Reports added jobs that the store cancelled at once, because a dependency was cancelled.
     private func reportCancelled(_ additions: [JobAddition], of queue: DurableQueue) async throws(QueueError) {
         guard !options.wishes.dependencies.isEmpty else { return }
         let ids = Set(additions.filter { $0.outcome == .added }.map(\.id))

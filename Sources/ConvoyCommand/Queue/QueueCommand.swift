@@ -1,4 +1,3 @@
-// `convoy queue`: requests that survive the process.
 import Convoy
 import ConvoyPostgres
 import ConvoyQueue
@@ -7,7 +6,6 @@ import Foundation
 struct QueueCommand: Sendable {
     let options: QueueOptions
 
-    /// - Throws: the reason, if the command cannot start. The database was not opened then.
     func run(_ interruption: Interruption) async throws(UsageError) -> ExitStatus {
         let allowsLive = options.verb == .run && !options.fetch.isQuiet && !options.fetch.isJSON
         let console = Console(allowsLive: allowsLive, isJSON: options.fetch.isJSON)

@@ -1,4 +1,3 @@
-// `convoy queue status`, `list`, `why`, `export`, `retry`, `cancel` and `delete`: reading and changing jobs.
 import Convoy
 import ConvoyHTTPFile
 import ConvoyQueue
@@ -139,10 +138,7 @@ enum JobLine {
             })
     }
 
-    /// The job as JSON.
-    ///
-    /// - Parameter isWhole: whether to include the body, if the record has it, and to show query values whose names
-    ///   indicate a secret.
+    /// Without `isWhole`, query values whose names indicate a secret are hidden.
     static func json(_ record: JobRecord, isWhole: Bool) -> JSONValue {
         let (job, request) = (record.job, record.job.request)
         var (body, encodedBody, file) = (String?.none, String?.none, String?.none)

@@ -1,11 +1,9 @@
-// `convoy queue run`: sends stored jobs.
 import Convoy
 import ConvoyHTTPFile
 import ConvoyQueue
 import Foundation
 
 struct QueueRun: QueueWork {
-    /// The time after a SIGTERM in which running requests may finish, so that the command ends within ten seconds.
     private static let finishing = Duration.seconds(8)
 
     private let options: QueueOptions
@@ -75,7 +73,6 @@ struct QueueRun: QueueWork {
         lines.sync {}
         console.endLive()
         if let error = loss.withLock({ $0 }) {
-            // `finish` still writes the files of options such as `--har`.
             _ = setup.finish(.failure)
             throw error
         }
@@ -119,11 +116,6 @@ struct QueueRun: QueueWork {
     }
 }
 
-/// Prints the results of jobs, a live line with counts, and the totals.
-///
-/// With the live line, a successful job gets no line of its own.
-///
-/// ## Concurrency
 /// Safe to use from any thread.
 final class QueueReport: Sendable {
     private struct Counts {

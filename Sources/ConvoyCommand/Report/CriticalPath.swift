@@ -1,10 +1,5 @@
-// The critical path of a run: the chain of dependent requests that limited the duration.
-
 /// The chain of dependent requests with the longest total running time.
-///
-/// It also finds, for each request, the dependency that ended last.
 struct CriticalPath: Equatable, Sendable {
-    /// For each record, the index of the dependency that ended last.
     private(set) var blockers: [Int?]
     private(set) var places: [Int] = []
     private(set) var microseconds: Int64 = 0

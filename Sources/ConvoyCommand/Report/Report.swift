@@ -1,5 +1,3 @@
-// The data of a page: the requests of one or several runs, and their totals.
-
 // The totals count every request. At most ``rowLimit`` rows are stored for successful and skipped requests, and as
 // many for all other requests, so that the rows do not fill the memory.
 struct Report: Sendable {
@@ -17,12 +15,9 @@ struct Report: Sendable {
     private(set) var remarks: [String] = []
     private let rowLimit: Int
     private var plainCount = 0
-    /// The bytes in heads and bodies of failed responses so far.
-    ///
     /// Beyond a limit, further heads and bodies are omitted.
     private var headBytes = 0
     private static let headLimitBytes = 4 << 20
-    /// Whether `started` events are read, which show the unfinished requests of a killed run.
     private let readsStarts: Bool
     private var begun: [Int: RequestRecord] = [:]
     private var ended: Set<Int> = []
@@ -106,13 +101,11 @@ struct Report: Sendable {
 struct ReportSums: Equatable, Sendable {
     private(set) var counts: [RequestRecord.Outcome: Int] = [:]
     private(set) var failures: [String: Int] = [:]
-    /// The bytes received by successful requests.
     private(set) var bytes: Int64 = 0
     private(set) var resumedBytes: Int64 = 0
     private(set) var attempts = 0
     private(set) var retries = 0
     private(set) var redirects = 0
-    /// When the first request was queued, in microseconds since 1970.
     private(set) var first: Int64?
     private(set) var last: Int64?
     var rowlessCount = 0

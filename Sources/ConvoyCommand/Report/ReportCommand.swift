@@ -1,12 +1,9 @@
-// `convoy report`: combines the events of several runs.
 import Foundation
 
 struct ReportCommand {
     let options: ReportOptions
 
     /// A report without events fails, and its page is not written.
-    ///
-    /// - Throws: if a file cannot be read. The page was not written then.
     func run() throws(UsageError) -> ExitStatus {
         let console = Console(allowsLive: false)
         var (reports, lacksEvents): ([Report], Bool) = ([], false)
@@ -62,8 +59,6 @@ enum EventFile {
     private static let uninteresting: Set = ["progress", "redirect", "retry"]
 
     /// Unreadable lines are mentioned in the report's remarks and skipped.
-    ///
-    /// - Returns: whether the file contains events.
     @discardableResult
     static func read(_ data: Data, name: String, into report: inout Report) -> Bool {
         report.begin(name)

@@ -1,19 +1,15 @@
-// The differences between two reports.
-
 // Requests match if they have the same name, method and URL. If a report has several equal requests, they match in
 // order.
 struct ReportComparison: Equatable, Sendable {
     struct Pair: Equatable, Sendable {
         let before: Int
         let after: Int
-        /// How much longer the request took in the second report, in microseconds; nil if a time is unknown.
         let difference: Int64?
     }
 
     static let slowedLimit = 10
 
     private(set) var broken: [Pair] = []
-    /// Requests that failed in the first report, and succeeded or were skipped in the second.
     private(set) var repaired: [Pair] = []
     private(set) var pairCount = 0
     let onlyBefore: Int

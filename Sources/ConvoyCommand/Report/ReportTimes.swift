@@ -1,4 +1,3 @@
-// The durations of requests: percentiles and a histogram.
 import Foundation
 
 struct TimeFigures: Equatable, Sendable {

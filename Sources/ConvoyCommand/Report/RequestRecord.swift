@@ -1,17 +1,12 @@
-// One request of a report.
 import Convoy
 import Foundation
 
 struct RequestRecord: Equatable, Sendable {
-    /// How a request ended, in the order of a report, which lists failures first.
     enum Outcome: String, CaseIterable, Sendable {
         case failed
-        /// The request was not sent, because a dependency failed.
         case unsent = "not sent"
-        /// The events contain the start of the request and no end, as after a killed run.
         case unfinished
         case cancelled, succeeded
-        /// No body was received, because the file exists or has not changed.
         case skipped
 
         var word: String { rawValue }
@@ -27,15 +22,11 @@ struct RequestRecord: Equatable, Sendable {
     let code: String?
     let message: String?
     var head: String?
-    /// The number of bytes that a successful request received; 0 for other requests.
     let bytes: Int64
     let resumedBytes: Int64
     let attemptCount: Int
-    /// When the request was queued, in microseconds since 1970; nil when unknown.
     let queued: Int64?
-    /// The time from queueing the request to its end, in microseconds.
     let life: Int64
-    /// The indices of the requests that this request waited for.
     let after: [Int]
     let cache: CacheOutcome?
     let timeline: [AttemptLine]
@@ -81,16 +72,12 @@ struct RequestRecord: Equatable, Sendable {
         guard let queued, let start = timeline.first?.start.microseconds else { return nil }
         return queued + start
     }
-    /// The time from the first attempt to the end, in microseconds; 0 if nothing was sent.
-    ///
-    /// It includes the waits before retries.
+    /// Includes the waits before retries.
     var active: Int64 {
         guard let started, let ended else { return 0 }
         return max(0, ended - started)
     }
-    /// The time from the first attempt to the end, in microseconds; nil if nothing was sent, or if unknown.
-    ///
-    /// For a segmented download, which has no attempts, it is the time from queueing to the end.
+    /// For a segmented download, which has no attempts, the time from queueing to the end.
     var time: Int64? {
         guard queued != nil else { return nil }
         return timeline.isEmpty ? (outcome == .succeeded ? life : nil) : active
@@ -150,8 +137,6 @@ extension String {
 }
 
 extension Substring {
-    /// The first URL: a scheme, `://`, and the text up to white space, a quotation mark or an angle bracket.
-    ///
     /// A loop is faster than a regular expression, which is compiled for each of up to 100,000 texts.
     fileprivate var firstURL: Range<Index>? {
         var place = startIndex
@@ -202,7 +187,6 @@ struct RequestGroups: Equatable, Sendable {
 
     struct Group: Equatable, Sendable {
         let name: String
-        /// One cell for each report.
         let cells: [Cell]
     }
 
@@ -228,7 +212,6 @@ struct RequestGroups: Equatable, Sendable {
 }
 
 extension Substring {
-    /// The text with each number replaced by `*`, so that items with different numbers share a group.
     fileprivate var withMaskedDigits: String {
         var (bytes, isInRun) = ([UInt8](), false)
         for byte in utf8 {

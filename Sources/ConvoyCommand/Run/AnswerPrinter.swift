@@ -1,4 +1,3 @@
-// Prints responses on standard output: `--show` and `-o NAME=-`.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
@@ -84,7 +83,6 @@ extension RunAnswer {
 }
 
 extension PlannedRequest {
-    /// The request's name in the file; nil if the label is only method and URL.
     var givenName: String? {
         request.name == nil && request.title == nil || label == "\(method) \(shownTarget)" ? nil : label
     }

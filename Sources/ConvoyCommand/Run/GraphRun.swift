@@ -1,4 +1,3 @@
-// Runs a plan: reads rows, sends the requests of each row, and reports the results.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
@@ -9,7 +8,6 @@ struct GraphRun: Sendable {
     let plan: RunPlan
     let surroundings: Surroundings
     let rows: RowSource
-    /// The base of relative paths in the `.http` file.
     let sourceDirectory: URL
     let outputDirectory: URL
     let setup: FetchSetup

@@ -1,4 +1,3 @@
-// `convoy run`: reads and plans a file, and sends its requests if there are no errors.
 import Convoy
 import ConvoyHTTPFile
 import Foundation

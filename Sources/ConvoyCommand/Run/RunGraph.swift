@@ -1,4 +1,3 @@
-// Decides when each request is sent: after the requests that it refers to or follows.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
@@ -72,7 +71,6 @@ final class RunGraph: Sendable {
     private struct State {
         var rows: [Int: RowState] = [:]
         var rowCount = 0
-        /// Ready requests; those before the index `first` were already taken.
         var ready: [(rowNumber: Int, place: Int)] = []
         var first = 0
         var sentCount = 0
@@ -82,7 +80,6 @@ final class RunGraph: Sendable {
     private struct Edges: Sendable {
         var needs: [[Int]]
         var dependents: [[Int]]
-        /// The dependents of each request, and the requests that only follow it.
         var successors: [[Int]]
         var waiting: [Int]
         var first: [Int]

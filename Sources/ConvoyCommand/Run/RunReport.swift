@@ -1,15 +1,9 @@
-// The output of a run: a line for each request, and the summary.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// Reports the results of requests in the order in which they arrive.
-///
-/// ``RunGraph`` reports a dependency before it starts its dependents.
-///
-/// ## Concurrency
-/// Safe to use from any thread. ``OpenRequests`` reports one request at a time. ``ended(after:reason:)`` is called
-/// after the last report.
+// Safe to use from any thread. ``OpenRequests`` reports one request at a time, and ``RunGraph`` reports a dependency
+// before it starts its dependents. ``ended(after:reason:)`` is called after the last report.
 final class RunReport: Sendable {
     private struct State {
         var summary = FetchSummary()
@@ -22,8 +16,6 @@ final class RunReport: Sendable {
     struct Failure {
         let code: String
         let message: String
-        /// Whether the request ended because the run was being stopped.
-        ///
         /// Such a request gets no line, because hundreds of lines would hide the reason of the stop.
         var isCancelled = false
     }
@@ -65,7 +57,6 @@ final class RunReport: Sendable {
         let summary = state.withLock { $0.summary }
         var counts = RunProgress(failedCount: summary.failedCount + summary.cancelledCount)
         counts.finishedCount = counts.failedCount + summary.succeededCount
-        // The number of rows of a file is unknown.
         if run.options.each == nil { counts.totalCount = (run.options.repeats ?? 1) * run.plan.requests.count }
         display.draw(summary.progress(counts, running), running)
     }
@@ -251,8 +242,6 @@ final class RunReport: Sendable {
 }
 
 extension String {
-    /// The text with these values replaced, as written and percent-encoded.
-    ///
     /// Values of up to three bytes, `true`, `false` and `null` are left out, because ordinary text contains them.
     func hiding(_ secrets: Set<String>) -> String {
         let plain = secrets.subtracting(["true", "false", "null"]).filter { $0.utf8.count > 3 }
@@ -263,7 +252,6 @@ extension String {
 }
 
 struct JUnitReport {
-    /// Why a request did not succeed; its name is that of the XML element.
     enum Outcome: String {
         case failure
         case skipped

@@ -1,12 +1,6 @@
-// The current rate of arriving bytes.
-
-/// Measures the rate of received bytes over the last five seconds.
-///
-/// The caller provides the times.
-///
-/// The rate covers the time between the first and the last arrival, without the bytes of the first one. So the rate is
-/// correct for smooth servers and for servers that send in bursts. If the next arrival is overdue compared with the
-/// longest pause so far, the rate decreases.
+// The rate covers the time between the first and the last arrival, without the bytes of the first one, so it is
+// correct for smooth servers and for bursts. It decreases if the next arrival is overdue compared with the longest
+// pause so far.
 struct ArrivalMeter {
     static let window = Duration.seconds(5)
     private static let leastTime = Duration.seconds(1)
@@ -15,7 +9,6 @@ struct ArrivalMeter {
     private var arrivals: [(moment: ContinuousClock.Instant, total: Int64)] = []
     private var total: Int64 = 0
     private var last: Int64 = 0
-    /// When measuring began: the last call of `note` before the first byte, or the first arrival after a stall.
     private var began: ContinuousClock.Instant?
 
     // If the total decreases, measuring continues from the lower total.

@@ -1,16 +1,9 @@
-// Standard output and standard error of the command, with a live region on a terminal.
 import Convoy
 import Foundation
 
-/// Writes to standard output and standard error.
-///
-/// If ``isLive`` is true, the last lines on standard error are a live region, which is redrawn.
-///
-/// Control characters in lines are replaced, so a server's text cannot move the cursor.
-///
-/// ## Concurrency
-/// Safe to use from any thread. A lock orders the output. The lock is held during writes, so a slow reader blocks every
-/// writer. No handler is called under the lock.
+// Control characters in lines are replaced, so a server's text cannot move the cursor.
+// Safe to use from any thread. A lock orders the output; it is held during writes, so a slow reader blocks every
+// writer. No handler is called under the lock.
 final class Console: Sendable {
     private struct State {
         var region = LiveRegion()
@@ -60,16 +53,8 @@ final class Console: Sendable {
         if isLate { handler() }
     }
 
-    /// Writes one or more lines to standard output.
-    ///
-    /// Control characters except line ends are replaced.
-    ///
-    /// - Parameters:
-    ///   - wraps: whether long lines are wrapped at blanks if standard output is a terminal.
-    ///   - isContent: whether the text is written unchanged if standard output is not a terminal.
-    ///
-    /// If the text cannot be written, nothing more is written to standard output, because the rest could begin in the
-    /// middle of a line. Unless the output is closed, an error is printed once on standard error.
+    // If the text cannot be written, nothing more is written to standard output, because the rest could begin in the
+    // middle of a line. Content is unchanged if standard output is not a terminal.
     func printLine(_ line: String, wraps: Bool = false, isContent: Bool = false) {
         var text = isContent && !isOutputTerminal ? line : line.visible(keepsNewlines: true)
         if wraps, isOutputTerminal { text = text.wrapped(toColumns: Terminal.output.size.width - 1) }
@@ -92,9 +77,7 @@ final class Console: Sendable {
         onClosed?()
     }
 
-    /// Writes one line to standard error, above the live region.
-    ///
-    /// With a live region, the line is wrapped at blanks.
+    /// The line is written above the live region.
     func printError(_ line: String, isFailure: Bool = false) {
         let size = size
         var text = line.visible()
@@ -108,8 +91,6 @@ final class Console: Sendable {
         }
     }
 
-    /// Shows lines in the live region, with one write.
-    ///
     /// Has no effect without a region.
     func draw(_ lines: [String], above permanent: [String] = []) {
         guard isLive else { return }
@@ -133,10 +114,6 @@ final class Console: Sendable {
         state.withLock { state in writeToErrors(state.region.erase(columns: size.width)) }
     }
 
-    /// Stops the process like Ctrl-Z.
-    ///
-    /// The live region is removed until the process resumes.
-    ///
     /// The lock is held during the stop, so that no thread draws before the process has stopped.
     func stopProcess() {
         state.withLock { state in
@@ -159,9 +136,7 @@ struct LiveRegion {
     private(set) var lines: [String] = []
     private var isCursorHidden = false
 
-    /// The text that replaces the lines on the screen by new lines.
-    ///
-    /// Lines that do not fit the height are omitted. Lines that do not fit the width are truncated.
+    /// Lines that do not fit the height are omitted; lines that do not fit the width are truncated.
     mutating func draw(_ newLines: [String], size: Terminal.Size, above: String = "") -> String {
         // The last column stays free, because some terminals wrap as soon as it is filled.
         let fitting = newLines.prefix(max(0, size.height - 1)).map { $0.clipped(toColumns: max(1, size.width - 1)) }
@@ -172,7 +147,6 @@ struct LiveRegion {
         return start + cleared(above) + below
     }
 
-    /// The text that removes the region and shows the cursor.
     mutating func erase(columns: Int? = nil) -> String {
         guard isCursorHidden else { return "" }
         defer { self = LiveRegion() }

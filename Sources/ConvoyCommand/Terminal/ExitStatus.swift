@@ -1,5 +1,3 @@
-// The exit status of the process.
-
 enum ExitStatus: Int32, Sendable {
     case success = 0
     case failure = 1

@@ -1,8 +1,6 @@
-// Formats bytes, rates and times for people.
 import Foundation
 
 enum Figures {
-    /// The bytes as text, such as `812 B`, `1.2 kB` or `34.5 MB`; a kB is 1,000 bytes.
     static func bytes(_ count: Int64) -> String {
         guard count >= 1_000 else { return "\(count) B" }
         var value = Double(count)
@@ -18,7 +16,6 @@ enum Figures {
         "\(bytes(Int64(min(max(0, bytesPerSecond), 1e18))))/s"
     }
 
-    /// The duration as text, such as `12 ms`, `0.3 s`, `1 min 05 s` or `2 h 03 min`.
     static func time(_ duration: Duration) -> String {
         let seconds = max(0, duration.inSeconds)
         if seconds < 0.0995 { return "\(Int((seconds * 1_000).rounded())) ms" }
@@ -28,14 +25,11 @@ enum Figures {
         return "\(whole / 3_600) h \(twoDigits(whole % 3_600 / 60)) min"
     }
 
-    /// The time for a countdown: below a minute always in seconds, such as `0.5 s` or `12.0 s`.
     static func seconds(_ duration: Duration) -> String {
         duration.inSeconds < 59.95 ? "\(decimal(max(0, duration.inSeconds))) s" : time(duration)
     }
 
-    /// The remaining time as text, such as `0:07`, `12:34`, `1h02m` or `27h`.
-    ///
-    /// The text has at most five columns. Times of about 100 hours or more are `> 99h`.
+    /// The text has at most five columns.
     static func timeLeft(_ seconds: Double) -> String {
         guard seconds.isFinite, seconds < 359_999 else { return "> 99h" }
         // A measured rate is not exact, so 7.001 s counts as 7.

@@ -1,8 +1,6 @@
-// The types of files, and why a file cannot be used.
 import Foundation
 
 enum FileType {
-    /// The type of a file, such as `S_IFREG`; nil, with the reason in `errno`, if the file cannot be examined.
     static func of(_ path: String, followsLinks: Bool = true) -> mode_t? {
         var status = stat()
         return (followsLinks ? stat(path, &status) : lstat(path, &status)) == 0 ? status.st_mode & S_IFMT : nil
@@ -30,7 +28,6 @@ enum FileType {
         return String(cString: resolved)
     }
 
-    /// Why a file cannot be read, or why no file can be created in a directory: 0, or an `errno`.
     static func problem(with path: String, isDirectory: Bool) -> Int32 {
         guard let type = of(path) else { return errno }
         if isDirectory != (type == S_IFDIR) { return isDirectory ? ENOTDIR : EISDIR }

@@ -1,20 +1,14 @@
-// One line of progress for any width.
 import Foundation
 
 struct ProgressLine: Equatable {
     var label: String
-    /// Shorter labels, used when the label does not fit, the longest first.
     var shortLabels: [String] = []
     var fraction: Double?
     var sizes = ""
     var details: [String]
 
-    /// The line with at most `columns` columns.
-    ///
-    /// The minimum of the label gets space first. The percentage, the details, the sizes and the bar follow. The label
-    /// gets the rest.
-    ///
-    /// The bar is never wider than the label's column.
+    // The minimum of the label gets space first, then the percentage, the details, the sizes and the bar. The bar is
+    // never wider than the label's column.
     func text(columns: Int, labelColumns: Int? = nil) -> String {
         let leastLabel = labelColumns ?? Self.leastLabelColumns(of: columns)
         var rest = columns - leastLabel

@@ -1,4 +1,3 @@
-// The capabilities of a descriptor's terminal.
 import Foundation
 
 struct Terminal: Sendable {
@@ -44,19 +43,14 @@ struct Terminal: Sendable {
 }
 
 enum StandardStreams {
-    /// The standard streams that were open when the process started.
-    ///
-    /// If one of the three was closed, the runtime may have opened a descriptor with the same number before `main`. On
-    /// Linux that is an epoll or event descriptor, which has no file type. Writing to that descriptor would disturb the
-    /// runtime.
+    // If a standard stream was closed, the runtime may have opened a descriptor with the same number before `main`. On
+    // Linux that is an epoll or event descriptor, which has no file type; writing to it would disturb the runtime.
     private static let given: Set<Int32> = Set((0...2).filter { FileType.of($0) ?? 0 != 0 })
 
     static func isGiven(_ descriptor: Int32) -> Bool { !(0...2).contains(descriptor) || given.contains(descriptor) }
 
-    /// Opens /dev/null for descriptors that were closed at the start, so that no file or socket gets their number.
-    ///
-    /// Descriptor 0 is opened for writing, 1 and 2 for reading. So reading closed input and writing to closed output
-    /// still fail.
+    // No file or socket may get the number of a standard stream. Descriptor 0 is opened for writing, 1 and
+    // 2 for reading, so reading closed input and writing to closed output still fail.
     static func secure() {
         _ = given
         for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) == -1 && errno == EBADF {
@@ -70,7 +64,6 @@ enum StandardStreams {
         return text.withUTF8 { write(UnsafeRawBufferPointer($0), to: descriptor) }
     }
 
-    /// Writes all bytes.
     static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
         guard isGiven(descriptor) else { return EBADF }
         var rest = bytes[...]

@@ -1,11 +1,8 @@
-// The timer for drawing.
 @preconcurrency import Dispatch
 
 enum Ticker {
-    /// Calls `tick` at an interval while `body` runs, the first time after one interval; never if the interval is nil.
-    ///
-    /// The calls are made on one queue. A call that takes longer than the interval delays the next call; missed calls
-    /// are skipped. When `ticking` returns, no call is running and none follows.
+    // The first call is after one interval. A call that takes longer delays the next one; missed calls are skipped.
+    // When `ticking` returns, no call is running and none follows.
     static func ticking<Value>(
         every interval: DispatchTimeInterval?, _ tick: @escaping @Sendable () -> Void,
         while body: () async throws -> Value

@@ -1,4 +1,3 @@
-// Text of servers and files on a terminal: allowed characters and width.
 import Convoy
 import Foundation
 
@@ -13,7 +12,6 @@ extension Unicode.Scalar {
         }
     }
 
-    /// Whether a character is wide by Unicode Standard Annex 11, in coarse ranges.
     private static func isWide(_ value: UInt32) -> Bool {
         switch value {
         case 0x1100...0x115F, 0x2329...0x232A, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3,
@@ -121,7 +119,6 @@ struct TerminalText {
 
     var rest: String { Self.cleaned(held) }
 
-    /// The number of bytes at the end that begin an incomplete character.
     private static func openCount(_ bytes: [UInt8]) -> Int {
         for (place, byte) in bytes.suffix(3).reversed().enumerated() {
             switch byte {

@@ -1,20 +1,14 @@
-// Puts values into a body.
 import Convoy
 
-/// Joins the pieces of a body, and escapes each value for its place in the body.
-///
-/// The text of the body itself determines the place: a scanner follows the strings of JSON and GraphQL, the tags and
-/// sections of XML, and the heads of a multipart body. A value cannot end its place.
+/// A scanner of the body's own text determines the place of each value, so that a value cannot end its place.
 struct BodyText {
     typealias Filled = RequestBuilder.Filled
 
     enum Syntax {
         case plain, json, jsonLines, xml, form, graphQL
 
-        /// The syntax of a content type.
-        ///
-        /// - Parameter first: the first byte of the body, which counts if the content type is missing, or if it is that
-        ///   of a form, which curl's `-d` sends with any body.
+        /// The first byte counts if the content type is missing, or is that of a form, which curl's `-d` sends with any
+        /// body.
         init(type: String?, first: UInt8? = nil) {
             let name = (type ?? "").prefix { $0 != ";" }.trimmed.lowercased()
             let isForm = name == "application/x-www-form-urlencoded"
@@ -37,7 +31,6 @@ struct BodyText {
     private var syntax: Syntax
     /// The depth of the body's own text; deeper pieces are values.
     private let base: Int
-    /// The text that ends the string, the comment or the section at the current place; nil outside of these.
     private var end: String?
     private var isEscaped = false
     private var isInTag = false
@@ -59,7 +52,6 @@ struct BodyText {
     init(_ parts: [PlannedRequest.Part], _ syntax: Syntax) {
         let core = parts.corePieces
         let base = core.leastDepth
-        // Without values, no place needs to be known.
         self.init(core.contains { $0.depth > base } ? syntax : .plain, base: base)
     }
 

@@ -1,12 +1,8 @@
-// Builds a request from its plan and the responses that it needs.
 import Convoy
 import Foundation
 
-/// Fills in the values that a plan does not contain: values of responses and rows, times, random numbers.
-///
-/// A value of a response or a row is treated as data. Such a value cannot add a header field, cannot change the host
-/// that the text around it names, and cannot name a file outside the output directory. Such a value is never parsed as a
-/// template. In a body, the values of all placeholders are data, see ``BodyText``.
+/// A value of a response or a row is data: it cannot add a header field, change the host that the text around it names,
+/// name a file outside the output directory, or be parsed as a template.
 struct RequestBuilder {
     let planned: PlannedRequest
     let surroundings: Surroundings
@@ -17,7 +13,6 @@ struct RequestBuilder {
 
     struct Filled {
         var text: String
-        /// The placeholder of a value from a response or a row; nil for other text.
         var value: String?
         var answerer: String?
         var encoding = ValueEncoding.byPlace
@@ -91,9 +86,7 @@ struct RequestBuilder {
         }
     }
 
-    /// Throws if a value adds a cookie to the cookies of the field, or ends the user name before a password.
     private func checkSeparators(in filled: [Filled], of name: String, _ value: String) throws(BuildFailure) {
-        // A field that is one value is that value's text.
         let base = filled.map(\.depth).min() ?? 0
         var (places, separators) = (filled[...], ";")
         switch (name.lowercased(), value.prefix { !$0.isWhitespace }.lowercased()) {
@@ -242,7 +235,6 @@ struct RequestBuilder {
         return spelled
     }
 
-    /// Throws if a value turns a segment of the path into `.` or `..`, which would lead to another path.
     private func checkPath(_ placed: [Placed], _ url: String) throws(BuildFailure) {
         guard placed.contains(where: { $0.filled.value != nil }) else { return }
         let bytes = Array(url.utf8)
@@ -267,9 +259,8 @@ struct RequestBuilder {
 
     // MARK: Secrets
 
-    /// Throws if a response's value leads to another server, and the request would send a secret there.
-    ///
-    /// - Returns: whether a response's value leads to another server than the one that sent the response.
+    // Throws if a response's value would lead a secret to another server. Returns whether a value leads to another
+    // server.
     private func checkServer(_ placed: [Placed], _ written: String, _ url: URL) throws(BuildFailure) -> Bool {
         let hosts = planned.fields.filter { $0.name.lowercased() == "host" }
         let answers = placed.filter { $0.filled.answerer != nil }
@@ -299,7 +290,6 @@ struct RequestBuilder {
         return true
     }
 
-    /// False if another response selected that server.
     private func isOrigin(_ origin: String?, of answer: Filled) -> Bool {
         guard let origin, let request = answer.answerer.flatMap(exchange)?.request, !request.isLedAway else {
             return false
@@ -402,10 +392,7 @@ enum Authorization: Hashable {
     case asWritten(String)
     case digest(user: String, password: String)
 
-    /// Reads the value of an `Authorization` field.
-    ///
-    /// After `Basic`, a user name and a password are encoded. After `Digest`, they are stored for the challenge. AWS
-    /// and Cognito signatures are rejected. Any other value is sent unchanged.
+    /// AWS and Cognito signatures are rejected; other unknown schemes are sent unchanged.
     init(_ value: String) throws(BuildFailure) {
         let words = value.split(maxSplits: 1, whereSeparator: \.isWhitespace)
         let scheme = words.first?.lowercased() ?? ""

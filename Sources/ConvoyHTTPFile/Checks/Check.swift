@@ -1,4 +1,3 @@
-// Checks of a response: `# @expect status 2xx`.
 import Convoy
 
 package struct Check: Hashable, Sendable {
@@ -127,7 +126,6 @@ package struct Check: Hashable, Sendable {
         }
     }
 
-    /// The message of a failed check; nil if the check passes, or if the duration to test is still unknown.
     package func defect(in answer: CheckedAnswer) -> String? {
         guard let found = found(in: answer) else { return nil }
         let isRight =
@@ -188,10 +186,7 @@ package struct Check: Hashable, Sendable {
         return Double(text)
     }
 
-    /// Whether the comparison of two texts is true.
-    ///
-    /// Two numbers are compared by value, and two other texts by their characters. A number and another text are
-    /// unequal; every other comparison of them is false.
+    /// A number and another text are unequal; every other comparison of them is false.
     private func compare(_ found: String, _ comparison: Comparison, _ expected: String) -> Bool {
         guard let order = order(found, expected) else { return comparison == .unequal }
         switch comparison {
@@ -204,7 +199,6 @@ package struct Check: Hashable, Sendable {
         }
     }
 
-    /// -1, 0 or 1; nil if only one of the texts is a number.
     private func order(_ found: String, _ expected: String) -> Int? {
         if found == expected { return 0 }
         let expectedNumber = subject == .time ? Check.milliseconds(expected) : Self.number(expected)

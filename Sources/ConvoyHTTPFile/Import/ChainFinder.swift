@@ -1,13 +1,8 @@
-// Finds values of recorded responses that later requests repeat.
 import Convoy
 
 extension ImportedFile {
-    /// Replaces values of earlier responses with references such as `{{login.response.body.$.token}}`.
-    ///
-    /// In a `Cookie` field, each cookie that an earlier response set is replaced. Elsewhere, a response's value is
-    /// replaced if it is long and distinctive, and if no request before the response contains it.
-    ///
-    /// - Complexity: O(*n*) for *n* bytes of requests and responses.
+    // A value is replaced if it is long and distinctive, and if no request before the response contains it. In a
+    // `Cookie` field, each cookie that an earlier response set is replaced.
     mutating func findChains() {
         guard requests.contains(where: { $0.answer != nil }) else { return }
         var finder = ChainFinder()
@@ -22,7 +17,6 @@ extension ImportedFile {
 
 struct ChainFinder {
     private var sources: [[UInt8]: String] = [:]
-    /// The lengths of the values, by their first eight bytes, so that a search tests few lengths.
     private var lengths: [UInt64: Set<Int>] = [:]
     private var cookies: [String: (value: String, source: String)] = [:]
     /// If an earlier request contains a value, the client did not learn the value from a later response.
@@ -158,8 +152,6 @@ extension UInt8 {
 }
 
 extension String {
-    /// Whether the text is unlikely to occur in a request by chance: a token or an identifier, but no word, date,
-    /// version, type or URL.
     fileprivate var isDistinctive: Bool {
         let bytes = Array(utf8)
         guard (8...8_192).contains(bytes.count), !contains("://"),

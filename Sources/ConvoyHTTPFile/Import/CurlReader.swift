@@ -1,4 +1,3 @@
-// Reads curl command lines, including those that browsers copy.
 import Convoy
 
 struct CurlReader {
@@ -86,7 +85,6 @@ struct CurlReader {
         file.requests.append(imported)
     }
 
-    /// The header fields that an import omits, because the HTTP client sets them itself.
     private static let ownFields: Set = ["content-length", "accept-encoding", "connection", "transfer-encoding"]
 }
 
@@ -107,9 +105,7 @@ extension StringProtocol {
     }
 }
 
-/// Splits a Windows command line with carets, quotation marks and continuation lines.
-///
-/// Current browsers write `^"`, `^\^"` and `^` before special characters. Older browsers write only `"` and `""`.
+// Current browsers write `^"`, `^\^"` and `^` before special characters. Older browsers write only `"` and `""`.
 struct WindowsWords {
     private(set) var words: [Word] = []
     private(set) var line: Int
@@ -183,7 +179,6 @@ struct WindowsWords {
 }
 
 extension String {
-    /// Whether the text has a `'` outside of double quotes, which is a quote in shells other than cmd.exe.
     fileprivate var hasSingleQuoteOutsideDoubleQuotes: Bool {
         var isQuoted = false
         for character in self {

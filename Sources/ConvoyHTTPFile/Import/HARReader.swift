@@ -1,4 +1,3 @@
-// Reads HTTP Archive 1.2, the format of browsers and proxies.
 import Convoy
 import Foundation
 
@@ -80,7 +79,6 @@ struct HARReader {
 
     // MARK: Fields
 
-    /// The header fields that an import omits: they belong to the browser, its connection or its cache.
     private static let noise: Set = [
         "host", "connection", "content-length", "transfer-encoding", "accept-encoding", "keep-alive",
         "proxy-connection", "te", "trailer", "upgrade", "upgrade-insecure-requests", "dnt", "priority",
@@ -174,7 +172,6 @@ extension String {
         return text.isEmpty ? "/" : String(text)
     }
 
-    /// Existing escapes are not encoded again.
     var formEncoded: String {
         PercentEscaper.url.escaped(self).replacing("&", with: "%26").replacing("+", with: "%2B")
             .replacing("=", with: "%3D")

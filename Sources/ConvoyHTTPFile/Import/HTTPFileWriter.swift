@@ -1,10 +1,6 @@
-// Writes imported requests as the text of an `.http` file.
 import Convoy
 
-/// Writes requests so that ``HTTPFileReader`` reads the same method, URL, fields and body.
-///
-/// The writer first tries plain text and reads it back. If the result differs, the writer uses a variable with escapes,
-/// for example for a body with a line that starts with `#`.
+// The writer first tries plain text and reads it back. If the result differs, it uses a variable with escapes.
 package struct HTTPFileWriter {
     private var lines: [String] = []
     private(set) var notes: [String] = []
@@ -78,7 +74,6 @@ package struct HTTPFileWriter {
         return tags
     }
 
-    /// In seconds, or in milliseconds below a million seconds; nil for zero, which means no limit.
     private static func duration(_ duration: Duration) -> String? {
         let (seconds, attoseconds) = duration.components
         guard attoseconds > 0, seconds < 1_000_000 else { return seconds > 0 ? "\(seconds)" : nil }
@@ -87,7 +82,6 @@ package struct HTTPFileWriter {
 
     // MARK: Values and variables
 
-    /// A value for a line: plain text, or the placeholder of a new variable; nil if neither can be read back unchanged.
     private mutating func line(
         _ value: Template, _ name: String, _ make: (String) -> String, _ read: (FileRequest) -> Template?
     ) -> String? {
@@ -106,7 +100,6 @@ package struct HTTPFileWriter {
         return "{{\(unique)}}"
     }
 
-    /// The line `@name = value`; nil if the reader does not read the same value.
     private static func definition(_ name: String, _ value: Template) -> String? {
         let line = "@\(name) = \(value.writtenEscaped)"
         let file = HTTPFileReader.read(line)
@@ -118,8 +111,6 @@ package struct HTTPFileWriter {
 
     // MARK: Bodies
 
-    /// The body as text, and whether a variable must contain the content type; nil if the body cannot be written.
-    ///
     /// If a variable contains the content type, the reader does not recognise it, and reads the body's lines unchanged.
     private mutating func body(of request: FileRequest) -> (text: String, hidesType: Bool)? {
         guard !request.body.isEmpty else { return ("", false) }
@@ -162,7 +153,6 @@ package struct HTTPFileWriter {
         }.joined()
     }
 
-    /// - Parameter isMultipart: whether to ignore a line end after the last boundary.
     private static func isSame(_ read: [BodyPart], _ meant: [BodyPart], isMultipart: Bool = false) -> Bool {
         let (read, meant) = (read.joined, meant.joined)
         return read.count == meant.count
@@ -184,7 +174,6 @@ package struct HTTPFileWriter {
         return title.hasPrefix("@") ? "‘\(title)’" : title
     }
 
-    /// The text as a one-line comment that no reader mistakes for a tag.
     private static func comment(_ text: String) -> String {
         let line = text.visibleLine
         return "# " + (line.hasPrefix("@") ? "‘\(line)’" : line)
@@ -192,7 +181,6 @@ package struct HTTPFileWriter {
 }
 
 extension [BodyPart] {
-    /// The same parts, with adjacent texts joined.
     fileprivate var joined: [BodyPart] { reduce(into: []) { $0.add($1) } }
 }
 
@@ -213,7 +201,6 @@ extension Template {
         }.joined()
     }
 
-    /// The template in the syntax of a variable's value, in which a backslash starts an escape.
     var writtenEscaped: String {
         var result = ""
         for (place, part) in parts.enumerated() {
@@ -237,7 +224,6 @@ extension Template {
 extension String {
     fileprivate var replacingBraces: String { contains("{{") ? replacing("{{", with: "\\{\\{") : self }
 
-    /// A blank at the start of the value's first text is escaped too, and a blank at the end of its last text.
     fileprivate func escaped(isFirst: Bool, isLast: Bool) -> String {
         var result = ""
         let scalars = unicodeScalars

@@ -1,11 +1,9 @@
-// The contents of another program's file of requests.
 import Convoy
 
 package struct ImportedFile: Sendable {
     package struct Variable: Sendable {
         package var name: String
         package var value: Template
-        /// Whether the written file omits the value.
         package var isSecret = false
     }
 
@@ -25,7 +23,6 @@ package struct ImportedFile: Sendable {
     package struct Wishes: Sendable {
         /// In a pattern, `*` matches any characters; an empty list imports the requests of all hosts.
         package var hosts: [String] = []
-        /// Whether to import images, fonts, scripts, style sheets and other assets of a HAR, and its preflights.
         package var keepsAssets = false
         package var keepsSecrets = false
         package init() {}
@@ -94,12 +91,8 @@ package struct ImportedFile: Sendable {
         }
     }
 
-    /// Renames variables, so that no request depends on itself through the handlers of later requests.
-    ///
-    /// In such a cycle, Postman uses the value of a variable from an earlier run. Here, `{{t}}` becomes `{{t_before}}`.
-    /// The user sets that variable.
-    ///
-    /// - Complexity: O(*n*) for *n* uses of variables, and a search for each use before its setter.
+    // In a cycle, Postman uses the value of a variable from an earlier run. Here, `{{t}}` becomes `{{t_before}}`,
+    // which the user sets.
     mutating func breakCycles() {
         let setters = Globals(requests.map(\.changes))
         var needs = requests.indices.map { index in
@@ -171,13 +164,11 @@ package struct ImportedRequest: Sendable {
     package var request: FileRequest
     package var handler: [String] = []
     package var notes: [String] = []
-    /// The names, in lower case, of fields and parameters that the document declares as secrets.
     var secretNames: Set<String> = []
     var answer: ImportedAnswer?
 
     init(_ request: FileRequest = FileRequest()) { self.request = request }
 
-    /// The changes of variables by the request's handler.
     var changes: [(name: String?, sets: Bool)] {
         handler.isEmpty ? [] : (try? ScriptReader.read(handler.joined(separator: "\n"), at: .start))?.changes ?? []
     }
@@ -263,7 +254,6 @@ extension FileRequest {
 }
 
 extension [Template] {
-    /// The names of the variables, each once.
     fileprivate func variables(besides known: Set<String> = []) -> [String] {
         var seen = known
         return flatMap(\.placeholders).compactMap { placeholder in
@@ -274,7 +264,6 @@ extension [Template] {
 }
 
 extension Template {
-    /// Makes a placeholder, or plain text if the source is not a valid expression.
     init(placeholder source: String) {
         self.init("{{\(source)}}")
         guard let expression = try? Expression(source, at: .start, file: nil) else { return }
@@ -335,14 +324,12 @@ extension String {
         return text[..<path].filter { !$0.isWhitespace } + PercentEscaper.url.escaped(String(text[path...]))
     }
 
-    /// Parts of a path that are identifiers are omitted.
     fileprivate var requestName: String {
         let segments = split { $0 == "/" }
         let telling = segments.filter { !$0.isIdentifier }
         let all = (telling.isEmpty ? segments : telling).flatMap { segment in
             segment.split { !($0.isLetter || $0.isNumber || $0 == "_") }.map { $0.lowercased() }
         }
-        // In a long path, the method and the last parts identify the request best.
         let chosen = all.count > 5 ? all.prefix(1) + all.suffix(4) : all[...]
         let name = String(chosen.joined(separator: "_").prefix(48))
         return name.isRequestName ? name : "request"

@@ -1,4 +1,3 @@
-// Reads Postman collections, versions 2.0 and 2.1.
 import Convoy
 import Foundation
 
@@ -6,7 +5,6 @@ struct PostmanReader {
     struct Scope {
         var folders: [String] = []
         var auth: JSONValue?
-        /// Whether the collection or an enclosing folder has scripts, which are omitted.
         var hasScripts = false
     }
 
@@ -84,7 +82,6 @@ struct PostmanReader {
         file.requests.append(imported)
     }
 
-    /// Adds a note for each placeholder that would read the environment in an `.http` file: `{{$processEnv X}}`.
     private func noteEnvironment(_ imported: inout ImportedRequest) {
         var seen: Set<String> = []
         for name in imported.request.templates.flatMap(\.placeholders).map(\.source)
@@ -134,13 +131,10 @@ extension Template {
 }
 
 extension String {
-    /// The built-in variables of Postman that have the same meaning in `.http` files.
     private static let postmanNames: Set = ["$guid", "$timestamp", "$isoTimestamp", "$randomInt"]
 
-    /// The name of a Postman variable as a valid name in the file.
-    ///
-    /// A built-in variable such as `$guid` keeps its `$`. Any other variable loses it, because `{{$processEnv X}}` of a
-    /// foreign collection must not read this process's environment.
+    /// Only built-in variables keep their `$`: `{{$processEnv X}}` of a foreign collection must not read the
+    /// environment.
     var postmanName: String {
         let name = trimmed
         if Self.postmanNames.contains(name) { return name }
@@ -228,7 +222,6 @@ enum PostmanAuth {
         }
     }
 
-    /// The field contains `user password`, `user:password` or their base64 encoding.
     private static func authorize(
         _ scheme: String, user: String, _ password: String, _ imported: inout ImportedRequest
     ) {
@@ -324,7 +317,6 @@ enum PostmanBody {
     }
 }
 
-/// Statements that `ScriptReader` rejects are omitted.
 struct PostmanScript {
     private var kept: [String] = []
     private var left: [String] = []
@@ -358,10 +350,7 @@ struct PostmanScript {
         return String(String.UnicodeScalarView(text.unicodeScalars.filter { $0 != "\r" }))
     }
 
-    /// Adds a statement to `kept` if the reader accepts it with the names that earlier statements define.
-    ///
-    /// If the reader rejects a test, `kept` gets a test with the accepted statements of the original. All other
-    /// statements are added to `left`.
+    /// If the reader rejects a test, `kept` gets a test with the accepted statements of the original.
     private mutating func take(_ statement: String) {
         let translated = PostmanWords.translated(statement)
         if let names = Self.names(in: translated, after: names) {
@@ -369,7 +358,6 @@ struct PostmanScript {
             return kept.append(translated)
         }
         guard let test = PostmanWords.test(statement) else { return left.append(statement) }
-        // The reader has rejected the complete test. Each of its statements is now tried separately.
         var (inner, others, known) = ([String](), [String](), names)
         for statement in ScriptStatements.split(test.body) {
             let translated = PostmanWords.translated(statement)
@@ -395,7 +383,6 @@ struct PostmanScript {
         "client.test(\(name), function() {\n" + statements.map { "    \($0)\n" }.joined() + "});"
     }
 
-    /// The constants that a script defines; nil if the reader rejects the script.
     private static func names(in text: String, after names: Set<String>) -> [String]? {
         guard !text.contains("%}"), !text.contains("\n###"), !text.hasPrefix("###"),
             let script = try? ScriptReader.read(text, at: .start, after: names)
@@ -442,10 +429,8 @@ enum ScriptStatements {
     }
 }
 
-/// Follows the strings and brackets of a script.
 private struct Nesting {
     var depth = 0
-    /// The quote of the string at the current place; nil outside of strings.
     private(set) var quote: Character?
     private var isEscaped = false
 

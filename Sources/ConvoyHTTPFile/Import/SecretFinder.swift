@@ -1,14 +1,7 @@
-// Replaces secrets in imported requests with variables.
 import Convoy
 import Foundation
 
 extension ImportedFile {
-    /// Replaces secrets with variables.
-    ///
-    /// Equal secrets share one variable.
-    ///
-    /// - Parameter keepsValues: whether the file contains the values. If false, the process environment supplies
-    ///   them.
     mutating func takeSecrets(keepsValues: Bool) {
         var finder = SecretFinder(taken: Set(variables.map(\.name)), keepsValues: keepsValues)
         for index in requests.indices {
@@ -37,7 +30,6 @@ struct SecretFinder {
 
     mutating func variable(_ value: some StringProtocol, _ wanted: String, isRaw: Bool = false) -> Template {
         let value = String(value)
-        // A Boolean or null is not a secret.
         if ["true", "false", "null"].contains(value) { return Template(value) }
         if let name = names[value] { return Template(placeholder: isRaw ? "&" + name : name) }
         let name = unique.take(wanted.lowercased().variableName)
@@ -74,7 +66,6 @@ struct SecretFinder {
             let words = text.split(maxSplits: 2, whereSeparator: \.isWhitespace)
             guard words.count > 1 else { return variable(text[...], "authorization") }
             let scheme = words[0].lowercased()
-            // `Basic` and `Digest` may be followed by a user name and a password.
             let start = words.count == 3 && ["basic", "digest"].contains(scheme) ? words[2] : words[1]
             let wanted = words.count == 3 && start == words[2] ? "password" : scheme == "basic" ? "basic" : "token"
             var result = Template(text[..<start.startIndex])
@@ -112,7 +103,6 @@ struct SecretFinder {
 
     // MARK: URLs and bodies
 
-    /// Replaces the password in a URL, or the user name if there is no password.
     private mutating func withoutUser(_ target: Template) -> Template {
         // A password can follow a user name that is a variable.
         let isAfterName = target.prefixText.schemeEnd == target.prefixText.endIndex && target.parts.count > 2
@@ -251,9 +241,7 @@ extension Template {
     }
 }
 
-/// Finds members with secret names, such as `"token": "value"` and `pin: 1`, byte by byte.
 private struct MemberScanner {
-    /// Whether the text before a placeholder ended inside quotation marks.
     private var isInText = false
 
     mutating func members(
@@ -303,7 +291,6 @@ private struct MemberScanner {
         return found
     }
 
-    /// The index of the next quotation mark without a backslash, or of the next line end; the count if none follows.
     private static func end(of bytes: [UInt8], from start: Int) -> Int {
         var index = start
         while index < bytes.count {

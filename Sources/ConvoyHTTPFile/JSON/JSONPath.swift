@@ -34,10 +34,8 @@ package struct JSONPath: Hashable, Sendable {
 
     private static func selector(named name: String) -> Selector { .name(name) }
 
-    /// The nodes that the path selects, at most `limit`.
-    ///
-    /// A path with several `..` selects a node once for each way to reach it, which may be very often. A segment that
-    /// has visited a million nodes skips the other nodes.
+    // A path with several `..` selects a node once for each way to reach it, which may be very often. A segment that
+    // has visited a million nodes skips the other nodes.
     package func nodes(in root: JSONValue, atMost limit: Int = .max) -> [JSONValue] {
         var nodes = [root]
         for segment in segments {
@@ -244,7 +242,6 @@ struct JSONPathReader {
         throw defect("\\\(next.map(String.init) ?? "") is not an escape", "write \\\\ for a backslash")
     }
 
-    /// Afterwards, `index` is that of the last digit.
     private mutating func unit() throws(JSONPath.Defect) -> UInt16 {
         // Each digit is checked, because an integer initializer would accept "+041".
         guard index + 4 < characters.count,

@@ -1,11 +1,8 @@
 // The grammar of JSON (RFC 8259).
 import Foundation
 
-/// Reads JSON in UTF-8, without recursion.
-///
-/// - Complexity: O(*n*) for *n* bytes.
+/// Without recursion, because nested input would exhaust the stack.
 package struct JSONReader {
-    /// The first error and its position.
     package struct Defect: Error, CustomStringConvertible {
         package let what: String
         /// The line, from 1.
@@ -26,12 +23,10 @@ package struct JSONReader {
         case nothing = "the end"
     }
 
-    /// An array or object whose end has not been read.
     private struct Container {
         let isObject: Bool
         var elements: [JSONValue] = []
         var members: [JSONValue.Member] = []
-        /// The name of the member that is being read.
         var name = ""
 
         var value: JSONValue { isObject ? .object(members) : .array(elements) }
@@ -42,20 +37,14 @@ package struct JSONReader {
     }
 
     let bytes: UnsafeRawBufferPointer
-    /// Whether values are stored.
-    ///
     /// If false, only the syntax is checked, and the returned value is a placeholder.
     let keepsValues: Bool
     private let maxDepth: Int
     var index = 0
     private var open: [Container] = []
-    /// The first escape of half a surrogate pair, which is no character; nil if there is none.
     var loneSurrogate: Defect?
 
-    /// Reads a text with or without a byte order mark.
-    ///
-    /// - Parameter maxDepth: the maximum nesting. Deeper values are rejected, because recursive code needs stack for
-    ///   each level.
+    /// Deeper values are rejected, because recursive code needs stack for each level.
     package static func read(_ text: [UInt8], maxDepth: Int = 128) throws(Defect) -> JSONValue {
         try text.withUnsafeBytes { bytes -> Result<JSONValue, Defect> in
             var reader = JSONReader(bytes: bytes, keepsValues: true, maxDepth: maxDepth)
@@ -68,10 +57,8 @@ package struct JSONReader {
         }.get()
     }
 
-    /// The first error in a text that a decoder has rejected; nil if the text is JSON.
-    ///
-    /// JSON beyond the depth limit of Foundation's decoder, 512 levels, also counts as an error. The method does not
-    /// check that strings are valid UTF-8.
+    // JSON beyond the depth limit of Foundation's decoder, 512 levels, also counts as an error. Valid UTF-8 is not
+    // checked.
     package static func firstDefect(in text: Data) -> Defect? {
         text.withUnsafeBytes { bytes in
             var reader = JSONReader(bytes: bytes, keepsValues: false, maxDepth: 512)
@@ -89,7 +76,6 @@ package struct JSONReader {
         }
     }
 
-    /// The position of the first byte that is not valid UTF-8; nil if all bytes are valid.
     package static func firstInvalidByte(in text: some Sequence<UInt8>) -> Int? {
         var parser = Unicode.UTF8.ForwardParser()
         var bytes = text.makeIterator()
@@ -186,7 +172,6 @@ package struct JSONReader {
 }
 
 extension JSONValue {
-    /// Reads a text; nil when it is not JSON.
     package init?(json bytes: some Sequence<UInt8>) {
         guard let value = try? JSONReader.read(Array(bytes)) else { return nil }
         self = value
@@ -194,7 +179,6 @@ extension JSONValue {
 }
 
 extension JSONReader {
-    /// The string, number or literal at the index; nil when there is none.
     mutating func scalar(_ byte: UInt8) throws(Defect) -> JSONValue? {
         switch byte {
         case UInt8(ascii: "\""): return .string(try string())
@@ -241,7 +225,6 @@ extension JSONReader {
     mutating func string() throws(Defect) -> String {
         index += 1
         var start = index
-        // The decoded text, up to and including the last escape.
         var text: [UInt8] = []
         while let byte = next {
             switch byte {
@@ -305,9 +288,7 @@ extension JSONReader {
         }
     }
 
-    /// Reads four hexadecimal digits; nil for anything else.
-    ///
-    /// The method checks each digit, because an integer initializer would accept `+041`.
+    /// Each digit is checked, because an integer initializer would accept `+041`.
     private mutating func unit() -> UInt32? {
         guard index + 4 <= bytes.count else { return nil }
         var unit: UInt32 = 0

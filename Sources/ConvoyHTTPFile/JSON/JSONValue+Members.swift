@@ -1,4 +1,3 @@
-// Members, elements and texts of JSON values.
 import Convoy
 
 extension JSONValue {
@@ -8,7 +7,6 @@ extension JSONValue {
     }
 
     var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
-    /// The elements that the document does not disable.
     var enabled: [JSONValue] { elements.filter { $0["disabled"]?.isTrue != true } }
     var string: String? { if case .string(let text) = self { text } else { nil } }
     var isTrue: Bool { self == .bool(true) }

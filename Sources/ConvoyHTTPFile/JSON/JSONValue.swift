@@ -1,7 +1,6 @@
 // JSON as it is written: members in their order, numbers digit by digit (RFC 8259).
 import Convoy
 
-/// A JSON value.
 package enum JSONValue: Hashable, Sendable {
     package struct Member: Hashable, Sendable {
         package let name: String
@@ -22,8 +21,6 @@ package enum JSONValue: Hashable, Sendable {
         .object(members.map { Member(name: $0, value: $1) })
     }
 
-    /// Adds a member to the end of an object.
-    ///
     /// A value that is not an object does not change.
     package mutating func append(_ name: String, _ value: JSONValue) {
         guard case .object(var members) = self else { return }
@@ -35,7 +32,6 @@ package enum JSONValue: Hashable, Sendable {
     /// A string without its quotes; every other value as JSON.
     package var text: String { if case .string(let text) = self { text } else { json } }
 
-    /// The value as JSON on one line.
     package var json: String {
         var json = ""
         write(to: &json)
@@ -78,7 +74,6 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Ex
 }
 
 extension String {
-    /// The string as a JSON string, with its control characters escaped.
     package var jsonQuoted: String {
         var result = ""
         writeQuoted(to: &result)

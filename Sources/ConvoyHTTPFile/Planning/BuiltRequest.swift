@@ -1,4 +1,3 @@
-// A request with all its values, ready to send.
 import Convoy
 import Foundation
 
@@ -15,17 +14,13 @@ package struct BuiltRequest: Sendable {
     }
 
     package let method: String
-    /// The URL, which is stored parsed so that it is parsed only once.
     package var location: URL
     package var fields: [Field] = []
     package var body: [Part] = []
     package var digest: (user: String, password: String)?
     package var output: (path: String, replaces: Bool)?
-    /// Whether a response's value selects another server than the one that sent the response.
-    ///
     /// Also true if the request that received the response was led away itself.
     package var isLedAway = false
-    /// The values of responses and rows whose names suggest a secret, so that messages hide them.
     package var secrets: Set<String> = []
 
     init(method: String, url: URL, isLedAway: Bool = false) {
@@ -63,7 +58,6 @@ package struct BuildFailure: Error, Hashable, Sendable {
     package var message: String { advice.isEmpty ? what : "\(what); \(advice)" }
 }
 
-/// Stores the JSON bodies to which one request refers, so that each body is parsed once.
 final class ParsedBodies {
     fileprivate var values: [String: JSONValue] = [:]
 }

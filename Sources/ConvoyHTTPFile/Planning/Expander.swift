@@ -1,19 +1,13 @@
-// Replaces variables in templates by their values.
 import Convoy
 import Foundation
 
-/// Replaces variables by their values.
-///
-/// A variable without a value is an error at its position.
-///
-/// A variable of the file has one value for the complete run, even if it is defined by a system variable. A request
-/// that creates a resource and a request that reads it then use the same identifier.
+/// A variable of the file has one value for the complete run, even if a system variable defines it: a request that
+/// creates a resource and one that reads it then use the same identifier.
 struct Expander {
     let file: HTTPFile
     let surroundings: Surroundings
     let requests: [String: Int]
     let globals: Globals
-    /// The request whose text is expanded; nil for text outside of requests.
     var current: Int?
     let definitions: [String: [Int]]
     private var known: [Int: [Piece]] = [:]
@@ -91,8 +85,7 @@ struct Expander {
         return missing(name, placeholder)
     }
 
-    /// The definition that applies at a position: the last definition before it, otherwise the first definition after
-    /// it.
+    /// The last definition before the position, otherwise the first one after it.
     private func definition(_ name: String, before placeholder: Placeholder) -> Int? {
         guard let places = definitions[name] else { return nil }
         guard placeholder.file == nil else { return places.last }
@@ -291,7 +284,6 @@ extension Piece {
         guard encoding == .always, let text else { return piece }
         piece.source = .text(text.percentEncoded)
         if !isSecret { piece.shown = text.percentEncoded }
-        // The text is encoded already.
         piece.encoding = .never
         return piece
     }
@@ -300,7 +292,6 @@ extension Piece {
 struct Globals {
     private var changes: [String: [(request: Int, sets: Bool)]] = [:]
 
-    /// - Parameter requests: the changes by each request, in file order.
     init(_ requests: [[(name: String?, sets: Bool)]]) {
         for (index, all) in requests.enumerated() {
             for change in all {
@@ -311,13 +302,8 @@ struct Globals {
         }
     }
 
-    /// The request that sets a variable for another request: the last setter before it, otherwise the first setter
-    /// after it.
-    ///
-    /// Nil if the last change before the request clears the variable.
-    ///
-    /// - Parameter request: the index of the request that uses the variable; nil outside of requests.
-    /// - Complexity: O(log *n*) for *n* changes of the variable, plus the changes by the request itself.
+    /// The last setter before the request, otherwise the first one after it; nil if the last change before it is a
+    /// clear.
     func setter(of name: String, for request: Int?) -> Int? {
         guard let changes = changes[name] else { return nil }
         let next = changes.firstIndex(notBefore: { $0.request < request ?? .max })

@@ -1,6 +1,3 @@
-// Where a response may be written.
-
-/// Checks the paths of outputs, which are relative to the output directory.
 package enum OutputPath {
     package static func defect(_ path: String) -> String? {
         if path.isEmpty { return "is not a file name" }

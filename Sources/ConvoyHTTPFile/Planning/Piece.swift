@@ -1,4 +1,3 @@
-// Text after variables were replaced. Values of responses are still missing.
 import Convoy
 
 package struct Piece: Sendable {
@@ -13,9 +12,7 @@ package struct Piece: Sendable {
     /// Values from private environments, and of variables with secret names, are shown as placeholders.
     package var shown: String
     var encoding = ValueEncoding.byPlace
-    /// The number of placeholders around the piece; 0 for the text of the request itself.
     var depth = 0
-    /// The outermost placeholder around the piece; nil for the text of the request itself.
     var placeholder: Placeholder?
 
     var text: String? { if case .text(let text) = source { text } else { nil } }
@@ -37,10 +34,8 @@ package struct Piece: Sendable {
 }
 
 extension [Piece] {
-    /// The text, if it is completely known.
     var knownText: String? { allSatisfy { $0.text != nil } ? leadingText : nil }
 
-    /// The text before the first unknown piece.
     var leadingText: String { prefix { $0.text != nil }.compactMap(\.text).joined() }
 
     package var shown: String { map(\.shown).joined() }
@@ -49,6 +44,5 @@ extension [Piece] {
 }
 
 extension String {
-    /// The value of such a variable or field is hidden, and is not sent to a server that only a response names.
     var namesSecret: Bool { SecretWords.standard.isSecret(self) }
 }

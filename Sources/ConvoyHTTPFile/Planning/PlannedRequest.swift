@@ -1,5 +1,3 @@
-// A request after variables were replaced, and its dependencies.
-
 package struct PlannedRequest: Sendable {
     package struct Field: Sendable {
         package var name: String
@@ -17,7 +15,6 @@ package struct PlannedRequest: Sendable {
     }
 
     package var request: FileRequest
-    /// The text for messages: the name of the request, its title, or its method and URL.
     package var label = ""
     package var target: [Piece] = []
     package var fields: [Field] = []
@@ -26,7 +23,6 @@ package struct PlannedRequest: Sendable {
     package var output: Output?
     var globals: [String: Piece] = [:]
     package var built: BuiltRequest?
-    /// The indices in the plan of the requests whose responses or success this request needs.
     package var needs: [Int] = []
     /// The indices of the requests that must run before this one, with any outcome.
     package var follows: [Int] = []
@@ -35,10 +31,6 @@ package struct PlannedRequest: Sendable {
 
     package var method: String { request.method }
 
-    /// The URL for display.
-    ///
-    /// The text shows `***` instead of user and password before the host, and instead of query values whose names
-    /// indicate a secret.
     package var shownTarget: String {
         let text = target.shown
         guard text.utf8.contains(where: { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: "@") }) else { return text }

@@ -1,5 +1,3 @@
-// The plan of a run: its requests and their dependencies.
-
 package struct RunPlan: Sendable {
     package struct LeftOut: Sendable, Equatable {
         package var label: String
@@ -7,10 +5,8 @@ package struct RunPlan: Sendable {
     }
 
     package struct Wishes: Sendable {
-        /// The names or titles of the chosen requests; empty for all.
         package var names: [String] = []
         package var isSerial = false
-        /// Whether requests with unsafe methods, such as POST, may run in any order.
         package var mixesUnsafe = false
         package init() {}
     }
@@ -20,9 +16,6 @@ package struct RunPlan: Sendable {
     package var problems: [Problem] = []
     package var hints: [Problem] = []
 
-    /// Makes the plan of a file.
-    ///
-    /// - Complexity: O(*n* + *e*) for *n* requests and *e* references, without the time for error messages.
     package init(_ file: HTTPFile, _ surroundings: Surroundings, _ wishes: Wishes = Wishes()) {
         var planner = Planner(file, surroundings, wishes)
         planner.plan()
@@ -44,11 +37,8 @@ struct Planner {
     var ordered: [PlannedRequest] = []
     var hints: [Problem] = []
     var cycleCount = 0
-    /// Names, unique titles, and the keys of requests with handlers, each with the index of its request.
     let names: [String: Int]
-    /// Errors of requests that are not chosen are ignored.
     private var found: [Int: [Problem]] = [:]
-    /// The error because of which each skipped request is not sent, by the index of the request.
     private var reasons: [Int: Problem] = [:]
 
     init(_ file: HTTPFile, _ surroundings: Surroundings, _ wishes: RunPlan.Wishes) {
@@ -84,7 +74,6 @@ struct Planner {
         leaveOut(neededBy: chosen)
         let order = order(of: chosen.filter { reasons[$0] == nil && !file.requests[$0].isDisabled })
         problems += order.flatMap { found[$0] ?? [] }
-        // If all requests are chosen, unused variables are checked too.
         if wishes.names.isEmpty {
             for definition in file.variables.indices where surroundings.given[file.variables[definition].name] == nil {
                 expander.check(definition)
@@ -255,7 +244,6 @@ struct Planner {
     ) -> [Piece] {
         let known = expander.problems.count
         let pieces = expander.pieces(of: request.target)
-        // If the host is a variable without a value, only the missing value is reported.
         if expander.problems.count > known, case .placeholder? = request.target.parts.first { return pieces }
         let text = pieces.leadingText
         if text.hasPrefix("*") {
@@ -362,9 +350,6 @@ struct Planner {
             "write a name inside of the output directory: answer.json")
     }
 
-    /// Orders requests so that each one follows the requests that it needs; otherwise in file order.
-    ///
-    /// Reports at most 20 cycles.
     mutating func order(of chosen: [Int]) -> [Int] {
         enum Mark { case open, done }
         let isChosen = Set(chosen)
@@ -399,7 +384,6 @@ struct Planner {
     }
 
     private mutating func reportCycle(_ cycle: [Int]) {
-        // Many dependencies can form very many cycles, so at most 20 cycles are reported.
         cycleCount += 1
         guard cycleCount <= 20 else { return }
         let labels = cycle.map { planned[$0].label }
@@ -425,10 +409,8 @@ struct Planner {
         return nil
     }
 
-    /// Stores the requests in their order, and sets for which requests each one waits.
-    ///
-    /// By default, an unsafe request runs after all earlier requests to the same server, and before all later requests
-    /// to that server, because file order is the order of changes. Safe requests run concurrently.
+    // By default, an unsafe request runs after all earlier requests to the same server, and before all later ones,
+    // because file order is the order of changes. Safe requests run concurrently.
     mutating func arrange(_ order: [Int]) {
         var places: [Int: Int] = [:]
         for (place, index) in order.enumerated() { places[index] = place }
@@ -468,8 +450,6 @@ struct Planner {
         private struct Line {
             var lastUnsafe: Int?
             var safe: [Int] = []
-            /// The number of safe requests with an unknown origin that run before the last unsafe request to this
-            /// origin.
             var anywhereCount = 0
 
             mutating func add(_ place: Int, isSafe: Bool, _ anywhere: Line) -> [Int] {

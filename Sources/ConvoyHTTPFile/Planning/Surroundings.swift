@@ -1,4 +1,3 @@
-// Values from outside of the file: the command line, environments and the process.
 import Convoy
 import Foundation
 
@@ -17,7 +16,6 @@ package struct Surroundings: Sendable {
     }
     package var defectOfFile: @Sendable (String) -> String? = { _ in nil }
     package var now: @Sendable () -> Date = { Date() }
-    /// Whether unsupported scripts, and the requests that need them, are skipped without an error (`--skip-scripts`).
     package var skipsScripts = false
 
     package init() {}
@@ -32,7 +30,6 @@ package struct Environments: Sendable {
     struct Value: Sendable {
         var template: Template
         var isSecret: Bool
-        /// The errors of the value, which only matter if the value is used.
         var problems: [Problem] = []
     }
 
@@ -89,7 +86,6 @@ package struct Environments: Sendable {
                 if number > 0 { template.append("\n") }
                 template.append(Template.read(line, at: place, file: file, &problems))
             }
-            // The position of a value is that of its name, because the position inside the value is unknown.
             template.parts = template.parts.map { part in
                 guard case .placeholder(var placeholder) = part else { return part }
                 placeholder.position = place

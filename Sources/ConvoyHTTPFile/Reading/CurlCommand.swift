@@ -1,4 +1,3 @@
-// Reads a pasted curl command as a request.
 import Foundation
 
 extension HTTPFileReader {
@@ -7,11 +6,9 @@ extension HTTPFileReader {
         var data: [BodyPart] = []
         var hasData = false
         var parts: [FormParts.Part] = []
-        /// The names, in lower case, of the fields that an option with an empty value removes, such as `-H 'Accept:'`.
         var removedFields: Set<String> = []
         var givenFields: Set<String> = []
         var uploadedName: Substring = ""
-        /// The options without a value.
         var flags: Set<CurlOption> = []
         var isUpload = false
     }
@@ -23,7 +20,6 @@ extension HTTPFileReader {
         readCurl(shell.words)
     }
 
-    /// Reads a command from its words, in which `{{` is plain text.
     static func readCommand(_ words: [Word]) -> (request: FileRequest, problems: [Problem]) {
         var reader = HTTPFileReader("")
         reader.readsVariables = false
@@ -59,7 +55,6 @@ extension HTTPFileReader {
 
     private mutating func template(_ word: Word) -> Template { words(word.text, at: word.position) }
 
-    /// The text of a word, which may have several lines.
     private mutating func words(_ text: String, at position: Position) -> Template {
         guard readsVariables else { return Template(text) }
         var all = Template()
@@ -88,14 +83,12 @@ extension HTTPFileReader {
                 "remove it, or write the request as METHOD URL with its header fields")
         }
         guard let option = Self.curlOptions[name] else {
-            // The words that may be an unknown option's value are skipped.
             while let next = words.first, !next.text.hasPrefix("-"), !next.text.contains("://") { words.removeFirst() }
             return refuse()
         }
         guard option.takesValue else {
             if option == .other(takesValue: false) { refuse() }
             command.flags.insert(option)
-            // The rest of the word has more short options: -sSL.
             if let attached, !name.hasPrefix("--") {
                 words = [Word(text: "-" + attached, position: word.position)] + words
             }
@@ -276,14 +269,11 @@ extension HTTPFileReader {
 
     enum CurlOption: Hashable {
         case method, field, data
-        /// Data in which a leading `@` does not name a file.
         case rawData
         case binaryData, json
         case form(isLiteral: Bool)
         case head, get, user, cookie, agent, referer, url, output, urlEncoded, upload, range, bearer, digest, timeout
-        /// No effect on the request; the option may have a value.
         case nothing(takesValue: Bool)
-        /// An effect that a request of a file cannot express; the option is an error.
         case other(takesValue: Bool)
 
         var takesValue: Bool {
@@ -329,7 +319,6 @@ extension HTTPFileReader {
 
 struct ShellWords {
     private let lines: [String]
-    /// The index of the line with the next character; after reading, of the line after the command.
     private(set) var line: Int
     private var column = 0
     private let end: Int
@@ -435,7 +424,6 @@ struct ShellWords {
         "v": "\u{B}",
     ]
 
-    /// Reads `$'…'`, which browsers use for requests with line ends.
     private mutating func readANSI(into text: inout String, _ start: Position) -> Bool {
         while let character = nextQuoted(start) {
             if character == "'" { return true }
@@ -488,7 +476,6 @@ struct ShellWords {
         if let scalar = value.flatMap(Unicode.Scalar.init) { text.unicodeScalars.append(scalar) }
     }
 
-    /// The scalar after `\u`, which may be a surrogate pair in two escapes, as browsers write it.
     private mutating func readUnit() -> Unicode.Scalar {
         let high = digits(4) ?? 0xFFFD
         if let scalar = Unicode.Scalar(high) { return scalar }

@@ -1,13 +1,10 @@
-// One part of a form in the syntax of curl's `-F`.
 import Convoy
 import Foundation
 
-/// A part of a form: `NAME=TEXT`, `NAME=@FILE` or `NAME=<FILE`, optionally with `;type=TYPE` and `;filename=NAME`.
 package struct FormPart: Equatable {
     package enum Source: Equatable {
         case text(String)
         case file(String)
-        /// A dash means standard input.
         case content(of: String)
     }
 
@@ -16,7 +13,6 @@ package struct FormPart: Equatable {
     package private(set) var contentType: String?
     package private(set) var fileName: String?
 
-    /// - Parameter isLiteral: whether the value is text even if it begins with `@` or `<`.
     package init?(_ text: String, isLiteral: Bool = false) {
         guard let equals = text.firstIndex(of: "="), equals != text.startIndex else { return nil }
         name = String(text[..<equals])
@@ -33,7 +29,6 @@ package struct FormPart: Equatable {
             } else if word.hasPrefix("filename=") {
                 fileName = Self.unquoted(word.dropFirst(9))
             } else {
-                // The piece is not an option, so the semicolon before it is part of the text.
                 value += ";" + piece
             }
         }

@@ -1,5 +1,3 @@
-// The content of a file of requests, as values.
-
 package struct HTTPFile: Sendable {
     package var variables: [VariableDefinition] = []
     package var requests: [FileRequest] = []
@@ -61,17 +59,14 @@ package struct FileRequest: Sendable {
     package var usesCookieJar = true
     package var isDisabled = false
 
-    /// Identifies the request in references to variables of its handlers, even if the request has no name.
     package var key: String { "#\(position.line):\(position.column)" }
 
-    /// The first field with this name, which the caller passes in lower case.
     func field(_ name: String) -> Field? { fields.first { $0.name.lowercased() == name } }
 
     mutating func addField(_ name: String, _ value: Template) {
         fields.append(Field(name: name, value: value, position: position))
     }
 
-    /// The URL, the field values, and the texts and paths of the body.
     var templates: [Template] {
         [target] + fields.map(\.value)
             + (body + graphQLVariables).map { part in
@@ -82,7 +77,6 @@ package struct FileRequest: Sendable {
             }
     }
 
-    /// - Parameter change: gets the name of a field in lower case, otherwise an empty one.
     mutating func mapTemplates(_ change: (Template, _ field: String) -> Template) {
         target = change(target, "")
         for place in fields.indices {
@@ -99,12 +93,10 @@ package enum BodyPart: Hashable, Sendable {
     case text(Template)
     case file(FileReference)
 
-    /// The path of the file; nil for text.
     var path: String? { if case .file(let file) = self { file.path.source } else { nil } }
 }
 
 extension [BodyPart] {
-    /// Adds a part; text continues the text before it.
     mutating func add(_ part: BodyPart) {
         guard case .text(let text) = part else { return append(part) }
         guard case .text(var before)? = last else {
@@ -123,7 +115,6 @@ package struct FileReference: Hashable, Sendable {
     package var hasVariables = false
     package var encoding = TextEncoding.utf8
     package var position = Position.start
-    /// Whether the body is the content without CR, LF and NUL, as curl sends the file of `-d`.
     var dropsLineEnds = false
 }
 

@@ -1,20 +1,15 @@
-// Splits the text of a file into requests: separators, and the lines before a request line.
-
 /// Reading continues after an error, so that all errors are found at once.
 package struct HTTPFileReader {
     let lines: [String]
     var index = 0
-    /// The index of the next `###` line; the number of lines if none follows.
     var blockEnd = 0
     var file = HTTPFile()
     var request = FileRequest(position: .start)
-    /// Whether `{{` begins a placeholder in a command of curl.
     var readsVariables = true
 
     /// Splitting by `Character` is slower, which shows in files with a million lines.
     init(_ text: String) {
         let bytes = text.utf8.dropFirst(text.utf8.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0)
-        // A line ends with LF, CR or both.
         lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false).flatMap { line in
             (line.last == 0x0D ? line.dropLast() : line).split(separator: 0x0D, omittingEmptySubsequences: false)
                 .map { String(Substring($0)) }
@@ -100,7 +95,6 @@ package struct HTTPFileReader {
         }
     }
 
-    /// False if no comment starts here, or if the comment has no end.
     mutating func skipComment(_ text: String) -> Bool {
         guard text.hasPrefix("/*"), let last = lines[index..<blockEnd].firstIndex(where: { $0.trimmed.hasSuffix("*/") })
         else { return false }
@@ -165,7 +159,6 @@ package struct HTTPFileReader {
     private mutating func read(_ tag: String, _ value: Word, at place: Position) {
         switch tag {
         case "name":
-            // The syntax of JetBrains: `# @name = login`.
             var value = value
             if value.text.hasPrefix("=") {
                 let rest = value.text.dropFirst()
@@ -210,7 +203,6 @@ package struct HTTPFileReader {
                 let what = "@\(tag) is not supported"
                 return report(place, what, advice.isEmpty ? "remove it" : advice, .impossible)
             }
-            // A tag that is nearly a known one is an error. Any other text is a comment.
             guard let near = Self.tags.first(where: { $0.isOneSlip(from: tag) }) else { return }
             report(place, "unknown tag @\(tag)", "did you mean # @\(near)?")
         }
@@ -241,7 +233,6 @@ package struct HTTPFileReader {
         do throws(Problem) { request.checks.append(try Check(text, at: place)) } catch { file.problems.append(error) }
     }
 
-    /// False if the line starts no script.
     mutating func readScript(_ text: String, startsBody: Bool) -> Bool {
         guard let first = text.utf8.first, "<>{".utf8.contains(first) else { return false }
         let start = position(lines[index].indentation)
@@ -409,7 +400,6 @@ package struct HTTPFileReader {
             || behind.hasPrefix("{{")
     }
 
-    /// True if another request follows without a separator.
     private mutating func readFields(_ base: Int) -> Bool {
         while index < blockEnd {
             let line = lines[index]
@@ -536,7 +526,6 @@ package struct HTTPFileReader {
 
     private static let mostHints = 8
 
-    /// Whether the body has parts, which may be requests themselves, as in a batch.
     private var isMultipart: Bool { if case .multipart = request.bodyKind { true } else { false } }
 
     private mutating func readBodyLine(_ line: String, _ text: String, _ body: inout [BodyLine]) {
@@ -550,7 +539,6 @@ package struct HTTPFileReader {
         body.append(.file(reference))
     }
 
-    /// Reads `< path`, `<@ path` or `<@latin1 path`; nil when the line is text.
     private mutating func fileReference(_ text: String, at place: Position) -> FileReference? {
         let mark = text.prefix { !$0.isWhitespace }
         guard mark == "<" || mark.hasPrefix("<@") else { return nil }
@@ -710,9 +698,7 @@ extension StringProtocol {
 }
 
 extension String {
-    /// The value of a variable with its escapes decoded.
-    ///
-    /// `\n`, `\r` and `\t` are control characters. Before any other character, the backslash is removed.
+    // `\n`, `\r` and `\t` are control characters. Before any other character, the backslash is removed.
     fileprivate var withoutEscapes: String {
         guard utf8.contains(UInt8(ascii: "\\")) else { return self }
         var (result, isEscaped) = (UnicodeScalarView(), false)
@@ -730,7 +716,6 @@ extension String {
         return String(result)
     }
 
-    /// Whether one inserted, deleted or replaced letter, or two swapped letters, turn this word into the other one.
     func isOneSlip(from other: String) -> Bool {
         guard self != other, count > 2, other.count > 2 else { return false }
         let (left, right) = (Array(self), Array(other))
@@ -764,7 +749,6 @@ extension String {
 }
 
 extension Substring {
-    /// The text without surrounding blanks, except for one blank after a final backslash.
     fileprivate var trimmedKeepingEscapedBlank: String {
         let text = trimmed
         guard text.utf8.reversed().prefix(while: { $0 == UInt8(ascii: "\\") }).count % 2 == 1 else { return text }

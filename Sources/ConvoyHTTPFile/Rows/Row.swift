@@ -1,4 +1,3 @@
-// Rows of data. The requests of a file are sent for each row.
 import Convoy
 import Foundation
 
@@ -15,12 +14,8 @@ package struct Row: Sendable, Equatable {
 /// Only the incomplete row, or a complete JSON array, is stored.
 package struct RowReader: Sendable {
     package enum Format: Sendable, Equatable {
-        /// Values separated by commas (RFC 4180), semicolons or tabs, whose first line names the columns.
-        ///
-        /// The first line determines the separator, for example by `sep=;` as Excel writes it. Quoted values may contain
-        /// separators, quotes and line ends.
+        /// The first line determines the separator, for example by `sep=;` as Excel writes it (RFC 4180 otherwise).
         case csv
-        /// One object in each line, or an array of objects; values other than texts and numbers remain JSON.
         case json
     }
 
@@ -30,12 +25,10 @@ package struct RowReader: Sendable {
     }
 
     private let format: Format
-    /// The names of the columns: the first line of CSV, or the names of the first JSON object; nil until known.
     package private(set) var columns: [String]?
     package private(set) var defect: String?
     private var separator: UInt8?
     private var array: [UInt8]?
-    /// The elements of the array that ``finish()`` has not returned, in reverse order; nil until the end of the file.
     private var elements: [Range<Int>]?
     private var elementCount = 0
     /// The first line's number and the text of a row whose quote is still open; nil if no quote is open.
@@ -46,7 +39,6 @@ package struct RowReader: Sendable {
 
     package init(_ format: Format) { self.format = format }
 
-    /// Returns nil if the line does not complete a row.
     package mutating func take(_ line: String, at number: Int) -> Outcome? {
         switch format {
         case .csv: return readLine(line, at: number)
@@ -65,10 +57,7 @@ package struct RowReader: Sendable {
         if array != nil { defect = defect ?? "a line of its array cannot be read" }
     }
 
-    /// Ends reading at the end of the file.
-    ///
-    /// Returns the next row of an array, or the error of a row whose quote is still open; nil if there is none. The
-    /// caller calls the method until it returns nil.
+    /// The caller calls the method until it returns nil.
     package mutating func finish() -> Outcome? {
         if let array {
             if elements == nil { readElements(array) }
@@ -101,7 +90,6 @@ package struct RowReader: Sendable {
 
     private mutating func keep(_ line: String, at number: Int) {
         guard defect == nil else { return }
-        // Blank lines before the array count in messages.
         array = array ?? [UInt8](repeating: UInt8(ascii: "\n"), count: number - 1)
         array?.append(contentsOf: line.utf8)
         array?.append(UInt8(ascii: "\n"))

@@ -1,11 +1,6 @@
-// A response handler in the syntax of JetBrains' HTTP Client, as a syntax tree.
 import Convoy
 
-/// The statements of a handler: `client.global.set("token", response.body.token)`.
-///
-/// There is no script engine. A handler is a list of statements about the response, literals and variables of other
-/// handlers. A handler can only loop over the elements of arrays, and functions exist only for such loops and for
-/// tests, so every handler ends.
+/// There is no script engine: a handler can only loop over the elements of arrays, so every handler ends.
 package struct Script: Hashable, Sendable {
     indirect enum Expression: Hashable, Sendable {
         case literal(JSONValue)
@@ -19,8 +14,6 @@ package struct Script: Hashable, Sendable {
         case member(Expression, Expression)
         case path(Expression, JSONPath)
         case call(Method, Expression, [Expression])
-        /// `items.filter(item => …)`: the method, the array, the names of the element and its index, and the
-        /// expression.
         case each(Each, Expression, [String], Expression)
         case convert(Conversion, Expression)
         case binary(Operator, Expression, Expression)
@@ -108,7 +101,6 @@ package struct Script: Hashable, Sendable {
         Set(expressions.flatMap(\.all).compactMap { if case .global(let name) = $0 { name } else { nil } })
     }
 
-    /// Whether the script reads the status; it then decides itself which status is a failure.
     package var readsStatus: Bool { expressions.flatMap(\.all).contains(.answer(.status)) }
 
     private static func changes(_ statements: [Statement]) -> [(name: String?, sets: Bool)] {

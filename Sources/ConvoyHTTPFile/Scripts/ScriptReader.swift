@@ -1,15 +1,11 @@
-// Parses the tokens of a handler into statements.
 import Convoy
 
-/// Unsupported syntax is an error at its position.
 struct ScriptReader {
     var tokens: [ScriptLexer.Placed]
     var index = 0
     var depth = 0
-    /// The number of operators, members and calls in the statement, each of which adds a level to its tree.
     private var linkCount = 0
     var constants: Set<String> = []
-    /// The constants of statements before this text, which were parsed separately.
     private var outerConstants: Set<String> = []
     private let characters: [Character]
 
@@ -22,7 +18,6 @@ struct ScriptReader {
         tokens = try ScriptLexer.tokens(text, at: position)
     }
 
-    /// - Parameter names: the constants of statements before this text, which were parsed separately.
     static func read(_ text: String, at position: Position, after names: Set<String> = []) throws(Problem) -> Script {
         var reader = try ScriptReader(text, at: position)
         reader.outerConstants = names
@@ -57,7 +52,6 @@ struct ScriptReader {
 
     func isConstant(_ name: String) -> Bool { constants.contains(name) || outerConstants.contains(name) }
 
-    /// Reads a name, which must be one of the known ones if there are any.
     mutating func needName(_ known: String...) throws(Problem) -> String {
         guard case .name(let name) = next, known.isEmpty || known.contains(name) else { throw refusal() }
         index += 1
@@ -115,7 +109,6 @@ struct ScriptReader {
         try take("{") ? statements(until: .mark("}")) : statement()
     }
 
-    /// Reads a statement; empty if it has no effect.
     private mutating func statement() throws(Problem) -> [Script.Statement] {
         let line = place.line
         let action = try deeper { (reader) throws(Problem) in try reader.action() }
@@ -260,7 +253,6 @@ struct ScriptReader {
         return values
     }
 
-    /// The `typeof` of any name besides these and those of constants is "undefined".
     private static let known: Set = [
         "true", "false", "null", "undefined", "response", "client", "JSON", "Array", "jsonPath", "Number", "String",
         "Boolean", "parseInt", "parseFloat", "encodeURIComponent", "typeof",
@@ -468,7 +460,6 @@ struct ScriptReader {
         return try body(&self)
     }
 
-    /// Reads the body of a function that returns a value: an expression, or a block with only a `return`.
     mutating func result() throws(Problem) -> Script.Expression {
         guard take("{") else { return try expression() }
         _ = try needName("return")
@@ -497,7 +488,6 @@ struct ScriptLexer {
     struct Placed {
         var token: Token
         var position: Position
-        /// The index of the token's first character.
         var start: Int
     }
 

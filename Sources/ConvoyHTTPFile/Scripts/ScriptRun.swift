@@ -1,4 +1,3 @@
-// Runs response handlers.
 import Convoy
 import Foundation
 
@@ -9,12 +8,7 @@ package struct HandlerOutcome: Sendable, Equatable {
 }
 
 extension Script {
-    /// Runs handlers in order.
-    ///
-    /// - Parameters:
-    ///   - globals: the variables that these handlers read, with the values from `--variable` or from other handlers.
-    ///   - mostBytes: the size of the texts and lists that the handlers may make in all.
-    /// - Complexity: O(*n*) for each expression over a body of *n* bytes.
+    /// `mostBytes` limits the size of the texts and lists that the handlers may make in all.
     package static func outcome(
         of scripts: [Script], for answer: CheckedAnswer, globals: [String: JSONValue] = [:], mostBytes: Int = 512 << 20
     ) -> HandlerOutcome {
@@ -385,7 +379,6 @@ struct ScriptRun {
 }
 
 extension Script.Expression {
-    /// Whether the expression made the value itself, so that the value's size counts against the limit.
     func makes(_ value: JSONValue) -> Bool {
         switch (self, value) {
         case (.list, _), (.each(.map, _, _, _), .array), (.convert(.parsed, _), _), (.header, _): true
@@ -396,10 +389,8 @@ extension Script.Expression {
 }
 
 extension JSONValue {
-    /// Subtracts the size of the value from `bytesLeft`, and stops when the result is negative.
-    ///
-    /// An element counts each time that it occurs. Lists share an element in memory, but their texts repeat it. A value
-    /// with more than 500 levels makes the result negative.
+    // An element counts each time that it occurs: lists share it in memory, but their texts repeat it. A value with
+    // more than 500 levels makes the result negative.
     func subtractSize(from bytesLeft: inout Int, level: Int = 1) {
         bytesLeft -= level > 500 ? .max / 2 : 16
         switch self {

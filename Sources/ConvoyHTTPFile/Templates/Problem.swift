@@ -1,6 +1,3 @@
-// Positions in a file, and errors.
-
-/// A position in a text: line and column, both from 1.
 package struct Position: Hashable, Comparable, Sendable {
     package var line: Int
     package var column: Int
@@ -19,9 +16,7 @@ package struct Position: Hashable, Comparable, Sendable {
 package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
         case mistake
-        /// An unsupported script, without which the request can be sent.
         case script
-        /// A feature of other programs, without which the request cannot be sent.
         case impossible
     }
 
@@ -41,7 +36,6 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
         "\(file.map { $0 + ":" } ?? "")\(position.line):\(position.column): \(what); \(advice)"
     }
 
-    /// Errors in other files are last.
     package static func inOrder(_ problems: [Problem]) -> [Problem] {
         var seen: Set<Problem> = []
         let sorted = problems.filter { seen.insert($0).inserted }
@@ -49,7 +43,6 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
         return counted(sorted)
     }
 
-    /// Merges the errors of a variable without a value into one error at the first position.
     private static func counted(_ problems: [Problem]) -> [Problem] {
         let counts = problems.reduce(into: [String: Int]()) { counts, problem in
             if let variable = problem.variable { counts[variable, default: 0] += 1 }

@@ -1,5 +1,3 @@
-// References to requests and their responses: `login.response.body.$.token`.
-
 package struct Reference: Hashable, Sendable {
     package enum Side: String, Hashable, Sendable {
         case request, response
@@ -22,7 +20,6 @@ package struct Reference: Hashable, Sendable {
         (self.name, self.side, self.part, self.source) = (name, side, part, source)
     }
 
-    /// Parses a reference; nil when the text is only a name.
     init?(_ text: String, at position: Position, file: String?) throws(Problem) {
         let parts = text.split(separator: ".", maxSplits: 3, omittingEmptySubsequences: false).map(String.init)
         guard parts.count > 1, parts[0].isRequestName, let side = Side(rawValue: parts[1]) else { return nil }

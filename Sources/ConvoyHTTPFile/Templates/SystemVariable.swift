@@ -1,12 +1,8 @@
-// Built-in variables with a dollar sign: `{{$guid}}`, `{{$timestamp -1 d}}`.
 import Foundation
 
-/// A parsed `{{$…}}` variable.
-///
-/// Environment values are looked up during planning. Other values are computed when a request is built, or once for
-/// each run if they are part of a variable of the file.
+// Environment values are looked up during planning. Others are computed when a request is built, or once for each run
+// if they are part of a variable of the file.
 package enum SystemVariable: Hashable, Sendable {
-    /// A shift of a time, such as `3 d` for three days later or `-3 d` for three days earlier.
     package struct Offset: Hashable, Sendable {
         package var count: Int
         package var unit: String
@@ -29,7 +25,6 @@ package enum SystemVariable: Hashable, Sendable {
     /// A random integer of at least the first number, and less than the second.
     case randomInt(Int, Int)
     case randomText(String, count: Int)
-    /// A random number of at least the first number, and less than the second.
     case randomFloat(Double, Double)
     case randomWords(RandomWords)
     /// If `isIndirect`, the name is the value of another variable.
@@ -165,7 +160,6 @@ package enum SystemVariable: Hashable, Sendable {
         return String(name)
     }
 
-    /// The value of the variable; nil if the value comes from an environment.
     func value(at date: Date, using generator: inout some RandomNumberGenerator) -> String? {
         switch self {
         case .uuid:

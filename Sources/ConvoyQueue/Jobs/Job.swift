@@ -1,4 +1,3 @@
-// A job of the queue: its request and its conditions.
 import Convoy
 import Foundation
 
@@ -112,12 +111,10 @@ public struct Job: Sendable, Hashable {
 }
 
 extension String {
-    /// The id of a job for a message: at most 80 characters of one line.
     package var shownID: String { (count > 80 ? prefix(77) + "..." : self).oneLine }
 }
 
 extension Job {
-    /// Why the job cannot be added; nil if it can.
     var defect: String? {
         let texts = [("id", id), ("kind", kind), ("group", group), ("key", uniqueness?.key)]
         for case (let name, let text?) in texts {

@@ -1,4 +1,3 @@
-// The outcome of a job: its attempts, its final response, and the decision of its handler.
 import Convoy
 import Foundation
 
@@ -28,7 +27,6 @@ public struct JobAttempt: Sendable, Hashable, Codable {
 }
 
 extension JobAttempt {
-    /// The JSON text that stores save for the attempt.
     package func json() throws -> String {
         // Most attempts have neither failure nor message. Their text is built without an encoder, because encoding
         // would take as long as writing the rest of the row.

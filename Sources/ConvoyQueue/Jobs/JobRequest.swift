@@ -1,4 +1,3 @@
-// The request of a job: the part of a request that can be stored.
 import Convoy
 import Foundation
 
@@ -89,7 +88,6 @@ public struct JobRequest: Sendable, Hashable {
 }
 
 extension JobRequest {
-    /// Why the request cannot be stored; nil if it can.
     var defect: String? {
         if let secret = headerFields.first(where: { $0.isSecret || Self.tellsOfSecret($0.name) })?.name {
             return "its header field \(secret) is a secret, and secrets are never stored: "
@@ -104,7 +102,6 @@ extension JobRequest {
         return sendable(body: body).defect
     }
 
-    /// Whether the name of a header field indicates a secret, for example `X-Api-Key` or `X-Auth-Token`.
     private static func tellsOfSecret(_ name: String) -> Bool {
         let bare = name.lowercased().filter { $0 != "-" && $0 != "_" }
         let words = [
@@ -114,7 +111,6 @@ extension JobRequest {
         return ["auth", "xauth"].contains(bare) || words.contains { bare.contains($0) }
     }
 
-    /// The request in the form that the manager sends.
     func sendable(body: Body?) -> Request<Data> {
         var request = Request<Data>(method: method, url: url).keepingUnknownCodings()
         for field in headerFields { request = request.addingHeader(field.name, field.value) }

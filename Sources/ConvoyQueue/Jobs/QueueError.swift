@@ -1,4 +1,3 @@
-// Failures of a queue.
 import Foundation
 
 /// A failure of a queue or its store.

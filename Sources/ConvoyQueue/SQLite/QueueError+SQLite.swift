@@ -1,9 +1,7 @@
-// Readable messages for SQLite's result codes.
 import ConvoySQLite
 import Foundation
 
 extension QueueError {
-    /// Makes the error of a queue from any error of its SQLite store.
     init(_ error: any Error, of path: String, doing action: String = "written or read") {
         switch error {
         case let error as QueueError: self = error
@@ -13,14 +11,6 @@ extension QueueError {
         }
     }
 
-    /// Makes an error from an SQLite result code.
-    ///
-    /// - Parameters:
-    ///   - path: the file: the database, or a file or directory beside it.
-    ///   - code: the extended result code.
-    ///   - system: `errno` of the call that failed, or 0.
-    ///   - action: what was tried, as a participle: `opened`.
-    ///   - message: SQLite's message.
     init(path: String, code: Int32, system: Int32, doing action: String, message: String = "") {
         // Without permission to write a file, SQLite tries to read it, and reports the failure of that attempt.
         let isUnclear = code & 0xFF == 8 || (code & 0xFF == 14 && system == ENOENT)
@@ -72,7 +62,6 @@ extension QueueError {
         }
     }
 
-    /// Why this process may not write a file or its directory (`errno`); nil if it may.
     private static func refusal(of path: String) -> Int32? {
         let directory = URL(filePath: path, directoryHint: .notDirectory).deletingLastPathComponent().path
         if access(path, W_OK) != 0, errno != ENOENT { return errno }
@@ -80,11 +69,7 @@ extension QueueError {
         return nil
     }
 
-    /// Makes an error for a file that was moved, replaced or removed during use.
-    ///
-    /// - Parameters:
-    ///   - path: the file: the database or its write-ahead log.
-    ///   - database: the path of the database.
+    /// `path` is the database or its write-ahead log.
     init(moved path: String, of database: String) {
         let rest =
             path == database

@@ -1,15 +1,11 @@
-// Notifies processes that share a database of changes.
 import Convoy
 // libdispatch's objects are thread-safe, but on Linux their protocols are not marked `Sendable`.
 @preconcurrency import Dispatch
 import Foundation
 
-/// Touches a file in the directory beside the database, to notify other processes of changes.
-///
-/// Other processes watch the file's directory (Linux) or the file itself (Apple platforms).
-///
-/// On Linux, they also notice the end of a process, because the kernel then closes the process's lock file in that
-/// directory. If nothing can be watched, queues poll their store instead.
+// Other processes watch the file's directory (Linux) or the file itself (Apple platforms). On Linux, they also notice
+// the end of a process, because the kernel then closes the process's lock file in that directory. If nothing can be
+// watched, queues poll their store instead.
 final class SQLiteBell: Sendable {
     private struct State {
         var listeners: [AsyncStream<Void>.Continuation] = []
@@ -20,9 +16,7 @@ final class SQLiteBell: Sendable {
 
     let isHeard: Bool
     private let path: String
-    /// The descriptor that receives notifications: of inotify on Linux, of the file on Apple platforms.
-    ///
-    /// The dispatch source closes the descriptor. Without a source, ``shutDown()`` closes it.
+    // The dispatch source closes the descriptor. Without a source, ``shutDown()`` closes it.
     private let watch: Int32
     private let state = Locked(State())
 
@@ -49,15 +43,11 @@ final class SQLiteBell: Sendable {
     }
 
     #if os(Linux)
-        /// Watches a directory with inotify, and returns whether the system allows it.
-        ///
         /// A second call for the same directory has no effect.
         private static func follows(_ directory: String, _ watch: Int32) -> Bool {
             inotify_add_watch(watch, directory, UInt32(IN_ATTRIB | IN_CLOSE_WRITE | IN_DELETE)) >= 0
         }
 
-        /// Creates the directory again if it was removed, and watches it, because other processes touch a file in it.
-        ///
         /// Does nothing if the database file no longer exists.
         private func followAgain() {
             guard !state.withLock({ $0.isClosed }) else { return }
@@ -87,7 +77,6 @@ final class SQLiteBell: Sendable {
         return stream
     }
 
-    /// Starts watching with the first listener, so that a process that only adds jobs is never woken.
     private func beginWatching() {
         let (queue, watch) = (DispatchQueue(label: "convoy.queue.bell"), watch)
         #if os(Linux)

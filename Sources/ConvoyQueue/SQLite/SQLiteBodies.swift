@@ -1,13 +1,9 @@
-// Large bodies as files beside the database.
 import Foundation
 
-/// The directory of bodies that are too large for a row.
-///
-/// A body's file is on the disk before its row is committed. The file is removed after the commit that deletes the row.
-/// A crash between these steps leaves a file without a row. The next opening of the database removes such files of
-/// owners that no longer exist.
+// A body's file is on the disk before its row is committed, and is removed after the commit that deletes the row. A
+// crash between these steps leaves a file without a row; the next opening of the database removes such files of owners
+// that no longer exist.
 final class SQLiteBodies {
-    /// The maximum size in bytes of a body in a row; larger bodies are stored as files.
     static let rowLimit = 65_536
 
     let directory: URL
@@ -21,9 +17,7 @@ final class SQLiteBodies {
 
     func url(of name: String) -> URL { directory.appending(path: name) }
 
-    /// Writes a body to a new file, which is durable only after ``sync()``.
-    ///
-    /// Returns the name of the file.
+    /// The file is durable only after ``sync()``.
     func write(_ data: Data) throws(QueueError) -> String {
         count += 1
         let name = "\(owner).\(count)"
@@ -49,7 +43,6 @@ final class SQLiteBodies {
         return name
     }
 
-    /// Writes the directory of the bodies to the disk, so that the names of new files survive a crash.
     func sync() throws(QueueError) { try Self.sync(directory) }
 
     static func sync(_ directory: URL) throws(QueueError) {
@@ -75,7 +68,6 @@ final class SQLiteBodies {
         for name in names where !name.contains("/") { unlink(url(of: name).path) }
     }
 
-    /// The names of body files whose owner no longer exists, so that no process will commit their rows.
     func abandoned(_ isGone: (String) -> Bool) -> [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
         var verdicts: [String: Bool] = [owner: false]

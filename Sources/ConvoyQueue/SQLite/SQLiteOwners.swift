@@ -1,11 +1,8 @@
-// Which instances of the store are alive: one locked file for each instance.
 import Foundation
 
-/// The locks of the owners beside a database.
-///
-/// Each open instance of the store locks its own file (`flock`). The kernel releases the lock when the process ends for
-/// any reason. Unlike a process id, the file's name is never reused, and it identifies the same instance in every
-/// container.
+// Each open instance of the store locks its own file (`flock`), and the kernel releases the lock when the process ends
+// for any reason. Unlike a process id, the file's name is never reused, and it identifies the same instance in every
+// container.
 final class SQLiteOwners {
     let name = UUID().uuidString
     let directory: URL
@@ -30,17 +27,12 @@ final class SQLiteOwners {
         throw QueueError(.busy, "no lock file could be created and locked in \(directory.path)")
     }
 
-    /// Leaves the lock file of a store that was not closed.
-    ///
     /// Other processes then find the file unlocked and end the leases.
     deinit { close(isReleased: false) }
 
     private func path(of owner: String) -> String { directory.appending(path: "owner-\(owner)").path }
 
-    /// Creates the lock file again if another program has removed it.
-    ///
-    /// The new file is locked before it gets its name, so no process finds it unlocked. If the directory is missing, it
-    /// is created again.
+    /// The new file is locked before it gets its name, so no process finds it unlocked.
     func restore() {
         let path = path(of: name)
         guard descriptor >= 0, !Self.isSame(descriptor, path) else { return }
@@ -58,17 +50,12 @@ final class SQLiteOwners {
         descriptor = made
     }
 
-    /// Makes the directory of lock files and the directory around it, if another program has removed them.
     static func makeAgain(_ directory: URL) {
         for place in [directory.deletingLastPathComponent(), directory] { mkdir(place.path, 0o700) }
     }
 
-    /// Whether a store instance was closed or its process ended.
-    ///
-    /// The file is opened only for reading, so that watchers do not mistake its closing for the end of its owner.
-    ///
-    /// - Parameter isMissingGone: the result if the lock file does not exist. Another program may have removed the file
-    ///   of an instance that is alive.
+    // The file is opened only for reading, so that watchers do not mistake its closing for the end of its owner.
+    // `isMissingGone` is false where another program may have removed the file of an instance that is alive.
     func isGone(_ owner: String, isMissingGone: Bool = false) -> Bool {
         guard owner != name else { return false }
         let path = path(of: owner)
@@ -78,16 +65,13 @@ final class SQLiteOwners {
         return flock(file, LOCK_EX | LOCK_NB) == 0
     }
 
-    /// Removes the lock files of owners that are gone and have no row.
     func remove(_ owners: [String]) { for owner in owners { unlink(path(of: owner)) } }
 
-    /// The names of all store instances that have a lock file.
     var all: [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
         return names.filter { $0.hasPrefix("owner-") }.map { String($0.dropFirst("owner-".count)) }
     }
 
-    /// - Parameter isReleased: whether the instance has no lease left, so that its lock file can be removed.
     func close(isReleased: Bool = true) {
         guard descriptor >= 0 else { return }
         if isReleased { unlink(path(of: name)) }
@@ -100,10 +84,8 @@ final class SQLiteOwners {
         return fstat(descriptor, &own) == 0 && stat(path, &named) == 0 && own.st_ino == named.st_ino
     }
 
-    /// Closes a file and releases its lock.
-    ///
-    /// A forked child that has not called `exec` yet shares the descriptor. Closing the descriptor here would therefore
-    /// not release the lock.
+    /// A forked child that has not called `exec` yet shares the descriptor, so closing alone would not release the
+    /// lock.
     private static func closeFile(_ descriptor: Int32) {
         flock(descriptor, LOCK_UN)
         #if canImport(Darwin)

@@ -1,4 +1,3 @@
-// Rows of the job table as values.
 import Convoy
 import ConvoySQLite
 import Foundation
@@ -59,9 +58,7 @@ struct LifeRow {
         }
     }
 
-    /// The number of a state in the database.
-    ///
-    /// The number of a waiting job is 1 instead of 0 in the database, while its date or delay is not over.
+    /// In the database, a waiting job has the number 1 instead of 0 while its date or delay is not over.
     static func number(of state: JobState) -> Int64 {
         switch state {
         case .waiting: 0
@@ -75,8 +72,6 @@ struct LifeRow {
     }
 }
 
-/// The row of a job.
-///
 /// `body` and `result` are primary keys of rows in the tables `body` and `result`.
 struct JobRow {
     static let columns = """
@@ -97,7 +92,6 @@ struct JobRow {
     let result: Int64?
     let failure: String?
     let added: Date
-    /// Why the job cannot be sent; nil if the row was read completely.
     let defect: String?
 
     init(_ row: SQLiteRow) {
@@ -137,18 +131,15 @@ struct JobRow {
 }
 
 enum JobText {
-    /// One value on each line; nil for an empty list.
     static func lines(_ values: [String]) -> String? { values.isEmpty ? nil : values.joined(separator: "\n") }
 
     static func lines(of text: String?) -> [String] { text?.split(separator: "\n").map(String.init) ?? [] }
 
-    /// One tag on each line, enclosed in line feeds, so that a tag can be searched for.
+    /// Line feeds enclose each tag, so that a tag can be searched for.
     static func tags(_ tags: Set<String>) -> String? {
         tags.isEmpty ? nil : "\n" + tags.sorted().joined(separator: "\n") + "\n"
     }
 
-    /// `name: value` on each line, as in an HTTP/1.1 message.
-    ///
     /// Fields contain no line feeds.
     static func fields(_ fields: HeaderFields) -> String? {
         fields.isEmpty ? nil : fields.map { "\($0.name): \($0.value)\n" }.joined()

@@ -1,25 +1,17 @@
-// The tables and their migrations.
 import ConvoySQLite
 import Foundation
 
-/// The schema of the database.
-///
 /// The version of the schema is in `user_version`.
 enum SQLiteSchema {
     static let applicationID: Int64 = 0x4356_5131
-    /// The SQL scripts of all versions, in order.
-    ///
     /// A file of an older version is migrated with the scripts after its version.
     static let migrations = [version1, version2, version3, version4, version5]
     static var version: Int64 { Int64(migrations.count) }
 
-    /// Creates the tables.
-    ///
-    /// The numbers of `state`: 0 waiting, 1 waiting for a date or delay, 2 blocked, 3 claimed, 4 answered, 5 done, 6
-    /// dead, 7 cancelled. `tally` counts claimed jobs as waiting, so that a claim does not write to `tally`.
-    ///
-    /// `due` is in milliseconds. If `due_clock` is 0, it is a time of the store's clock, and if 1, a time since 1970.
-    /// `behind` has a bit for a job blocked by its group (1) and a bit for a job blocked by its key (2).
+    // The numbers of `state`: 0 waiting, 1 waiting for a date or delay, 2 blocked, 3 claimed, 4 answered, 5 done, 6
+    // dead, 7 cancelled. `tally` counts claimed jobs as waiting, so that a claim does not write to `tally`.
+    // `due` is in milliseconds: if `due_clock` is 0, of the store's clock, and if 1, since 1970. `behind` has a bit
+    // for a job blocked by its group (1) and a bit for a job blocked by its key (2).
     private static let version1 = """
         CREATE TABLE job(
             position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, state INTEGER NOT NULL,
@@ -67,23 +59,17 @@ enum SQLiteSchema {
         END;
         """
 
-    /// Marks a file for which `prepare` has removed the permissions of other users.
-    ///
-    /// The tables are unchanged.
+    /// Marks a file for which `prepare` has removed the permissions of other users; the tables are unchanged.
     private static let version2 = ""
 
     private static let version3 = "ALTER TABLE job ADD COLUMN follows_as_get INTEGER NOT NULL DEFAULT 0;"
 
-    /// Adds the number of lapsed claims.
-    ///
     /// The index contains suspects: jobs with at least two lapses.
     private static let version4 = """
         ALTER TABLE job ADD COLUMN lapses INTEGER NOT NULL DEFAULT 0;
         CREATE INDEX job_suspect ON job(state) WHERE lapses >= 2;
         """
 
-    /// Adds the hosts of jobs, and indexes in which tried jobs follow untried ones.
-    ///
     /// Existing jobs have no host, so the limit of claims for each host does not apply to them.
     private static let version5 = """
         ALTER TABLE job ADD COLUMN host TEXT NOT NULL DEFAULT '';
@@ -120,17 +106,13 @@ enum SQLiteSchema {
         }
     }
 
-    /// Removes other users' permissions on the database and the two files that SQLite creates beside it.
-    ///
-    /// Files before version 2 were readable by others. `prepare` makes them private once, when it migrates them. The
-    /// owner of the files may grant permissions afterwards.
+    // Files before version 2 were readable by others. They are made private once, when they are migrated; the owner of
+    // the files may grant permissions afterwards.
     private static func makePrivate(_ path: String) {
         for suffix in ["", "-wal", "-shm"] { chmod(path + suffix, 0o600) }
     }
 
-    /// The version of a queue's file; 0 for an empty file.
-    ///
-    /// Throws for the file of another program, and for a file with a newer version.
+    // Returns 0 for an empty file. Throws for the file of another program, and for a newer version.
     @discardableResult
     private static func check(_ connection: SQLiteConnection) throws -> Int64 {
         let path = connection.path

@@ -1,4 +1,3 @@
-// The store in a file on this machine.
 import Convoy
 import Foundation
 

@@ -1,15 +1,10 @@
-// The two clocks of a store on one machine.
 import Convoy
 import ConvoySQLite
 import Foundation
 
-/// The clock of a store for leases and back-off, in milliseconds.
-///
-/// This clock cannot be set, and continues after a reboot.
-///
-/// Within a boot, the value is the time since boot, including sleep, plus a shift that all processes read from the
-/// database. Setting the calendar has no effect on the value. The first process after a boot sets a new shift from the
-/// calendar, or from the last recorded time if the calendar is earlier.
+// This clock cannot be set, and continues after a reboot. Within a boot, the value is the time since boot, including
+// sleep, plus a shift that all processes read from the database. The first process after a boot sets a new shift from
+// the calendar, or from the last recorded time if the calendar is earlier.
 struct SQLiteTime {
     private static let reference = (instant: ContinuousClock.now, milliseconds: sinceBoot())
 
@@ -18,19 +13,15 @@ struct SQLiteTime {
 
     init(clock: any RequestClock) { self.clock = clock }
 
-    /// The time of the store's clock, in milliseconds.
     var now: Int64 { shift + uptime }
 
-    /// The calendar time in milliseconds since 1970.
     var date: Int64 { Int64(clamping: clock.date) }
 
     private var uptime: Int64 {
         Self.reference.milliseconds + Int64(clamping: Self.reference.instant.duration(to: clock.now))
     }
 
-    /// Reads the difference between the store's time and the time since boot, or sets it after a boot.
-    ///
-    /// Returns true for the first process after a boot, and for a new database. No earlier owner is then alive.
+    // Returns true for the first process after a boot, and for a new database. No earlier owner is then alive.
     mutating func anchor(in connection: SQLiteConnection, boot: String) throws -> Bool {
         let known = try connection.row("SELECT boot, shift, last FROM clock LIMIT 1") { row in
             (boot: row.text(0), shift: row.integer(1) ?? 0, last: row.integer(2) ?? 0)
@@ -47,8 +38,6 @@ struct SQLiteTime {
         return true
     }
 
-    /// Records the current time.
-    ///
     /// After the next boot, the clock does not continue before the recorded time.
     func note(in connection: SQLiteConnection) throws {
         try connection.run("UPDATE clock SET last = ? WHERE last < ?", .integer(now), .integer(now))
@@ -66,7 +55,6 @@ struct SQLiteTime {
 }
 
 extension Int64 {
-    /// Whole milliseconds, rounded up and limited to ±10¹¹ seconds, more than 3,000 years.
     init(clamping duration: Duration) {
         let (seconds, attoseconds) = duration.components
         guard seconds.magnitude < 100_000_000_000 else {
@@ -76,7 +64,6 @@ extension Int64 {
         self = seconds * 1_000 + (attoseconds + (attoseconds > 0 ? 999_999_999_999_999 : 0)) / 1_000_000_000_000_000
     }
 
-    /// Milliseconds since 1970, rounded and limited to ±10¹¹ seconds.
     init(clamping date: Date) {
         self = Int64((Swift.max(-1e11, Swift.min(1e11, date.timeIntervalSince1970)) * 1_000).rounded())
     }

@@ -1,4 +1,3 @@
-// The work of the SQLite store with its database, on the store's serial queue.
 import Convoy
 import ConvoySQLite
 import Foundation
@@ -10,18 +9,13 @@ final class SQLiteWorker: @unchecked Sendable {
     private(set) var time: SQLiteTime
     private var open: SQLiteConnection?
     private let path: String
-    /// The inode numbers of the database and its log when they were opened.
-    ///
-    /// They are compared before each commit. SQLite itself would continue to use files that were deleted or replaced.
+    /// The numbers are compared before each commit, because SQLite would continue to use files that were deleted or
+    /// replaced.
     private var opened: [(path: String, number: UInt64)] = []
     var removals: [String] = []
-    /// Owners that no longer exist and whose leases this transaction has ended.
-    ///
     /// Their lock files are removed after the commit.
     private var ended: [String] = []
-    /// Whether to notify queues after the commit, for example because a job may have become claimable.
     var mustRing = false
-    /// When `releaseGone` last searched for owners that no longer exist.
     var lastLook: ContinuousClock.Instant?
 
     init(file: URL, clock: any RequestClock, boot: String) throws(QueueError) {
@@ -70,8 +64,6 @@ final class SQLiteWorker: @unchecked Sendable {
         try removeOrphans()
     }
 
-    /// The path without symbolic links, as SQLite resolves it.
-    ///
     /// Processes that open a database by different names must use the same lock files.
     private static func withoutLinks(_ file: URL) -> URL {
         guard let path = realpath(file.path, nil) else {
@@ -99,7 +91,6 @@ final class SQLiteWorker: @unchecked Sendable {
         return stat(path, &status) == 0 ? UInt64(status.st_ino) : nil
     }
 
-    /// Throws if the database or its log was moved, replaced or removed since it was opened.
     private func checkPlace() throws {
         for file in opened where Self.number(of: file.path) != file.number {
             throw QueueError(moved: file.path, of: path)
@@ -111,9 +102,7 @@ final class SQLiteWorker: @unchecked Sendable {
         return mustRing
     }
 
-    /// Runs a transaction.
-    ///
-    /// After the commit, the method removes the files in `removals` and the lock files of `ended`.
+    /// After the commit, the files in `removals` and the lock files of `ended` are removed.
     func transaction<Value>(_ body: () throws -> Value) throws -> Value {
         (removals, ended) = ([], [])
         let value: Value
@@ -180,8 +169,6 @@ final class SQLiteWorker: @unchecked Sendable {
         try endLeases("name <> '\(owners.name)' AND ends <= ?", .integer(time.now))
     }
 
-    /// Releases the jobs of owners that no longer exist.
-    ///
     /// Returns whether such owners were found.
     @discardableResult
     func releaseGone() throws -> Bool {
@@ -193,9 +180,7 @@ final class SQLiteWorker: @unchecked Sendable {
         return !gone.isEmpty
     }
 
-    /// Ends the leases of the owners that meet a condition, and releases the jobs that they have claimed.
-    ///
-    /// Claims of other owners count as lapsed. The claims of this instance are released without a lapse.
+    /// Claims of other owners count as lapsed; those of this instance do not.
     private func endLeases(_ condition: String, _ value: SQLiteValue) throws {
         // As in ``JobLife/lapseDelay``: from the second lapse on, a job waits 1, 2, 4 and so on up to 64 seconds.
         let waits = "result IS NULL AND lapses > 0 AND owner <> '\(owners.name)'"
@@ -210,7 +195,6 @@ final class SQLiteWorker: @unchecked Sendable {
         if count > 0 { mustRing = true }
     }
 
-    /// Removes leftovers of crashes: files without a row, and unused lock files.
     private func removeOrphans() throws {
         var orphans: [String] = []
         for name in bodies.abandoned({ owners.isGone($0, isMissingGone: true) }) {
@@ -229,11 +213,8 @@ final class SQLiteWorker: @unchecked Sendable {
 
     func add(_ jobs: [Job]) throws -> [JobAddition] { try add([jobs])[0].get() }
 
-    /// Adds the lists of several callers in one transaction.
-    ///
     /// Returns the outcome of each list.
     func add(_ lists: [[Job]]) -> [AdditionGroup.Outcome] {
-        // For each list, the names of its body files by the index of the job.
         let files = lists.map { list in result { try $0.writeBodies(of: list) } }
         let names = files.flatMap { (try? $0.get().values.map { $0 }) ?? [] }
         do {
@@ -345,7 +326,6 @@ final class SQLiteWorker: @unchecked Sendable {
         return JobAddition(id: job.id, outcome: .added)
     }
 
-    /// The dependencies of a new job that are not done; nil if one was cancelled.
     private func missing(of job: Job) throws -> Set<String>? {
         var missing: Set<String> = []
         var isCancelled = false
@@ -360,7 +340,6 @@ final class SQLiteWorker: @unchecked Sendable {
         return isCancelled ? nil : missing
     }
 
-    /// Cancels the jobs that this job replaces, or returns the id of an existing job to keep instead.
     private func applyUniqueness(of job: Job) throws -> String? {
         guard let uniqueness = job.uniqueness, uniqueness.policy != .append else { return nil }
         let others = try connection.rows(
@@ -475,8 +454,6 @@ final class SQLiteWorker: @unchecked Sendable {
         return true
     }
 
-    /// Stores a result.
-    ///
     /// Returns the number of the result's row.
     func keep(_ result: JobResult) throws -> Int64 {
         try connection.run(
@@ -488,8 +465,6 @@ final class SQLiteWorker: @unchecked Sendable {
 
     // MARK: Claiming
 
-    /// The maximum number of jobs that one statement makes ready, or ends because they have expired.
-    ///
     /// The next exchange, which is due at once, handles the remaining jobs.
     private static let portion: Int64 = 1_000
 
@@ -503,8 +478,6 @@ final class SQLiteWorker: @unchecked Sendable {
         }
     }
 
-    /// Ends expired jobs as dead letters.
-    ///
     /// Expired jobs of the given kinds wait for their handler instead.
     func expire(telling kinds: ClaimRequest.Kinds) throws {
         let hasExpired = "expires IS NOT NULL AND state <= 2 AND expires <= ?"
@@ -538,7 +511,6 @@ final class SQLiteWorker: @unchecked Sendable {
         return jobs
     }
 
-    /// Claims jobs to send, limited for each host.
     private func claimReady(_ request: ClaimRequest, _ limit: Int) throws -> [ClaimedJob] {
         let ready = "state = 0 AND lapses < 2"
         guard request.maxPerHost != nil else { return try claim(ready, Self.order, request.kinds, limit) }
@@ -569,9 +541,7 @@ final class SQLiteWorker: @unchecked Sendable {
         return jobs.count == rows.count ? jobs : jobs + (try claimReady(request.rest(after: jobs), limit - jobs.count))
     }
 
-    /// The positions of the ready jobs to claim, in the order of sending.
-    ///
-    /// There are at most `limit` positions, and of each host no more than the request allows.
+    /// Returns no more positions of a host than the request allows, in the order of sending.
     private func fillRooms(
         _ request: ClaimRequest, _ limit: Int, _ ready: String
     ) throws -> [Int64] {
@@ -595,7 +565,6 @@ final class SQLiteWorker: @unchecked Sendable {
         return candidates.sorted().prefix(limit).map(\.position)
     }
 
-    /// A ready job of a host whose limit is not reached, compared in the order of sending.
     private struct Candidate: Comparable {
         let position: Int64
         let priority: Int64
@@ -607,10 +576,9 @@ final class SQLiteWorker: @unchecked Sendable {
         }
     }
 
-    /// The order in which jobs are sent.
     private static let order = "priority DESC, attempt_count > 0, position"
 
-    /// Claims a suspect, a job with at least two lapsed claims, unless this owner has already claimed one.
+    /// A suspect has at least two lapsed claims; an owner claims only one at a time.
     private func claimSuspect(_ request: ClaimRequest) throws -> [ClaimedJob] {
         // The query uses the index of suspects, which is usually empty.
         let (owns, mayClaim) = try connection.rows(
@@ -637,7 +605,6 @@ final class SQLiteWorker: @unchecked Sendable {
     }
 
     private func take(_ rows: [JobRow]) throws -> [ClaimedJob] {
-        // Unreadable jobs become dead letters.
         for row in rows where row.defect != nil { try end("position = ?", [.integer(row.position)], row.defect) }
         let readable = rows.filter { $0.defect == nil }
         for (marks, values) in Self.portions(of: readable.map(\.position)) {
@@ -659,8 +626,6 @@ final class SQLiteWorker: @unchecked Sendable {
         return jobs
     }
 
-    /// Makes the jobs that meet a condition dead letters, at most ``portion`` of them.
-    ///
     /// The condition must exclude claimed jobs.
     private func end(_ condition: String, _ values: [SQLiteValue], _ failure: String?) throws {
         let rows = try connection.rows(
@@ -670,10 +635,8 @@ final class SQLiteWorker: @unchecked Sendable {
         for row in rows { try end(row, as: .dead, failure) }
     }
 
-    /// Positions in portions, as parameters of statements.
-    ///
-    /// Portions have only a few sizes and are padded with NULLs, because the connection caches a statement for each
-    /// size. SQLite before 3.32 accepts at most 999 parameters.
+    // Portions have only a few sizes and are padded with NULLs, because the connection caches a statement for each
+    // size. SQLite before 3.32 accepts at most 999 parameters.
     private static func portions(of positions: [Int64]) -> [(marks: String, values: [SQLiteValue])] {
         var (portions, rest): ([(marks: String, values: [SQLiteValue])], ArraySlice<Int64>) = ([], positions[...])
         while let size = rest.isEmpty ? nil : [1, 8, 64, 128].first(where: { $0 >= rest.count }) ?? 512 {
@@ -697,7 +660,7 @@ final class SQLiteWorker: @unchecked Sendable {
         Array(repeating: "?", count: count).joined(separator: ", ")
     }
 
-    /// The time until a job's date, delay or expiry has passed or another owner's lease ends; nil if there is none.
+    /// Until a job's date, delay or expiry has passed, or another owner's lease ends.
     func next() throws -> Duration? {
         let connection = try self.connection
         let (now, date) = (time.now, time.date)
@@ -722,8 +685,6 @@ final class SQLiteWorker: @unchecked Sendable {
 
     // MARK: Changes that a caller requests
 
-    /// Calls a function for each job of a selection, and returns the sum of its results.
-    ///
     /// The rows are read in portions of 1,000, so that a million rows need little memory.
     private func forEach(
         _ selection: JobSelection, and more: String, _ body: (LifeRow) throws -> Int
@@ -827,8 +788,6 @@ final class SQLiteWorker: @unchecked Sendable {
         }
     }
 
-    /// Moves a job to the end of the order, and computes again whether its group or key blocks it.
-    ///
     /// The job is blocked first, because the move of another job may have unblocked it as the first of its group.
     private func moveToEnd(_ id: String) throws {
         try connection.run(
@@ -847,8 +806,6 @@ final class SQLiteWorker: @unchecked Sendable {
         try connection.row("SELECT \(LifeRow.columns) FROM job WHERE id = ?", .text(id)) { LifeRow($0) }
     }
 
-    /// Cancels a job and all jobs that depend on it.
-    ///
     /// Returns the number of cancelled jobs.
     func cancel(_ id: String) throws -> Int {
         var (ids, index, count) = ([id], 0, 0)
@@ -875,7 +832,6 @@ final class SQLiteWorker: @unchecked Sendable {
         try finished(row, state)
     }
 
-    /// Applies the effects of a job's end on other jobs, and removes the job's body unless the job is a dead letter.
     func finished(_ row: LifeRow, _ state: JobState) throws {
         if state == .done, row.hasDependents { try releaseDependents(of: row.id) }
         if state == .cancelled {

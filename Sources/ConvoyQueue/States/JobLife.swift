@@ -1,5 +1,3 @@
-// The state machine of a job: pure values, without clock and database.
-
 /// The state of one job, what blocks the job, and its lease.
 ///
 /// Every store saves these values in its own form and must follow these rules. The tests in `StoreConformanceTests`
@@ -75,7 +73,6 @@ public struct JobLife: Sendable, Hashable {
         lapseCount < Self.suspectLapseCount ? .zero : .seconds(1 << min(6, lapseCount - Self.suspectLapseCount))
     }
 
-    /// A clause that tells how many claims have lapsed: `its process ended or stopped 2 times during the job`.
     package static func lapses(_ count: Int) -> String {
         let times = count == 1 ? "once" : "\(count) times"
         return "its process ended or stopped \(times) during the job"
@@ -144,7 +141,7 @@ public struct JobLife: Sendable, Hashable {
         }
     }
 
-    /// Restores the state before the claim; a job that already has a result is not sent again.
+    /// A job that already has a result is not sent again.
     private mutating func giveBack() { state = hasResult ? .answered : .waiting }
 
     private mutating func wait(for new: JobHolds) {

@@ -1,5 +1,3 @@
-// The states of a job, the reasons that block it, and its lease.
-
 /// The state of a job between its addition and its end.
 public enum JobState: String, Sendable, Hashable, CaseIterable, Codable {
     /// The job may be sent, now or after its date or delay.

@@ -1,9 +1,6 @@
-// Commits additions of several callers together.
 import Convoy
 
-/// Commits additions of several callers together: calls that arrive during a commit share the next commit.
-///
-/// A call that finds no commit in progress is committed at once. Each caller receives the outcome of its own jobs.
+/// Calls that arrive during a commit share the next one; a call that finds no commit in progress is committed at once.
 package final class AdditionGroup: Sendable {
     package typealias Outcome = Result<[JobAddition], QueueError>
 
@@ -18,8 +15,6 @@ package final class AdditionGroup: Sendable {
         var isCommitting = false
     }
 
-    /// The maximum number of jobs, and of body bytes, in one commit.
-    ///
     /// A list that alone exceeds a maximum is committed without other lists.
     private static let (maxJobCount, maxByteCount) = (1_000, 8 << 20)
 
@@ -32,7 +27,6 @@ package final class AdditionGroup: Sendable {
         self.commit = commit
     }
 
-    /// Adds all jobs or none, and returns after the commit.
     package func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] {
         let byteCount = jobs.reduce(0) { sum, job in
             if case .data(let data)? = job.request.body { sum + data.count } else { sum }

@@ -1,4 +1,3 @@
-// The stored details of jobs.
 import Foundation
 
 /// A job with its stored details, for lists and ``DurableQueue/why(_:)``.

@@ -1,4 +1,3 @@
-// The interface between a queue and its database.
 import Foundation
 
 /// The storage of jobs: SQLite, PostgreSQL, or your own store.

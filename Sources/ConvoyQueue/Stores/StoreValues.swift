@@ -1,4 +1,3 @@
-// Values that a queue and its store exchange.
 import Convoy
 import Foundation
 
@@ -77,7 +76,6 @@ public struct ClaimRequest: Sendable, Hashable {
             }
         }
 
-        /// The kinds that this value does not contain.
         var others: Kinds {
             switch self {
             case .all: .only([])
@@ -118,12 +116,10 @@ public struct ClaimRequest: Sendable, Hashable {
 }
 
 extension ClaimRequest {
-    /// How many jobs of a host the exchange may claim.
     package func room(of host: String) -> Int {
         host.isEmpty ? limit : min(limit, max(0, rooms[host] ?? maxPerHost ?? limit))
     }
 
-    /// The request that remains after some jobs were claimed: a lower limit, and less room for their hosts.
     func rest(after jobs: [ClaimedJob]) -> ClaimRequest {
         var rest = self
         for job in jobs where job.result == nil {

@@ -1,4 +1,3 @@
-// The queue, the main object of the library.
 import Convoy
 import Dispatch
 import Foundation
@@ -47,8 +46,6 @@ public final class DurableQueue: Sendable {
     public let configuration: Configuration
 
     let state = Locked(DurableQueueState())
-    /// Each element wakes the loop that exchanges jobs with the store.
-    ///
     /// Elements that arrive during a turn of the loop are merged into one.
     let wakeUps: AsyncStream<Void>
     let wakeUp: AsyncStream<Void>.Continuation
@@ -305,8 +302,6 @@ public final class DurableQueue: Sendable {
 
     // MARK: The loop, heartbeats and wake-ups
 
-    /// Runs one exchange and starts the claimed jobs.
-    ///
     /// Returns false if there was nothing to do or the store failed; otherwise the loop calls `turn` again at once.
     private func turn() async -> Bool {
         let limit = max(1, configuration.maxClaimedJobCount)
@@ -369,14 +364,10 @@ public final class DurableQueue: Sendable {
             answeredKinds: .only(handled))
     }
 
-    /// The maximum number of jobs of one host that the manager sends at once, but at least 1.
     var leastPerHost: Int { max(1, manager.configuration.maxConcurrentPerHost) }
 
-    /// The maximum number of claimed jobs of one host.
-    ///
-    /// The maximum is four times the number of jobs that the manager sends to a host at once. Sending therefore
-    /// continues during an exchange with the store. If an eighth of all claims is more, the maximum is that eighth. The
-    /// maximum never exceeds three quarters of all claims, but is at least 1.
+    /// Four times the number of jobs that the manager sends to a host at once, so that sending continues during an
+    /// exchange with the store, or an eighth of all claims if that is more; at most three quarters of all claims.
     var maxPerHost: Int {
         let all = configuration.maxClaimedJobCount
         // Both limits may be `Int.max`, so the products are computed without overflow.
@@ -384,7 +375,6 @@ public final class DurableQueue: Sendable {
         return min(max(4 * min(leastPerHost, .max / 4), all / 8), max(1, mostOfAll))
     }
 
-    /// Searches for hosts that do not answer every second while jobs are running, and releases jobs of these hosts.
     func setSilenceTimer() {
         let clock = manager.configuration.clock
         let timer = clock.wake(at: clock.now + .seconds(1)) { [weak self] in
@@ -434,8 +424,6 @@ public final class DurableQueue: Sendable {
         wakeUp.yield()
     }
 
-    /// Schedules the next exchange, and resumes callers of `drain` if no job waits or runs.
-    ///
     /// Called when no more jobs can be claimed.
     private func becomeIdle(next: Duration?) async {
         let waits = [next, store.pollInterval].compactMap { $0 }
@@ -467,7 +455,6 @@ public final class DurableQueue: Sendable {
         if isOver { for drainer in drainers { drainer.resume() } }
     }
 
-    /// Deletes done and cancelled jobs that are older than `keepsFinished`, usually once in a tenth of that time.
     private func purge() async {
         let (now, age) = (manager.configuration.clock.now, configuration.keepsFinished)
         let isDue = state.withLock { state in
@@ -482,8 +469,6 @@ public final class DurableQueue: Sendable {
         lookForWork()
     }
 
-    /// Schedules an exchange after a time.
-    ///
     /// Replaces an earlier schedule.
     private func wake(after delay: Duration) {
         let clock = manager.configuration.clock
@@ -495,11 +480,9 @@ public final class DurableQueue: Sendable {
         earlier?.cancel()
     }
 
-    /// The time between two renewals of the leases: a third of their duration, and at least a third of a second.
+    /// A third of the lease's duration, and at least a third of a second.
     var heartbeatInterval: Duration { max(.seconds(1), configuration.lease) / 3 }
 
-    /// Sets the timer of the next heartbeat.
-    ///
     /// The heartbeat renews the leases if jobs are running then.
     func setHeartbeat() {
         let clock = manager.configuration.clock
@@ -661,8 +644,6 @@ public final class DurableQueue: Sendable {
             || configuration.retries.errorCodes.contains(error.code)
     }
 
-    /// Passes the result to its handler.
-    ///
     /// Without a handler, a success waits in the store, and a failure becomes a dead letter.
     private func handle(_ result: JobResult, of claimed: ClaimedJob, attempt: JobAttempt?) {
         let handler = state.withLock { state in
@@ -695,12 +676,7 @@ public final class DurableQueue: Sendable {
         }
     }
 
-    /// Removes a claimed job from the running jobs, and records its verdict for the next exchange.
-    ///
-    /// - Parameters:
-    ///   - isCounted: whether the store records and counts the attempt; otherwise only ``Configuration/onOutcome``
-    ///     receives the attempt.
-    ///   - isReported: whether ``Configuration/onOutcome`` receives the verdict; it never receives a release.
+    // If not `isCounted`, only ``Configuration/onOutcome`` receives the attempt. It never receives a release.
     private func end(
         _ claimed: ClaimedJob, _ verdict: JobVerdict, attempt: JobAttempt?, isCounted: Bool = true,
         isReported: Bool = true
@@ -759,7 +735,6 @@ public final class DurableQueue: Sendable {
         listener?.cancel()
         wakeUp.yield()
         await loop?.value
-        // The loop has ended, so no new request starts.
         let sendings = state.withLock { $0.inFlight.values.compactMap(\.sending) }
         for sending in sendings { sending.operation.cancel() }
         for sending in sendings { await sending.finish() }
@@ -899,15 +874,12 @@ extension DurableQueue {
     }
 }
 
-/// The state of a running queue, protected by the queue's lock.
 struct DurableQueueState {
-    /// A claimed job whose outcome is not known yet.
     struct InFlight {
         var claim: Claim
         var host = ""
-        /// The running request of the job; nil before it is created, and while the handler runs.
+        /// Nil before it is created, and while the handler runs.
         var sending: Sending?
-        /// When the request was last seen started but not sent, for example while an interceptor waits for a token.
         var unsent: ContinuousClock.Instant?
     }
 
@@ -916,18 +888,14 @@ struct DurableQueueState {
         var finish: @Sendable () async -> Void
     }
 
-    /// What the loop does next: write outcomes, renew leases, claim jobs.
     struct Turn {
         var settlements: [Settlement] = []
         var room = 0
         var claiming = Claiming.all
-        /// The claims to renew; nil when no heartbeat is due.
         var renewing: [Claim]?
         fileprivate var resumeCount = 0
     }
 
-    /// The hosts whose jobs a turn claims.
-    ///
     /// While a host is silent, successive turns claim for one group of hosts after another, so that silent hosts cannot
     /// use up all claims and slots.
     enum Claiming {
@@ -945,11 +913,8 @@ struct DurableQueueState {
 
     struct Sight {
         enum Stage: Equatable {
-            /// The request waits for a slot of the manager.
             case waiting
-            /// The request is being sent, without an answer so far.
             case sent(since: ContinuousClock.Instant, isIdempotent: Bool)
-            /// The head of the response has arrived.
             case answered
         }
 
@@ -961,18 +926,12 @@ struct DurableQueueState {
     enum Phase {
         /// The queue was not started, or has stopped. Next: starting.
         case idle
-        /// The loop is being created.
-        ///
         /// Next: working.
         case starting
         /// The loop runs. Next: finishing, stopping.
         case working
-        /// The queue claims and starts no more jobs.
-        ///
         /// Running jobs continue. Next: stopping.
         case finishing
-        /// The queue claims no more jobs.
-        ///
         /// Running jobs are cancelled. Next: idle.
         case stopping
     }
@@ -983,23 +942,15 @@ struct DurableQueueState {
     var inFlight: [String: InFlight] = [:]
     var settlements: [Settlement] = []
     var unreported: [Claim: (job: Job, attempt: JobAttempt?)] = [:]
-    /// Whether a turn must write the settlements now, without waiting for more of them.
     private(set) var mustSettle = false
-    /// Whether the loop pauses, because the store has failed.
-    ///
     /// No turn follows until ``resume()`` is called, however many jobs end.
     private(set) var isPaused = false
     private var resumeCount = 0
-    /// When the hosts that are not silent answered last.
     private(set) var answeredHosts: [String: ContinuousClock.Instant] = [:]
-    /// The hosts that do not answer, until they answer again, or have no more jobs that are running or ready.
-    ///
-    /// The value is true if the first requests of a host that has never answered may still be cancelled for others.
+    /// True if the first requests of a host that has never answered may still be cancelled for others.
     private(set) var silentHosts: [String: Bool] = [:]
-    /// Whether jobs of other new hosts may wait in the store, because the last claim for new hosts found as many jobs as
-    /// it asked for.
+    /// True if the last claim for new hosts found as many jobs as it asked for.
     var hasMoreHosts = false
-    /// Whose jobs the next turn claims; nil for the first group.
     private var nextClaiming: Claiming?
     var mayHaveWork = true
     var needsHeartbeat = false
@@ -1010,24 +961,20 @@ struct DurableQueueState {
     var loop: Task<Void, Never>?
     var listener: Task<Void, Never>?
     var drainers: [CheckedContinuation<Void, Never>] = []
-    /// Callers of `stop` while the queue is already stopping.
     var stopWaiters: [CheckedContinuation<Void, Never>] = []
     var finishers: [CheckedContinuation<Void, Never>] = []
     var lastPurge: ContinuousClock.Instant?
-    /// Whether the manager was shut down, so that nothing can be sent any more.
     var isManagerShutDown = false
 
     func handler(of kind: String) -> DurableQueue.Handler? { handlers[kind] ?? otherwise }
 
-    /// Returns the next turn of the loop, and resets the flags that required it; nil during a pause, or without work.
-    ///
-    /// Every turn writes all settlements, including those that were held back for a common commit.
+    // Nil during a pause, or without work. Every turn writes all settlements, also those held back for a common
+    // commit.
     mutating func takeTurn(limit: Int) -> Turn? {
         guard !isPaused else { return nil }
         let room = phase == .working && !isManagerShutDown ? max(0, limit - inFlight.count) : 0
         guard mustSettle || needsHeartbeat || (mayHaveWork && room > 0) else { return nil }
         var turn = Turn(settlements: settlements, resumeCount: resumeCount)
-        // Jobs that depend on settled jobs may be ready.
         if !settlements.isEmpty { mayHaveWork = true }
         (settlements, mustSettle) = ([], false)
         if needsHeartbeat {
@@ -1046,18 +993,11 @@ struct DurableQueueState {
 
     // MARK: Hosts that do not answer
 
-    /// The maximum number of hosts whose answers or silence the queue remembers.
     private static let maxHostCount = 1_000
-    /// How long a request waits for an answer until its host is silent.
-    ///
     /// A host that has answered before may be slow, so it gets more time.
     private static let (patience, patienceAfterAnswer) = (Duration.milliseconds(1_500), Duration.seconds(10))
 
-    /// Limits a claim to what each host may have.
-    ///
-    /// - Parameters:
-    ///   - most: the maximum number of claimed jobs of a host.
-    ///   - slots: how many jobs the manager sends at once.
+    /// `most` counts the claimed jobs of a host, and `slots` the jobs that the manager sends at once.
     func limit(_ request: inout ClaimRequest, to claiming: Claiming, most: Int, slots: Int) {
         let counts = hostCounts
         // There may be fewer claims than slots.
@@ -1072,7 +1012,6 @@ struct DurableQueueState {
             if claiming == .answering { request.limit = max(0, request.limit - max(0, spare)) }
             request.rooms = answeredHosts.reduce(into: [:]) { $0[$1.key] = max(0, most - (counts[$1.key] ?? 0)) }
         case .new:
-            // One job more than there are slots shows whether new hosts have jobs.
             request.limit = min(request.limit, max(hasMoreHosts ? 0 : 1, spare))
             for hosts in [Array(counts.keys), Array(answeredHosts.keys), Array(silentHosts.keys)] {
                 for host in hosts { request.rooms[host] = 0 }
@@ -1083,9 +1022,7 @@ struct DurableQueueState {
         }
     }
 
-    /// Called after a claim that was limited to some hosts, with the number of claimed jobs to send.
-    ///
-    /// Returns whether the next turn claims for the next group of hosts.
+    // Called after a claim that was limited to some hosts. Returns whether the next turn claims for the next group.
     mutating func claimed(_ count: Int, of limit: Int, for claiming: Claiming) -> Bool {
         switch claiming {
         case .all, .rest: return false
@@ -1114,11 +1051,9 @@ struct DurableQueueState {
         answeredHosts[host] = now
     }
 
-    /// Updates ``silentHosts``, and returns the claims whose requests must be cancelled, so that their jobs are released.
-    ///
-    /// These are the requests to newly silent hosts that still wait for a slot: other queues may have room for their
-    /// jobs. If jobs of other hosts wait, the first requests to a host that has never answered are cancelled too, but only
-    /// once for each host, and only if they are idempotent.
+    // Returns the claims whose requests must be cancelled: those to newly silent hosts that still wait for a slot,
+    // because other queues may have room for their jobs. If jobs of other hosts wait, also the first requests to a
+    // host that has never answered, once for each host, and only if they are idempotent.
     mutating func findSilent(_ sights: [Sight], at now: ContinuousClock.Instant) -> [Claim] {
         for sight in sights where sight.stage == .answered { noteAnswer(of: sight.host, at: now) }
         var new: Set<String> = []
@@ -1144,7 +1079,6 @@ struct DurableQueueState {
             }
         }
         for host in hosts { silentHosts[host] = false }
-        // The jobs of other hosts may be claimed now.
         if !new.isEmpty { mayHaveWork = true }
         return cancelled
     }
@@ -1161,7 +1095,7 @@ struct DurableQueueState {
         return finishers
     }
 
-    /// Restores a turn that failed, and pauses unless the state was resumed during the turn.
+    /// Pauses unless the state was resumed during the turn.
     mutating func putBack(_ turn: Turn) {
         // If `resume` was called during the turn, for example by a notification of the store, the next turn may
         // succeed.
@@ -1181,10 +1115,8 @@ struct DurableQueueState {
         }
     }
 
-    /// Makes the next turn renew the leases if the number of cancelled jobs has changed, because a running job may be
-    /// among them.
-    ///
-    /// Returns whether the number has changed. Other changes cause no renewal, because each renewal costs a commit.
+    // A running job may be among the cancelled ones. Other changes cause no renewal, because each renewal costs a
+    // commit.
     mutating func note(cancelledCount count: Int) -> Bool {
         guard count != cancelledCount else { return false }
         (cancelledCount, needsHeartbeat) = (count, true)
@@ -1193,10 +1125,8 @@ struct DurableQueueState {
 
     mutating func resume() { (isPaused, resumeCount) = (false, resumeCount &+ 1) }
 
-    /// Records the outcome of a job.
-    ///
-    /// Returns when to write the outcome. Outcomes are collected, because one commit of many costs as much as a commit
-    /// of one.
+    /// Returns when to write the outcome: outcomes are collected, because one commit of many costs as much as one of
+    /// one.
     mutating func end(_ settlement: Settlement, limit: Int) -> Telling {
         guard inFlight[settlement.claim.id]?.claim == settlement.claim else { return .never }
         inFlight[settlement.claim.id] = nil
@@ -1211,16 +1141,13 @@ struct DurableQueueState {
         return mustSettle ? .now : settlements.count == 1 ? .soon : .withOthers
     }
 
-    /// Makes the next turn write the settlements, unless an earlier turn has written the first of them.
-    ///
-    /// Returns whether the settlements must be written.
+    /// Returns false if an earlier turn has written the first of the settlements.
     mutating func settle(from first: Claim) -> Bool {
         if settlements.first?.claim == first { mustSettle = true }
         return mustSettle
     }
 
     enum Telling {
-        /// Never, because the claim of the job was lost before this outcome.
         case never
         /// At once, because many outcomes wait, or at least as many as jobs are running.
         case now

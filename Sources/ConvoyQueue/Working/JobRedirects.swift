@@ -1,16 +1,10 @@
-// Redirects of a job, which must not drop the job's body silently.
 import Convoy
 import Foundation
 
-/// Refuses redirects that change a job's method or drop its body, because the original request would not be carried
-/// out.
-///
-/// A 301 or 302 from `http:` to `https:` on the same host is followed with the original method and body instead.
-///
-/// User agents turn a POST into a GET at 301, 302 and 303 (RFC 9110, section 15.4). The response to that GET does not
-/// confirm the POST.
+// User agents turn a POST into a GET at 301, 302 and 303 (RFC 9110, section 15.4), whose response does not confirm the
+// POST. Such redirects are refused, except a 301 or 302 from `http:` to `https:` on the same host, which is followed
+// with the original method and body.
 struct JobRedirects: Sendable {
-    /// The manager's own `onRedirect`, which decides about redirects that this rule does not refuse.
     let next: (@Sendable (Redirect) -> RedirectDecision)?
 
     func decide(_ redirect: Redirect) -> RedirectDecision {
@@ -30,14 +24,12 @@ struct JobRedirects: Sendable {
         return decision == .follow ? .rewrite(kept) : decision
     }
 
-    /// Whether a redirect leads from `http:` to `https:` on the same host; the path may change.
     private static func isUpgrade(_ redirect: Redirect) -> Bool {
         let (from, to) = (redirect.from.url, redirect.to.url)
         return from.scheme?.lowercased() == "http" && to.scheme?.lowercased() == "https"
             && from.host()?.lowercased() == to.host()?.lowercased()
     }
 
-    /// The message for a redirect that this rule refused; nil for other failures.
     static func failure(_ error: RequestError, of job: Job) -> String? {
         guard error.code == .redirectRefused, !job.request.followsRedirectsAsGet, job.request.losesByRedirects,
             let response = error.response, [301, 302, 303].contains(response.statusCode)
@@ -56,7 +48,6 @@ extension JobRequest {
 }
 
 extension DurableQueue {
-    /// The redirect policy of a job; nil to use the manager's policy.
     func redirects(of job: Job) -> RedirectPolicy? {
         guard job.request.losesByRedirects, !job.request.followsRedirectsAsGet else { return nil }
         var policy = manager.configuration.redirects

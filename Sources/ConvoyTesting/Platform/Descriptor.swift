@@ -1,10 +1,8 @@
 import Convoy
 import Foundation
 
-/// A borrowed descriptor stays open until the borrower is done.
-///
-/// A late `shutdown(2)` or `write(2)` can therefore never use a number that the system has reused. No system call is
-/// made under the lock.
+// A late `shutdown(2)` or `write(2)` can never use a number that the system has reused. No system call is made under
+// the lock.
 final class Descriptor: Sendable {
     private struct Uses: Sendable {
         var count = 0

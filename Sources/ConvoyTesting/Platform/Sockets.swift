@@ -15,7 +15,6 @@ enum SocketWait {
 }
 
 extension Descriptor {
-    /// Makes a listening socket on the loopback address, and returns its port.
     static func listening(on port: UInt16) throws(TestServerError) -> (socket: Descriptor, port: UInt16) {
         let number = socket(AF_INET, streamType, 0)
         guard number >= 0 else { throw .cannotListen(call: "socket", code: errno) }
@@ -39,9 +38,8 @@ extension Descriptor {
         return (listener, UInt16(bigEndian: address.sin_port))
     }
 
-    /// A pipe would not do, because the waiting thread may close its end while another thread signals.
-    ///
-    /// A write to a pipe without a reader sends SIGPIPE, which ends the process.
+    /// A pipe would not do: the waiting thread may close its end while another signals, and SIGPIPE would end the
+    /// process.
     static func wakePair() -> (reading: Descriptor, writing: Descriptor)? {
         var ends: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, streamType, 0, &ends) == 0 else { return nil }
@@ -54,7 +52,6 @@ extension Descriptor {
         return pair
     }
 
-    /// Accepts the next connection; nil with `errno` set if there is none.
     func acceptConnection() -> Descriptor? {
         let accepted = accept(number, nil, nil)
         guard accepted >= 0 else { return nil }
@@ -75,7 +72,7 @@ extension Descriptor {
         }
     }
 
-    /// Writes all bytes; false when the peer has disconnected.
+    /// Returns false when the peer has disconnected.
     func sendAll(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -96,7 +93,7 @@ extension Descriptor {
         use { _ = shutdown($0, how) }
     }
 
-    /// Makes the next ``close()`` send RST, once the peer has acknowledged all written bytes, for at most two seconds.
+    /// The next ``close()`` sends RST once the peer has acknowledged all written bytes, after at most two seconds.
     func prepareReset() {
         // Closing with a zero linger time discards bytes that the peer has not acknowledged. The system does not
         // report when the send queue is empty, so the loop polls its size each millisecond, for at most two seconds.
@@ -115,7 +112,6 @@ extension Descriptor {
         return recv(number, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0
     }
 
-    /// Waits until the peer disconnects, the other descriptor becomes readable, or the time is over.
     func waitForHangUp(milliseconds: Int32, watchesReading: Bool, or other: Descriptor? = nil) -> SocketWait {
         var entries = [pollfd(fd: number, events: watchesReading ? hangUpEvents : 0, revents: 0)]
         if let other { entries.append(pollfd(fd: other.number, events: Int16(POLLIN), revents: 0)) }

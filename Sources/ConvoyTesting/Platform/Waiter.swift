@@ -1,15 +1,11 @@
 import Convoy
 
-/// A test's wait, with a time limit.
-///
 /// The first result is final.
 final class Waiter<Value: Sendable>: Sendable {
     private enum Phase: Sendable {
-        /// No task waits yet.
-        ///
         /// Next: waiting, resolved.
         case idle
-        /// A task is suspended. Next: resolved.
+        /// Next: resolved.
         case waiting(CheckedContinuation<Result<Value, TestServerError>, Never>)
         /// The wait is over. No other phase follows.
         case resolved(Result<Value, TestServerError>)

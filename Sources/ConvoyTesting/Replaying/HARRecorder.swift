@@ -1,4 +1,3 @@
-// Records the requests of a manager as an HTTP archive: HAR 1.2.
 import Convoy
 import Foundation
 
@@ -47,8 +46,6 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
     }
 
     private struct State {
-        /// The entries of each request, in a ring buffer.
-        ///
         /// Once the buffer is full, the oldest request is at index `droppedCount` modulo the limit.
         var requests: [[Entry]] = []
         var droppedCount = 0
@@ -134,9 +131,7 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
             underlying: POSIXErrorCode(rawValue: problem).map { POSIXError($0) })
     }
 
-    /// Replaces a regular file, or makes a new one; writes into anything else at the path.
-    ///
-    /// - Returns: 0, or an `errno`.
+    /// Returns 0 or an `errno`.
     private static func write(_ data: Data, to path: String) -> Int32 {
         var status = stat()
         let exists = lstat(path, &status) == 0
@@ -150,12 +145,7 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
         return problem
     }
 
-    /// Opens a file, writes its content and closes it.
-    ///
-    /// A created file is private until it is complete.
-    ///
-    /// - Parameter replaced: the path of a file whose permissions the complete file gets; nil leaves them unchanged.
-    /// - Returns: 0, or an `errno`.
+    /// A created file is private until it is complete, and then gets the permissions of the file that it replaces.
     private static func fill(_ path: String, _ flags: Int32, _ data: Data, replacing replaced: String? = nil) -> Int32 {
         let descriptor = open(path, O_WRONLY | O_CLOEXEC | flags, 0o600)
         guard descriptor >= 0 else { return errno }
@@ -168,8 +158,6 @@ public final class HARRecorder: EventMonitor, BodyKeepingMonitor {
 }
 
 extension AnyRequestOperation {
-    /// One entry for each attempt of a finished operation.
-    ///
     /// An operation that shared another operation's transfer has no entries.
     fileprivate func harEntries(_ style: HARStyle) -> [HARRecorder.Entry] {
         guard let finished = finishedTransfer else { return [] }
@@ -214,15 +202,12 @@ extension AttemptRecord.Next {
     }
 }
 
-/// Decides which secrets and bodies of a message are recorded.
 struct HARStyle: Sendable {
     var revealsSecrets: Bool
     var bodyLimitBytes: Int
     var secretWords: SecretWords
 
-    /// A URL without its fragment.
-    ///
-    /// Secrets are replaced unless they are revealed.
+    /// The URL has no fragment.
     func url(_ url: URL) -> String {
         let text = String(url.absoluteString.prefix { $0 != "#" })
         return revealsSecrets ? text : secretWords.redacted(reference: text)
@@ -236,7 +221,6 @@ struct HARStyle: Sendable {
         return isReference && !field.isSecret ? secretWords.redacted(reference: field.value) : field.shownValue
     }
 
-    /// A body as text, without the secrets of a form; nil if ``text(_:)`` is nil.
     func text(_ body: Data, contentType: String?) -> String? {
         guard let text = text(body) else { return nil }
         let isForm = contentType?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true
@@ -247,7 +231,6 @@ struct HARStyle: Sendable {
         fields.map { ["name": $0.name, "value": value($0)] }
     }
 
-    /// A body as text; nil if it is larger than the limit or not valid UTF-8.
     func text(_ body: Data) -> String? {
         body.count <= bodyLimitBytes ? String(validating: body, as: UTF8.self) : nil
     }
@@ -290,7 +273,6 @@ extension AttemptRecord {
         }
     }
 
-    /// - Parameter body: the bytes of the response, if known.
     func harResponse(_ style: HARStyle, body: Data?, now: Date) -> [String: Any] {
         let fields = response?.headerFields ?? [:]
         let location = fields.first { $0.name.equalsIgnoringCase("Location") }
@@ -340,40 +322,25 @@ extension AttemptRecord {
 }
 
 extension Substring {
-    /// The percent-decoded text, if the result is valid.
     fileprivate var decoded: String { removingPercentEncoding ?? String(self) }
 }
 
-/// The phases of one attempt in order, in whole microseconds; nil when a phase does not apply.
-///
-/// The phases add up to ``time``. The TLS handshake is part of ``connect``.
+// The phases add up to ``time``. The TLS handshake is part of ``connect``.
 package struct HARTimings: Equatable {
-    /// The time before the attempt: waiting for dependencies, a slot, back-off and interceptors.
     package var blocked: Int64
-    /// The part of ``blocked`` that was not back-off.
     package var queued: Int64
     package var dns: Int64?
     package var connect: Int64?
     package var ssl: Int64?
-    /// Always 0, because no transport measures the time to send.
-    ///
-    /// The time to send a body is part of ``wait``.
+    /// No transport measures the time to send; it is part of ``wait``.
     package let send: Int64 = 0
     package var wait: Int64
     package var receive: Int64
 
     package var time: Int64 { blocked + (dns ?? 0) + (connect ?? 0) + send + wait + receive }
 
-    /// - Parameters:
-    ///   - waited: the time from the end of the previous attempt, or from enqueueing, to this attempt.
-    ///   - delay: the part of `waited` that the retry policy or an interceptor required.
-    ///   - total: the time from the start of the attempt to its end, including decoding.
-    ///   - firstByte: the time from the start of the attempt to the response's first byte, if the operation recorded
-    ///     it.
-    ///   - hasAnswer: whether there was a response.
-    ///   - hasBody: whether the request had a body. If so, `firstByte` takes precedence over the first byte in
-    ///     `metrics`, because libcurl 7 measures the first byte sent instead.
-    ///   - metrics: the transport's measurements. Each moment is limited to the range between its neighbours.
+    // If the request had a body, `firstByte` takes precedence over the first byte in `metrics`, because libcurl 7
+    // measures the first byte sent instead. Each moment of `metrics` is limited to the range between its neighbours.
     package init(
         waited: Duration, delay: Duration, total: Duration, firstByte: Duration?, hasAnswer: Bool,
         hasBody: Bool = false, metrics: TransferMetrics?
@@ -400,7 +367,6 @@ package struct HARTimings: Equatable {
         receive = end - answered
     }
 
-    /// The `timings` of an entry; -1 means that a phase does not apply.
     var json: [String: Double] {
         [
             "blocked": blocked.inMilliseconds, "dns": dns?.inMilliseconds ?? -1,
@@ -411,13 +377,10 @@ package struct HARTimings: Equatable {
 }
 
 extension Duration {
-    /// Whole microseconds, rounded.
-    ///
     /// Zero for a negative duration, and at most a billion seconds, about 31 years.
     fileprivate var microseconds: Int64 { Int64(min(max(0, self / .microseconds(1)), 1e15).rounded()) }
 }
 
 extension Int64 {
-    /// Microseconds as milliseconds.
     fileprivate var inMilliseconds: Double { Double(self) / 1_000 }
 }

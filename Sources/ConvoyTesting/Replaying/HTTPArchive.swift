@@ -1,4 +1,3 @@
-// The parts of an HTTP archive (HAR 1.2) that a replay uses.
 import Convoy
 import Foundation
 
@@ -21,7 +20,6 @@ struct HTTPArchive: Decodable {
         let status: Int
         let headers: [Header]
         let content: Content
-        /// The code of a failure; `HARRecorder` writes this field, which is not part of HAR 1.2.
         let failure: String?
 
         enum CodingKeys: String, CodingKey {
@@ -42,7 +40,6 @@ struct HTTPArchive: Decodable {
         let text: String?
         let encoding: String?
 
-        /// The body: empty if none was recorded, nil if the text does not match its encoding.
         var body: Data? {
             guard let text else { return Data() }
             guard encoding?.lowercased() == "base64" else { return Data(text.utf8) }
@@ -54,15 +51,12 @@ struct HTTPArchive: Decodable {
 }
 
 extension HTTPArchive.Entry {
-    /// The fields that describe the bytes on the wire.
-    ///
     /// A replay omits these fields, because the recorded body is decoded.
     private static let fieldsOfTheWire: Set = [
         "connection", "content-digest", "content-encoding", "content-length", "content-md5", "digest", "keep-alive",
         "repr-digest", "trailer", "transfer-encoding",
     ]
 
-    /// The recorded response or failure, for the stub to replay.
     var reply: StubReply {
         // Recorders other than `HARRecorder` mark an entry without a response only by a status such as 0.
         if let failure = response.failure ?? (response.status < 100 ? "" : nil) {

@@ -49,7 +49,6 @@ extension StubTransport {
     }
 }
 
-/// The recorded responses of an archive, by request.
 private final class Replayer: Sendable {
     private struct Sequence {
         var replies: [StubReply] = []
@@ -61,7 +60,6 @@ private final class Replayer: Sendable {
         }
     }
 
-    /// The names of query parameters whose values are redacted in the archive.
     private let secretNames: Set<String>
     private let sequences: Locked<[String: Sequence]>
 
@@ -86,7 +84,6 @@ private final class Replayer: Sendable {
         "\(method) \(ReplayedURL(url).leavingOut(secretNames))"
     }
 
-    /// Up to ten requests of the archive, for the message of an error.
     private var known: String {
         let keys = sequences.withLock { $0.keys.sorted() }
         let more = keys.count > 10 ? " and \(keys.count - 10) more" : ""
@@ -94,9 +91,7 @@ private final class Replayer: Sendable {
     }
 }
 
-/// The parts of a URL that identify an entry of the archive.
 private struct ReplayedURL {
-    /// The recorder's placeholder for a secret in a query.
     private static let placeholder = "%3Credacted%3E"
 
     private let start: Substring
@@ -115,7 +110,6 @@ private struct ReplayedURL {
         items.compactMap { $0.count > 1 && $0[1] == Self.placeholder ? String($0[0]) : nil }
     }
 
-    /// The URL without user name and password, and without the values of the parameters with these names.
     func leavingOut(_ names: Set<String>) -> String {
         var components = start.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).map(String.init)
         if components.count > 2, let at = components[2].lastIndex(of: "@") {

@@ -1,8 +1,7 @@
 import Foundation
 
-/// Bytes 8*k* to 8*k*+7 are the little-endian bytes of SplitMix64's output for *k*.
-///
-/// A lost, duplicated or misplaced block of any size therefore changes the content.
+/// A lost, duplicated or misplaced block of any size changes the content: bytes 8*k* to 8*k*+7 are SplitMix64's output
+/// for *k*.
 enum Pattern {
     static func word(_ index: UInt64) -> UInt64 {
         var word = (index &+ 1) &* 0x9E37_79B9_7F4A_7C15

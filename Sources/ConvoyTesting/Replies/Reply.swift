@@ -330,7 +330,6 @@ extension Reply {
             }
         }
 
-        /// Splits the step at an offset in its bytes.
         func split(at offset: Int64) -> (before: [Step], after: [Step]) {
             switch self {
             case .write(let data):

@@ -2,7 +2,6 @@ import Convoy
 import Foundation
 
 extension Reply {
-    /// The steps that send this reply to a request, and whether the connection can then serve another request.
     func rendered(for request: RecordedRequest, keepsAlive: Bool) -> (steps: [Step], keepsConnection: Bool) {
         var keepsConnection = keepsAlive && !closesConnection
         var head = Data()
@@ -27,7 +26,6 @@ extension Reply {
 
     func steps(at moment: Moment) -> [Step] { effects.filter { $0.moment == moment }.map(\.step) }
 
-    /// The byte counts at which steps are due while the request's body is read, in order.
     var requestBodyMoments: [Int64] {
         let counts = effects.compactMap { effect in
             if case .requestBody(let byteCount) = effect.moment { byteCount } else { nil }

@@ -28,7 +28,6 @@ struct ReplyWriter {
         pending.reserveCapacity(1024)
     }
 
-    /// Performs the steps until one ends the connection, and writes all their bytes.
     mutating func perform(_ steps: [Reply.Step]) -> Ending {
         for step in steps {
             let ending = perform(step)
@@ -146,7 +145,6 @@ struct ReplyWriter {
 }
 
 extension Duration {
-    /// The duration in milliseconds, rounded up, at most half an hour.
     fileprivate var wholeMilliseconds: Int32 {
         guard self < .seconds(1_800) else { return 1_800_000 }
         let (seconds, attoseconds) = components

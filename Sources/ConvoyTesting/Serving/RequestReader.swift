@@ -6,7 +6,6 @@ struct RequestReader {
         case complete
         case lost
         case malformed(MalformedRequest)
-        /// A step that the reply performs during the body ended the connection.
         case stopped
     }
 
@@ -18,7 +17,6 @@ struct RequestReader {
 
     init(socket: Descriptor) { self.socket = socket }
 
-    /// The next request's head; nil when the client has ended the connection.
     mutating func readHead() throws(MalformedRequest) -> RequestHead? {
         // RFC 9112, section 2.2: empty lines before a request are ignored, here up to eight CR and LF bytes.
         var emptyLines = 0
@@ -45,7 +43,6 @@ struct RequestReader {
         throw MalformedRequest(statusCode: 431, reason: "more than \(Self.headLimitBytes) bytes of head")
     }
 
-    /// Calls `mayGoOn` at each of the byte counts in `moments`, and stops if it returns false.
     mutating func readBody(
         _ framing: RequestHead.Framing, into recorder: inout BodyRecorder, stoppingAt moments: [Int64],
         mayGoOn: (Int64) -> Bool
@@ -74,7 +71,6 @@ struct RequestReader {
         }
     }
 
-    /// Reads `count` body bytes; the result is nil if all were read, otherwise why reading ended.
     private mutating func readBytes(
         _ count: Int64, into recorder: inout BodyRecorder, moments: inout ArraySlice<Int64>, mayGoOn: (Int64) -> Bool
     ) -> BodyEnd? {
@@ -140,7 +136,6 @@ struct RequestReader {
     }
 }
 
-/// Received bytes of a connection that the server has not parsed yet, including pipelined requests.
 struct InputBuffer {
     private var storage = [UInt8](repeating: 0, count: 16 * 1024)
     private(set) var start = 0
@@ -149,7 +144,7 @@ struct InputBuffer {
     var bytes: ArraySlice<UInt8> { storage[start..<end] }
     var isEmpty: Bool { start == end }
 
-    /// Blocks until bytes arrive; false at the end of the stream or after a failure.
+    /// Returns false at the end of the stream or after a failure.
     mutating func fill(from socket: Descriptor) -> Bool {
         if start == end {
             start = 0
@@ -178,9 +173,7 @@ struct InputBuffer {
         return storage[first..<start]
     }
 
-    /// Nil if the head is incomplete.
-    ///
-    /// - Parameter scanned: the number of bytes that earlier calls scanned, so that each byte is scanned once.
+    /// Each byte is scanned once; nil if the head is incomplete.
     func endOfSection(scanningFrom scanned: inout Int) -> Int? {
         storage.withUnsafeBufferPointer { storage in
             var index = start + scanned
@@ -207,7 +200,7 @@ struct MalformedRequest: Error {
     var reason: String
 }
 
-/// The request line and header section, parsed strictly, because a test server should show a client's mistakes.
+/// Parsed strictly, because a test server should show a client's mistakes.
 struct RequestHead {
     enum Framing: Equatable {
         case none, chunked
@@ -316,6 +309,6 @@ private struct LineReader {
 }
 
 extension ArraySlice<UInt8> {
-    /// Whether these are one or more token characters, RFC 9110 section 5.6.2.
+    /// RFC 9110, section 5.6.2.
     fileprivate var isToken: Bool { !isEmpty && allSatisfy { $0.isTokenByte } }
 }

@@ -132,7 +132,6 @@ struct ServerState: Sendable {
         return ready.values.map(\.waiter)
     }
 
-    /// Stores a request, or returns the waiter that receives it.
     mutating func keep(_ request: RecordedRequest, _ recording: RequestRecording) -> Waiter<RecordedRequest>? {
         if recording == .none { return nil }
         if let taker = takers.popFirst() { return taker }
@@ -144,8 +143,6 @@ struct ServerState: Sendable {
     }
 }
 
-/// Counts the running threads of a server, so that ``TestServer/shutDown()`` can wait for the last one.
-///
 /// `@unchecked Sendable`: `running` is used only while `condition` is locked.
 final class ThreadCount: @unchecked Sendable {
     private let condition = NSCondition()
@@ -171,9 +168,7 @@ final class ThreadCount: @unchecked Sendable {
     }
 }
 
-/// By the identity of a thread's core, `shutDown` notices that a handler shuts down its own server.
-///
-/// It then does not wait for the handler's thread.
+/// `shutDown` notices that a handler shuts down its own server, and then does not wait for the handler's thread.
 private let coreKey = "ConvoyTesting.core"
 
 extension ServerCore {

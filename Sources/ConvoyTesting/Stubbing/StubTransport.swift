@@ -1,4 +1,3 @@
-// A transport for tests, which responds without a network.
 import Convoy
 import Foundation
 
@@ -80,8 +79,7 @@ public final class StubExchange: Sendable {
         /// The thread that finds `isTelling` false passes on all of them, in order.
         var pending: [@Sendable (any TransportClient) -> Void] = []
         var isTelling = false
-        /// Nil once it was called, and after a cancellation: a handler that stores its exchanges would form a retain
-        /// cycle.
+        /// Nil after a call or a cancellation: a handler that stores its exchanges would form a retain cycle.
         var handler: (@Sendable (StubExchange) -> Void)?
         var hasBegun = false
         var hasEnded = false

@@ -36,7 +36,6 @@ public final class VirtualClock: RequestClock {
     private struct State {
         var now: ContinuousClock.Instant
         var date: Date
-        /// The pending timers, ordered by time, and by the order of setting for equal times.
         var timers: [Entry] = []
         var setCount = 0
         var waiters: [Waiter<Void>] = []

@@ -1,10 +1,7 @@
-// A digest that detects damage: XXH64 (https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md).
 import Foundation
 
-/// The XXH64 digest of bytes that arrive in chunks.
-///
-/// The digest detects damage and costs less than reading the file. It does not detect forged files, which only the
-/// owner of the directory could write.
+// Detects damage and costs less than reading the file. It does not detect forged files, which only the owner of the
+// directory could write.
 struct BodyDigest: Sendable {
     private static let p1: UInt64 = 0x9E37_79B1_85EB_CA87
     private static let p2: UInt64 = 0xC2B2_AE3D_27D4_EB4F
@@ -14,12 +11,10 @@ struct BodyDigest: Sendable {
 
     private var lanes = SIMD4<UInt64>(p1 &+ p2, p2, 0, 0 &- p1)
     private var count: UInt64 = 0
-    /// The last bytes, which do not fill a stripe of 32 bytes yet.
     private var rest: [UInt8] = []
 
     init() {}
 
-    /// The digest of some bytes, as an integer for the database.
     static func of(_ data: Data) -> Int64 { data.withUnsafeBytes { of($0) } }
 
     static func of(_ bytes: UnsafeRawBufferPointer) -> Int64 {
@@ -28,14 +23,9 @@ struct BodyDigest: Sendable {
         return digest.value
     }
 
-    /// Adds the next bytes.
-    ///
     /// The chunk sizes do not affect the digest.
     mutating func update(_ data: Data) { data.withUnsafeBytes { update($0) } }
 
-    /// Adds the next bytes.
-    ///
-    /// The chunk sizes do not affect the digest.
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
         count &+= UInt64(bytes.count)
         var index = 0
@@ -78,7 +68,6 @@ struct BodyDigest: Sendable {
         value &<< count | value &>> (64 &- count)
     }
 
-    /// The digest of all bytes so far.
     var value: Int64 {
         var hash: UInt64
         if count >= 32 {

@@ -1,35 +1,28 @@
-// The files of a cache directory, and how they are opened.
 import Convoy
 import ConvoySQLite
 import Foundation
 
 struct CacheDirectory: Sendable {
     let path: String
-    /// How long a process waits for the lock between processes.
     var mostLockWait = Duration.seconds(2)
 
     var index: String { path + "/convoy-cache.sqlite" }
     var bodies: String { path + "/convoy-cache-bodies" }
-    /// The directory of body files that the index does not list yet, or no longer.
-    ///
-    /// A writer locks its file (`flock`) until the index lists the file. The kernel releases the lock of a killed
-    /// process.
+    // The directory has the bodies that the index does not list yet, or no longer. A writer locks its file (`flock`)
+    // until the index lists it; the kernel releases the lock of a killed process.
     var parts: String { path + "/convoy-cache-parts" }
 
     func body(_ name: String) -> String { bodies + "/" + name }
     func part(_ name: String) -> String { parts + "/" + name }
 
-    /// Whether the directory belongs to another user.
-    ///
-    /// That user could forge an index, and so choose the files that the cache serves and removes.
+    /// Another user could forge an index, and so choose the files that the cache serves and removes.
     var isForeign: Bool {
         var status = stat()
         return stat(path, &status) == 0 && status.st_uid != geteuid()
     }
 
-    /// Creates the missing directories of the cache with access for the owner only.
-    ///
-    /// Missing parent directories get the default permissions. An existing directory keeps its permissions.
+    // Only the owner gets access. Missing parent directories get the default permissions; an existing directory keeps
+    // its own.
     func make() {
         let parent = (path as NSString).deletingLastPathComponent
         try? FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
@@ -39,10 +32,8 @@ struct CacheDirectory: Sendable {
         mkdir(parts, 0o700)
     }
 
-    /// The digest with the key of the directory; nil if locking times out.
-    ///
-    /// The digest has a random key if another user owns the directory, or if the key file can be neither read nor
-    /// written.
+    // Nil if locking times out. The digest has a random key if another user owns the directory, or if the key file
+    // cannot be used.
     var digest: KeyedDigest? {
         let file = path + "/convoy-cache.key"
         let count = KeyedDigest.keyBytes
@@ -75,10 +66,7 @@ struct CacheDirectory: Sendable {
         }
     }
 
-    /// Runs work under the lock between processes.
-    ///
-    /// - Throws: ``SQLiteError/busy`` if another process holds the lock for ``mostLockWait``. The caller then works
-    ///   without the cache.
+    /// Throws ``SQLiteError/busy`` after ``mostLockWait``; the caller then works without the cache.
     func locked<Value>(_ work: () throws -> Value) throws -> Value {
         let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW
         let descriptor = Foundation.open(path + "/convoy-cache.lock", flags, 0o600)
@@ -93,7 +81,7 @@ struct CacheDirectory: Sendable {
         return try work()
     }
 
-    /// Tries to acquire a lock, with growing pauses; false after ``mostLockWait``.
+    /// Returns false after ``mostLockWait``.
     private func takeLock(_ descriptor: Int32) -> Bool {
         let end = ContinuousClock.now + mostLockWait
         var pause: UInt32 = 500
@@ -107,11 +95,8 @@ struct CacheDirectory: Sendable {
         return true
     }
 
-    /// Cleans up after a killed process.
-    ///
-    /// A part that the index lists becomes a body. Other parts are removed, except those that a writer has locked.
-    ///
-    /// - Parameter isNamed: whether the index lists a part; nil if the query fails.
+    // Cleans up after a killed process: a part that the index lists becomes a body; others are removed, except those
+    // that a writer has locked. `isNamed` returns nil if the query fails.
     func sweep(isNamed: (String) -> Bool?) {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: parts)) ?? [] {
             let descriptor = StoredFile.openRegular(part(name))
@@ -127,7 +112,6 @@ struct CacheDirectory: Sendable {
         }
     }
 
-    /// Creates a part, which is locked while its descriptor is open; -1 on failure.
     func makePart(_ name: String) -> Int32 {
         guard !isForeign else { return -1 }
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
@@ -158,23 +142,17 @@ struct CacheDirectory: Sendable {
         return nil
     }
 
-    /// Moves a body back to the parts, before the commit that removes its entry.
-    ///
-    /// After the commit, ``remove(_:)`` removes the file. If the process is killed in between, a sweep removes the
-    /// file, or moves it back if its entry still exists.
+    // Called before the commit that removes the entry; afterwards ``remove(_:)`` removes the file. If the process is
+    // killed in between, a sweep removes the file, or moves it back if its entry still exists.
     func release(_ name: String) { rename(body(name), part(name)) }
 
-    /// Removes the file of a body, from the parts and from the bodies.
-    ///
-    /// The part is unlinked first. Otherwise a sweep could move it to the bodies after the body was unlinked.
+    // The part is unlinked first. Otherwise a sweep could move it to the bodies after the body was unlinked.
     func remove(_ name: String) {
         unlink(part(name))
         unlink(body(name))
     }
 
-    /// The inode number of the index; 0 if the index is missing.
-    ///
-    /// The number changes when another file replaces the index.
+    // 0 if the index is missing. The number changes when another file replaces the index.
     var indexNumber: UInt64 {
         var status = stat()
         return stat(index, &status) == 0 ? UInt64(status.st_ino) : 0
@@ -187,13 +165,9 @@ extension SQLiteError {
     static let corrupt: Int32 = 11
     static let cannotOpen: Int32 = 14
 
-    /// The write-ahead log is shorter than the connection expects.
-    ///
-    /// Another process truncated the log while it was open.
+    /// The write-ahead log is shorter than the connection expects: another process truncated it while it was open.
     private static let shortRead: Int32 = 10 | 2 << 8
 
-    /// Whether the file is damaged, is not a database, or has another schema and must be removed.
-    ///
     /// A constraint violation (19) means that the identifier of a new entry already exists, so the totals are damaged.
     static func isDamage(_ error: any Error) -> Bool {
         guard let code = (error as? SQLiteError)?.code else { return false }
@@ -202,8 +176,6 @@ extension SQLiteError {
 }
 
 extension SQLiteRow {
-    /// The name of a body; nil for NULL, and for a name that the store does not make.
-    ///
     /// A damaged or forged index could name a file outside the directory.
     func fileName(_ column: Int32) -> String? {
         text(column).flatMap { UUID(uuidString: $0) == nil ? nil : $0 }
@@ -211,20 +183,13 @@ extension SQLiteRow {
 }
 
 extension SQLiteConnection {
-    /// The schema version.
-    ///
-    /// An index with another version is removed. Version 3 has entries that earlier builds stored wrongly. Version 4 has
-    /// no credentials except `Authorization`.
+    // An index with another version is removed. Version 3 has entries that earlier builds stored wrongly. Version 4
+    // has no credentials except `Authorization`.
     static let schemaVersion: Int64 = 5
 
-    /// Opens the index of a directory and checks its schema.
-    ///
-    /// The call holds the lock between processes. Without the lock, a process that removes the index could also remove
-    /// the log of a new index. No other process would then see later changes of that index.
-    ///
-    /// - Parameter mayEmpty: whether to remove an index that is damaged or has another schema. If false, the call
-    ///   throws instead.
-    /// - Returns: the connection, and whether the directory was emptied first.
+    // Holds the lock between processes: without it, a process that removes the index could also remove the log of a
+    // new index, whose later changes no other process would see. If `mayEmpty` is false, a damaged index throws
+    // instead of being removed.
     static func index(
         in directory: CacheDirectory, busyMilliseconds: Int32, mayEmpty: Bool
     ) throws -> (SQLiteConnection, wasEmptied: Bool) {

@@ -1,16 +1,11 @@
-// Stores responses in a directory: an SQLite index with small bodies, and files for larger ones.
 import Convoy
 import ConvoySQLite
 import Foundation
 
-/// A store in a directory, which several processes may use at once.
-///
-/// One queue applies changes in order, many in one transaction. A lookup waits only for pending changes of its key, or
-/// of all keys.
-///
-/// The store never calls `fsync`. Heads and bodies have digests, and a digest mismatch is a cache miss.
+// Several processes may use the directory at once. One queue applies changes in order, many in one transaction; a
+// lookup waits only for pending changes of its key, or of all keys.
+// The store never calls `fsync`: heads and bodies have digests, and a digest mismatch is a cache miss.
 final class DiskStore: CacheStore {
-    /// A function that changes rows of the database, and records in `Effects` what else the store must do.
     typealias Change = @Sendable (SQLiteConnection, inout Effects) throws -> Void
 
     struct Effects {
@@ -18,7 +13,6 @@ final class DiskStore: CacheStore {
         var removed: [String] = []
         var (bytes, entries, used) = (Int64(0), Int64(0), Int64(0))
         var evictions = 0
-        /// The uses that the transaction records, which count as unrecorded again if it fails.
         var uses: [Int64: Int] = [:]
         /// The hashes of the keys that the transaction has changed; nil for all keys.
         var changed: Set<Int64>? = []
@@ -27,14 +21,11 @@ final class DiskStore: CacheStore {
     }
 
     struct QueuedChange: Sendable {
-        /// The key of the change; nil for all keys.
         let key: String?
-        /// A body to remove if the change fails.
         let file: String?
         let isOptional: Bool
         /// Whether the change is pointless if the index does not exist.
         let needsIndex: Bool
-        /// The number of body bytes that the change keeps in memory until it is applied.
         let bytes: Int
         let change: Change
     }
@@ -46,20 +37,16 @@ final class DiskStore: CacheStore {
 
     struct State {
         var readers: [SQLiteConnection] = []
-        /// The inode number of the index that the idle connections opened.
         var indexNumber: UInt64 = 0
         var changes: [QueuedChange] = []
         /// The keys whose entries the store could not remove yet; a nil element means all keys.
         var invalidKeys: Set<String?> = []
-        /// The threads that wait for changes.
         var waiters: [Waiter] = []
-        /// The inode number of the index that the connection for changes opened.
         var writerNumber: UInt64 = 0
         var pendingKeys: [String: Int] = [:]
         var pendingForAll = 0
         var isDraining = false
         var isGathering = false
-        /// The entries whose use is not recorded in the index yet, each with the number of its last use.
         var used: [Int64: Int] = [:]
         var useCount = 0
         /// The time of the oldest use that is not recorded in the index yet.
@@ -67,13 +54,10 @@ final class DiskStore: CacheStore {
         /// When uses may be recorded again after a failure; nil means at once.
         var nextUses: ContinuousClock.Instant?
         var isRecordingUses = false
-        /// The number of bytes that wait for the disk.
         var backlogBytes = 0
         var evictions = 0
         var repairs = 0
-        /// The inode number of an index that was found to be damaged.
         var damaged: UInt64?
-        /// The keys whose lookup found nothing, with the time of the lookup.
         var misses: [String: ContinuousClock.Instant] = [:]
         var changeCount = 0
         /// The earliest time to build the filter of keys again; nil means at once.
@@ -82,34 +66,22 @@ final class DiskStore: CacheStore {
         var awaitsFilter = false
     }
 
-    /// The maximum size of a body in the index.
     static let smallBytes = 32 << 10
-    /// The number of bytes waiting for the disk at which the store accepts no further response.
-    ///
     /// A chunk that brings the total above this number ends the storing of its response.
     static let mostBacklogBytes = 64 << 20
     /// The number of queued changes at which the store no longer waits for more.
     static let mostGathered = 512
-    /// How long a lookup waits for the changes of its key.
-    ///
     /// After that time the lookup counts as a miss.
     static let mostWait = DispatchTimeInterval.seconds(2)
-    /// How long a listing of all entries waits for changes.
-    ///
     /// The time is longer than a change waits for the lock of another process.
     static let mostWaitForAll = DispatchTimeInterval.seconds(10)
-    /// How long a lookup that opens a connection waits for the lock of another process.
-    ///
     /// After that time the lookup counts as a miss.
     static let mostReadLockWait = Duration.milliseconds(200)
-    /// How long the store reuses the result of an empty lookup.
-    ///
-    /// The time is short, because another process may store a response during it.
+    /// Short, because another process may store a response during it.
     static let missLifetime = Duration.seconds(1)
     static let mostMisses = 1024
-    /// The number of entries that can be added to a filter in the time of one lookup on the disk, an estimate.
-    ///
-    /// The store builds a filter only after so many empty lookups that the filter costs no more than they did.
+    // An estimate: the entries that a filter can take in the time of one lookup. The store builds a filter only after
+    // so many empty lookups that the filter costs no more than they did.
     static let entriesPerMiss = 1000
     /// The number of entries with uses that are not in the index yet, at which the next use records them all.
     static let mostUses = 4096
@@ -119,14 +91,12 @@ final class DiskStore: CacheStore {
     let directory: CacheDirectory
     let capacity: Int64
     let mostEntryBytes: Int64
-    /// How long stored responses wait for others, so that one transaction writes many.
-    ///
-    /// A removal, an update, a lookup of a waiting response, a listing of all responses, and ``mostGathered`` changes
-    /// end the wait.
+    // Stored responses wait for others, so that one transaction writes many. A removal, an update, a lookup of a
+    // waiting response, a listing of all responses, and ``mostGathered`` changes end the wait.
     let gatherTime: DispatchTimeInterval
     let state = Locked(State())
     let queue = DispatchQueue(label: "convoy.cache.disk")
-    /// The connection for changes, which only code on `queue` uses.
+    /// Only code on `queue` uses it.
     let writer = Locked<SQLiteConnection?>(nil)
     let watch = Locked<IndexWatch?>(nil)
     let hot = Locked(HotEntries())
@@ -137,10 +107,8 @@ final class DiskStore: CacheStore {
 
     var mayBlock: Bool { true }
 
-    /// Reads the key file on first use.
-    ///
-    /// The cache uses this property first on a thread that may block. If locking the file times out, the caller gets a
-    /// digest with a random key. The next call then does not wait for the lock.
+    // Reads the key file on first use, on a thread that may block. If locking the file times out, the caller gets a
+    // digest with a random key, and the next call does not wait for the lock.
     var digest: KeyedDigest {
         let (known, waits) = readDigest.withLock { $0 }
         if let known { return known }
@@ -155,7 +123,6 @@ final class DiskStore: CacheStore {
 
     var knownDigest: KeyedDigest? { readDigest.withLock { $0.digest } }
 
-    /// - Parameter mostLockWait: how long a change waits for the lock of another process.
     init(
         directory: URL, capacity: Int64, mostEntryBytes: Int64, gatherTime: DispatchTimeInterval = .milliseconds(10),
         mostLockWait: Duration = .seconds(2)
@@ -171,7 +138,6 @@ final class DiskStore: CacheStore {
 
     // MARK: Reading
 
-    /// Runs a query with an idle or new connection; nil if it fails.
     func read<Value>(_ body: (SQLiteConnection) throws -> Value) -> Value? {
         let number = directory.indexNumber
         let (kept, _) = state.withLock { state in
@@ -295,9 +261,7 @@ final class DiskStore: CacheStore {
         return nil
     }
 
-    /// Whether an entry still exists.
-    ///
-    /// The store removes a row first and its file later. A missing file is damage only if the row exists.
+    // The store removes a row first and its file later. A missing file is damage only if the row exists.
     private func exists(_ id: Int64) -> Bool {
         read { try $0.number("SELECT 1 FROM entries WHERE id = ?", .integer(id)) } == 1
     }
@@ -339,14 +303,8 @@ final class DiskStore: CacheStore {
         return hot.withLock { $0.find(key, hash, in: version) }
     }
 
-    /// Builds the filter of stored keys, which recognizes missing keys.
-    ///
-    /// The call has no effect until lookups of missing keys have cost about as much as the filter. A process with few
-    /// such lookups builds none, unless the index has fewer than ``entriesPerMiss`` entries.
-    ///
-    /// The filter is discarded if the index changes during the construction.
-    ///
-    /// - Thread: the store's queue.
+    // Has no effect until lookups of missing keys have cost about as much as the filter, unless the index has fewer
+    // than ``entriesPerMiss`` entries. The filter is discarded if the index changes meanwhile. On the store's queue.
     func buildFilter() {
         let began = ContinuousClock.now
         guard state.withLock({ $0.paysFilter(at: began) }), let version = indexVersion,
@@ -364,16 +322,13 @@ final class DiskStore: CacheStore {
             filter.insert(row.number(0))
             return true
         }
-        // Other processes may change the index often. The pause limits building to about a tenth of the time.
         let end = ContinuousClock.now
         state.withLock { ($0.nextFilter, $0.missCount) = (end + began.duration(to: end) * 10, 0) }
         guard read != nil, indexVersion == version else { return }
         hot.withLock { [filter] in $0.use(filter, of: version) }
     }
 
-    /// Builds the filter on the store's queue, if there is none or it is too full.
-    ///
-    /// Each lookup calls this method. A process that only reads never runs `drain()`, which also builds the filter.
+    /// Each lookup calls this method: a process that only reads never runs `drain()`, which also builds the filter.
     func buildFilterLater() {
         guard hot.withLock({ $0.needsFilter }) else { return }
         let now = ContinuousClock.now
@@ -389,10 +344,7 @@ final class DiskStore: CacheStore {
         }
     }
 
-    /// Records that a lookup found nothing under a key.
-    ///
-    /// - Parameter changeCount: the number of enqueued changes before the lookup. If it has grown, the miss is not
-    ///   recorded, because a change may have stored the key.
+    /// The miss is not recorded if `changeCount` has grown since the lookup, because a change may have stored the key.
     func noteMiss(of key: String, _ changeCount: Int) {
         let now = ContinuousClock.now
         state.withLock { state in
@@ -423,9 +375,7 @@ final class DiskStore: CacheStore {
         if isDue { recordUses() }
     }
 
-    /// Records the uses in the index.
-    ///
-    /// A transaction that stores a response also records uses. This call is needed if all requests are hits.
+    // A transaction that stores a response also records uses. This call is needed if all requests are hits.
     private func recordUses() {
         // Recording uses must not recreate a directory that was removed.
         guard directory.indexNumber != 0 else { return }
@@ -444,11 +394,7 @@ final class DiskStore: CacheStore {
         drainNow()
     }
 
-    /// Removes and returns the uses that are not recorded yet, with their order.
-    ///
-    /// Code inside a transaction calls this method, so that a transaction that does not begin loses no uses.
-    ///
-    /// - Parameter isDue: whether to take them even soon after a failure.
+    /// Called inside a transaction, so that a transaction that does not begin loses no uses.
     func takeUses(isDue: Bool = false) -> [Int64: Int] {
         let now = ContinuousClock.now
         return state.withLock { state in
@@ -459,9 +405,7 @@ final class DiskStore: CacheStore {
         }
     }
 
-    /// Puts back the uses that a failed transaction took.
-    ///
-    /// On a full disk, each transaction that records uses would also fail. So the uses wait for ``mostUseAge``.
+    /// On a full disk, each transaction that records uses would also fail, so the uses wait for ``mostUseAge``.
     func returnUses(_ uses: [Int64: Int]) {
         let next = ContinuousClock.now + Self.mostUseAge
         state.withLock { state in
@@ -483,13 +427,8 @@ final class DiskStore: CacheStore {
 
     // MARK: Changes, many in one transaction
 
-    /// Enqueues a change of one key, or of all keys.
-    ///
-    /// - Parameters:
-    ///   - file: a body to remove if the change fails.
-    ///   - isOptional: whether a failure is harmless. If false, a failure makes the entries under the key unusable.
-    ///   - needsIndex: whether the change is pointless without an index. Such a change alone creates no index.
-    ///   - bytes: the number of body bytes that the change keeps in memory until it is applied.
+    // If `isOptional` is false, a failure makes the entries under the key unusable. A change that needs the index does
+    // not create one.
     func change(
         _ key: String?, file: String? = nil, isOptional: Bool = false, needsIndex: Bool = false, bytes: Int = 0,
         _ change: @escaping Change
@@ -510,9 +449,8 @@ final class DiskStore: CacheStore {
         }
     }
 
-    /// Schedules `drain()`: at once if urgent, otherwise after `gatherTime` for this change and later ones.
-    ///
-    /// The caller holds the lock.
+    // Runs `drain()` at once if urgent, otherwise after `gatherTime` for this change and later ones. The caller holds
+    // the lock.
     private func drainSoon(_ state: inout State, isUrgent: Bool) {
         if isUrgent || !state.waiters.isEmpty || state.changes.count >= Self.mostGathered {
             return beginDraining(&state)
@@ -525,19 +463,15 @@ final class DiskStore: CacheStore {
         }
     }
 
-    /// Schedules `drain()` if changes are queued, without waiting for more changes.
+    /// Does not wait for more changes.
     func drainNow() { state.withLock { if !$0.changes.isEmpty { beginDraining(&$0) } } }
 
-    /// Schedules `drain()`, unless it is already scheduled.
-    ///
     /// The caller holds the lock, so that later work is enqueued after `drain()`.
     func beginDraining(_ state: inout State) {
         if !state.isDraining { queue.async { self.drain() } }
         state.isDraining = true
     }
 
-    /// Waits for all changes that are queued now, at most ``mostWaitForAll``.
-    ///
     /// Later changes do not extend the wait.
     func awaitAllChanges() {
         guard state.withLock({ $0.isPending(nil) }) else { return }
@@ -550,7 +484,6 @@ final class DiskStore: CacheStore {
         _ = isOver.wait(timeout: .now() + Self.mostWaitForAll)
     }
 
-    /// Waits for the changes of one key; false if ``mostWait`` passes.
     func awaitChanges(_ key: String) -> Bool {
         let waiter = Waiter(key: key)
         let isPending = state.withLock { state in
@@ -565,8 +498,6 @@ final class DiskStore: CacheStore {
         return false
     }
 
-    /// Applies all queued changes in one transaction.
-    ///
     /// Changes that are queued meanwhile are applied by the next call, after the other work on the queue.
     private func drain() {
         let (changes, invalidKeys, damaged) = state.withLock { state in
@@ -596,9 +527,7 @@ final class DiskStore: CacheStore {
 
     // MARK: Transactions
 
-    /// Applies changes, and retries removals that failed before.
-    ///
-    /// - Returns: the keys with possibly outdated entries, because their change failed.
+    /// Returns the keys with possibly outdated entries, because their change failed.
     func perform(_ changes: [QueuedChange], removing invalidKeys: Set<String?>) -> Set<String?> {
         if make(changes, removing: invalidKeys) { return [] }
         // A response that cannot be stored must not prevent other entries from being removed.
@@ -610,7 +539,6 @@ final class DiskStore: CacheStore {
         return invalidKeys.union(needed.map(\.key))
     }
 
-    /// Applies changes in one transaction; false if it failed.
     private func make(_ changes: [QueuedChange], removing invalidKeys: Set<String?>) -> Bool {
         if invalidKeys.isEmpty, changes.allSatisfy(\.needsIndex), directory.indexNumber == 0 {
             state.withLock { $0.isRecordingUses = false }
@@ -647,7 +575,7 @@ final class DiskStore: CacheStore {
         return false
     }
 
-    /// Returns the connection for changes, and reopens it if another process has replaced the index.
+    /// Reopens the index if another process has replaced it.
     private func openWriter(mayEmpty: Bool = true) throws -> SQLiteConnection {
         let number = directory.indexNumber
         let kept = state.withLock { $0.writerNumber == number && number != 0 }
@@ -668,11 +596,7 @@ final class DiskStore: CacheStore {
         return database
     }
 
-    /// Opens the index and reads its inode number.
-    ///
-    /// The call opens the index again if it was created or replaced during the opening.
-    ///
-    /// - Throws: ``SQLiteError/busy`` after four attempts.
+    /// Opens the index again if it was created or replaced meanwhile; throws ``SQLiteError/busy`` after four attempts.
     private func openIndex(
         mayEmpty: Bool
     ) throws -> (SQLiteConnection, number: UInt64, wasEmptied: Bool) {
@@ -686,9 +610,7 @@ final class DiskStore: CacheStore {
         throw SQLiteError(code: SQLiteError.busy)
     }
 
-    /// Replaces the object that watches the version of the index; nil ends the watching.
-    ///
-    /// - Returns: the earlier object, which the caller releases outside the lock.
+    /// The caller releases the earlier object outside the lock.
     private func replaceWatch(_ new: IndexWatch?) -> IndexWatch? {
         watch.withLock { watch in
             defer { watch = new }
@@ -696,7 +618,6 @@ final class DiskStore: CacheStore {
         }
     }
 
-    /// Removes a damaged index and all bodies, unless another process has already done so.
     func startOver(without number: UInt64) {
         let old = writer.withLock { kept in
             defer { kept = nil }
@@ -804,7 +725,6 @@ final class DiskStore: CacheStore {
         }
     }
 
-    /// The entries under a key, without a query if the key is certainly missing.
     private func rows(
         of key: String, _ hash: Int64, in database: SQLiteConnection, _ effects: Effects
     ) throws -> [(id: Int64, head: StoredHead?)] {
@@ -829,9 +749,7 @@ final class DiskStore: CacheStore {
         effects.changed?.insert(row.hash)
     }
 
-    /// Stores a response after making room for it.
-    ///
-    /// - Parameter digest: the digest of the body; nil if this function must compute it.
+    /// Computes the digest of the body if it is nil.
     fileprivate func insert(
         _ key: String, _ head: StoredHead, _ body: Data?, _ file: String?, of writer: DiskWriter, digest: Int64?,
         replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
@@ -900,10 +818,8 @@ final class DiskStore: CacheStore {
 }
 
 extension DiskStore.State {
-    /// Removes and returns the idle read connections, unless they belong to the index with this inode number.
-    ///
-    /// The number is stored for later connections. The caller releases the connections outside the lock, because
-    /// the release closes them.
+    // Takes no connection to the index with this inode number. The caller releases the connections outside the lock,
+    // because the release closes them.
     mutating func takeReaders(unless number: UInt64) -> [SQLiteConnection] {
         guard indexNumber != number else { return [] }
         defer { (readers, indexNumber) = ([], number) }
@@ -976,7 +892,6 @@ private final class DiskWriter: StoreWriter {
         var file: String?
         var descriptor: Int32 = -1
         var hasFailed = false
-        /// The queue that writes the body to a file; nil while the body is small.
         var queue: DispatchQueue?
 
         mutating func needsQueue() -> DispatchQueue {
@@ -1018,9 +933,7 @@ private final class DiskWriter: StoreWriter {
         return isWithin
     }
 
-    /// Writes the received chunks to the file and creates it first if needed.
-    ///
-    /// - Thread: the queue of this writer.
+    /// On the queue of this writer.
     private func flush() {
         let (pieces, made) = state.withLock { state -> ([Data], Int32) in
             defer { state.pieces = [] }

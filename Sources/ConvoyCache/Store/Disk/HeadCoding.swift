@@ -1,11 +1,8 @@
-// The binary format of a stored head: lengths and bytes, followed by a digest.
 import Convoy
 import Foundation
 
-/// Encodes and decodes a stored head.
-///
-/// The digest also covers the key, and the head contains the digest of the body. A reader thus detects a head that
-/// is stored with the wrong key or body.
+/// The digest also covers the key, and the head contains the digest of the body, so a reader detects a head that is
+/// stored with the wrong key or body.
 enum HeadCoding {
     static func encode(_ head: StoredHead, key: String, bodyDigest: Int64) -> Data {
         var writer = Writer(capacity: Int(head.headBytes))
@@ -35,10 +32,9 @@ enum HeadCoding {
         return Data(writer.bytes)
     }
 
-    /// The times that a head may have, in seconds since 1970.
     private static let times: ClosedRange<Int64> = -100_000_000_000...100_000_000_000
 
-    /// Decodes a head and the digest of its body; nil if it is damaged or belongs to another key.
+    /// Nil if the head is damaged or belongs to another key.
     static func decode(_ data: Data, key: String?) -> (key: String, head: StoredHead, bodyDigest: Int64)? {
         guard data.count > 8 else { return nil }
         var end = Reader(data.suffix(8))
@@ -103,9 +99,7 @@ enum HeadCoding {
             return data.withUnsafeBytes { Int64(littleEndian: $0.loadUnaligned(fromByteOffset: start, as: Int64.self)) }
         }
 
-        /// Reads an optional text.
-        ///
-        /// The outer nil means damage. The inner nil means that the text is absent.
+        // The outer nil means damage. The inner nil means that the text is absent.
         mutating func optionalText() -> String?? {
             guard let count = number() else { return nil }
             if count == -1 { return .some(nil) }

@@ -1,10 +1,7 @@
-// Copies of index entries in memory, and a filter that recognizes missing keys.
 import Foundation
 
-/// The entries of the index that were read last, and a filter that recognizes missing keys.
-///
-/// Entries and filter belong to one version of the index. A commit of this process updates both. A commit of another
-/// process makes both invalid.
+// Entries and filter belong to one version of the index. A commit of this process updates both; a commit of another
+// process makes both invalid.
 struct HotEntries: Sendable {
     private struct Hot: Sendable {
         let key: String
@@ -12,9 +9,7 @@ struct HotEntries: Sendable {
         let bytes: Int
     }
 
-    /// The maximum size of the entries, in bytes.
-    ///
-    /// The entries are in two halves. When the newer half is full, it replaces the older half.
+    // The entries are in two halves. When the newer half is full, it replaces the older half.
     static let mostBytes = 4 << 20
 
     private(set) var version: IndexVersion?
@@ -23,10 +18,9 @@ struct HotEntries: Sendable {
     private var newerBytes = 0
     private(set) var filter: KeyFilter?
 
-    /// Whether the filter must be built or rebuilt.
     var needsFilter: Bool { filter?.isCrowded != false }
 
-    /// The entries under a key in a version of the index; nil if a query must find them.
+    /// Returns nil if a query must find the entries.
     mutating func find(_ key: String, _ hash: Int64, in version: IndexVersion) -> [StoredEntry]? {
         guard self.version == version else { return nil }
         if let hot = newer[hash] { return hot.key == key ? hot.entries : nil }
@@ -38,10 +32,8 @@ struct HotEntries: Sendable {
         return filter?.mayContain(hash) == false ? [] : nil
     }
 
-    /// Adds the entries that a lookup found in a version of the index.
-    ///
-    /// - Parameter known: the value of `self.version` when the lookup began. If `self.version` is now neither this
-    ///   value nor the version of the found entries, the call adds nothing.
+    /// Adds nothing if `self.version` is now neither `known`, its value when the lookup began, nor the version of the
+    /// found entries.
     mutating func keep(
         _ key: String, _ hash: Int64, _ entries: [StoredEntry], in version: IndexVersion, since known: IndexVersion?
     ) {
@@ -56,13 +48,7 @@ struct HotEntries: Sendable {
         self.filter = filter
     }
 
-    /// Applies a commit of this process: removes the entries that it changed.
-    ///
-    /// The call discards all entries and the filter if another process has committed too, if a version is unknown, or
-    /// if all keys have changed.
-    ///
-    /// - Parameters:
-    ///   - changed: the hashes of the keys that the commit has changed; nil for all keys.
+    /// Discards all if another process has committed too, if a version is unknown, or if all keys have changed.
     mutating func advance(from before: IndexVersion?, to after: IndexVersion?, changed: Set<Int64>?) {
         guard let before, let after, let changed, version == before, after.follows(before) else {
             self = HotEntries()
@@ -90,21 +76,18 @@ struct HotEntries: Sendable {
     }
 }
 
-/// A Bloom filter of the hashes of keys: 16 bits of memory for each hash, of which four are set and tested.
-///
-/// The four bits of a hash are in one group of 512 bits, so that a test reads at most two cache lines. The
-/// groups are in the order of the hashes, so inserting sorted hashes writes the memory in order.
-///
-/// At the filter's capacity, the false-positive rate is about 1 in 400.
+// A Bloom filter: 16 bits of memory for each hash, of which four are set and tested. They are in one group of 512
+// bits, so that a test reads at most two cache lines; inserting sorted hashes writes the memory in order. At capacity,
+// the false-positive rate is about 1 in 400.
 struct KeyFilter: Sendable {
     private var words: [UInt64]
     private var count = 0
 
-    /// The maximum capacity; a filter of this capacity takes 32 MiB.
+    /// A filter of this capacity takes 32 MiB.
     static let mostCapacity = 1 << 24
 
-    /// - Parameter capacity: the expected number of hashes, at least 1,024 and at most ``mostCapacity``. Above twice
-    ///   this number, ``isCrowded`` is true, and the store rebuilds the filter.
+    // The capacity is between 1,024 and ``mostCapacity`` hashes. Above twice this number, ``isCrowded`` is true, and
+    // the store rebuilds the filter.
     init(capacity: Int) {
         let lineCount = max(1024, min(capacity, Self.mostCapacity)) / 32
         words = [UInt64](repeating: 0, count: 8 * lineCount)
@@ -137,9 +120,8 @@ struct KeyFilter: Sendable {
     }
 }
 
-/// The hash of a key in the index: FNV-1a with a final mix (http://www.isthe.com/chongo/tech/comp/fnv).
-///
-/// Different keys may have the same hash, so each stored head contains its key.
+// FNV-1a with a final mix (http://www.isthe.com/chongo/tech/comp/fnv). Different keys may have the same hash, so each
+// stored head contains its key.
 enum KeyHash {
     static func of(_ key: String) -> Int64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325

@@ -1,23 +1,18 @@
-// Detects changes of an index without a query.
 import ConvoySQLite
 import Foundation
 import Synchronization
 
-/// The version of an index: the header of its write-ahead log in shared memory.
-///
-/// Each commit of each process changes it. SQLite compares the same bytes to learn whether its pages are current
-/// (https://sqlite.org/walformat.html, section 2.1).
+// The header of the write-ahead log in shared memory, which each commit changes. SQLite compares the same bytes to
+// learn whether its pages are current (https://sqlite.org/walformat.html, section 2.1).
 struct IndexVersion: Sendable, Equatable {
     private let words: SIMD8<UInt64>
 
-    /// Reads a header, which has 48 bytes.
     init(_ header: UnsafeRawPointer) {
         var words = SIMD8<UInt64>()
         for index in 0..<6 { words[index] = header.load(fromByteOffset: 8 * index, as: UInt64.self) }
         self.words = words
     }
 
-    /// The number of commits; it starts again after an overflow.
     private var commitCount: UInt32 { UInt32(truncatingIfNeeded: words[1]) }
     fileprivate var isValid: Bool { UInt8(truncatingIfNeeded: words[1] >> 32) != 0 }
 
@@ -29,18 +24,14 @@ final class IndexWatch: @unchecked Sendable {
     // mapped.
     private let database: SQLiteConnection
     private let header: UnsafeRawPointer
-    /// The inode number of the index.
     let number: UInt64
 
-    /// - Returns: nil if the index is missing or has no shared memory.
     init?(_ database: SQLiteConnection, number: UInt64) {
         guard number != 0, let header = database.sharedMemory else { return nil }
         (self.database, self.header, self.number) = (database, header, number)
     }
 
-    /// The current version; nil while a commit is being published.
-    ///
-    /// - Thread: any; it only reads memory.
+    // Nil while a commit is being published. Any thread; only reads memory.
     var version: IndexVersion? {
         // The memory has two copies of the header, and a writer changes the second copy first. Different copies
         // therefore mean that a commit is being published.

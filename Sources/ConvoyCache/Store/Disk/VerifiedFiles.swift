@@ -1,18 +1,13 @@
-// The stored files whose digests this process has checked.
 import Convoy
 import Foundation
 
-/// Remembers the change times and inode numbers of checked files.
-///
-/// A hit thus does not compute the digest of an unchanged body again. Each write to a file updates its status change
-/// time (`st_ctime`), which no program can set. Two changes within one tick of the system's clock leave the same time,
-/// so a file that has just changed is not remembered.
-///
-/// ## Concurrency
-/// One lock protects the state. No other lock is acquired under this lock.
+// A hit does not compute the digest of an unchanged body again. Each write updates the status change time (`st_ctime`),
+// which no program can set. Two changes within one tick of the clock leave the same time, so a file that has just
+// changed is not remembered.
+// One lock protects the state; no other lock is acquired under it.
 final class VerifiedFiles: Sendable {
     private static let mostFiles = 4096
-    /// How old the last change of a file must be to remember the file, in seconds; longer than any clock tick.
+    /// Longer than any clock tick.
     private static let leastAge = 0.1
 
     private let stamps = Locked([String: FileStamp]())
@@ -31,12 +26,11 @@ final class VerifiedFiles: Sendable {
     }
 }
 
-/// The inode number, length and change time of a file, which change with its bytes.
+/// These values change with the bytes of the file.
 struct FileStamp: Sendable, Equatable {
     let inode: UInt64
     let byteCount: Int64
     let (changedSeconds, changedNanoseconds): (Int, Int)
-    /// The time of the last change, in seconds since 1970.
     var changed: Double { Double(changedSeconds) + Double(changedNanoseconds) / 1e9 }
 
     init(_ status: stat) {

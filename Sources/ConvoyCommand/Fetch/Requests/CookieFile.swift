@@ -1,4 +1,3 @@
-// Cookie files in the Netscape format, which curl and wget use.
 import Convoy
 import Foundation
 

@@ -1,23 +1,14 @@
-// Tries other URLs of a file when a server fails.
 import Convoy
 import Foundation
 
-/// Sends a request to the next URL of its file when a server fails.
-///
-/// After the last URL, it starts again with the first.
-///
-/// A server whose file has another digest is not requested again. If that leaves no server, the first failure is
-/// reported.
-///
-/// Each request has a separate instance. If the digest of the file is known, the library requests only the missing
-/// bytes from the next server. Without a digest, it does not combine bytes of two servers.
+// After the last URL, the first follows. A server whose file has another digest is not requested again; if that leaves
+// no server, the first failure is reported.
+// Each request has its own instance. Only with a digest does the library combine bytes of two servers.
 final class MirrorFallback: RequestInterceptor {
     private struct State {
-        /// The server of the next attempt: 0 for the first URL, then the mirrors.
         var place = 0
         var wrongPlaces: Set<Int> = []
         var firstError: RequestError?
-        /// Whether a file with resumed bytes had another digest, so that the library has started over.
         var hasStartedOver = false
         // A redirect after this attempt is followed; a mirror does not replace its target.
         var lastFailed = 0

@@ -1,4 +1,3 @@
-// Passwords of hosts: ~/.netrc.
 import Foundation
 
 struct Netrc: Sendable {
@@ -37,7 +36,6 @@ struct Netrc: Sendable {
         return login.flatMap { $0.user.isEmpty ? nil : $0 }
     }
 
-    /// The word that stands for an empty line; no other word has a line end.
     private static let emptyLine = "\n"
 
     private static func words(of text: String) -> [String] {
@@ -49,7 +47,6 @@ struct Netrc: Sendable {
     }
 
     private static func quotedWords(of line: String) -> [String] {
-        // Matches a quoted word and the text directly after it, or a plain word. The closing quote may be missing.
         line.matches(of: #/"((?:[^"\\]|\\.)*)\\?"?([^ \t]*)|[^ \t]+/#).map { match in
             guard let quoted = match.1 else { return String(match.0) }
             return String(quoted.replacing(#/\\(.)/#) { $0.1 } + (match.2 ?? ""))

@@ -1,16 +1,11 @@
-// Prompts for a password at the terminal.
 import Foundation
 import Synchronization
 
-/// Prompts at the controlling terminal, independent of the standard streams, without echo.
-///
-/// - Thread: the main thread, before other threads exist and before signals are watched.
+// The prompt is independent of the standard streams. Main thread, before other threads exist and before signals are
+// watched.
 struct PasswordPrompt {
-    /// The last signal that arrived while a password was typed; 0 for none.
-    ///
-    /// The initializer of the prompt uses this property first. A signal handler therefore never initialises it lazily.
+    /// The initializer of the prompt uses this property first, so a signal handler never initialises it lazily.
     private static let received = Atomic<Int32>(0)
-    /// The signals whose default action would leave the terminal without echo.
     private static let watched = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]
 
     private let descriptor: Int32

@@ -1,4 +1,3 @@
-// The terminal display of a run.
 import Convoy
 import Foundation
 
@@ -45,7 +44,6 @@ struct FetchScreen {
     private mutating func note(
         _ progress: RunProgress, _ running: [RunningTransfer], _ now: ContinuousClock.Instant
     ) {
-        // Files without a line are also measured, because a later drawing may show them.
         meters = running.reduce(into: [:]) { meters, transfer in
             var meter = self.meters[transfer.item.index] ?? ArrivalMeter()
             meter.note(transfer.receivedBytes &- transfer.resumedBytes, at: now)
@@ -117,7 +115,6 @@ struct FetchScreen {
         return notes.isEmpty ? nil : notes.joined(separator: ", ")
     }
 
-    /// Rate and remaining time in columns of fixed width, so that the lines do not move.
     private static func details(
         _ meter: ArrivalMeter, left: Double?, isEstimate: Bool, _ now: ContinuousClock.Instant
     ) -> [String] {
@@ -130,7 +127,6 @@ struct FetchScreen {
 // Unknown sizes count as the mean of the known ones; ``isEstimate`` is then true.
 struct RunTotals: Equatable {
     let receivedBytes: Int64
-    /// The bytes still to receive; nil while the number of files is unknown, or while no size is known.
     private(set) var remainingBytes: Double?
     private(set) var isEstimate = false
     // While no size is known, it is the fraction of finished files. The fraction is less than 1 until all files

@@ -1,4 +1,3 @@
-// The report for people: lines of text and the live display.
 import Convoy
 import Foundation
 
@@ -63,10 +62,7 @@ final class LineReport: FetchReport {
     }
 }
 
-/// Draws the progress of a run, and prints lines on standard output.
-///
-/// ## Concurrency
-/// Safe to use from any thread. Drawing happens outside of the locks.
+// Safe to use from any thread. Drawing happens outside of the locks.
 final class LiveDisplay: Sendable {
     private let console: Console
     private let screen: Locked<FetchScreen>

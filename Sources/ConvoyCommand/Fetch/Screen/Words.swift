@@ -1,9 +1,7 @@
-// Readable texts for numbers and codes.
 import Convoy
 import Foundation
 
 enum Words {
-    /// Why an attempt failed, without the details in parentheses, which the end of the request reports.
     static func cause(_ record: AttemptRecord) -> String {
         if let message = record.message {
             return message.range(of: " (").map { String(message[..<$0.lowerBound]) } ?? message
@@ -11,7 +9,6 @@ enum Words {
         return record.statusCode.map(status) ?? "no response"
     }
 
-    /// Why a request failed.
     static func cause(_ error: RequestError) -> String {
         guard error.code == .unacceptableStatus, let head = error.response else { return error.message }
         return error.message.replacing("the server answered \(head.statusCode)", with: status(head.statusCode))

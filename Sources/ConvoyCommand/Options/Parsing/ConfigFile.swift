@@ -1,7 +1,5 @@
-// Options in a file.
 import Foundation
 
-// A line is `name value`, `name = value`, `--name value` or `url = URL`.
 enum ConfigFile {
     private static let limitBytes = 1 << 20
 
@@ -71,10 +69,8 @@ enum ConfigFile {
         return all
     }
 
-    /// The value without its quotes, inside which a backslash escapes the next character.
-    ///
-    /// A comment may follow a value. It begins with a blank and a `#` that no digit follows, because a value may be
-    /// `Track #1.mp3` or `#1.html`. Without a value the result is nil; `""` is an empty value.
+    // A `#` begins a comment after a blank and before no digit: a value may be `Track #1.mp3` or `#1.html`. Without a
+    // value the result is nil; `""` is an empty value.
     private static func value(_ text: Substring) -> String? {
         guard let match = text.prefixMatch(of: #/"((?:[^"\\]|\\.)*)/#) else {
             let padded = " " + text

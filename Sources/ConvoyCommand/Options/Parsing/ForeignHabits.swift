@@ -1,5 +1,3 @@
-// Options of curl, wget and aria2 that have other names here, or are not needed.
-
 extension FetchOptions {
     static let habits: [String: String] = {
         var habits = [

@@ -1,10 +1,8 @@
-// The files that a command line names, and a check that no output replaces another of them.
 import Foundation
 
 enum FileUse: Hashable, Sendable {
     case input
     case output
-    /// The file is read and written, for example a database.
     case update
 }
 
@@ -19,7 +17,6 @@ struct NamedFile: Sendable {
     let name: String
     let path: String
     let use: FileUse
-    /// What messages call the source of the path; nil if they name the option.
     var origin: String?
 
     // The cookies of a jar are read before they are written. The time of a file decides whether the file is fetched
@@ -53,14 +50,11 @@ struct NamedFile: Sendable {
         return isWritten && left.name != right.name && !partners.contains([left.name, right.name])
     }
 
-    /// Whether two paths name the same regular file, or the same file that does not exist.
     static func isSame(_ left: String, _ right: String) -> Bool {
         guard let identity = identity(of: left) else { return false }
         return identity == self.identity(of: right)
     }
 
-    /// The device and inode of a regular file, or the resolved path of a file that does not exist.
-    ///
     /// Nil for standard streams, devices, pipes and directories.
     private static func identity(of path: String) -> String? {
         let isStream = ["-", "/dev/stdin", "/dev/stdout", "/dev/stderr"].contains(path) || path.hasPrefix("/dev/fd/")

@@ -1,7 +1,5 @@
-// Parses the command line of a verb with the table of options.
 import Convoy
 
-/// The values of all options; each subcommand reads the ones that it needs.
 struct ParsedOptions: Sendable {
     let verb: Verb
     var fetch = FetchOptions()
@@ -10,7 +8,6 @@ struct ParsedOptions: Sendable {
     var `import` = ImportOptions()
     var queue = QueueOptions()
     private(set) var operands: [String] = []
-    /// The files that the options name; an option that may not be repeated has only its last file.
     private(set) var files: [NamedFile] = []
 
     init?(_ verb: Verb, _ arguments: [String], environment: [String: String] = [:]) throws(UsageError) {
@@ -60,7 +57,6 @@ extension OptionScanner {
 }
 
 extension Verb {
-    /// The words for verbs in advice: those of this subcommand or, if there are none, the subcommands of the verbs.
     fileprivate func names(of verbs: Set<Verb>) -> [String] {
         let near = subcommand.verbs.filter(verbs.contains).map(\.words)
         guard let first = near.first else {

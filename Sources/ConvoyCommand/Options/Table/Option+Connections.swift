@@ -1,4 +1,3 @@
-// Options about connections and the cache.
 import Convoy
 import Foundation
 

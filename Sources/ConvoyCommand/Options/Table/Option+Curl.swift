@@ -1,4 +1,3 @@
-// Options that make a curl command line work here.
 import Convoy
 import Foundation
 

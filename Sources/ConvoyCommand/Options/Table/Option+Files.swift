@@ -1,4 +1,3 @@
-// Options about files and lists.
 import Convoy
 import Foundation
 

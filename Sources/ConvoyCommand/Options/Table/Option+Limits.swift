@@ -1,4 +1,3 @@
-// Options about limits and output.
 import Foundation
 
 extension Option {
@@ -71,7 +70,6 @@ extension Option {
         },
     ]
 
-    /// The verbs with `--json`; `queue export` always prints JSON.
     private static let reporting = Set(
         [.fetch, .run] + (Subcommand.queue.verbs + Subcommand.cache.verbs).filter { $0 != .queue(.export) })
 

@@ -1,4 +1,3 @@
-// The options of `convoy queue` alone.
 import Convoy
 import ConvoyQueue
 import Foundation

@@ -1,4 +1,3 @@
-// Options about requests and credentials.
 import Convoy
 import ConvoyHTTPFile
 import Foundation

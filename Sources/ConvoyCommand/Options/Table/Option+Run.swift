@@ -1,4 +1,3 @@
-// The options of `convoy run` alone.
 import Convoy
 
 extension Option {

@@ -1,9 +1,6 @@
-// An option of the command line, for the parser, the help, the man page and the completions.
-
 struct Option: Sendable {
     enum Value: Hashable, Sendable {
         case none, text, directory
-        /// A text that may name a file to read, for example `@FILE`.
         case textOrFile
         case file(FileUse)
         case choice([String])
@@ -30,27 +27,20 @@ struct Option: Sendable {
     let name: String
     let short: Character?
     let value: Value
-    /// The value in the syntax of the help, as it follows the option's name: ` FILE`, or `[=DIR]` if it is optional.
     let valueUsage: String
     let path: ValuePath
     let group: Group
     let verbs: Set<Verb>
-    /// A short text for a list of completions, without quotes and brackets.
     let summary: String
     let detail: String
-    // Aliases are neither in the help nor completed.
     let aliases: [String]
     let isRepeatable: Bool
     let mayBeEmpty: Bool
-    /// Whether a command line with the option prints the response if no file is named, as in curl.
     let printsAnswers: Bool
     let isHidden: Bool
     let store: Store
 
-    /// - Parameters:
-    ///   - usage: the spellings and the word for the value, as in the help: `-m, --max-time SEC`, `--cache[=DIR]`.
-    ///   - detail: the help's text, if it does not begin with the summary.
-    ///   - more: the rest of the help's text, after the summary.
+    /// `usage` has the spellings and the word for the value: `-m, --max-time SEC`, `--cache[=DIR]`.
     init(
         _ usage: String, takes value: Value = .text, _ group: Group, for verbs: Set<Verb> = [.fetch],
         _ summary: String, detail: String? = nil, more: String = "", aliases: [String] = [],
@@ -87,7 +77,6 @@ struct Option: Sendable {
         }
     }
 
-    /// Whether the value may be omitted; if given, it follows an equals sign.
     var isValueOptional: Bool { valueUsage.hasPrefix("[=") }
     var valueWord: Substring { isValueOptional ? valueUsage.dropFirst(2).dropLast() : valueUsage.dropFirst() }
 
@@ -141,7 +130,6 @@ struct Option: Sendable {
 }
 
 extension Option: Hashable {
-    /// Compares names, which are unique for a verb.
     static func == (left: Option, right: Option) -> Bool { left.name == right.name }
     func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }

@@ -1,4 +1,3 @@
-// One line of a list of URLs.
 import Convoy
 import Foundation
 
@@ -8,12 +7,10 @@ struct ListEntry: Equatable, Sendable {
     var digest: FileDigest?
     var byteCount: Int64?
     var headerFields = HeaderFields()
-    /// Further URLs of the same file.
     var mirrors: [URL] = []
 }
 
-/// A parsed line of a list: `URL`, `URL<TAB>NAME`, `URL<TAB>NAME<TAB>DIGEST`, `URL<TAB>URL...`, an empty line, or an
-/// invalid one.
+/// `URL`, `URL<TAB>NAME`, `URL<TAB>NAME<TAB>DIGEST`, `URL<TAB>URL...`, an empty line, or an invalid one.
 enum InputLine: Equatable {
     case blank
     case request(ListEntry)
@@ -84,7 +81,6 @@ enum InputLine: Equatable {
         self.init(urls: urls, digest: digest)
     }
 
-    /// Parses several URLs of one file: the first valid URL, and the other valid URLs as its mirrors.
     init(urls: [String], digest: FileDigest? = nil) {
         var (usable, defect): ([URL], InputLine?) = ([], nil)
         for text in urls {
@@ -166,8 +162,6 @@ extension String {
         return false
     }
 
-    /// The text with a scheme added if it starts with a host: http for this machine, otherwise https.
-    ///
     /// A host needs a dot or a port, except `localhost` and `[::1]`.
     var withScheme: String {
         guard !containsScheme else { return self }

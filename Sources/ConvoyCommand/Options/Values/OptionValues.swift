@@ -1,4 +1,3 @@
-// Parses and checks values of options. The messages follow the option's name.
 import Foundation
 
 enum OptionValues {
@@ -59,10 +58,8 @@ enum OptionValues {
         return path
     }
 
-    /// The content of a file or pipe, or of standard input for a dash.
-    ///
-    /// - Parameter limitBytes: the maximum size in bytes, a multiple of 1 MiB; nil for no limit. Larger content is an
-    ///     error. At most one byte more is read from a pipe or device, because a device may have no end.
+    // Larger content than `limitBytes`, a multiple of 1 MiB, is an error. At most one byte more is read from a pipe or
+    // device, because a device may have no end.
     static func content(of path: String, limitBytes: Int? = nil) throws(UsageError) -> Data {
         let content: Data
         do {
@@ -116,16 +113,12 @@ enum OptionValues {
 }
 
 extension Figures {
-    /// Parses a decimal number without sign and exponent.
-    ///
     /// Nil for other texts that `Double` accepts, such as `1e3`.
     static func plainNumber(_ text: some StringProtocol) -> Double? {
         text.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2E } ? Double(text) : nil
     }
 
-    /// Parses a number of bytes: `500`, `500k`, `2.5M`, `1GB`, and with powers of 1,024 `1KiB`, `1MiB`, `1GiB`.
-    ///
-    /// Letters may have either case. The result is at most 2^62.
+    // Letters may have either case. The result is at most 2^62.
     static func byteCount(_ text: String) -> Int64? {
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
         let factors = ["": 1, "k": 1e3, "m": 1e6, "g": 1e9, "ki": 0x1p10, "mi": 0x1p20, "gi": 0x1p30]
@@ -138,7 +131,6 @@ extension Figures {
 }
 
 extension [String] {
-    /// The most similar word to a mistyped one; nil when none is similar enough.
     func nearest(to typed: some StringProtocol) -> String? {
         let typed = typed.lowercased()
         guard typed.count > 1, typed.count < 40 else { return nil }

@@ -1,4 +1,3 @@
-// The values of `--proxy` and `--resolve`.
 import Convoy
 import Foundation
 
@@ -18,7 +17,6 @@ enum ProxyValue {
         guard var components = URLComponents(string: absolute), let host = components.host, !host.isEmpty else {
             throw UsageError("takes http://HOST:PORT, or direct for no proxy; the given text is neither")
         }
-        // `socks` is curl's older name for `socks4`.
         let scheme = components.scheme?.lowercased() == "socks" ? "socks4" : components.scheme?.lowercased() ?? ""
         guard schemes.contains(scheme) else {
             throw UsageError(

@@ -1,10 +1,8 @@
-// A part of a list, for several machines that share it.
 import Foundation
 
 // Each line belongs to exactly one part.
 // A hash of the line decides the part, so adding or removing lines does not move other lines.
 struct Shard: Sendable, Equatable {
-    /// The number of the part, from 1.
     let number: Int
     let count: Int
 
@@ -87,9 +85,8 @@ struct Shard: Sendable, Equatable {
 
     func takes(_ line: String) -> Bool { Self.hash(line) % UInt64(count) == UInt64(number - 1) }
 
-    /// FNV-1a with an additional mixing step, because the low bits of FNV-1a depend on too few input bits.
-    ///
-    /// The result is the same on every machine and never changes.
+    // FNV-1a with an additional mixing step, because the low bits of FNV-1a depend on too few input bits. The result
+    // is the same on every machine and never changes.
     static func hash(_ text: String) -> UInt64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }

@@ -1,4 +1,3 @@
-// `{a,b}` and `[1-20]` in a URL, as in curl.
 import Foundation
 
 struct URLGlob: Equatable {

@@ -1,4 +1,3 @@
-// `--write-out`: a text with curl's variables, printed after each URL.
 import Convoy
 import Foundation
 

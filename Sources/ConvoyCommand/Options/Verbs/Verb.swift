@@ -1,5 +1,3 @@
-// The action of a command line.
-
 enum Verb: Hashable, Sendable {
     case plain(Subcommand)
     case queue(QueueVerb)
@@ -74,7 +72,6 @@ enum Subcommand: String, CaseIterable, Sendable {
         Option.table.filter { option in !option.isHidden && verbs.contains { option.verbs.contains($0) } }
     }
 
-    /// The options that may stand in place of a subcommand.
     static let toolOptions = [Option.help, .flag("--version", .general, "print the version")]
 }
 

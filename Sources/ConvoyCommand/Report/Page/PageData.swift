@@ -1,4 +1,3 @@
-// The requests of a page, in the form that its script reads.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
@@ -98,7 +97,6 @@ struct PageData {
         }
     }
 
-    /// The values of a record, in the order of `fields` in the script.
     private func row(_ record: RequestRecord, run: Int, first: Int64, blocker: Int?) -> JSONValue {
         [
             JSONValue(run), JSONValue(record.index ?? -1), number(of: record.outcome),
@@ -115,7 +113,6 @@ struct PageData {
         JSONValue(RequestRecord.Outcome.allCases.firstIndex(of: outcome) ?? 0)
     }
 
-    /// The values of an attempt, in the order of `attemptFields` in the script.
     private func attempt(_ attempt: AttemptLine) -> JSONValue {
         let time = { (seconds: Double?) in JSONValue.integer(seconds.flatMap(\.microseconds) ?? -1) }
         return [
@@ -131,7 +128,6 @@ enum PageFigures {
     // Further changed requests are only counted.
     private static let pairLimit = 200
 
-    /// The number of durations, their percentiles and the longest one; empty without durations.
     static func times(_ times: TimeFigures?) -> JSONValue {
         guard let times else { return [] }
         return .array(

@@ -1,18 +1,12 @@
-// `--done`: the rows that need not be run again.
 import Convoy
 import ConvoyHTTPFile
 import Foundation
 
-/// A file with a line for each successful row.
-///
-/// Several runs may share the file.
-///
-/// A line is written when the last request of a row has ended, without fsync. A killed process loses no line. A power
-/// failure may lose the last lines; their rows are then run again.
+// Several runs may share the file. A line is written when the last request of a row has ended, without fsync: a killed
+// process loses no line, a power failure may lose the last ones, whose rows are then run again.
 final class RowJournal: Sendable {
     let path: String
     private let descriptor: Int32
-    /// The hashes of the rows that earlier runs completed.
     private let known: Set<UInt64>
     // Nothing is written after a failure, because the file may end in the middle of a line.
     private let failure = Locked<Int32?>(nil)
@@ -59,7 +53,6 @@ final class RowJournal: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Whether a line is a hash, empty, or what a power failure left of hashes.
     private static func isOwn(_ line: NumberedLine) -> Bool {
         guard case .text(let text) = line.content else { return false }
         return text.utf8.count < 32 && text.allSatisfy(\.isHexDigit)

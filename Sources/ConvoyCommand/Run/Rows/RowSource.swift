@@ -1,4 +1,3 @@
-// The rows of a run: those of a file, a number of empty rows, or one empty row.
 import ConvoyHTTPFile
 import Foundation
 
@@ -36,7 +35,6 @@ struct RowSource: Sendable {
 
     var columns: [String] { reader?.columns ?? [] }
 
-    /// The next row; nil at the end, after ``stop()`` when no line is left, and when the journal cannot be written.
     mutating func next() async -> RowReader.Outcome? {
         guard list != nil else {
             guard rest > 0 else { return nil }
