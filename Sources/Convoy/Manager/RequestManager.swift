@@ -108,7 +108,8 @@ public final class RequestManager: Sendable {
 
     /// The maximum number of operations with a slot.
     ///
-    /// A change takes effect at once. Running operations continue.
+    /// At first it is at most half of the file descriptors that are free when the manager is made; a new value has no
+    /// such limit. A change takes effect at once. Running operations continue.
     public var maxConcurrentOperationCount: Int {
         get { scheduler.state.withLock { $0.limit } }
         set {

@@ -133,11 +133,12 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
                 if wasUnready { confirmReadiness() }
                 return true
             }
-            state.withLock { $0.wasUnready = true }
         }
         // Another thread may have made the operation ready since, so the value is read again. Otherwise Foundation
         // would store the old value after the new one.
-        return super.isReady && !isBlocked
+        let isReady = super.isReady && !isBlocked
+        if !isReady { state.withLock { $0.wasUnready = true } }
+        return isReady
     }
 
     /// Starts the request.
@@ -1681,7 +1682,9 @@ extension AnyRequestOperation {
             guard state.notifiesReadiness else { return false }
             state.readinessChanges &+= 1
             told = state.readinessChanges
-            return state.readinessChanges == 1
+            guard told == 1 else { return false }
+            state.readinessNotifier = pthread_self()
+            return true
         }
         guard isNotifier else { return }
         repeat {
@@ -1689,7 +1692,7 @@ extension AnyRequestOperation {
         } while state.withLock { state in
             defer { told = state.readinessChanges }
             guard state.readinessChanges == told else { return true }
-            state.readinessChanges = 0
+            (state.readinessChanges, state.readinessNotifier) = (0, nil)
             return false
         }
     }

@@ -513,9 +513,10 @@ extension Attempt {
     func decide(_ received: Receiving, _ error: RequestError?, isAnswer: Bool) {
         sample(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error)
         // One lost connection says nothing about the range. Another one, in a retry, may be the answer to the range.
-        let retryCount = operation.state.withLock { $0.followUp?.retryCount ?? 0 }
+        let last = operation.lastRecord
         let isLostAgain =
-            received.head == nil && error?.code == .connectionLost && retryCount > 0 && download is Download
+            received.head == nil && error?.code == .connectionLost && download is Download
+            && last?.failure == .connectionLost && last?.response == nil
         // If the head or the digest does not match the partial file, the next attempt may request the complete file.
         let isMisfit = received.answer?.canStartOver == true || error?.code == .integrityFailed || isLostAgain
         let ending = AttemptEnding(

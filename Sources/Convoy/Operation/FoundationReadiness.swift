@@ -9,6 +9,12 @@ extension AnyRequestOperation {
         // transport's thread.
         func confirmReadiness() {
             let isFirst = state.withLock { state in
+                // Another thread notifies now. It notifies once more, because Foundation tests an operation once after
+                // an event, and may have done so with the old value.
+                if let notifier = state.readinessNotifier, pthread_equal(notifier, pthread_self()) == 0 {
+                    state.readinessChanges &+= 1
+                    return false
+                }
                 // During a handover, `handOver` sends the notification at the end.
                 guard state.readinessChanges == 0, state.machine.handover == .none, state.machine.isWaitingToStart,
                     !state.confirmsReadiness

@@ -36,6 +36,8 @@ struct OperationState: ~Copyable {
     var isSeen: Bool
     /// The number of changes of `isReady` that have yet to be notified.
     var readinessChanges: UInt32 = 0
+    /// The thread that notifies them.
+    var readinessNotifier: pthread_t?
     /// Code that waits to run: decoding, building, decisions after attempts, and callbacks without another place.
     var executor = ExecutorWork()
     var confirmsReadiness = false

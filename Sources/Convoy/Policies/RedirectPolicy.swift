@@ -271,7 +271,8 @@ struct RedirectTarget {
         }
         guard let url = location.requestURL else {
             // Text before an at sign may contain a password, so a location with an at sign is not shown.
-            let shown = location.contains("@") ? "" : ": \(String(location.prefix(100)).debugDescription)"
+            let text = SecretWords.standard.redacted(reference: String(location.prefix(100)))
+            let shown = location.contains("@") ? "" : ": \(text.debugDescription)"
             throw Defect(reason: "its Location is not a URL" + shown)
         }
         return url.relativeString

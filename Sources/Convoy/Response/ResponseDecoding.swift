@@ -118,7 +118,7 @@ extension ResponseDecoding {
             }
             throw DecodingError.corrupted(
                 defect(ofJSON: text)
-                    ?? "it is JSON, but a value does not fit its type, for example a number that is too large",
+                    ?? "it is JSON, but a value does not fit its type, for example a number that is too large, or a text with half of a surrogate pair",
                 context.underlyingError)
         }
     }

@@ -68,6 +68,8 @@ final class Scheduler: OperationScheduler {
         let message = "nothing was sent: this manager did not make the operation; make it with its operation(_:)"
         if operation.state.withLock({ $0.queueEntry == nil }) {
             operation.conclude(.invalidRequest, message, onlyBeforeStart: true)
+            // Nothing else would finish it if no queue has it.
+            if !operation.isInQueue { operation.start() }
         }
         return refuse(operation, message)
     }

@@ -42,7 +42,6 @@ package struct JSONReader {
     private let maxDepth: Int
     var index = 0
     private var open: [Container] = []
-    var loneSurrogate: Defect?
 
     /// Deeper values are rejected, because recursive code needs stack for each level.
     package static func read(_ text: [UInt8], maxDepth: Int = 128) throws(Defect) -> JSONValue {
@@ -64,15 +63,6 @@ package struct JSONReader {
             var reader = JSONReader(bytes: bytes, keepsValues: false, maxDepth: 512)
             do throws(Defect) { _ = try reader.read() } catch { return error }
             return nil
-        }
-    }
-
-    /// The first escape of half a surrogate pair in valid JSON, which Foundation's decoder rejects; nil if there is none.
-    package static func firstLoneSurrogate(in text: Data) -> Defect? {
-        text.withUnsafeBytes { bytes in
-            var reader = JSONReader(bytes: bytes, keepsValues: false, maxDepth: 512)
-            _ = try? reader.read()
-            return reader.loneSurrogate
         }
     }
 
@@ -276,10 +266,6 @@ extension JSONReader {
                 return scalar
             }
             // Half of a surrogate pair is not a character, so U+FFFD replaces it.
-            if loneSurrogate == nil {
-                index = start
-                loneSurrogate = defect("a string contains \\u\(String(high, radix: 16)), half of a surrogate pair,")
-            }
             index = end
             return "\u{FFFD}"
         default:

@@ -1001,7 +1001,6 @@ extension RequestError {
     }
 }
 
-/// The system's code is several times faster than Convoy's own.
 final class RunningDigest {
     let algorithm: FileDigest.Algorithm
     private(set) var byteCount: Int64 = 0
