@@ -16,6 +16,7 @@ import Testing
         let errors = manager.enqueue(running, waiting, alone)
         #expect(errors.map(\.code) == [.invalidRequest, .invalidRequest, .invalidRequest])
         #expect(waiting.error?.code == .invalidRequest && alone.error?.code == .invalidRequest)
+        #expect(waiting.isFinished && alone.isFinished)
         #expect(errors[1].message.contains("operation(_:)"))
         await other.exchanges.wait()[0].answer(200)
         _ = try await running.response()

@@ -204,6 +204,16 @@ import Testing
         #expect(try target("/x", "/x, /x") == "http://a/x")
     }
 
+    @Test func aLocationThatIsNoURLIsShownWithoutSecrets() async {
+        let location = "http://[bad/cb?page=1&access_token=s3cret"
+        let server = StubServer { $0.answer(302, headerFields: ["Location": location]) }
+        let error = await #expect(throws: RequestError.self) {
+            try await server.manager().send(Request<Data>.stub("a"))
+        }
+        #expect(error?.message.contains("page=1") == true, "\(String(describing: error))")
+        #expect(error?.message.contains("s3cret") == false)
+    }
+
     @Test func anOverlongLocationIsUnusable() throws {
         let path = "/" + String(repeating: "x", count: (16 << 10) - 1)
         #expect(try target(path) == "http://a" + path)
