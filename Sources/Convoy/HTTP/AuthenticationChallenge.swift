@@ -22,6 +22,12 @@ extension AuthenticationChallenge {
     private static let supported: Set = ["basic", "bearer", "digest"]
 
     static func refusal(_ fieldValues: [String], of credentials: String?) -> String {
+        // A server may repeat the credentials that it rejects.
+        let sent = credentials?.split(separator: " ").dropFirst().filter { $0.utf8.count > 3 } ?? []
+        return sent.reduce(reason(fieldValues, of: credentials)) { $0.replacing($1, with: "<redacted>") }
+    }
+
+    private static func reason(_ fieldValues: [String], of credentials: String?) -> String {
         let challenges = all(in: fieldValues)
         let offers = challenges.prefix(4).map(\.offer).joined(separator: " or ")
         let demand = offers.isEmpty ? "the response has no WWW-Authenticate" : "the server asks for \(offers)"

@@ -63,8 +63,6 @@ struct StoredHead: Sendable, Equatable {
         }
     }
 
-    var hasValidator: Bool { entityTag != nil || lastModified != nil }
-
     /// Byte ranges with the same strong validator belong to the same representation (RFC 9110, section 8.8.1).
     var strongValidator: String? {
         if let entityTag { return entityTag.isWeak ? nil : entityTag.text }

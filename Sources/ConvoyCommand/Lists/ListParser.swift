@@ -300,7 +300,8 @@ enum JSONLine {
                     lines.append("\(field.name): \(value)")
                 }
             case ("url", _), ("name", _), ("headers", _): return broken(form)
-            case (let key, _) where key.contains(#/sha-?\d|md\d|crc|blake|hash|digest|integrity|sum$/#):
+            case (let key, _)
+            where key.contains(#/(^|[^a-z])(sha-?\d|md\d|crc|blake|hash|digest|integrity)([^a-z]|$)|sum$/#):
                 return broken(
                     "its \(key.prefix(80).debugDescription) cannot be checked: give the hexadecimal digits as sha256 "
                         + "or sha512")

@@ -201,6 +201,13 @@ final class RunReport: Sendable {
             span: EventSpan(queued: turn.queued, (try? outcome.get())?.timings, attempts))
         var event = EventLine(ending, directory: nil)
         (event.name, event.method, event.url) = (request.givenName, request.method, request.shownTarget)
+        let hidden = secrets.union(filled)
+        event.head = event.head?.map { $0.hiding(hidden) }
+        event.timeline = event.timeline?.map { line in
+            var line = line
+            line.location = line.location?.hiding(hidden)
+            return line
+        }
         if case .success(let response) = outcome, case .file(let file) = response.value.body { event.file = file.path }
         if let failure {
             (event.event, event.code, event.message) = ("failed", failure.code, failure.message.visible())
@@ -245,7 +252,7 @@ extension String {
     /// Values of up to three bytes, `true`, `false` and `null` are left out, because ordinary text contains them.
     func hiding(_ secrets: Set<String>) -> String {
         let plain = secrets.subtracting(["true", "false", "null"]).filter { $0.utf8.count > 3 }
-        let encoded = plain.compactMap { $0.addingPercentEncoding(withAllowedCharacters: .alphanumerics) }
+        let encoded = plain.flatMap { [$0.percentEncoded, PercentEscaper.url.escaped($0)] }
         return plain.union(encoded).sorted { $0.utf8.count > $1.utf8.count }
             .reduce(self) { $0.replacing($1, with: "<redacted>") }
     }

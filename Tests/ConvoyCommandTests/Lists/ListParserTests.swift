@@ -272,6 +272,11 @@ import Testing
         }
     }
 
+    @Test func anObjectWithAnotherMemberIsRead() throws {
+        let line = #"{"url": "https://a.example/b", "hashtags": ["x"], "cmd1": "y"}"#
+        #expect(outcomes(line) == [try entry("https://a.example/b")])
+    }
+
     @Test func metalinksAreRead() throws {
         let text = """
             <?xml version="1.0" encoding="UTF-8"?>

@@ -82,6 +82,9 @@ import Testing
         Refusal(
             #"Bearer error="invalid_token", error_description="The token expired""#, sent: "Bearer tokentoken",
             saying: ["rejected the Bearer credentials", "invalid_token", "The token expired"]),
+        Refusal(
+            #"Bearer error="no tokentoken here""#, sent: "Bearer tokentoken",
+            saying: ["rejected the Bearer credentials", "no <redacted> here"]),
         Refusal(sent: "Bearer tokentoken", saying: ["rejected", "no WWW-Authenticate"]),
         Refusal("Basic", sent: "tokentoken", saying: ["rejected the credentials", "Basic"]),
         Refusal("Basic realm=\"a\u{1B}[2Jb\"", saying: ["no credentials"]),

@@ -791,7 +791,7 @@ final class DiskStore: CacheStore {
     /// Evicts the least recently used responses until at most this many bytes are stored.
     private func evict(to bytes: Int64, in database: SQLiteConnection, _ effects: inout Effects) throws {
         while effects.bytes > bytes {
-            guard let id = try database.number("SELECT id FROM uses ORDER BY used LIMIT 1") else {
+            guard let id = try database.row("SELECT id FROM uses ORDER BY used LIMIT 1", make: { $0.number(0) }) else {
                 throw SQLiteError(code: SQLiteError.corrupt)
             }
             try Self.delete(id, in: database, &effects)
