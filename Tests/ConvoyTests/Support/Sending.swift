@@ -61,3 +61,15 @@ extension AnyRequestOperation {
         return log
     }
 }
+
+extension DiskExecutor {
+    /// Runs work on the executor, and waits for it.
+    func run(_ work: @escaping @Sendable () throws -> Void) throws {
+        let result = Locked<Result<Void, any Error>>(.success(()))
+        sync {
+            let found = Result { try work() }
+            result.withLock { $0 = found }
+        }
+        try result.withLock { $0 }.get()
+    }
+}
