@@ -1683,7 +1683,7 @@ extension AnyRequestOperation {
             state.readinessChanges &+= 1
             told = state.readinessChanges
             guard told == 1 else { return false }
-            state.readinessNotifier = pthread_self()
+            state.readinessNotifier = ObjectIdentifier(Thread.current)
             return true
         }
         guard isNotifier else { return }

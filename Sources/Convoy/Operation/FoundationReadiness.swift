@@ -11,7 +11,7 @@ extension AnyRequestOperation {
             let isFirst = state.withLock { state in
                 // Another thread notifies now. It notifies once more, because Foundation tests an operation once after
                 // an event, and may have done so with the old value.
-                if let notifier = state.readinessNotifier, pthread_equal(notifier, pthread_self()) == 0 {
+                if let notifier = state.readinessNotifier, notifier != ObjectIdentifier(Thread.current) {
                     state.readinessChanges &+= 1
                     return false
                 }

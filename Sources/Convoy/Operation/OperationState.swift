@@ -37,7 +37,7 @@ struct OperationState: ~Copyable {
     /// The number of changes of `isReady` that have yet to be notified.
     var readinessChanges: UInt32 = 0
     /// The thread that notifies them.
-    var readinessNotifier: pthread_t?
+    var readinessNotifier: ObjectIdentifier?
     /// Code that waits to run: decoding, building, decisions after attempts, and callbacks without another place.
     var executor = ExecutorWork()
     var confirmsReadiness = false
