@@ -125,6 +125,7 @@ import Testing
 private final class Tormentor: Sendable {
     private struct State {
         var members: [TortureMember] = []
+        var enqueued: [TortureMember] = []
         var batches: [Batch<Data>] = []
         var tasks: [Task<Void, Never>] = []
         var barriers = (added: 0, run: 0)
@@ -180,16 +181,15 @@ private final class Tormentor: Sendable {
             operation, isObserved: Int.random(in: 0..<3, using: &random) == 0,
             startsByHand: !plan.isCalm && Int.random(in: 0..<20, using: &random) == 0)
         know(member, name)
+        // Another thread may add an operation to Foundation's queue after a barrier that waits for this one. The queue
+        // would then wait for itself.
+        let mustBeEnqueued = plan.hasBarriers && plan.queueLimit != nil
         let others = state.withLock { state in
-            let others = state.members.suffix(8)
+            let others = (mustBeEnqueued ? state.enqueued : state.members).suffix(8)
             state.members.append(member)
             return Array(others)
         }
-        // Another thread may add the other operation after a barrier that waits for this one. Foundation's queue would
-        // then wait for itself.
-        if Int.random(in: 0..<4, using: &random) == 0, let other = others.randomElement(using: &random),
-            !plan.hasBarriers || plan.queueLimit == nil || other.operation.isInQueue
-        {
+        if Int.random(in: 0..<4, using: &random) == 0, let other = others.randomElement(using: &random) {
             operation.addDependency(other.operation, onFailure: Bool.random(using: &random) ? .fail : .ignore)
         }
         if Int.random(in: 0..<10, using: &random) == 0 {
@@ -228,6 +228,7 @@ private final class Tormentor: Sendable {
             let member = makeMember(&random)
             if member.wasStartedByHand { member.operation.start() }
             manager.enqueue(member.operation)
+            state.withLock { $0.enqueued.append(member) }
         }
     }
 
