@@ -124,17 +124,21 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         // The mark is set before `isReady` is read, so that every later change is notified. A cancelled operation also
         // waits for barriers. In swift-corelibs-foundation, a finishing barrier dereferences a pointer to each
         // operation that was added after it. An operation that had run before could be freed by then.
-        let isUnblocked = state.withLock { state in
+        let (isUnblocked, wasUnready) = state.withLock { state in
             state.wasAskedReadiness = true
-            return state.isUnblocked
+            return (state.isUnblocked, state.wasUnready)
         }
         if super.isReady {
-            guard !isUnblocked, isBlocked else { return true }
-            noteUnready()
+            guard !isUnblocked, isBlocked else {
+                if wasUnready { confirmReadiness() }
+                return true
+            }
         }
         // Another thread may have made the operation ready since, so the value is read again. Otherwise Foundation
         // would store the old value after the new one.
-        return super.isReady && !isBlocked
+        let isReady = super.isReady && !isBlocked
+        if !isReady { state.withLock { $0.wasUnready = true } }
+        return isReady
     }
 
     /// Starts the request.
@@ -1678,15 +1682,17 @@ extension AnyRequestOperation {
             guard state.notifiesReadiness else { return false }
             state.readinessChanges &+= 1
             told = state.readinessChanges
-            return state.readinessChanges == 1
+            guard told == 1 else { return false }
+            state.readinessNotifier = ObjectIdentifier(Thread.current)
+            return true
         }
         guard isNotifier else { return }
         repeat {
-            if !notifyByGate() { notifying([.isReady]) { state.withLock { ((), $0.notificationTargets) } } }
+            notifying([.isReady]) { state.withLock { ((), $0.notificationTargets) } }
         } while state.withLock { state in
             defer { told = state.readinessChanges }
             guard state.readinessChanges == told else { return true }
-            state.readinessChanges = 0
+            (state.readinessChanges, state.readinessNotifier) = (0, nil)
             return false
         }
     }

@@ -1,61 +1,30 @@
-// Shows Foundation that a request is blocked. On Linux, a hidden dependency does this.
+// How Foundation sees a request: whether it is ready, its queue, and the operations that wait for it.
 import Foundation
 
 extension AnyRequestOperation {
     #if canImport(FoundationNetworking)
-        /// Closes or opens the gate.
-        ///
-        /// The gate is a hidden operation. While this operation is blocked in a queue, the gate is one of its
-        /// dependencies in Foundation.
-        ///
-        /// At each event of a queue, swift-corelibs-foundation reads `isReady` of every operation without unfinished
-        /// dependencies, and retains the operation during the read. Without gates, these reads take half of the time of
-        /// a chain of 3,000 links.
-        ///
-        /// - Returns: whether the gate was closed or opened. If so, Foundation and the observers have been notified.
-        /// - Precondition: one thread at a time calls this method.
-        func notifyByGate() -> Bool {
-            let isBlocked = isBlocked
-            let mayClose = isBlocked && isInQueue
-            let (opened, closed, old) = state.withLock { state -> (Operation?, Operation?, Operation?) in
-                if let relatives = state.relatives, let gate = relatives.gate {
-                    guard !isBlocked else { return (nil, nil, nil) }
-                    (relatives.gate, relatives.openedGate) = (nil, gate)
-                    return (gate, nil, nil)
-                }
-                guard mayClose else { return (nil, nil, nil) }
-                let relatives = state.makeRelatives()
-                defer { relatives.openedGate = nil }
-                (relatives.gate, state.isClosingGate, state.wasUnready) = (Operation(), true, true)
-                return (nil, relatives.gate, relatives.openedGate)
-            }
-            if let closed {
-                super.addDependency(closed)
-                state.withLock { $0.isClosingGate = false }
-            }
-            // Without this call, Foundation would retain the old gate. The operation does not start now, because the
-            // new gate blocks it.
-            if let old { super.removeDependency(old) }
-            opened?.start()
-            guard closed != nil || opened != nil else { return false }
-            if isObservedSynchronously { notifyStateObservers(\.isReady) }
-            return true
-        }
-
-        /// Notes that a queue read `isReady` while the operation was blocked, and closes the gate.
-        ///
-        /// The queue may hold its lock now, or be called on a transport's thread. So another thread closes the gate.
-        func noteUnready() {
+        // If a queue reads `isReady` as true outside of a notification, after it had read false,
+        // swift-corelibs-foundation may have stored the false value last, and starts the operation only at its next
+        // event. The notification needs another thread, because the queue may hold its lock now, or be called on a
+        // transport's thread.
+        func confirmReadiness() {
             let isFirst = state.withLock { state in
-                state.wasUnready = true
+                // Another thread notifies now. It notifies once more, because Foundation tests an operation once after
+                // an event, and may have done so with the old value.
+                if let notifier = state.readinessNotifier, notifier != ObjectIdentifier(Thread.current) {
+                    state.readinessChanges &+= 1
+                    return false
+                }
                 // During a handover, `handOver` sends the notification at the end.
-                guard state.machine.handover == .none, !state.notesUnready else { return false }
-                state.notesUnready = true
+                guard state.readinessChanges == 0, state.machine.handover == .none, state.machine.isWaitingToStart,
+                    !state.confirmsReadiness
+                else { return false }
+                state.confirmsReadiness = true
                 return true
             }
             guard isFirst else { return }
             context.taskControl.async { [self] in
-                state.withLock { $0.notesUnready = false }
+                state.withLock { $0.confirmsReadiness = false }
                 if isInQueue { notifyReadiness() }
             }
         }
@@ -72,11 +41,11 @@ extension AnyRequestOperation {
             guard !waiting.isEmpty else { return }
             let old = state.withLock { state -> [Operation] in
                 // Foundation's list of waiting operations only grows, so the longer copy contains all entries.
-                let known = state.relatives?.waiting.count ?? 0
-                guard !state.machine.delivery.hasNotifiedEnd, waiting.count > known else { return [] }
-                let relatives = state.makeRelatives()
-                defer { relatives.waiting = waiting }
-                return relatives.waiting
+                guard !state.machine.delivery.hasNotifiedEnd, waiting.count > state.waitingOperations.count else {
+                    return []
+                }
+                defer { state.waitingOperations = waiting }
+                return state.waitingOperations
             }
             withExtendedLifetime(old) {}
         }
@@ -87,8 +56,7 @@ extension AnyRequestOperation {
             FoundationFields.queue(of: self).map { $0 !== other } ?? false
         }
     #else
-        func notifyByGate() -> Bool { false }
-        func noteUnready() {}
+        func confirmReadiness() {}
         /// On Apple platforms, only a queue reads `isReady`, except the caller.
         var isInQueue: Bool { state.withLock { $0.wasAskedReadiness } }
         func isInQueue(otherThan other: OperationQueue?) -> Bool { other == nil && isInQueue }
@@ -96,25 +64,6 @@ extension AnyRequestOperation {
 
     /// Only barriers add dependencies to Foundation's own list.
     var isBehindBarrier: Bool { !super.isReady }
-}
-
-/// The operations of swift-corelibs-foundation that a request refers to.
-///
-/// Used only under the operation's lock. The class is not `Sendable`, so the compiler prevents its use outside the
-/// lock.
-final class FoundationRelatives {
-    /// The closed gate and the last opened gate; see ``AnyRequestOperation/notifyByGate()``.
-    var (gate, openedGate): (Operation?, Operation?)
-    /// The operations that wait for this one in Foundation and must not be freed before it finishes.
-    var waiting: [Operation] = []
-}
-
-extension OperationState {
-    mutating func makeRelatives() -> FoundationRelatives {
-        let made = relatives ?? FoundationRelatives()
-        relatives = made
-        return made
-    }
 }
 
 /// Reads stored properties of Foundation's `Operation` by reflection; the results are empty where their names differ.

@@ -24,9 +24,8 @@ struct OperationState: ~Copyable {
     var queueEntry: QueueEntryReference?
 
     var followUp: FollowUpState?
-    /// The operations of Foundation that this operation refers to; nil for most.
-    var relatives: FoundationRelatives?
-    /// The observers; nil before the first one.
+    /// The operations that wait for this one in Foundation and must not be freed before it finishes.
+    var waitingOperations: [Operation] = []
     var registry: CopyOnWrite<ObserverRegistry>?
     var settledHooks: [@Sendable (AnyOutcome) -> Void] = []
     var handlers: [FinishHandler]
@@ -37,12 +36,11 @@ struct OperationState: ~Copyable {
     var isSeen: Bool
     /// The number of changes of `isReady` that have yet to be notified.
     var readinessChanges: UInt32 = 0
+    /// The thread that notifies them.
+    var readinessNotifier: ObjectIdentifier?
     /// Code that waits to run: decoding, building, decisions after attempts, and callbacks without another place.
     var executor = ExecutorWork()
-    var notesUnready = false
-    /// Whether the gate of ``AnyRequestOperation/notifyByGate()`` is being added to Foundation's dependencies now.
-    var isClosingGate = false
-    /// The number of handlers for the outcome and the last progress on the serial executor.
+    var confirmsReadiness = false
     var executorHandlers: Int32 = 0
     var priority: Versioned<Operation.QueuePriority>
 
@@ -266,7 +264,7 @@ extension OperationState {
         // Once the operation has finished and its last handler has returned, the manager releases it.
         if machine.delivery.isOver { queueEntry = nil }
         guard isEnd else { return ending }
-        if let relatives { swap(&ending.waitingOperations, &relatives.waiting) }
+        swap(&ending.waitingOperations, &waitingOperations)
         if let requestPlan, !requestPlan.isValue {
             let request = requestPlan.request
             if !request.tags.isEmpty { makeFollowUp().finalTags = request.tags }

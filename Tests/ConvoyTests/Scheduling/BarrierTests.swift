@@ -68,7 +68,6 @@ import Testing
     }
 
     #if canImport(FoundationNetworking)
-        /// An observer alone adds no hidden dependency (the gate) before the operation is in a queue.
         @Test func anObservedRequestThatIsCancelledWhileItIsAddedFinishes() async {
             let server = StubServer()
             for _ in 0..<100 {
@@ -77,8 +76,6 @@ import Testing
                 let others = (0..<10).map { manager.operation(.stub("\($0)")) }
                 let observations = others.map { $0.observe(\.isFinished) { _, _ in } }
                 for operation in others { operation.addDependency(first) }
-                let gated = others.filter { $0.hasGate }
-                #expect(gated.isEmpty)
                 let cancelling = Thread { for operation in others { operation.cancel() } }
                 cancelling.start()
                 manager.enqueue(contentsOf: others)
@@ -87,27 +84,6 @@ import Testing
                 #expect(others.allSatisfy { $0.isFinished })
                 withExtendedLifetime(observations) {}
             }
-        }
-
-        /// Foundation must count the dependency of a blocked request.
-        ///
-        /// If it did not, corelibs would examine the request at every event of the queue.
-        @Test func foundationCountsADependencyOfABlockedRequest() async {
-            let server = StubServer()
-            let manager = server.manager(queue: OperationQueue())
-            manager.queue.isSuspended = true
-            let (first, second) = (manager.operation(.stub("first")), manager.operation(.stub("second")))
-            second.addDependency(first)
-            manager.enqueue(first, second)
-            await manager.tasksAreAdjusted()
-            #expect(!first.hasGate && second.hasGate)
-            second.removeDependency(first)
-            #expect(!second.hasGate && second.isReady)
-            second.addDependency(first)
-            #expect(second.hasGate && !second.isReady)
-            manager.queue.isSuspended = false
-            await manager.drain()
-            #expect(!second.hasGate && server.paths == ["/first", "/second"])
         }
     #endif
 
@@ -248,9 +224,3 @@ import Testing
         }
     #endif
 }
-
-#if canImport(FoundationNetworking)
-    extension AnyRequestOperation {
-        fileprivate var hasGate: Bool { state.withLock { $0.relatives?.gate != nil } }
-    }
-#endif
