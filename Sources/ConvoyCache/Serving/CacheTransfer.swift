@@ -603,10 +603,8 @@ final class CacheTransfer: TransferTask, TransportClient {
     func keepPart(_ recording: Recording) {
         var head = recording.head
         head.bodyBytes = recording.bytes
-        let hasOther = exchange.entries.contains { $0.head.isComplete && $0.head.matches(question) }
         guard head.statusCode == 200, head.coding == .none, recording.bytes > 0, let total = head.totalBytes,
-            total > recording.bytes, recording.bytes <= StoredHead.mostBeginningBytes, head.strongValidator != nil,
-            !hasOther
+            total > recording.bytes, recording.bytes <= StoredHead.mostBeginningBytes, head.strongValidator != nil
         else { return recording.writer.discard() }
         commit(recording, head)
     }
@@ -614,7 +612,11 @@ final class CacheTransfer: TransferTask, TransportClient {
     @discardableResult
     private func commit(_ recording: Recording, _ head: StoredHead) -> Bool {
         let question = question
-        let isStored = recording.writer.commit(key: exchange.key, head: head) { head.replaces($0, question) }
+        let isStored = recording.writer.commit(key: exchange.key, head: head) { other in
+            // Another request may have stored the complete response meanwhile.
+            if head.statusCode == 200, !head.isComplete, other.isComplete, other.matches(question) { return nil }
+            return head.replaces(other, question)
+        }
         if isStored { cache.count { $0.stores += 1 } }
         return isStored
     }

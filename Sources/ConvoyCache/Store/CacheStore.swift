@@ -54,10 +54,11 @@ struct StoreCounts: Sendable {
 protocol StoreWriter: AnyObject, Sendable {
     /// Returns false if the response will not be stored.
     func write(_ data: Data) -> Bool
-    /// `isReplaced` may run on any thread. Returns false if the store already knows that it cannot store the response.
+    /// `isReplaced` may run on any thread; if it returns nil, the store keeps the other response and drops this one.
+    /// Returns false if the store already knows that it cannot store the response.
     @discardableResult
     func commit(
-        key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
+        key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool?
     ) -> Bool
     func discard()
 }

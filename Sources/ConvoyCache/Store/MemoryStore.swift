@@ -139,11 +139,15 @@ final class MemoryStore: CacheStore {
     var counts: StoreCounts { state.withLock { $0.counts } }
 
     fileprivate func insert(
-        _ body: Data, key: String, head: StoredHead, replacing isReplaced: @Sendable (StoredHead) -> Bool
+        _ body: Data, key: String, head: StoredHead, replacing isReplaced: @Sendable (StoredHead) -> Bool?
     ) -> Bool {
         let bytes = head.headBytes + Int64(body.count)
         let (bodies, isStored) = state.withLock { state -> ([Data], Bool) in
-            let ids = (state.keys[key] ?? []).filter { id in state.nodes[id].map { isReplaced($0.head) } ?? false }
+            var ids: [Int64] = []
+            for id in state.keys[key] ?? [] {
+                guard let isReplaced = state.nodes[id].map({ isReplaced($0.head) }) ?? false else { return ([], false) }
+                if isReplaced { ids.append(id) }
+            }
             var bodies = ids.compactMap { state.remove($0) }
             if let variants = state.keys[key], variants.count >= Self.mostVariants, let first = variants.first {
                 bodies += state.remove(first).map { [$0] } ?? []
@@ -182,7 +186,7 @@ private final class MemoryWriter: StoreWriter {
     }
 
     func commit(
-        key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
+        key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool?
     ) -> Bool {
         guard let body = body.withLock({ $0 }) else { return false }
         return store.insert(body, key: key, head: head, replacing: isReplaced)

@@ -159,6 +159,27 @@ struct SharingTests {
         for number in lost { operations[number].cancel() }
     }
 
+    @Test(arguments: Place.allCases)
+    func aCancelledTransferDoesNotReplaceTheCompleteResponse(_ place: Place) async throws {
+        let gate = Gate()
+        let body = Data(repeating: 7, count: 40_000)
+        let world = try CacheWorld(place) { _, number in
+            let whole = Reply.resource(body, etag: "\"v\"", headerFields: [("Cache-Control", "max-age=60")])
+            return number == 1 ? whole.stalling(afterBodyBytes: 20_000, until: gate) : whole
+        }
+        let first = world.manager.operation(Request<Data>.get(world.server.url("/a")).retries(.never))
+        let received = EventLog<Void>()
+        first.onProgress { if $0.download.completedBytes > 0 { received.record(()) } }
+        world.manager.enqueue(first)
+        await received.wait()
+        #expect(try await world.get { $0.cachePolicy(.reload) }.value == body)
+        first.cancel()
+        _ = try? await first.response()
+        #expect(try await world.get().value == body)
+        #expect(world.sent.count == 2)
+        gate.open()
+    }
+
     /// A request that takes over does not wait longer because of that.
     @Test func requestsWaitFiveSecondsInAll() async throws {
         let gate = Gate()

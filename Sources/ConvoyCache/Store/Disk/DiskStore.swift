@@ -752,7 +752,7 @@ final class DiskStore: CacheStore {
     /// Computes the digest of the body if it is nil.
     fileprivate func insert(
         _ key: String, _ head: StoredHead, _ body: Data?, _ file: String?, of writer: DiskWriter, digest: Int64?,
-        replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
+        replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool?
     ) {
         change(key, file: file, isOptional: true, bytes: body?.count ?? 0) {
             [self] database, effects in
@@ -760,7 +760,11 @@ final class DiskStore: CacheStore {
             var variants = 0
             for (id, other) in try rows(of: key, hash, in: database, effects).reversed() {
                 variants += 1
-                guard other.map(isReplaced) ?? true || variants >= MemoryStore.mostVariants else { continue }
+                guard let isReplaced = other.map({ isReplaced($0) }) ?? true else {
+                    if let file { effects.removed.append(file) }
+                    return
+                }
+                guard isReplaced || variants >= MemoryStore.mostVariants else { continue }
                 try Self.delete(id, in: database, &effects)
             }
             try Self.note(takeUses(), in: database, &effects)
@@ -967,7 +971,7 @@ private final class DiskWriter: StoreWriter {
     }
 
     func commit(
-        key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool
+        key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool?
     ) -> Bool {
         let small = state.withLock { state -> Data?? in
             guard !state.isOver, !state.hasFailed else { return .some(nil) }
