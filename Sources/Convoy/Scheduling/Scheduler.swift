@@ -241,7 +241,8 @@ extension Scheduler {
     // its place, and the queue starts the next operation, which would be sent in vain. The end of the loop cannot be
     // observed, but its thread is nearly always inside `cancel`. So slots are given again after a time without a
     // cancellation: 2 ms after a single one, and up to 50 ms in a loop, whose thread the system may interrupt. They
-    // are given again after 500 ms at the latest, because a cancellation may wait for another request.
+    // are given again 500 ms after the last cancellation that began, because it may wait for another request, and after
+    // 5 s at the latest.
     func withholdSlots(for operation: AnyRequestOperation, while cancel: () -> Void) {
         // The manager's own queue withholds slots itself.
         guard operation.isInQueue(otherThan: ownQueue) else { return cancel() }
@@ -252,23 +253,28 @@ extension Scheduler {
             if isFirst { state.cancellations += 1 }
             return isFirst
         }
-        if isFirst { giveSlotsAgain(after: .milliseconds(2), begun: 1, until: .now() + .milliseconds(500)) }
+        let now = DispatchTime.now()
+        if isFirst { giveSlotsAgain(after: .milliseconds(2), begun: 1, at: now, until: now + .seconds(5)) }
         cancel()
         state.withLock { $0.queueCancellations.running -= 1 }
     }
 
     /// Gives slots again, or looks again later if a cancellation is running or has begun since the last look.
-    private func giveSlotsAgain(after delay: DispatchTimeInterval, begun: Int, until end: DispatchTime) {
+    private func giveSlotsAgain(
+        after delay: DispatchTimeInterval, begun: Int, at last: DispatchTime, until end: DispatchTime
+    ) {
         context.taskControl.asyncAfter(deadline: .now() + delay) {
+            let now = DispatchTime.now()
             let newCount = self.state.withLock { state -> Int? in
                 let (nowBegun, running) = state.queueCancellations
-                guard (nowBegun == begun && running == 0) || .now() >= end else { return nowBegun - begun }
+                let isOver = nowBegun == begun && (running == 0 || now >= last + .milliseconds(500))
+                guard isOver || now >= end else { return nowBegun - begun }
                 state.queueCancellations.begun = 0
                 return nil
             }
             guard let newCount else { return self.suspend { $0.cancellations -= 1 } }
             let next = DispatchTimeInterval.milliseconds(min(max(2, newCount), 50))
-            self.giveSlotsAgain(after: next, begun: begun + newCount, until: end)
+            self.giveSlotsAgain(after: next, begun: begun + newCount, at: newCount > 0 ? now : last, until: end)
         }
     }
 

@@ -99,6 +99,7 @@ final class DiskStore: CacheStore {
     /// Only code on `queue` uses it.
     let writer = Locked<SQLiteConnection?>(nil)
     let watch = Locked<IndexWatch?>(nil)
+    private let opening = NSLock()
     let hot = Locked(HotEntries())
 
     let verified = VerifiedFiles()
@@ -140,21 +141,26 @@ final class DiskStore: CacheStore {
 
     func read<Value>(_ body: (SQLiteConnection) throws -> Value) -> Value? {
         let number = directory.indexNumber
-        let (kept, _) = state.withLock { state in
-            // The caller of `withLock` releases the outdated connections.
-            let outdated = state.takeReaders(unless: number)
-            return (state.readers.popLast(), outdated)
+        func kept() -> SQLiteConnection? {
+            state.withLock { state in
+                // The caller of `withLock` releases the outdated connections.
+                let outdated = state.takeReaders(unless: number)
+                return (state.readers.popLast(), outdated)
+            }.0
         }
         do {
             let database: SQLiteConnection
-            if let kept {
+            if let kept = kept() {
                 database = kept
             } else {
                 // A missing index has no entries.
                 guard number != 0 else { return nil }
                 var directory = directory
                 directory.mostLockWait = Self.mostReadLockWait
-                database = try SQLiteConnection.index(in: directory, busyMilliseconds: 200, mayEmpty: false).0
+                // One at a time, so that the directory's lock is awaited only for other processes.
+                database = try opening.withLock {
+                    try kept() ?? SQLiteConnection.index(in: directory, busyMilliseconds: 200, mayEmpty: false).0
+                }
             }
             let value = try body(database)
             state.withLock { state in
