@@ -30,8 +30,7 @@ import Testing
     @Test func aRequestAfterTheEndIsSentSeparately() async throws {
         let server = StubServer()
         let manager = server.manager()
-        try await manager.send(request())
-        try await manager.send(request())
+        for _ in 0..<2 { #expect(try await manager.send(request()).attempts.map(\.statusCode) == [200]) }
         #expect(server.exchanges.count == 2)
     }
 
@@ -94,25 +93,12 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
-    @Test func aFailedSharedTransferListsItsAttempts() async {
-        let server = StubServer.held()
-        let manager = server.manager()
-        let operations = (0..<3).map { _ in manager.enqueue(request().retries(.never)) }
-        await server.exchanges.wait()[0].answer(503)
-        for operation in operations {
-            let error = await #expect(throws: RequestError.self) { try await operation.response() }
-            #expect(error?.code == .unacceptableStatus)
-            #expect(operation.attempts.map(\.statusCode) == [503])
-        }
-    }
-
     @Test func eachDecodesForItself() async throws {
         let server = StubServer.held()
         let manager = server.manager()
         let text = manager.enqueue(Request<String>.get("http://stub/a").coalesced())
         let number = manager.enqueue(Request<Int>.get("http://stub/a").coalesced())
-        await server.exchanges.wait()
-        server.exchanges.events.first?.answer(200, body: Data("42".utf8))
+        await server.exchanges.wait()[0].answer(200, body: Data("42".utf8))
         #expect(try await text.response().value == "42")
         #expect(try await number.response().value == 42)
         #expect(server.exchanges.count == 1)
@@ -148,16 +134,16 @@ import Testing
         }
     }
 
-    @Test func aFailureIsEverybodysWithItsResponse() async {
+    @Test(arguments: [404, 503])
+    func aFailureIsEverybodysWithItsResponseAndItsAttempts(statusCode: Int) async {
         let server = StubServer.held()
         let manager = server.manager()
-        let operations = (0..<3).map { _ in manager.enqueue(request()) }
-        await server.exchanges.wait()
-        server.exchanges.events.first?.answer(404, body: Data("none".utf8))
+        let operations = (0..<3).map { _ in manager.enqueue(request().retries(.never)) }
+        await server.exchanges.wait()[0].answer(statusCode, body: Data("none".utf8))
         for operation in operations {
             let error = await #expect(throws: RequestError.self) { try await operation.response() }
-            #expect(error?.code == .unacceptableStatus)
-            #expect(error?.body == Data("none".utf8))
+            #expect(error?.code == .unacceptableStatus && error?.body == Data("none".utf8))
+            #expect(operation.attempts.map(\.statusCode) == [statusCode])
         }
         await manager.drain()
         #expect(server.exchanges.count == 1)
@@ -178,18 +164,8 @@ import Testing
         await look { exchange.isCancelled }
     }
 
-    @Test func oneThatIsCancelledLeavesTheOthersTheirAnswer() async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
-        let first = manager.enqueue(request())
-        let second = manager.enqueue(request())
-        let exchange = await server.exchanges.wait()[0]
-        first.cancel()
-        exchange.answer(200, body: Data("x".utf8))
-        #expect(try await second.response().value == Data("x".utf8))
-    }
-
-    @Test func theHighestPriorityCounts() async throws {
+    @Test(arguments: [false, true])
+    func theHighestPriorityCountsUntilItsRequestLeaves(leaves: Bool) async {
         let server = StubServer.held()
         let manager = server.manager(1)
         manager.enqueue(Request.stub("first"))
@@ -198,23 +174,10 @@ import Testing
         manager.enqueue(Request.stub("normal"))
         let high = manager.enqueue(request("shared"))
         high.queuePriority = .high
+        if leaves { high.cancel() }
         for count in 1...3 { await server.exchanges.wait(count: count).last?.answer(200) }
         await manager.drain()
-        #expect(server.paths == ["/first", "/shared", "/normal"])
-    }
-
-    @Test func thePriorityFallsWhenItsRiderLeaves() async throws {
-        let server = StubServer.held()
-        let manager = server.manager(1)
-        manager.enqueue(Request.stub("first"))
-        await server.exchanges.wait()
-        manager.enqueue(request("shared").priority(.low))
-        let high = manager.enqueue(request("shared").priority(.high))
-        manager.enqueue(Request.stub("normal"))
-        high.cancel()
-        for count in 1...3 { await server.exchanges.wait(count: count).last?.answer(200) }
-        await manager.drain()
-        #expect(server.paths == ["/first", "/normal", "/shared"])
+        #expect(server.paths == (leaves ? ["/first", "/normal", "/shared"] : ["/first", "/shared", "/normal"]))
     }
 
     /// A request's own interceptors may add other credentials, so such requests share no transfer.
@@ -235,12 +198,6 @@ import Testing
         }
         #expect(values == ["m, a", "m, b", "m", "m", "none"])
         #expect(server.exchanges.count == 4)
-    }
-
-    @Test func theSharedAttemptIsInTheRecordOfEach() async throws {
-        let server = StubServer()
-        let manager = server.manager()
-        for _ in 0..<2 { #expect(try await manager.send(request()).attempts.map(\.statusCode) == [200]) }
     }
 
     /// A request that has its response does not wait, although the host asked for a delay afterwards.

@@ -35,6 +35,9 @@ import Testing
         }
     }
 
+    /// Foundation calls `isReady` while it holds the queue's lock.
+    ///
+    /// If the operation then searched the queue for barriers, it would wait for that lock forever.
     @Test(arguments: QueueSubject.queues)
     func aBarrierHoldsBackLaterOperations(subject: QueueSubject) async {
         await conform(subject) { world in
