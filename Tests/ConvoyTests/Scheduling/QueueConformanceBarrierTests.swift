@@ -7,25 +7,13 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceBarrierTests {
     private static let names = (0..<12).map { "\($0)" }
 
-    private func addBarrier(_ mark: String, to world: QueueWorld) async throws {
-        try await world.call("adding a barrier") { [queue = world.queue] in
-            queue.addBarrierBlock { world.mark(mark) }
-        }
-    }
-
-    private func suspend(_ world: QueueWorld, _ isSuspended: Bool) async throws {
-        try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = isSuspended }
-    }
-
     @Test(arguments: QueueSubject.queues)
     func aBarrierWaitsForAllBeforeIt(subject: QueueSubject) async {
         await conform(subject) { world in
             let operations = world.make(Self.names, held: true)
             try await world.add(operations)
             try await world.untilBegun(12)
-            try await world.call("adding a barrier") { [queue = world.queue] in
-                queue.addBarrierBlock { world.mark("barrier, unfinished: \(operations.count { !$0.isFinished })") }
-            }
+            try await world.addBarrier { "barrier, unfinished: \(operations.count { !$0.isFinished })" }
             for name in Self.names {
                 await world.settle()
                 world.board.open(name)
@@ -43,7 +31,7 @@ import Testing
         await conform(subject) { world in
             try await world.run("a", held: true)
             try await world.untilBegun(1)
-            try await addBarrier("barrier", to: world)
+            try await world.addBarrier("barrier")
             try await world.run("b")
             await world.settle()
             world.board.open("a")
@@ -57,9 +45,9 @@ import Testing
         await conform(subject) { world in
             try await world.run("a", held: true)
             try await world.untilBegun(1)
-            try await addBarrier("first", to: world)
+            try await world.addBarrier("first")
             try await world.run("b", held: true)
-            try await addBarrier("second", to: world)
+            try await world.addBarrier("second")
             try await world.run("c")
             await world.settle()
             world.board.open("a")
@@ -78,7 +66,7 @@ import Testing
             for index in 1..<3 { chain[index].addDependency(chain[index - 1]) }
             try await world.add(chain.reversed())
             try await world.untilBegun(1)
-            try await addBarrier("barrier", to: world)
+            try await world.addBarrier("barrier")
             try await world.run("d")
             await world.settle()
             world.board.open("a")
@@ -90,7 +78,7 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func aBarrierInAnEmptyQueueRuns(subject: QueueSubject) async {
         await conform(subject) { world in
-            try await addBarrier("barrier", to: world)
+            try await world.addBarrier("barrier")
             try await world.untilLogged("barrier")
             try await world.run("a")
             try await world.waitForAll()
@@ -122,7 +110,7 @@ import Testing
     func aBarrierHoldsAtALimit(subject: QueueSubject, limit: Int) async {
         await conform(subject, limit: limit) { world in
             try await world.add(world.make(Self.names, held: true))
-            try await addBarrier("barrier", to: world)
+            try await world.addBarrier("barrier")
             try await world.add(world.make(["x", "y"]))
             for done in 0..<12 {
                 try await world.untilBegun(done + 1)
@@ -139,7 +127,7 @@ import Testing
     func aBarrierInTheMidstOfManyParts(subject: QueueSubject) async {
         await conform(subject, limit: 4) { world in
             try await world.add(world.make((0..<200).map { "before-\($0)" }))
-            try await addBarrier("barrier", to: world)
+            try await world.addBarrier("barrier")
             try await world.add(world.make((0..<200).map { "behind-\($0)" }))
             try await world.waitForAll()
             let events = world.board.events
@@ -157,7 +145,7 @@ import Testing
             let low = world.make("low")
             low.queuePriority = .veryLow
             try await world.add(low)
-            try await addBarrier("barrier", to: world)
+            try await world.addBarrier("barrier")
             let high = world.make("high")
             high.queuePriority = .veryHigh
             try await world.add(high)
@@ -172,13 +160,13 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func aBarrierWaitsInASuspendedQueue(subject: QueueSubject) async {
         await conform(subject) { world in
-            try await suspend(world, true)
+            try await world.suspend(true)
             try await world.run("a")
-            try await addBarrier("barrier", to: world)
+            try await world.addBarrier("barrier")
             try await world.run("b")
             await world.settle()
             world.mark("resumed")
-            try await suspend(world, false)
+            try await world.suspend(false)
             try await world.waitForAll()
             world.expect(world.board.events, is: ["resumed", "+a", "barrier", "+b"], "order")
         }
@@ -189,14 +177,14 @@ import Testing
         await conform(subject) { world in
             let first = try await world.run("a", held: true)
             try await world.untilBegun(1)
-            try await addBarrier("barrier", to: world)
+            try await world.addBarrier("barrier")
             try await world.run("b")
-            try await suspend(world, true)
+            try await world.suspend(true)
             world.board.open("a")
             try await world.untilFinished([first])
             await world.settle()
             world.mark("resumed")
-            try await suspend(world, false)
+            try await world.suspend(false)
             try await world.waitForAll()
             world.expect(world.board.events, is: ["+a", "-a", "resumed", "barrier", "+b"], "order")
         }
@@ -205,15 +193,13 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func aBarrierAfterCancelledOperationsRuns(subject: QueueSubject) async {
         await conform(subject) { world in
-            try await suspend(world, true)
+            try await world.suspend(true)
             let operations = world.make(Self.names)
             try await world.add(operations)
             for operation in operations { operation.cancel() }
-            try await world.call("adding a barrier") { [queue = world.queue] in
-                queue.addBarrierBlock { world.mark("barrier, unfinished: \(operations.count { !$0.isFinished })") }
-            }
+            try await world.addBarrier { "barrier, unfinished: \(operations.count { !$0.isFinished })" }
             try await world.run("b")
-            try await suspend(world, false)
+            try await world.suspend(false)
             try await world.waitForAll()
             world.expect(world.board.events, is: ["barrier, unfinished: 0", "+b"], "order")
         }
@@ -228,13 +214,13 @@ import Testing
         await conform(subject) { world in
             let first = try await world.run("a", held: true)
             try await world.untilBegun(1)
-            try await addBarrier("barrier", to: world)
+            try await world.addBarrier("barrier")
             try await world.run("b")
-            try await suspend(world, true)
+            try await world.suspend(true)
             world.board.open("a")
             try await world.untilFinished([first])
-            try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
-            try await suspend(world, false)
+            try await world.cancelAll()
+            try await world.suspend(false)
             try await world.waitForAll()
             try await world.run("c")
             try await world.waitForAll()
@@ -248,8 +234,8 @@ import Testing
         await conform(subject) { world in
             try await world.run("a", held: true)
             try await world.untilBegun(1)
-            try await addBarrier("barrier", to: world)
-            world.begin("waited") { [queue = world.queue] in queue.waitUntilAllOperationsAreFinished() }
+            try await world.addBarrier("barrier")
+            world.beginWaiting()
             await world.settle()
             world.board.open("a")
             try await world.untilLogged("waited")
@@ -262,7 +248,7 @@ import Testing
         await conform(subject) { world in
             let first = try await world.run("a", held: true)
             try await world.untilBegun(1)
-            try await addBarrier("barrier", to: world)
+            try await world.addBarrier("barrier")
             let second = try await world.run("b")
             world.expect(world.queue.operationCount, is: 2, "operationCount")
             world.expect(world.queue.operations, is: [first, second], "operations")

@@ -132,11 +132,11 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func aDependencyThatIsAddedWhileWaitingIsWaitedFor(subject: QueueSubject) async {
         await conform(subject) { world in
-            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
+            try await world.suspend(true)
             let (first, second) = (world.make("a"), world.make("b", held: true))
             try await world.add(first, second)
             first.addDependency(second)
-            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            try await world.suspend(false)
             try await world.untilBegun(1)
             await world.settle()
             world.board.open("b")

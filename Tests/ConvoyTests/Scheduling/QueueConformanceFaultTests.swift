@@ -54,11 +54,9 @@ import Testing
         await conform(.requestsOfTheManagersQueue) { world in
             let first = try await world.run("a", held: true)
             try await world.untilBegun(1)
-            try await world.call("adding a barrier") { [queue = world.queue] in
-                queue.addBarrierBlock { world.mark("barrier") }
-            }
+            try await world.addBarrier("barrier")
             let second = try await world.run("b")
-            try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
+            try await world.cancelAll()
             try await world.untilFinished([first, second])
             try await world.waitForAll()
             try await world.run("c")
@@ -73,9 +71,7 @@ import Testing
         await conform(subject) { world in
             try await world.run("a", held: true)
             try await world.untilBegun(1)
-            try await world.call("adding a barrier") { [queue = world.queue] in
-                queue.addBarrierBlock { world.mark("barrier") }
-            }
+            try await world.addBarrier("barrier")
             let operation = world.make("b")
             operation.cancel()
             try await world.add(operation)

@@ -31,20 +31,6 @@ import Testing
         }
     }
 
-    @Test(arguments: QueueSubject.queues, [4, -1])
-    func waitingForTwoThousand(subject: QueueSubject, limit: Int) async {
-        await conform(subject, limit: limit) { world in
-            let operations = world.make((0..<2_000).map { "\($0)" })
-            try await world.add(operations)
-            let unfinished = try await world.call("waiting for all") { [queue = world.queue] in
-                queue.waitUntilAllOperationsAreFinished()
-                return operations.count { !$0.isFinished }
-            }
-            world.expect(unfinished, is: 0, "unfinished")
-            world.expect(Set(world.board.begun).count, is: 2_000, "have run")
-        }
-    }
-
     @Test(arguments: QueueSubject.queues, [1, -1])
     func waitingForAChainOfThirty(subject: QueueSubject, limit: Int) async {
         await conform(subject, limit: limit) { world in
@@ -65,7 +51,7 @@ import Testing
             operation.addDependency(dependency)
             try await world.add(operation)
             other.addOperation(dependency)
-            world.begin("waited") { [queue = world.queue] in queue.waitUntilAllOperationsAreFinished() }
+            world.beginWaiting()
             try await world.untilBegun(1)
             await world.settle()
             world.board.open("dependency")
@@ -79,7 +65,7 @@ import Testing
         await conform(subject) { world in
             let first = try await world.run("first", held: true)
             try await world.untilBegun(1)
-            world.begin("waited") { [queue = world.queue] in queue.waitUntilAllOperationsAreFinished() }
+            world.beginWaiting()
             await world.settle()
             let second = try await world.run("second", held: true)
             try await world.untilBegun(2)
@@ -96,12 +82,12 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func waitingForASuspendedQueueEndsAfterItIsResumed(subject: QueueSubject) async {
         await conform(subject) { world in
-            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
+            try await world.suspend(true)
             try await world.add(world.make(Self.names))
-            world.begin("waited") { [queue = world.queue] in queue.waitUntilAllOperationsAreFinished() }
+            world.beginWaiting()
             await world.settle()
             world.mark("resumed")
-            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            try await world.suspend(false)
             try await world.untilLogged("waited")
             world.expect(world.board.events.first == "resumed", "nothing ran before it was resumed")
             world.expect(world.board.begun.count, is: 12, "have run")
@@ -116,7 +102,7 @@ import Testing
             try await world.add(operations)
             try await world.untilBegun(1)
             operations[1].cancel()
-            world.begin("waited") { [queue = world.queue] in queue.waitUntilAllOperationsAreFinished() }
+            world.beginWaiting()
             await world.settle()
             world.board.open("a")
             try await world.untilLogged("waited")
