@@ -182,29 +182,20 @@ import Testing
 
     #if canImport(FoundationNetworking)
         /// This test fails if the names of Foundation's fields change, because then the library reads nothing.
-        @Test func barriersAndQueueAreRead() {
-            let (queue, manager) = (OperationQueue(), StubServer().manager())
-            let operation = manager.operation(.stub("behind"))
-            queue.isSuspended = true
-            queue.addOperation {}
-            queue.addBarrierBlock {}
-            #expect(FoundationFields.queue(of: operation) == nil)
-            queue.addOperation(operation)
-            #expect(FoundationFields.queue(of: operation) === queue)
-            #expect(operation.isBehindBarrier)
-            queue.isSuspended = false
-            queue.waitUntilAllOperationsAreFinished()
-        }
-
-        /// This test fails if the names of Foundation's fields change.
-        @Test func dependentsOfAFoundationOperationAreRead() {
+        @Test func barriersQueueAndDependentsAreRead() {
             let (queue, first, second) = (OperationQueue(), BlockOperation {}, BlockOperation {})
+            let manager = StubServer().manager()
+            let operation = manager.operation(.stub("behind"))
             queue.isSuspended = true
             second.addDependency(first)
             #expect(FoundationFields.waitingOperations(of: first).isEmpty)
             queue.addOperation(first)
             queue.addBarrierBlock {}
             #expect(FoundationFields.waitingOperations(of: first).count == 2)
+            #expect(FoundationFields.queue(of: operation) == nil)
+            queue.addOperation(operation)
+            #expect(FoundationFields.queue(of: operation) === queue)
+            #expect(operation.isBehindBarrier)
             queue.isSuspended = false
             queue.addOperation(second)
             queue.waitUntilAllOperationsAreFinished()

@@ -4,6 +4,11 @@ import Testing
 @testable import Convoy
 
 @Suite struct CoalescingTests {
+    private let server = StubServer.held()
+    private let manager: RequestManager
+
+    init() { manager = server.manager() }
+
     private func request(_ name: String = "a") -> Request<Data> { Request.stub(name).coalesced() }
 
     /// A request for a page whose URL another origin has given, so the request is sent without credentials.
@@ -14,11 +19,13 @@ import Testing
     }
 
     @Test func equalGetsShareOneTransfer() async throws {
-        let server = StubServer.held()
         let manager = server.manager(2, perHost: 1)
         let operations = (0..<100).map { _ in manager.enqueue(request()) }
         await server.exchanges.wait()
         let late = manager.enqueue(request())
+        // The shared transfer is not among the operations.
+        #expect(manager.operations.count == 101)
+        #expect(manager.why(operations[0]).hasPrefix("shares a transfer"))
         server.exchanges.events.first?.answer(200, body: Data("shared".utf8))
         for operation in operations + [late] {
             #expect(try await operation.response().value == Data("shared".utf8))
@@ -44,8 +51,6 @@ import Testing
         Request.stub("a").cachePolicy(.reload).coalesced(), Request.stub("a").cacheKey("b").coalesced(),
     ])
     func requestsThatDifferOrAreNotCoalescedAreSentSeparately(other: Request<Data>) async {
-        let server = StubServer.held()
-        let manager = server.manager()
         manager.enqueue(request())
         manager.enqueue(other)
         await server.exchanges.wait(count: 2)
@@ -54,8 +59,6 @@ import Testing
     }
 
     @Test func requestsThatDifferOnlyInASharedRateLimitAreSentSeparately() async {
-        let server = StubServer.held()
-        let manager = server.manager()
         let limited = Request.stub("a").maxBytesPerSecond(9).coalesced()
         for request in [limited, limited.sharingRateLimit(on: SystemClock.shared), limited] { manager.enqueue(request) }
         await server.exchanges.wait(count: 2)
@@ -65,8 +68,6 @@ import Testing
     }
 
     @Test func progressAfterTheOutcomeIsIgnored() async {
-        let server = StubServer.held()
-        let manager = server.manager()
         let operation = manager.enqueue(request())
         await server.exchanges.wait()
         let log = EventLog<TransferProgress>()
@@ -94,8 +95,6 @@ import Testing
     }
 
     @Test func eachDecodesForItself() async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
         let text = manager.enqueue(Request<String>.get("http://stub/a").coalesced())
         let number = manager.enqueue(Request<Int>.get("http://stub/a").coalesced())
         await server.exchanges.wait()[0].answer(200, body: Data("42".utf8))
@@ -105,8 +104,6 @@ import Testing
     }
 
     @Test func eachRequestReportsTheProgress() async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
         let operations = (0..<5).map { _ in manager.operation(request()) }
         let logs = operations.map { operation in
             let log = EventLog<TransferProgress>()
@@ -136,8 +133,6 @@ import Testing
 
     @Test(arguments: [404, 503])
     func aFailureIsEverybodysWithItsResponseAndItsAttempts(statusCode: Int) async {
-        let server = StubServer.held()
-        let manager = server.manager()
         let operations = (0..<3).map { _ in manager.enqueue(request().retries(.never)) }
         await server.exchanges.wait()[0].answer(statusCode, body: Data("none".utf8))
         for operation in operations {
@@ -150,8 +145,6 @@ import Testing
     }
 
     @Test func eachCancelsAloneAndTheLastOneCancelsTheTransfer() async {
-        let server = StubServer.held()
-        let manager = server.manager()
         let operations = (0..<3).map { _ in manager.enqueue(request()) }
         let exchange = await server.exchanges.wait()[0]
         operations[0].cancel()
@@ -166,7 +159,6 @@ import Testing
 
     @Test(arguments: [false, true])
     func theHighestPriorityCountsUntilItsRequestLeaves(leaves: Bool) async {
-        let server = StubServer.held()
         let manager = server.manager(1)
         manager.enqueue(Request.stub("first"))
         await server.exchanges.wait()
@@ -214,17 +206,6 @@ import Testing
         #expect(try await rider.response().value == Data("x".utf8))
         #expect(clock.elapsed == .zero)
         other.cancel()
-        await manager.drain()
-    }
-
-    @Test func theSharedTransferIsNotAmongTheOperations() async {
-        let server = StubServer.held()
-        let manager = server.manager()
-        let operation = manager.enqueue(request())
-        await server.exchanges.wait()
-        #expect(manager.operations == [operation])
-        #expect(manager.why(operation).hasPrefix("shares a transfer"))
-        manager.cancelAll()
         await manager.drain()
     }
 

@@ -5,8 +5,6 @@ import Testing
 @testable import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceCancelTests {
-    private static let names = (0..<12).map { "\($0)" }
-
     // MARK: Cancelling
 
     /// If the queue is not suspended, a cancelled operation frees its slot.
@@ -15,12 +13,10 @@ import Testing
     @Test(arguments: QueueSubject.queues, [true, false])
     func cancellingAllReachesRunningAndWaitingOperations(subject: QueueSubject, isSuspended: Bool) async {
         await conform(subject, limit: 2) { world in
-            let operations = world.make(Self.names, held: true)
+            let operations = world.make(QueueWorld.names, held: true)
             try await world.add(operations)
             try await world.untilBegun(2)
-            if isSuspended {
-                try await world.suspend(true)
-            }
+            if isSuspended { try await world.suspend(true) }
             try await world.cancelAll()
             world.expect(operations.count { $0.isCancelled }, is: 12, "cancelled")
             await world.settle()
@@ -68,7 +64,7 @@ import Testing
     func cancellingAllOfASuspendedQueueRunsNone(subject: QueueSubject) async {
         await conform(subject) { world in
             try await world.suspend(true)
-            let operations = world.make(Self.names)
+            let operations = world.make(QueueWorld.names)
             try await world.add(operations)
             try await world.cancelAll()
             world.expect(operations.count { $0.isCancelled }, is: 12, "cancelled")
@@ -101,10 +97,10 @@ import Testing
         await conform(subject, limit: 2) { world in
             // The call also returns for an empty queue.
             try await world.cancelAll()
-            try await world.add(world.make(Self.names, held: true))
+            try await world.add(world.make(QueueWorld.names, held: true))
             try await world.untilBegun(2)
             try await world.cancelAll()
-            let later = world.make((0..<12).map { "later \($0)" }.map { $0.replacingOccurrences(of: " ", with: "-") })
+            let later = world.make((0..<12).map { "later-\($0)" })
             try await world.add(later)
             try await world.waitForAll()
             world.expect(later.allSatisfy { $0.isFinished && !$0.isCancelled }, "the later ones are not cancelled")

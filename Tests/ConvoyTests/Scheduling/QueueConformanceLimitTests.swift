@@ -5,14 +5,12 @@ import Testing
 @testable import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceLimitTests {
-    private static let names = (0..<12).map { "\($0)" }
-
     // MARK: Limits
 
     @Test(arguments: QueueSubject.queues, [1, 2, 3])
     func noMoreRunThanTheLimit(subject: QueueSubject, limit: Int) async {
         await conform(subject, limit: limit) { world in
-            let operations = world.make(Self.names, held: true)
+            let operations = world.make(QueueWorld.names, held: true)
             for operation in operations { world.board.watch(operation) }
             try await world.add(operations)
             for done in 0..<12 {
@@ -40,7 +38,7 @@ import Testing
     @Test(arguments: QueueSubject.queues, [(1, 3), (2, 12), (1, -1)])
     func aRaisedLimitStartsMoreAtOnce(subject: QueueSubject, limits: (low: Int, high: Int)) async {
         await conform(subject, limit: limits.low) { world in
-            try await world.add(world.make(Self.names, held: true))
+            try await world.add(world.make(QueueWorld.names, held: true))
             try await world.untilBegun(limits.low)
             await world.settle()
             world.expect(world.board.begun.count, is: limits.low, "begun at the low limit")
@@ -49,7 +47,7 @@ import Testing
             try await world.untilBegun(most)
             await world.settle()
             world.expect(world.board.begun.count, is: most, "begun at the high limit")
-            for name in Self.names { world.board.open(name) }
+            for name in QueueWorld.names { world.board.open(name) }
             try await world.waitForAll()
         }
     }
@@ -57,7 +55,7 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func aLoweredLimitHoldsFromThenOn(subject: QueueSubject) async {
         await conform(subject, limit: 3) { world in
-            try await world.add(world.make(Self.names, held: true))
+            try await world.add(world.make(QueueWorld.names, held: true))
             try await world.untilBegun(3)
             try await world.call("lowering") { [queue = world.queue] in queue.maxConcurrentOperationCount = 1 }
             for done in 0..<12 {
@@ -83,7 +81,7 @@ import Testing
     func aSuspendedQueueAndALimitOfZeroStartNothing(subject: QueueSubject, bySuspension: Bool) async {
         await conform(subject) { world in
             try await hold(world, true, bySuspension: bySuspension)
-            let operations = world.make(Self.names)
+            let operations = world.make(QueueWorld.names)
             try await world.add(operations)
             await world.settle()
             world.expect(world.queue.isSuspended, is: bySuspension, "isSuspended")
@@ -99,12 +97,12 @@ import Testing
     @Test(arguments: QueueSubject.queues, [true, false])
     func operationsThatRunWhenAQueueIsHeldEnd(subject: QueueSubject, bySuspension: Bool) async {
         await conform(subject, limit: 2) { world in
-            let operations = world.make(Self.names, held: true)
+            let operations = world.make(QueueWorld.names, held: true)
             try await world.add(operations)
             try await world.untilBegun(2)
             try await hold(world, true, bySuspension: bySuspension)
             let running = world.board.begun
-            for name in Self.names { world.board.open(name) }
+            for name in QueueWorld.names { world.board.open(name) }
             try await world.until("two finished") { operations.count { $0.isFinished } >= 2 }
             await world.settle()
             world.expect(world.board.begun, is: running, "none was started")
@@ -151,12 +149,12 @@ import Testing
     func thoseOfOnePriorityRunInTheOrderOfAdding(subject: QueueSubject, priority: Operation.QueuePriority?) async {
         await conform(subject, limit: 1) { world in
             try await world.suspend(true)
-            let operations = world.make(Self.names)
+            let operations = world.make(QueueWorld.names)
             if let priority { for operation in operations { operation.queuePriority = priority } }
             try await world.add(operations)
             try await world.suspend(false)
             try await world.waitForAll()
-            world.expect(world.board.begun, is: Self.names, "order")
+            world.expect(world.board.begun, is: QueueWorld.names, "order")
         }
     }
 

@@ -15,6 +15,8 @@ final class QueueWorld: Sendable {
         var operations: [Operation] = []
     }
 
+    /// The names of twelve operations.
+    static let names = (0..<12).map { "\($0)" }
     /// The limit of every wait.
     static let bound = Duration.seconds(20)
     /// Retains operations that never ended, because corelibs uses pointers to dependents without retaining them.

@@ -188,22 +188,19 @@ import Testing
 
     // MARK: The operation queue
 
-    @Test func aQueueThatGetsALimitReceivesWaitingOperations() {
-        let queueEntries = (0..<3).map { arrive($0) }
-        #expect(next() == 0)
-        let areGiven = state.limitQueue().map { StateObjects.index(of: $0) } == [1, 2]
-        #expect(areGiven)
-        #expect(queueEntries.map(\.status) == [.dispatched, .inQueue, .inQueue])
-        #expect(arrive(3).status == .inQueue)
-    }
-
     /// From then on that queue decides the order, so it gets the operations as they became ready.
-    @Test func aQueueThatGetsALimitReceivesTheOldestFirst() {
+    @Test(arguments: [RequestPrioritization.fifo, .lifo])
+    func aQueueThatGetsALimitReceivesWaitingOperations(prioritization: RequestPrioritization) {
         state = SchedulerState(
-            limit: 1, hosts: HostLimits(fixed: 1), .lifo, retryBudget: RetryBudgetState(.unlimited))
-        for index in 0..<3 { _ = arrive(index) }
-        let areGiven = state.limitQueue().map { StateObjects.index(of: $0) } == [0, 1, 2]
-        #expect(areGiven)
+            limit: 1, hosts: HostLimits(fixed: 1), prioritization, retryBudget: RetryBudgetState(.unlimited))
+        let queueEntries = (0..<3).map { arrive($0) }
+        let first = prioritization == .lifo ? 2 : 0
+        #expect(next() == first)
+        let given = state.limitQueue().map { StateObjects.index(of: $0) }
+        #expect(given == [0, 1, 2].filter { $0 != first })
+        let statuses: [QueueEntry.Status] = (0..<3).map { $0 == first ? .dispatched : .inQueue }
+        #expect(queueEntries.map(\.status) == statuses)
+        #expect(arrive(3).status == .inQueue)
     }
 }
 

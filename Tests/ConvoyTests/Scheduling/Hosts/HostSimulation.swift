@@ -9,7 +9,6 @@ struct Timeline: Sendable {
     private let step: Int
     private let values: [Int]
 
-    /// The same number at all times.
     static func fixed(_ value: Int) -> Timeline { Timeline(step: .max, values: [value]) }
 
     /// Several numbers in order, each for a duration of `step`.
@@ -52,7 +51,6 @@ struct SimulatedHost: Sendable {
 
 /// Simulates a client that always has more requests than it may send at once.
 struct Simulation {
-    /// The results of a simulated client.
     struct Figures {
         var successes = 0
         var refusals = 0
@@ -83,13 +81,11 @@ struct Simulation {
         generator = SeededGenerator(seed: seed)
     }
 
-    /// Simulates a client with a fixed limit.
     static func run(_ host: SimulatedHost, fixed limit: Int, for duration: Int, seed: UInt64) -> Figures {
         var simulation = Simulation(host: host, seed: seed)
         return simulation.run(for: duration, limit: { limit }, finished: { _, _, _, _ in })
     }
 
-    /// Simulates a client that learns its limit.
     static func run(
         _ host: SimulatedHost, learning limits: AdaptiveLimits, for duration: Int, seed: UInt64
     ) -> Figures {
