@@ -4,6 +4,11 @@ import Testing
 @testable import Convoy
 
 @Suite struct CoalescingTests {
+    private let server = StubServer.held()
+    private let manager: RequestManager
+
+    init() { manager = server.manager() }
+
     private func request(_ name: String = "a") -> Request<Data> { Request.stub(name).coalesced() }
 
     /// A request for a page whose URL another origin has given, so the request is sent without credentials.
@@ -14,11 +19,13 @@ import Testing
     }
 
     @Test func equalGetsShareOneTransfer() async throws {
-        let server = StubServer.held()
         let manager = server.manager(2, perHost: 1)
         let operations = (0..<100).map { _ in manager.enqueue(request()) }
         await server.exchanges.wait()
         let late = manager.enqueue(request())
+        // The shared transfer is not among the operations.
+        #expect(manager.operations.count == 101)
+        #expect(manager.why(operations[0]).hasPrefix("shares a transfer"))
         server.exchanges.events.first?.answer(200, body: Data("shared".utf8))
         for operation in operations + [late] {
             #expect(try await operation.response().value == Data("shared".utf8))
@@ -30,8 +37,7 @@ import Testing
     @Test func aRequestAfterTheEndIsSentSeparately() async throws {
         let server = StubServer()
         let manager = server.manager()
-        try await manager.send(request())
-        try await manager.send(request())
+        for _ in 0..<2 { #expect(try await manager.send(request()).attempts.map(\.statusCode) == [200]) }
         #expect(server.exchanges.count == 2)
     }
 
@@ -45,8 +51,6 @@ import Testing
         Request.stub("a").cachePolicy(.reload).coalesced(), Request.stub("a").cacheKey("b").coalesced(),
     ])
     func requestsThatDifferOrAreNotCoalescedAreSentSeparately(other: Request<Data>) async {
-        let server = StubServer.held()
-        let manager = server.manager()
         manager.enqueue(request())
         manager.enqueue(other)
         await server.exchanges.wait(count: 2)
@@ -55,8 +59,6 @@ import Testing
     }
 
     @Test func requestsThatDifferOnlyInASharedRateLimitAreSentSeparately() async {
-        let server = StubServer.held()
-        let manager = server.manager()
         let limited = Request.stub("a").maxBytesPerSecond(9).coalesced()
         for request in [limited, limited.sharingRateLimit(on: SystemClock.shared), limited] { manager.enqueue(request) }
         await server.exchanges.wait(count: 2)
@@ -66,8 +68,6 @@ import Testing
     }
 
     @Test func progressAfterTheOutcomeIsIgnored() async {
-        let server = StubServer.held()
-        let manager = server.manager()
         let operation = manager.enqueue(request())
         await server.exchanges.wait()
         let log = EventLog<TransferProgress>()
@@ -94,33 +94,16 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
-    @Test func aFailedSharedTransferListsItsAttempts() async {
-        let server = StubServer.held()
-        let manager = server.manager()
-        let operations = (0..<3).map { _ in manager.enqueue(request().retries(.never)) }
-        await server.exchanges.wait()[0].answer(503)
-        for operation in operations {
-            let error = await #expect(throws: RequestError.self) { try await operation.response() }
-            #expect(error?.code == .unacceptableStatus)
-            #expect(operation.attempts.map(\.statusCode) == [503])
-        }
-    }
-
     @Test func eachDecodesForItself() async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
         let text = manager.enqueue(Request<String>.get("http://stub/a").coalesced())
         let number = manager.enqueue(Request<Int>.get("http://stub/a").coalesced())
-        await server.exchanges.wait()
-        server.exchanges.events.first?.answer(200, body: Data("42".utf8))
+        await server.exchanges.wait()[0].answer(200, body: Data("42".utf8))
         #expect(try await text.response().value == "42")
         #expect(try await number.response().value == 42)
         #expect(server.exchanges.count == 1)
     }
 
     @Test func eachRequestReportsTheProgress() async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
         let operations = (0..<5).map { _ in manager.operation(request()) }
         let logs = operations.map { operation in
             let log = EventLog<TransferProgress>()
@@ -148,24 +131,20 @@ import Testing
         }
     }
 
-    @Test func aFailureIsEverybodysWithItsResponse() async {
-        let server = StubServer.held()
-        let manager = server.manager()
-        let operations = (0..<3).map { _ in manager.enqueue(request()) }
-        await server.exchanges.wait()
-        server.exchanges.events.first?.answer(404, body: Data("none".utf8))
+    @Test(arguments: [404, 503])
+    func aFailureIsEverybodysWithItsResponseAndItsAttempts(statusCode: Int) async {
+        let operations = (0..<3).map { _ in manager.enqueue(request().retries(.never)) }
+        await server.exchanges.wait()[0].answer(statusCode, body: Data("none".utf8))
         for operation in operations {
             let error = await #expect(throws: RequestError.self) { try await operation.response() }
-            #expect(error?.code == .unacceptableStatus)
-            #expect(error?.body == Data("none".utf8))
+            #expect(error?.code == .unacceptableStatus && error?.body == Data("none".utf8))
+            #expect(operation.attempts.map(\.statusCode) == [statusCode])
         }
         await manager.drain()
         #expect(server.exchanges.count == 1)
     }
 
     @Test func eachCancelsAloneAndTheLastOneCancelsTheTransfer() async {
-        let server = StubServer.held()
-        let manager = server.manager()
         let operations = (0..<3).map { _ in manager.enqueue(request()) }
         let exchange = await server.exchanges.wait()[0]
         operations[0].cancel()
@@ -178,19 +157,8 @@ import Testing
         await look { exchange.isCancelled }
     }
 
-    @Test func oneThatIsCancelledLeavesTheOthersTheirAnswer() async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
-        let first = manager.enqueue(request())
-        let second = manager.enqueue(request())
-        let exchange = await server.exchanges.wait()[0]
-        first.cancel()
-        exchange.answer(200, body: Data("x".utf8))
-        #expect(try await second.response().value == Data("x".utf8))
-    }
-
-    @Test func theHighestPriorityCounts() async throws {
-        let server = StubServer.held()
+    @Test(arguments: [false, true])
+    func theHighestPriorityCountsUntilItsRequestLeaves(leaves: Bool) async {
         let manager = server.manager(1)
         manager.enqueue(Request.stub("first"))
         await server.exchanges.wait()
@@ -198,23 +166,10 @@ import Testing
         manager.enqueue(Request.stub("normal"))
         let high = manager.enqueue(request("shared"))
         high.queuePriority = .high
+        if leaves { high.cancel() }
         for count in 1...3 { await server.exchanges.wait(count: count).last?.answer(200) }
         await manager.drain()
-        #expect(server.paths == ["/first", "/shared", "/normal"])
-    }
-
-    @Test func thePriorityFallsWhenItsRiderLeaves() async throws {
-        let server = StubServer.held()
-        let manager = server.manager(1)
-        manager.enqueue(Request.stub("first"))
-        await server.exchanges.wait()
-        manager.enqueue(request("shared").priority(.low))
-        let high = manager.enqueue(request("shared").priority(.high))
-        manager.enqueue(Request.stub("normal"))
-        high.cancel()
-        for count in 1...3 { await server.exchanges.wait(count: count).last?.answer(200) }
-        await manager.drain()
-        #expect(server.paths == ["/first", "/normal", "/shared"])
+        #expect(server.paths == (leaves ? ["/first", "/normal", "/shared"] : ["/first", "/shared", "/normal"]))
     }
 
     /// A request's own interceptors may add other credentials, so such requests share no transfer.
@@ -237,12 +192,6 @@ import Testing
         #expect(server.exchanges.count == 4)
     }
 
-    @Test func theSharedAttemptIsInTheRecordOfEach() async throws {
-        let server = StubServer()
-        let manager = server.manager()
-        for _ in 0..<2 { #expect(try await manager.send(request()).attempts.map(\.statusCode) == [200]) }
-    }
-
     /// A request that has its response does not wait, although the host asked for a delay afterwards.
     @Test func aHostOnHoldDoesNotKeepAnAnswerBack() async throws {
         let (server, clock) = (StubServer.held(), VirtualClock())
@@ -257,17 +206,6 @@ import Testing
         #expect(try await rider.response().value == Data("x".utf8))
         #expect(clock.elapsed == .zero)
         other.cancel()
-        await manager.drain()
-    }
-
-    @Test func theSharedTransferIsNotAmongTheOperations() async {
-        let server = StubServer.held()
-        let manager = server.manager()
-        let operation = manager.enqueue(request())
-        await server.exchanges.wait()
-        #expect(manager.operations == [operation])
-        #expect(manager.why(operation).hasPrefix("shares a transfer"))
-        manager.cancelAll()
         await manager.drain()
     }
 

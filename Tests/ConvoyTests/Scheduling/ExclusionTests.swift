@@ -5,13 +5,16 @@ import Testing
 
 /// Tests that requests with the same name run one after another.
 @Suite(.timeLimit(.minutes(2))) struct ExclusionTests {
+    private let server = StubServer.held()
+    private let manager: RequestManager
+
+    init() { manager = server.manager() }
+
     private func request(_ name: String, host: String = "stub", in group: String = "cart") -> Request<Data> {
         Request.stub(name, host: host).mutuallyExclusive(group)
     }
 
     @Test func onesWithTheSameNameRunOneAfterTheOtherInTheirOrder() async {
-        let server = StubServer.held()
-        let manager = server.manager()
         let operations = (0..<3).map { manager.enqueue(request("\($0)", host: "\($0)")) }
         manager.enqueue(request("other", in: "other"))
         manager.enqueue(.stub("plain"))
@@ -29,7 +32,6 @@ import Testing
     }
 
     @Test func aRequestThatWaitsForANameNamesItsHolderAndUsesNoSlot() async {
-        let server = StubServer.held()
         let manager = server.manager(2)
         manager.enqueue(request("first"))
         let second = manager.enqueue(request("second"))
@@ -41,8 +43,6 @@ import Testing
     }
 
     @Test func cancelledAndSuspendedWaitersAreSkipped() async {
-        let server = StubServer.held()
-        let manager = server.manager()
         let operations = (0..<4).map { manager.enqueue(request("\($0)")) }
         await server.exchanges.wait()
         operations[1].cancel()
@@ -58,8 +58,6 @@ import Testing
     }
 
     @Test func aHigherPriorityGoesFirstAlsoWhenItIsRaisedWhileItWaits() async {
-        let server = StubServer.held()
-        let manager = server.manager()
         let operations = (0..<4).map { manager.enqueue(request("\($0)")) }
         manager.enqueue(request("high").priority(.high))
         operations[3].queuePriority = .veryHigh
@@ -68,7 +66,6 @@ import Testing
         await manager.drain()
     }
 
-    /// An operation keeps its exclusion name between two attempts.
     @Test func aRetryKeepsTheNameAndNoSlot() async {
         let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(1, clock: clock) { $0.retries = .standard }
@@ -119,8 +116,6 @@ import Testing
     }
 
     @Test func equalRequestsWithOneNameShareTheirTransfer() async {
-        let server = StubServer.held()
-        let manager = server.manager()
         let request = request("a").coalesced()
         let operations = (0..<3).map { _ in manager.enqueue(request) }
         await server.exchanges.wait()[0].answer(200, body: Data("a".utf8))
@@ -129,7 +124,6 @@ import Testing
         #expect(operations.allSatisfy { $0.error == nil })
     }
 
-    /// A name is freed when its last operation has ended.
     @Test func theLastOperationFreesTheName() async {
         let check = LeakCheck()
         do {
@@ -147,7 +141,6 @@ import Testing
     ///
     /// A request of higher priority gets the name first.
     @Test func aHolderWithoutASlotYieldsToAHigherPriority() async {
-        let server = StubServer.held()
         let manager = server.manager(2)
         manager.enqueue(request("first"))
         await server.exchanges.wait()

@@ -34,15 +34,15 @@ import Testing
         #expect(room.running == 1)
     }
 
-    /// Compares the queues with a linear search of a plain list.
-    @Test(arguments: 0..<30)
-    func behavesAsAListThatIsSearched(seed: Int) {
+    /// Compares the queues with a linear search of a plain list, while entries leave.
+    @Test(arguments: [RequestPrioritization.fifo, .lifo], 0..<20)
+    func behavesAsAListThatIsSearched(prioritization: RequestPrioritization, seed: Int) {
         var random = SeededGenerator(seed: UInt64(seed))
-        var room = HostQueues(limits: HostLimits(fixed: 3))
-        var waiting: [QueueEntry] = []
-        var running: [QueueEntry] = []
+        var room = HostQueues(limits: HostLimits(fixed: 3), prioritization)
+        var (waiting, running): ([QueueEntry], [QueueEntry]) = ([], [])
         let priorities: [Operation.QueuePriority] = [.veryLow, .low, .normal, .high, .veryHigh]
-        for step in 0..<400 {
+        let direction = prioritization == .lifo ? -1 : 1
+        for step in 0..<500 {
             switch Int.random(in: 0..<6, using: &random) {
             case 0, 1, 2:
                 let new = queueEntry(
@@ -62,13 +62,11 @@ import Testing
                 let expected = waiting.enumerated().filter { candidate in
                     running.count { $0.host == candidate.element.host } < 3
                 }.min {
-                    ($0.element.priority.value.priorityIndex, $0.offset) < (
-                        $1.element.priority.value.priorityIndex, $1.offset
-                    )
+                    ($0.element.priorityIndex, direction * $0.offset)
+                        < ($1.element.priorityIndex, direction * $1.offset)
                 }
-                let limit = 8
-                let taken = room.takeNext(limit: limit, now: .now)
-                #expect(taken === (running.count < limit ? expected?.element : nil))
+                let taken = room.takeNext(limit: 8, now: .now)
+                #expect(taken === (running.count < 8 ? expected?.element : nil))
                 guard let taken else { continue }
                 waiting.removeAll { $0 === taken }
                 running.append(taken)
@@ -90,5 +88,17 @@ import Testing
             room.release(passing)
         }
         #expect(check.aliveCount < 200)
+    }
+
+    /// Simulates a list that is scrolled while its manager is suspended.
+    @Test func entriesThatJoinAndLeaveAreRemoved() {
+        var queues = HostQueues(limits: HostLimits(fixed: 1), .lifo)
+        for _ in 0..<2_000 {
+            let passing = QueueEntry(nil)
+            passing.host = "a"
+            queues.join(passing)
+            queues.release(passing)
+        }
+        #expect(queues.candidates.new.count < 100)
     }
 }

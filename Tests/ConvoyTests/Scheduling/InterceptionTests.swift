@@ -5,13 +5,6 @@ import Testing
 @testable import Convoy
 
 @Suite struct InterceptionTests {
-    private static func waiting(at gate: Turnstile) -> Interceptor {
-        Interceptor(adapting: { request, _ in
-            await gate.pass()
-            return request
-        })
-    }
-
     /// An interceptor may fetch a nonce or a token for each request, however many requests wait for theirs.
     @Test(arguments: [true, false], [300, 10_000])
     func anInterceptorMaySendThroughItsOwnManager(testsThePath: Bool, count: Int) async {
@@ -60,7 +53,11 @@ import Testing
 
     @Test func cancelledRequestsAreNotSentWhenTheirInterceptorsReturn() async {
         let (server, gate) = (StubServer(), Turnstile())
-        let manager = server.manager(1, configure: { $0.interceptors = [Self.waiting(at: gate)] })
+        let waiting = Interceptor(adapting: { request, _ in
+            await gate.pass()
+            return request
+        })
+        let manager = server.manager(1, configure: { $0.interceptors = [waiting] })
         let operations = (0..<1_000).map { manager.enqueue(Request.stub("\($0)")) }
         await gate.arrivals.wait(count: 1_000)
         for operation in operations[..<600] { operation.cancel() }

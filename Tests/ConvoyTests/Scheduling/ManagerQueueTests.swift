@@ -7,43 +7,6 @@ import Testing
 @Suite struct ManagerQueueTests {
     private static func makeQueue(_ isOwn: Bool) -> OperationQueue? { isOwn ? nil : OperationQueue() }
 
-    /// Foundation calls `isReady` while it holds the queue's lock.
-    ///
-    /// If the operation then searched the queue for barriers, it would wait for that lock forever.
-    @Test(arguments: [true, false])
-    func aRequestAfterABarrierWaitsForIt(isOwn: Bool) async {
-        let server = StubServer.held()
-        let manager = server.manager(queue: Self.makeQueue(isOwn))
-        let log = EventLog<String>()
-        manager.enqueue(.stub("a")) { _ in log.record("a") }
-        let first = await server.exchanges.wait()[0]
-        manager.queue.addBarrierBlock { log.record("barrier") }
-        await offPool { _ = manager.enqueue(.stub("b")) { _ in log.record("b") } }
-        #expect(server.exchanges.count == 1)
-        #expect(log.count == 0)
-        first.answer(200)
-        await server.exchanges.wait(count: 2)[1].answer(200)
-        let events = await log.wait(count: 3)
-        // The callback of `a` may run before, between or after the other events.
-        #expect(events.filter { $0 != "a" } == ["barrier", "b"])
-    }
-
-    @Test(arguments: [true, false])
-    func aBarrierInAnEmptyQueueHoldsBackLaterRequests(isOwn: Bool) async {
-        let server = StubServer()
-        let manager = server.manager(queue: Self.makeQueue(isOwn))
-        let gate = DispatchSemaphore(value: 0)
-        let log = EventLog<String>()
-        manager.queue.addBarrierBlock {
-            gate.wait()
-            log.record("barrier")
-        }
-        manager.enqueue(.stub("a")) { _ in log.record("a") }
-        gate.signal()
-        let events = await log.wait(count: 2)
-        #expect(events == ["barrier", "a"])
-    }
-
     @Test(arguments: [true, false])
     func waitingForTheQueueWaitsForAllThatWaits(isOwn: Bool) async {
         let server = StubServer { exchange in DispatchQueue.global().async { exchange.answer(200) } }
@@ -72,20 +35,6 @@ import Testing
         await manager.drain()
         await look { manager.queue.operationCount == 0 }
         #expect(manager.queue.operations == [])
-    }
-
-    @Test(arguments: [true, false])
-    func aSuspendedQueueStartsNothing(isOwn: Bool) async {
-        let server = StubServer()
-        let manager = server.manager(queue: Self.makeQueue(isOwn))
-        manager.queue.isSuspended = true
-        let operation = manager.enqueue(.stub("a"))
-        #expect(manager.queue.isSuspended)
-        #expect(manager.queue.operations == (isOwn ? [] : [operation]) && manager.operations == [operation])
-        #expect(server.exchanges.count == 0)
-        manager.queue.isSuspended = false
-        await manager.drain()
-        #expect(operation.result?.code == nil && operation.isFinished)
     }
 
     @Test(arguments: [TransportChoice.automatic, .urlSession], [true, false])

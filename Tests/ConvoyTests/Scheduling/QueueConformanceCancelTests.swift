@@ -5,8 +5,6 @@ import Testing
 @testable import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceCancelTests {
-    private static let names = (0..<12).map { "\($0)" }
-
     // MARK: Cancelling
 
     /// If the queue is not suspended, a cancelled operation frees its slot.
@@ -15,18 +13,16 @@ import Testing
     @Test(arguments: QueueSubject.queues, [true, false])
     func cancellingAllReachesRunningAndWaitingOperations(subject: QueueSubject, isSuspended: Bool) async {
         await conform(subject, limit: 2) { world in
-            let operations = world.make(Self.names, held: true)
+            let operations = world.make(QueueWorld.names, held: true)
             try await world.add(operations)
             try await world.untilBegun(2)
-            if isSuspended {
-                try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
-            }
-            try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
+            if isSuspended { try await world.suspend(true) }
+            try await world.cancelAll()
             world.expect(operations.count { $0.isCancelled }, is: 12, "cancelled")
             await world.settle()
             if isSuspended {
                 world.expect(operations.count { $0.isFinished }, is: 2, "finished while suspended")
-                try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+                try await world.suspend(false)
             }
             try await world.untilFinished(operations)
             try await world.waitForAll()
@@ -67,44 +63,30 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func cancellingAllOfASuspendedQueueRunsNone(subject: QueueSubject) async {
         await conform(subject) { world in
-            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
-            let operations = world.make(Self.names)
+            try await world.suspend(true)
+            let operations = world.make(QueueWorld.names)
             try await world.add(operations)
-            try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
+            try await world.cancelAll()
             world.expect(operations.count { $0.isCancelled }, is: 12, "cancelled")
             await world.settle()
             world.expect(operations.count { $0.isFinished }, is: 0, "finished while suspended")
-            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            try await world.suspend(false)
             try await world.waitForAll()
             world.expect(operations.allSatisfy(\.isFinished), "all have finished")
             world.expect(world.board.begun, is: [], "none has run")
         }
     }
 
-    @Test(arguments: QueueSubject.queues)
-    func cancellingAllTwiceIsHarmless(subject: QueueSubject) async {
+    @Test(arguments: QueueSubject.queues, [true, false])
+    func cancellingAllTwiceIsHarmless(subject: QueueSubject, isAtOnce: Bool) async {
         await conform(subject, limit: 2) { world in
-            let operations = world.make(Self.names, held: true)
+            let operations = world.make((0..<200).map { "\($0)" }, held: true)
             try await world.add(operations)
             try await world.untilBegun(2)
-            for _ in 0..<2 {
-                try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
-            }
-            try await world.waitForAll()
-            world.expect(operations.allSatisfy { $0.isCancelled && $0.isFinished }, "all are cancelled and finished")
-        }
-    }
-
-    @Test(arguments: QueueSubject.queues)
-    func cancellingAllFromTwoThreadsIsHarmless(subject: QueueSubject) async {
-        await conform(subject, limit: 2) { world in
-            let names = (0..<200).map { "\($0)" }
-            let operations = world.make(names, held: true)
-            try await world.add(operations)
-            try await world.untilBegun(2)
-            async let one: Void = world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
-            async let other: Void = world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
-            _ = try await (one, other)
+            async let one: Void = world.cancelAll()
+            if !isAtOnce { try await one }
+            try await world.cancelAll()
+            try await one
             try await world.waitForAll()
             world.expect(operations.allSatisfy { $0.isCancelled && $0.isFinished }, "all are cancelled and finished")
         }
@@ -114,11 +96,11 @@ import Testing
     func aQueueIsUsableAfterAllWereCancelled(subject: QueueSubject) async {
         await conform(subject, limit: 2) { world in
             // The call also returns for an empty queue.
-            try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
-            try await world.add(world.make(Self.names, held: true))
+            try await world.cancelAll()
+            try await world.add(world.make(QueueWorld.names, held: true))
             try await world.untilBegun(2)
-            try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
-            let later = world.make((0..<12).map { "later \($0)" }.map { $0.replacingOccurrences(of: " ", with: "-") })
+            try await world.cancelAll()
+            let later = world.make((0..<12).map { "later-\($0)" })
             try await world.add(later)
             try await world.waitForAll()
             world.expect(later.allSatisfy { $0.isFinished && !$0.isCancelled }, "the later ones are not cancelled")

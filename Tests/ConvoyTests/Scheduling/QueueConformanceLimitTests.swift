@@ -5,14 +5,12 @@ import Testing
 @testable import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceLimitTests {
-    private static let names = (0..<12).map { "\($0)" }
-
     // MARK: Limits
 
     @Test(arguments: QueueSubject.queues, [1, 2, 3])
     func noMoreRunThanTheLimit(subject: QueueSubject, limit: Int) async {
         await conform(subject, limit: limit) { world in
-            let operations = world.make(Self.names, held: true)
+            let operations = world.make(QueueWorld.names, held: true)
             for operation in operations { world.board.watch(operation) }
             try await world.add(operations)
             for done in 0..<12 {
@@ -40,7 +38,7 @@ import Testing
     @Test(arguments: QueueSubject.queues, [(1, 3), (2, 12), (1, -1)])
     func aRaisedLimitStartsMoreAtOnce(subject: QueueSubject, limits: (low: Int, high: Int)) async {
         await conform(subject, limit: limits.low) { world in
-            try await world.add(world.make(Self.names, held: true))
+            try await world.add(world.make(QueueWorld.names, held: true))
             try await world.untilBegun(limits.low)
             await world.settle()
             world.expect(world.board.begun.count, is: limits.low, "begun at the low limit")
@@ -49,7 +47,7 @@ import Testing
             try await world.untilBegun(most)
             await world.settle()
             world.expect(world.board.begun.count, is: most, "begun at the high limit")
-            for name in Self.names { world.board.open(name) }
+            for name in QueueWorld.names { world.board.open(name) }
             try await world.waitForAll()
         }
     }
@@ -57,7 +55,7 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func aLoweredLimitHoldsFromThenOn(subject: QueueSubject) async {
         await conform(subject, limit: 3) { world in
-            try await world.add(world.make(Self.names, held: true))
+            try await world.add(world.make(QueueWorld.names, held: true))
             try await world.untilBegun(3)
             try await world.call("lowering") { [queue = world.queue] in queue.maxConcurrentOperationCount = 1 }
             for done in 0..<12 {
@@ -70,71 +68,45 @@ import Testing
         }
     }
 
-    @Test(arguments: QueueSubject.queues)
-    func aLimitOfZeroStartsNothing(subject: QueueSubject) async {
-        await conform(subject, limit: 0) { world in
-            let operations = world.make(Self.names)
-            try await world.add(operations)
-            await world.settle()
-            world.expect(operations.allSatisfy { !$0.isExecuting && !$0.isFinished }, "none has started")
-            world.mark("raised")
-            try await world.call("raising") { [queue = world.queue] in queue.maxConcurrentOperationCount = 2 }
-            try await world.waitForAll()
-            world.expect(world.board.events.first == "raised", "nothing ran before")
-            world.expect(world.board.begun.count, is: 12, "have run")
+    // MARK: Suspension, and limits of zero
+
+    /// Lets the queue start nothing, or start operations again.
+    private func hold(_ world: QueueWorld, _ holds: Bool, bySuspension: Bool) async throws {
+        try await world.call(holds ? "holding" : "continuing") { [queue = world.queue] in
+            if bySuspension { queue.isSuspended = holds } else { queue.maxConcurrentOperationCount = holds ? 0 : 2 }
         }
     }
 
-    @Test(arguments: QueueSubject.queues)
-    func aLimitOfZeroLetsRunningOperationsEnd(subject: QueueSubject) async {
-        await conform(subject, limit: 2) { world in
-            let operations = world.make(Self.names, held: true)
-            try await world.add(operations)
-            try await world.untilBegun(2)
-            try await world.call("lowering") { [queue = world.queue] in queue.maxConcurrentOperationCount = 0 }
-            let running = world.board.begun
-            for name in Self.names { world.board.open(name) }
-            try await world.until("two finished") { operations.count { $0.isFinished } >= 2 }
-            await world.settle()
-            world.expect(world.board.begun, is: running, "none was started")
-            try await world.call("raising") { [queue = world.queue] in queue.maxConcurrentOperationCount = 1 }
-            try await world.waitForAll()
-            world.expect(world.board.begun.count, is: 12, "have run")
-        }
-    }
-
-    // MARK: Suspension
-
-    @Test(arguments: QueueSubject.queues)
-    func aSuspendedQueueStartsNothing(subject: QueueSubject) async {
+    @Test(arguments: QueueSubject.queues, [true, false])
+    func aSuspendedQueueAndALimitOfZeroStartNothing(subject: QueueSubject, bySuspension: Bool) async {
         await conform(subject) { world in
-            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
-            let operations = world.make(Self.names)
+            try await hold(world, true, bySuspension: bySuspension)
+            let operations = world.make(QueueWorld.names)
             try await world.add(operations)
             await world.settle()
-            world.expect(world.queue.isSuspended, "isSuspended")
+            world.expect(world.queue.isSuspended, is: bySuspension, "isSuspended")
             world.expect(operations.allSatisfy { !$0.isExecuting && !$0.isFinished }, "none has started")
-            world.mark("resumed")
-            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            world.mark("continued")
+            try await hold(world, false, bySuspension: bySuspension)
             try await world.waitForAll()
-            world.expect(world.board.events.first == "resumed", "nothing ran before")
+            world.expect(world.board.events.first == "continued", "nothing ran before")
             world.expect(world.board.begun.count, is: 12, "have run")
         }
     }
 
-    @Test(arguments: QueueSubject.queues)
-    func operationsThatRunWhenAQueueIsSuspendedEnd(subject: QueueSubject) async {
+    @Test(arguments: QueueSubject.queues, [true, false])
+    func operationsThatRunWhenAQueueIsHeldEnd(subject: QueueSubject, bySuspension: Bool) async {
         await conform(subject, limit: 2) { world in
-            let operations = world.make(Self.names, held: true)
+            let operations = world.make(QueueWorld.names, held: true)
             try await world.add(operations)
             try await world.untilBegun(2)
-            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
+            try await hold(world, true, bySuspension: bySuspension)
             let running = world.board.begun
-            for name in Self.names { world.board.open(name) }
+            for name in QueueWorld.names { world.board.open(name) }
             try await world.until("two finished") { operations.count { $0.isFinished } >= 2 }
             await world.settle()
             world.expect(world.board.begun, is: running, "none was started")
-            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            try await hold(world, false, bySuspension: bySuspension)
             try await world.waitForAll()
             world.expect(world.board.begun.count, is: 12, "have run")
         }
@@ -160,14 +132,14 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func prioritiesDecideTheOrder(subject: QueueSubject) async {
         await conform(subject, limit: 1) { world in
-            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
+            try await world.suspend(true)
             let priorities: [Operation.QueuePriority] = [.low, .veryHigh, .normal, .veryLow, .high]
             for priority in priorities {
                 let operation = world.make("\(priority.rawValue)")
                 operation.queuePriority = priority
                 try await world.add(operation)
             }
-            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            try await world.suspend(false)
             try await world.waitForAll()
             world.expect(world.board.begun, is: ["8", "4", "0", "-4", "-8"], "order")
         }
@@ -176,13 +148,13 @@ import Testing
     @Test(arguments: QueueSubject.queues, [nil, Operation.QueuePriority.high])
     func thoseOfOnePriorityRunInTheOrderOfAdding(subject: QueueSubject, priority: Operation.QueuePriority?) async {
         await conform(subject, limit: 1) { world in
-            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
-            let operations = world.make(Self.names)
+            try await world.suspend(true)
+            let operations = world.make(QueueWorld.names)
             if let priority { for operation in operations { operation.queuePriority = priority } }
             try await world.add(operations)
-            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            try await world.suspend(false)
             try await world.waitForAll()
-            world.expect(world.board.begun, is: Self.names, "order")
+            world.expect(world.board.begun, is: QueueWorld.names, "order")
         }
     }
 
@@ -202,12 +174,12 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func aPriorityDoesNotOvertakeADependency(subject: QueueSubject) async {
         await conform(subject, limit: 1) { world in
-            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
+            try await world.suspend(true)
             let (low, high) = (world.make("low"), world.make("high"))
             (low.queuePriority, high.queuePriority) = (.veryLow, .veryHigh)
             high.addDependency(low)
             try await world.add(high, low, world.make("normal"))
-            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            try await world.suspend(false)
             try await world.waitForAll()
             world.expect(world.board.begun, is: ["normal", "low", "high"], "order")
         }

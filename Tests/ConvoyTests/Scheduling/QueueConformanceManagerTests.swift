@@ -25,26 +25,23 @@ import Testing
 
     private func code(_ operation: Operation) -> RequestError.Code? { (operation as? AnyRequestOperation)?.error?.code }
 
-    @Test(arguments: QueueSubject.requests)
-    func aHostGetsNoMoreAtOnceThanItsLimit(subject: QueueSubject) async {
-        await conform(subject, configure: { $0.maxConcurrentPerHost = 2 }) { world in
+    @Test(arguments: QueueSubject.requests, [true, false])
+    func noMoreRunThanTheLimitOfAHostOrOfTheManager(subject: QueueSubject, isOfAHost: Bool) async {
+        let limit = isOfAHost ? 2 : 3
+        let configure = { (configuration: inout RequestManager.Configuration) in
+            if isOfAHost {
+                configuration.maxConcurrentPerHost = limit
+            } else {
+                configuration.maxConcurrentOperationCount = limit
+            }
+        }
+        await conform(subject, configure: configure) { world in
             let operations = world.make((0..<30).map { "\($0)" }, held: true)
             try await world.add(operations)
-            try await openInTurn(30, atOnce: 2, in: world)
+            try await openInTurn(30, atOnce: limit, in: world)
             try await world.untilFinished(operations)
-            world.expect(world.board.mostRunning, is: 2, "the most at once")
+            world.expect(world.board.mostRunning, is: limit, "the most at once")
             world.expect(world.board.begun.count, is: 30, "sent")
-        }
-    }
-
-    @Test(arguments: QueueSubject.requests)
-    func noMoreRunThanTheManagersLimit(subject: QueueSubject) async {
-        await conform(subject, configure: { $0.maxConcurrentOperationCount = 3 }) { world in
-            let operations = world.make((0..<12).map { "\($0)" }, held: true)
-            try await world.add(operations)
-            try await openInTurn(12, atOnce: 3, in: world)
-            try await world.untilFinished(operations)
-            world.expect(world.board.mostRunning, is: 3, "the most at once")
         }
     }
 
@@ -153,7 +150,7 @@ import Testing
             let operations = world.make((0..<12).map { "\($0)" }, held: true)
             try await world.add(operations)
             try await world.untilBegun(2)
-            try await world.call("cancelling") { [queue = world.queue] in queue.cancelAllOperations() }
+            try await world.cancelAll()
             try await world.untilFinished(operations)
             await world.settle()
             world.expect(world.board.begun.count, is: 2, "sent")

@@ -1,19 +1,18 @@
-// Tests waiting for operation queues, and the lists of their operations, with plain operations and with requests.
+// Tests waiting for operation queues, the lists of their operations, and many operations and threads, with plain
+// operations and with requests.
 import Foundation
 import Testing
 
 @testable import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceTests {
-    private static let names = (0..<12).map { "\($0)" }
-
     // MARK: Waiting for all
 
     @Test(arguments: QueueSubject.queues, [1, 2, -1])
     func waitingForAllEndsWhenAllHaveFinished(subject: QueueSubject, limit: Int) async {
         await conform(subject, limit: limit) { world in
             let first = world.make("first", held: true)
-            let operations = [first] + world.make(Self.names)
+            let operations = [first] + world.make(QueueWorld.names)
             try await world.add(operations)
             try await world.untilBegun(1)
             let queue = world.queue
@@ -28,20 +27,6 @@ import Testing
             let places = (world.board.place(of: "-first") ?? .max, world.board.place(of: "unfinished: 0") ?? 0)
             world.expect(places.0 < places.1, "it did not return before the last was opened")
             world.expect(world.queue.operationCount, is: 0, "operationCount")
-        }
-    }
-
-    @Test(arguments: QueueSubject.queues, [4, -1])
-    func waitingForTwoThousand(subject: QueueSubject, limit: Int) async {
-        await conform(subject, limit: limit) { world in
-            let operations = world.make((0..<2_000).map { "\($0)" })
-            try await world.add(operations)
-            let unfinished = try await world.call("waiting for all") { [queue = world.queue] in
-                queue.waitUntilAllOperationsAreFinished()
-                return operations.count { !$0.isFinished }
-            }
-            world.expect(unfinished, is: 0, "unfinished")
-            world.expect(Set(world.board.begun).count, is: 2_000, "have run")
         }
     }
 
@@ -65,7 +50,7 @@ import Testing
             operation.addDependency(dependency)
             try await world.add(operation)
             other.addOperation(dependency)
-            world.begin("waited") { [queue = world.queue] in queue.waitUntilAllOperationsAreFinished() }
+            world.beginWaiting()
             try await world.untilBegun(1)
             await world.settle()
             world.board.open("dependency")
@@ -79,7 +64,7 @@ import Testing
         await conform(subject) { world in
             let first = try await world.run("first", held: true)
             try await world.untilBegun(1)
-            world.begin("waited") { [queue = world.queue] in queue.waitUntilAllOperationsAreFinished() }
+            world.beginWaiting()
             await world.settle()
             let second = try await world.run("second", held: true)
             try await world.untilBegun(2)
@@ -96,12 +81,12 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func waitingForASuspendedQueueEndsAfterItIsResumed(subject: QueueSubject) async {
         await conform(subject) { world in
-            try await world.call("suspending") { [queue = world.queue] in queue.isSuspended = true }
-            try await world.add(world.make(Self.names))
-            world.begin("waited") { [queue = world.queue] in queue.waitUntilAllOperationsAreFinished() }
+            try await world.suspend(true)
+            try await world.add(world.make(QueueWorld.names))
+            world.beginWaiting()
             await world.settle()
             world.mark("resumed")
-            try await world.call("resuming") { [queue = world.queue] in queue.isSuspended = false }
+            try await world.suspend(false)
             try await world.untilLogged("waited")
             world.expect(world.board.events.first == "resumed", "nothing ran before it was resumed")
             world.expect(world.board.begun.count, is: 12, "have run")
@@ -116,7 +101,7 @@ import Testing
             try await world.add(operations)
             try await world.untilBegun(1)
             operations[1].cancel()
-            world.begin("waited") { [queue = world.queue] in queue.waitUntilAllOperationsAreFinished() }
+            world.beginWaiting()
             await world.settle()
             world.board.open("a")
             try await world.untilLogged("waited")
@@ -178,7 +163,7 @@ import Testing
     @Test(arguments: QueueSubject.added)
     func addingSeveralCanWaitForThem(subject: QueueSubject) async {
         await conform(subject, limit: 2) { world in
-            let operations = [world.make("held", held: true)] + world.make(Self.names)
+            let operations = [world.make("held", held: true)] + world.make(QueueWorld.names)
             world.begin("waited") { [queue = world.queue] in
                 queue.addOperations(operations, waitUntilFinished: true)
                 world.board.log.record("unfinished: \(operations.count { !$0.isFinished })")
@@ -194,12 +179,12 @@ import Testing
     @Test(arguments: QueueSubject.added)
     func addingSeveralNeedNotWait(subject: QueueSubject) async {
         await conform(subject) { world in
-            let operations = world.make(Self.names, held: true)
+            let operations = world.make(QueueWorld.names, held: true)
             try await world.call("adding") { [queue = world.queue] in
                 queue.addOperations(operations, waitUntilFinished: false)
             }
             try await world.untilBegun(12)
-            for name in Self.names { world.board.open(name) }
+            for name in QueueWorld.names { world.board.open(name) }
             try await world.waitForAll()
         }
     }
@@ -207,20 +192,12 @@ import Testing
     // MARK: Lists and counts
 
     @Test(arguments: QueueSubject.queues)
-    func operationsAreListedInTheOrderOfAdding(subject: QueueSubject) async {
+    func operationsAtALimitAreCountedAndListedInTheirOrder(subject: QueueSubject) async {
         await conform(subject, limit: 2) { world in
-            let operations = world.make(Self.names, held: true)
+            let operations = world.make(QueueWorld.names, held: true)
             try await world.add(operations)
             try await world.untilBegun(2)
             world.expect(world.queue.operations == operations, "the list has all, in their order")
-        }
-    }
-
-    @Test(arguments: QueueSubject.queues)
-    func anOperationAtALimitIsCounted(subject: QueueSubject) async {
-        await conform(subject, limit: 2) { world in
-            try await world.add(world.make(Self.names, held: true))
-            try await world.untilBegun(2)
             world.expect(world.queue.operationCount, is: 12, "operationCount")
         }
     }
@@ -229,7 +206,7 @@ import Testing
     func operationsOfASuspendedQueueAreListed(subject: QueueSubject) async {
         await conform(subject) { world in
             world.queue.isSuspended = true
-            let operations = world.make(Self.names)
+            let operations = world.make(QueueWorld.names)
             try await world.add(operations)
             world.expect(world.queue.operations == operations, "the list has all, in their order")
             world.expect(world.queue.operationCount, is: 12, "operationCount")
@@ -240,7 +217,7 @@ import Testing
     func finishedOperationsAreNeitherListedNorCounted(subject: QueueSubject) async {
         await conform(subject) { world in
             let kept = try await world.run("kept", held: true)
-            let operations = world.make(Self.names)
+            let operations = world.make(QueueWorld.names)
             try await world.add(operations)
             try await world.untilFinished(operations)
             try await world.until("one is left") { world.queue.operationCount == 1 }
@@ -249,6 +226,111 @@ import Testing
             try await world.waitForAll()
             world.expect(world.queue.operations, is: [], "operations after the end")
             world.expect(world.queue.operationCount, is: 0, "operationCount after the end")
+        }
+    }
+
+    // MARK: Many operations and threads, and after the queue was released
+
+    @Test(arguments: QueueSubject.queues, [3, -1])
+    func operationsAddedByManyThreadsRunOnce(subject: QueueSubject, limit: Int) async {
+        await conform(subject, limit: limit) { world in
+            let parts = (0..<8).map { thread in world.make((0..<100).map { "\(thread)-\($0)" }) }
+            for (thread, part) in parts.enumerated() {
+                world.begin("added \(thread)") { for operation in part { world.addHere(operation) } }
+            }
+            for thread in 0..<8 { try await world.untilLogged("added \(thread)") }
+            try await world.waitForAll()
+            world.expect(parts.joined().count { !$0.isFinished }, is: 0, "unfinished")
+            world.expect(world.board.begun.count == 800 && Set(world.board.begun).count == 800, "each has run once")
+            world.expect(world.queue.operationCount, is: 0, "operationCount")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues, [3, -1])
+    func operationsCancelledOneByOneFinish(subject: QueueSubject, limit: Int) async {
+        await conform(subject, limit: limit) { world in
+            let operations = world.make((0..<400).map { "\($0)" })
+            world.begin("cancelled") { for operation in operations.reversed() { operation.cancel() } }
+            try await world.add(operations)
+            try await world.untilLogged("cancelled")
+            try await world.waitForAll()
+            world.expect(operations.count { !$0.isFinished }, is: 0, "unfinished")
+            let begun = world.board.begun
+            world.expect(Set(begun).count, is: begun.count, "none has run twice")
+            world.expect(world.queue.operationCount, is: 0, "operationCount")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func severalThreadsMayWaitForAll(subject: QueueSubject) async {
+        await conform(subject, limit: 2) { world in
+            try await world.add(world.make(QueueWorld.names, held: true))
+            for thread in 0..<4 {
+                world.beginWaiting("waited \(thread)")
+            }
+            try await world.untilBegun(2)
+            await world.settle()
+            for name in QueueWorld.names { world.board.open(name) }
+            for thread in 0..<4 { try await world.untilLogged("waited \(thread)") }
+            world.expect(world.board.begun.count, is: 12, "have run")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func anOperationsCompletionMayAddAnother(subject: QueueSubject) async {
+        await conform(subject, limit: 1) { world in
+            let operations = world.make((0..<30).map { "\($0)" })
+            for index in 1..<30 {
+                operations[index - 1].completionBlock = { world.addHere(operations[index]) }
+            }
+            try await world.add(operations[0])
+            try await world.untilFinished(operations)
+            try await world.waitForAll()
+            world.expect(world.board.begun, is: (0..<30).map { "\($0)" }, "order")
+        }
+    }
+
+    /// `CONVOY_LONG=1` in the environment runs 100,000 operations.
+    @Test(arguments: QueueSubject.queues, [8, -1])
+    func aGreatManyFinish(subject: QueueSubject, limit: Int) async {
+        await conform(subject, limit: limit) { world in
+            let bound = Duration.seconds(100)
+            let count = limit < 0 ? 2_000 : LongRuns.count(4_000, long: 100_000)
+            let operations = try await world.call("making", within: bound) {
+                world.make((0..<count).map { "\($0)" })
+            }
+            try await world.add(operations, within: bound)
+            try await world.waitForAll(within: bound)
+            world.expect(operations.count { !$0.isFinished }, is: 0, "unfinished")
+            world.expect(Set(world.board.begun).count, is: count, "have run")
+            world.expect(world.queue.operationCount, is: 0, "operationCount")
+        }
+    }
+
+    @Test(arguments: QueueSubject.queues)
+    func operationsContinueAfterTheirQueueIsReleased(subject: QueueSubject) async {
+        await conform(subject, limit: 2) { world in
+            let operations = world.make(QueueWorld.names, held: true)
+            try await world.add(operations)
+            try await world.untilBegun(2)
+            world.letGoOfQueue()
+            for name in QueueWorld.names { world.board.open(name) }
+            try await world.untilFinished(operations)
+            world.expect(Set(world.board.begun), is: Set(QueueWorld.names), "have run")
+        }
+    }
+
+    /// Foundation's progress counts only operations that run in `main()`.
+    @Test(arguments: QueueSubject.queues)
+    func theProgressOfAQueueCountsNoAsynchronousOperation(subject: QueueSubject) async {
+        await conform(subject) { world in
+            world.queue.progress.totalUnitCount = 3
+            try await world.add(world.make(["a", "b", "c"], held: true))
+            try await world.untilBegun(3)
+            for name in ["a", "b", "c"] { world.board.open(name) }
+            try await world.waitForAll()
+            world.expect(world.queue.progress.completedUnitCount, is: 0, "completedUnitCount")
+            world.expect(world.queue.progress.totalUnitCount, is: 3, "totalUnitCount")
         }
     }
 }

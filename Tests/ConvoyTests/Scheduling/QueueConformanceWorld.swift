@@ -15,6 +15,8 @@ final class QueueWorld: Sendable {
         var operations: [Operation] = []
     }
 
+    /// The names of twelve operations.
+    static let names = (0..<12).map { "\($0)" }
     /// The limit of every wait.
     static let bound = Duration.seconds(20)
     /// Retains operations that never ended, because corelibs uses pointers to dependents without retaining them.
@@ -116,7 +118,37 @@ final class QueueWorld: Sendable {
         return operation
     }
 
+    // MARK: The queue
+
+    func suspend(_ isSuspended: Bool, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await call(isSuspended ? "suspending" : "resuming", sourceLocation: sourceLocation) { [queue] in
+            queue.isSuspended = isSuspended
+        }
+    }
+
+    func cancelAll(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await call("cancelling", sourceLocation: sourceLocation) { [queue] in queue.cancelAllOperations() }
+    }
+
+    /// Adds a barrier that logs a mark.
+    func addBarrier(_ mark: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await addBarrier(sourceLocation: sourceLocation) { mark }
+    }
+
+    func addBarrier(
+        sourceLocation: SourceLocation = #_sourceLocation, _ mark: @escaping @Sendable () -> String
+    ) async throws {
+        try await call("adding a barrier", sourceLocation: sourceLocation) { [queue] in
+            queue.addBarrierBlock { self.mark(mark()) }
+        }
+    }
+
     // MARK: Waiting with a time limit
+
+    /// Waits for the queue on another thread; the log gets the mark when the wait ends.
+    func beginWaiting(_ mark: String = "waited") {
+        begin(mark) { [queue] in queue.waitUntilAllOperationsAreFinished() }
+    }
 
     /// Starts a call that may block forever on a separate thread; the log gets a mark when the call returns.
     func begin(_ mark: String, _ body: @escaping @Sendable () -> Void) {

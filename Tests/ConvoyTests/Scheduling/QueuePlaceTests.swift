@@ -39,9 +39,11 @@ import Testing
     }
 
     private func retrying(
-        _ server: StubServer, _ clock: VirtualClock, limit: Int = 16, perHost: Int = 16, queue: OperationQueue?
+        _ server: StubServer, _ clock: VirtualClock, limit: Int = 16, perHost: Int = 16, queue: OperationQueue?,
+        interceptors: [any RequestInterceptor] = []
     ) -> RequestManager {
         server.manager(limit, perHost: perHost, queue: queue, clock: clock) { configuration in
+            configuration.interceptors = interceptors
             configuration.retries = .standard
             configuration.retryBudget = .unlimited
             configuration.jitter = { 0.5 }
@@ -66,14 +68,19 @@ import Testing
         await drained
     }
 
-    @Test(arguments: [(1, 1), (2, 2), (2, 5), (3, 1)])
-    func aRetryContinuesInAQueueWithALimit(limit: Int, flakyCount: Int) async {
+    @Test(arguments: [(1, 1), (2, 2), (2, 5), (3, 1)], [true, false])
+    func aRetryContinuesInAQueueWithALimit(counts: (limit: Int, flaky: Int), intercepts: Bool) async {
         let (server, clock) = (Self.flaky(), VirtualClock())
-        let manager = retrying(server, clock, queue: Self.queue(limit))
-        for index in 0..<flakyCount { manager.enqueue(.stub("flaky-\(index)")) }
+        let pausing = Interceptor(adapting: { request, _ in
+            await Task.yield()
+            return request
+        })
+        let manager = retrying(
+            server, clock, queue: Self.queue(counts.limit), interceptors: intercepts ? [pausing] : [])
+        for index in 0..<counts.flaky { manager.enqueue(.stub("flaky-\(index)")) }
         for index in 0..<4 { manager.enqueue(.stub("plain-\(index)")) }
         await drain(manager, clock)
-        #expect(server.exchanges.count == 2 * flakyCount + 4)
+        #expect(server.exchanges.count == 2 * counts.flaky + 4)
     }
 
     @Test func aRetryKeepsItsPlaceInAQueueOfTheCallers() async {
@@ -122,26 +129,6 @@ import Testing
         await manager.drain()
     }
 
-    private struct Pausing: RequestInterceptor {
-        func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
-            await Task.yield()
-            return request
-        }
-    }
-
-    @Test(arguments: [1, 2])
-    func aSlowInterceptorDoesNotBlockAQueueWithALimit(limit: Int) async {
-        let (server, clock) = (Self.flaky(), VirtualClock())
-        let manager = server.manager(queue: Self.queue(limit), clock: clock) { configuration in
-            configuration.interceptors = [Pausing()]
-            configuration.retries = .standard
-            configuration.retryBudget = .unlimited
-        }
-        for index in 0..<6 { manager.enqueue(.stub(index % 2 == 0 ? "flaky-\(index)" : "\(index)")) }
-        await drain(manager, clock)
-        #expect(server.exchanges.count == 9)
-    }
-
     /// Requests after the barrier have slots and wait for the retry before it, which needs a slot.
     @Test(arguments: [nil, -1], [(1, 1), (16, 1), (8, 6)])
     func aRetryContinuesDespiteABarrier(queueLimit: Int?, limits: (manager: Int, host: Int)) async {
@@ -183,23 +170,6 @@ import Testing
         await log.wait()
         await manager.drain()
         await check.expectAllGone()
-    }
-
-    /// Each barrier waits for all earlier operations, including those that an earlier barrier delays.
-    @Test(arguments: [nil, -1])
-    func barriersKeepTheirOrder(queueLimit: Int?) async {
-        let server = StubServer()
-        let log = EventLog<String>()
-        let manager = server.manager(queue: Self.queue(queueLimit))
-        let gate = DispatchSemaphore(value: 0)
-        manager.queue.addBarrierBlock { _ = gate.wait(timeout: .now() + 30) }
-        manager.enqueue(manager.operation(.stub("a")))
-        manager.queue.addBarrierBlock { log.record("\(server.paths)") }
-        manager.enqueue(.stub("b"))
-        gate.signal()
-        await manager.drain()
-        #expect(await log.wait() == ["[\"/a\"]"])
-        #expect(server.paths == ["/a", "/b"])
     }
 
     /// The operation is already in the operation queue when it gets a dependency.

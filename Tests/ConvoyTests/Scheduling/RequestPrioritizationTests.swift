@@ -1,7 +1,6 @@
+import Convoy
 import Foundation
 import Testing
-
-@testable import Convoy
 
 /// Tests the order of requests with the same priority.
 @Suite struct RequestPrioritizationTests {
@@ -37,54 +36,5 @@ import Testing
         for count in 2...5 { await server.exchanges.wait(count: count)[count - 1].answer(200) }
         #expect(server.paths == ["/first", "/a", "/first", "/c", "/b"])
         await manager.drain()
-    }
-
-    /// Compares the queues with a linear search of a plain list, while entries leave.
-    ///
-    /// Outdated entries must not pile up.
-    @Test(arguments: 0..<10)
-    func theNewestFirstBehavesAsAListThatIsSearched(seed: Int) {
-        var random = SeededGenerator(seed: UInt64(seed))
-        var queues = HostQueues(limits: HostLimits(fixed: 3), .lifo)
-        var (waiting, running): ([QueueEntry], [QueueEntry]) = ([], [])
-        for step in 0..<600 {
-            switch Int.random(in: 0..<5, using: &random) {
-            case 0, 1:
-                let new = QueueEntry(SchedulerWorldObjects.operation(step % 32))
-                new.host = "\(Int.random(in: 0..<4, using: &random))"
-                new.priority = Versioned([.low, .normal, .high].randomElement(using: &random) ?? .normal)
-                queues.join(new)
-                waiting.append(new)
-            case 2:
-                guard let one = running.randomElement(using: &random) else { continue }
-                queues.release(one)
-                running.removeAll { $0 === one }
-            case 3:
-                guard let one = waiting.randomElement(using: &random) else { continue }
-                queues.release(one)
-                waiting.removeAll { $0 === one }
-            default:
-                let expected = waiting.enumerated().filter { candidate in
-                    running.count { $0.host == candidate.element.host } < 3
-                }.min { ($0.element.priorityIndex, -$0.offset) < ($1.element.priorityIndex, -$1.offset) }
-                let taken = queues.takeNext(limit: 8, now: .now)
-                #expect(taken === (running.count < 8 ? expected?.element : nil))
-                guard let taken else { continue }
-                waiting.removeAll { $0 === taken }
-                running.append(taken)
-            }
-        }
-    }
-
-    /// Simulates a list that is scrolled while its manager is suspended.
-    @Test func entriesThatJoinAndLeaveAreRemoved() {
-        var queues = HostQueues(limits: HostLimits(fixed: 1), .lifo)
-        for _ in 0..<2_000 {
-            let passing = QueueEntry(nil)
-            passing.host = "a"
-            queues.join(passing)
-            queues.release(passing)
-        }
-        #expect(queues.candidates.new.count < 100)
     }
 }

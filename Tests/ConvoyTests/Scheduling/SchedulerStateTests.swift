@@ -18,7 +18,7 @@ import Testing
     }
 
     private func arrive(_ index: Int, host: String? = "a", waits: Bool = false) -> QueueEntry {
-        let queueEntry = QueueEntry(SchedulerWorldObjects.operation(index))
+        let queueEntry = QueueEntry(StateObjects.operation(index))
         let arrival = OperationState.Arrival(
             host: host, priority: Versioned(.normal, version: 1), suspension: word(0),
             isDependent: Versioned(waits, version: 1))
@@ -32,11 +32,11 @@ import Testing
     }
 
     private func next() -> Int? {
-        state.next(now).dispatch.map { SchedulerWorldObjects.index(of: $0.operation) }
+        state.next(now).dispatch.map { StateObjects.index(of: $0.operation) }
     }
 
     @Test func changesBeforeTheArrivalApply() {
-        let queueEntry = QueueEntry(SchedulerWorldObjects.operation(0))
+        let queueEntry = QueueEntry(StateObjects.operation(0))
         _ = state.dependenciesTold(queueEntry, Versioned(true, version: 2))
         _ = state.suspensionTold(queueEntry, word(1))
         _ = state.priorityTold(queueEntry, Versioned(.high, version: 2))
@@ -49,6 +49,18 @@ import Testing
         #expect(tell(queueEntry, waits: false, version: 3))
         _ = state.prepared(queueEntry, wish())
         #expect(queueEntry.status == .suspended)
+    }
+
+    /// Threads may report changes in another order than they made them.
+    @Test func anEarlierChangeThatIsReportedLateIsIgnored() {
+        let queueEntry = arrive(0)
+        _ = (tell(queueEntry, waits: false, version: 3), tell(queueEntry, waits: true, version: 2))
+        _ = (state.suspensionTold(queueEntry, word(2)), state.suspensionTold(queueEntry, word(1)))
+        for (priority, version) in [(.high, 3), (.low, 2)] as [(Operation.QueuePriority, UInt32)] {
+            _ = state.priorityTold(queueEntry, Versioned(priority, version: version))
+        }
+        #expect(queueEntry.status == .waiting && queueEntry.priority.value == .high)
+        #expect(next() == 0)
     }
 
     /// After `start()`, and before it may send, the operation was suspended, gave up its slot, and was resumed.
@@ -114,7 +126,7 @@ import Testing
     /// Lets an operation share the transfer of its group; returns the change that follows.
     private func share(_ queueEntry: QueueEntry, _ key: CoalescingKey, new: Int = 9) -> Coalescer.Change? {
         state.shares(
-            queueEntry, key, new: SchedulerWorldObjects.operation(new), wish(hasBegun: queueEntry.hasBegun))?.change
+            queueEntry, key, new: StateObjects.operation(new), wish(hasBegun: queueEntry.hasBegun))?.change
     }
 
     @Test func suspendedBeforeItMaySendItGivesItsSlotBack() {
@@ -133,7 +145,7 @@ import Testing
     @Test(arguments: [false, true])
     func aSharedResponseIgnoresHoldsAndLimits(isBlockedAgain: Bool) throws {
         let queueEntry = arrive(0, host: nil)
-        let key = try #require(SchedulerWorldObjects.key(of: 0))
+        let key = try StateObjects.key()
         #expect(share(queueEntry, key) != nil)
         let isGiven = state.answerCame(queueEntry, of: key, word(0))?.enters == true
         #expect(isGiven)
@@ -162,14 +174,12 @@ import Testing
         _ = tell(queueEntry, waits: true, version: 2)
         _ = state.prepared(queueEntry, wish())
         #expect(tell(queueEntry, waits: false, version: 3))
-        let (late, second) = (
-            try #require(SchedulerWorldObjects.key(of: 0)), try #require(SchedulerWorldObjects.key(of: 0))
-        )
+        let (late, second) = (try StateObjects.key(), try StateObjects.key())
         #expect(share(queueEntry, second) != nil)
         #expect(share(queueEntry, late) == nil)
         #expect(
             queueEntry.status == .sharing
-                && state.coalescer.operation(queueEntry) === SchedulerWorldObjects.operation(9))
+                && state.coalescer.operation(queueEntry) === StateObjects.operation(9))
         let lateCountsForNothing = state.answerCame(queueEntry, of: late, word(0)) == nil
         #expect(lateCountsForNothing)
         let isEntered = state.answerCame(queueEntry, of: second, word(0))?.enters == true
@@ -178,21 +188,34 @@ import Testing
 
     // MARK: The operation queue
 
-    @Test func aQueueThatGetsALimitReceivesWaitingOperations() {
+    /// From then on that queue decides the order, so it gets the operations as they became ready.
+    @Test(arguments: [RequestPrioritization.fifo, .lifo])
+    func aQueueThatGetsALimitReceivesWaitingOperations(prioritization: RequestPrioritization) {
+        state = SchedulerState(
+            limit: 1, hosts: HostLimits(fixed: 1), prioritization, retryBudget: RetryBudgetState(.unlimited))
         let queueEntries = (0..<3).map { arrive($0) }
-        #expect(next() == 0)
-        let areGiven = state.limitQueue().map { SchedulerWorldObjects.index(of: $0) } == [1, 2]
-        #expect(areGiven)
-        #expect(queueEntries.map(\.status) == [.dispatched, .inQueue, .inQueue])
+        let first = prioritization == .lifo ? 2 : 0
+        #expect(next() == first)
+        let given = state.limitQueue().map { StateObjects.index(of: $0) }
+        #expect(given == [0, 1, 2].filter { $0 != first })
+        let statuses: [QueueEntry.Status] = (0..<3).map { $0 == first ? .dispatched : .inQueue }
+        #expect(queueEntries.map(\.status) == statuses)
         #expect(arrive(3).status == .inQueue)
     }
+}
 
-    /// From then on that queue decides the order, so it gets the operations as they became ready.
-    @Test func aQueueThatGetsALimitReceivesTheOldestFirst() {
-        state = SchedulerState(
-            limit: 1, hosts: HostLimits(fixed: 1), .lifo, retryBudget: RetryBudgetState(.unlimited))
-        for index in 0..<3 { _ = arrive(index) }
-        let areGiven = state.limitQueue().map { SchedulerWorldObjects.index(of: $0) } == [0, 1, 2]
-        #expect(areGiven)
+/// The objects that the scheduler's state refers to.
+private enum StateObjects {
+    private static let operations: [RequestOperation<Data>] = (0..<10).map {
+        RequestOperation(Request<Data>.stub("\($0)"), transport: StubServer().transport)
+    }
+
+    static func operation(_ index: Int) -> RequestOperation<Data> { operations[index] }
+    static func index(of operation: AnyRequestOperation) -> Int { operations.firstIndex { $0 === operation } ?? 0 }
+
+    /// A new key, equal to the earlier ones.
+    static func key() throws -> CoalescingKey {
+        let request = Request<Data>.stub("shared").coalesced()
+        return try #require(CoalescingKey(request.core, PreparedRequest(request.core, baseURL: nil)))
     }
 }

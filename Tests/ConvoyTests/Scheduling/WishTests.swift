@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import Testing
 
 @testable import Convoy
@@ -72,24 +71,18 @@ import Testing
         }
     }
 
-    @Test(arguments: ways)
-    func aNameExcludes(way: Way, isOwn: Bool) async {
-        let world = World(way, isOwn: isOwn)
-        let requests = (0..<3).map { Request<Data>.stub("\($0)").mutuallyExclusive("e") }
-        world.add(requests[0], requests[1], requests[2])
+    /// The first request with the name may be enqueued by the manager directly.
+    @Test(arguments: ways, [true, false])
+    func aNameExcludes(way: (Way, Bool), firstIsPlain: Bool) async {
+        let world = World(way.0, isOwn: way.1)
+        if firstIsPlain {
+            world.manager.enqueue(Request<Data>.stub("plain").mutuallyExclusive("e"))
+            await look { world.exchanges.count == 1 }
+        } else {
+            world.add(.stub("first").mutuallyExclusive("e"))
+        }
+        world.add(.stub("a").mutuallyExclusive("e"), .stub("b").mutuallyExclusive("e"))
         #expect(await world.wait(for: 2) { world.manager.why($0).hasPrefix("waits for the name") })
-        await look { world.exchanges.count == 1 }
-        await world.end()
-    }
-
-    /// The first request with the name is enqueued by the manager directly.
-    @Test(arguments: ways)
-    func aNameExcludesAPlainRequest(way: Way, isOwn: Bool) async {
-        let world = World(way, isOwn: isOwn)
-        world.manager.enqueue(Request<Data>.stub("plain").mutuallyExclusive("e"))
-        await look { world.exchanges.count == 1 }
-        world.add(.stub("a").mutuallyExclusive("e"))
-        #expect(await world.wait(for: 1) { world.manager.why($0).hasPrefix("waits for the name") })
         await look { world.exchanges.count == 1 }
         await world.end()
     }
@@ -126,18 +119,14 @@ import Testing
         await world.end()
     }
 
-    private struct Counting: RequestInterceptor {
-        let count: EventLog<Void>
-        func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
-            count.record(())
-            return request
-        }
-    }
-
     @Test(arguments: ways)
     func itsInterceptorsAreAsked(way: Way, isOwn: Bool) async {
         let (world, count) = (World(way, isOwn: isOwn), EventLog<Void>())
-        world.add(.stub("a").intercepted(by: Counting(count: count)))
+        let counting = Interceptor(adapting: { request, _ in
+            count.record(())
+            return request
+        })
+        world.add(.stub("a").intercepted(by: counting))
         await count.wait()
         await look { world.exchanges.count == 1 }
         #expect(count.count == 1)

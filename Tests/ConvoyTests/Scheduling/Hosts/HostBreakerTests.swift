@@ -24,6 +24,15 @@ import Testing
         return admission
     }
 
+    /// Admits the one request that tests the host.
+    private func probe(
+        _ breaker: inout HostBreaker, at now: ContinuousClock.Instant, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> HostBreaker.Pass {
+        var pass: HostBreaker.Pass?
+        if case .probe(let probe) = breaker.admits(now: now) { pass = probe }
+        return try #require(pass, sourceLocation: sourceLocation)
+    }
+
     private func open(_ breaker: inout HostBreaker, at now: ContinuousClock.Instant) {
         for _ in 0..<5 { request(&breaker, fails: true, at: now) }
     }
@@ -65,10 +74,7 @@ import Testing
         var breaker = breaker()
         open(&breaker, at: start)
         let now = start + .seconds(5)
-        guard case .probe(let pass) = breaker.admits(now: now) else {
-            Issue.record("no probe")
-            return
-        }
+        let pass = try probe(&breaker, at: now)
         for _ in 0..<3 { #expect(breaker.admits(now: now) == .refuse(until: now + .seconds(60))) }
         breaker.finished(pass, isFailure: false, now: now)
         #expect(breaker.phase == .closed)
@@ -95,19 +101,13 @@ import Testing
         #expect(breaker.phase == .open(until: now + .seconds(5)))
     }
 
-    @Test func cancelledProbeLetsTheNextOneTry() {
+    @Test func cancelledProbeLetsTheNextOneTry() throws {
         var breaker = breaker()
         open(&breaker, at: start)
         let now = start + .seconds(6)
-        guard case .probe(let pass) = breaker.admits(now: now) else {
-            Issue.record("no probe")
-            return
-        }
+        let pass = try probe(&breaker, at: now)
         breaker.cancelled(pass, now: now)
-        guard case .probe(let next) = breaker.admits(now: now) else {
-            Issue.record("no second probe")
-            return
-        }
+        let next = try probe(&breaker, at: now)
         // The passes are from an earlier phase, so their results are ignored.
         breaker.finished(pass, isFailure: false, now: now)
         breaker.cancelled(pass, now: now)
@@ -117,16 +117,12 @@ import Testing
         #expect(breaker.phase == .open(until: now + .seconds(10)))
     }
 
-    @Test func probeThatIsNotHeardOfHoldsTheOthersUpForAMinute() {
+    @Test func probeThatIsNotHeardOfHoldsTheOthersUpForAMinute() throws {
         var breaker = breaker()
         open(&breaker, at: start)
         let now = start + .seconds(5)
-        guard case .probe(let lost) = breaker.admits(now: now),
-            case .probe(let next) = breaker.admits(now: now + .seconds(60))
-        else {
-            Issue.record("no second probe")
-            return
-        }
+        let lost = try probe(&breaker, at: now)
+        let next = try probe(&breaker, at: now + .seconds(60))
         // The lost probe may only have been slow. The first result decides.
         #expect(lost == next)
         breaker.finished(lost, isFailure: false, now: now + .seconds(61))
@@ -177,14 +173,6 @@ import Testing
         // Six seconds later, the window still contains the previous 18 requests.
         for index in 0..<4 { request(&breaker, fails: index % 2 == 0, at: start + .seconds(17)) }
         #expect(breaker.phase != .closed)
-    }
-
-    @Test func aTallyCountsAtMostOneWindow() {
-        var tally = FailureTally(window: .seconds(10))
-        for second in [0, 9, 12] { tally.count(isFailure: true, now: start + .seconds(second)) }
-        #expect((tally.total, tally.failures) == (2, 2))
-        tally.count(isFailure: false, now: start + .seconds(40))
-        #expect((tally.total, tally.failures) == (1, 0))
     }
 
     @Test func valuesOutOfRangeAreBroughtIntoIt() {

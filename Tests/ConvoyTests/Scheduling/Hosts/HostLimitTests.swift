@@ -61,10 +61,12 @@ import Testing
         #expect(limit.current == 10)
     }
 
-    @Test func responsesToRequestsSentBeforeADecreaseDoNotLowerItAgain() {
+    /// The latencies are those of refusals at once, and of timeouts.
+    @Test(arguments: [Duration.milliseconds(100), .seconds(60)])
+    func responsesToRequestsSentBeforeADecreaseDoNotLowerItAgain(latency: Duration) {
         var limit = limit(40)
-        let now = start + .seconds(1)
-        for index in 0..<40 { refuse(&limit, at: now + .milliseconds(index), latency: .milliseconds(100)) }
+        let now = start + latency
+        for index in 0..<40 { refuse(&limit, at: now + .milliseconds(index), latency: latency) }
         #expect(limit.current == 36)
         // The request was sent after the decrease, so the lower limit was still too high.
         refuse(&limit, at: now + .milliseconds(5))
@@ -139,13 +141,6 @@ import Testing
                 latency: .seconds(index % 7), outcome: .neutral, inFlight: index % 9, now: start + .seconds(index))
         }
         #expect(limit.current == 8)
-    }
-
-    @Test func requestsThatTimeOutTogetherCountOnce() {
-        var limit = limit(20)
-        let now = start + .seconds(60)
-        for index in 0..<20 { refuse(&limit, at: now + .milliseconds(index), latency: .seconds(60)) }
-        #expect(limit.current == 18)
     }
 
     @Test func grownLatencyStopsGrowthAndThenLowersItButNotBelowTheInitialOne() {

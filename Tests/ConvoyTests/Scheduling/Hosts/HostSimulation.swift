@@ -9,7 +9,6 @@ struct Timeline: Sendable {
     private let step: Int
     private let values: [Int]
 
-    /// The same number at all times.
     static func fixed(_ value: Int) -> Timeline { Timeline(step: .max, values: [value]) }
 
     /// Several numbers in order, each for a duration of `step`.
@@ -37,9 +36,7 @@ struct Timeline: Sendable {
 struct SimulatedHost: Sendable {
     enum Excess: Sendable {
         /// The host responds with 503 after `refusalTime` if no worker is free.
-        ///
-        /// Each refusal costs the workers `work`.
-        case isRefused(work: Int)
+        case isRefused
         /// The request waits. The latency grows linearly with the number of requests beyond the workers.
         case waits
     }
@@ -50,13 +47,10 @@ struct SimulatedHost: Sendable {
     var refusalTime = 5000
     /// The time during which the host responds to every request with 503.
     var outage = 0..<0
-    /// The number of the request that takes ten seconds.
-    var slowRequest: Int?
 }
 
 /// Simulates a client that always has more requests than it may send at once.
 struct Simulation {
-    /// The results of a simulated client.
     struct Figures {
         var successes = 0
         var refusals = 0
@@ -70,17 +64,15 @@ struct Simulation {
         var successesPerSecond: Double { Double(successes) * 1e6 / Double(duration) }
         var refusalsPerSuccess: Double { Double(refusals) / Double(max(1, successes)) }
         var meanLatency: Double { Double(latencySum) / Double(max(1, successes)) / 1000 }
-        var meanLimit: Double { Double(limits.reduce(0, +)) / Double(max(1, limits.count)) }
         func limit(at time: Int) -> Int { limits[min(time / 100_000, limits.count - 1)] }
     }
 
     private let host: SimulatedHost
     private var generator: SeededGenerator
-    private var ends = Ends()
+    private var ends = Heap<End>()
     private var line: [(number: Int, sent: Int)] = []
     private var firstInLine = 0
     private var working = 0
-    private var debt = 0
     private var inFlight = 0
     private var sentCount = 0
 
@@ -89,13 +81,11 @@ struct Simulation {
         generator = SeededGenerator(seed: seed)
     }
 
-    /// Simulates a client with a fixed limit.
     static func run(_ host: SimulatedHost, fixed limit: Int, for duration: Int, seed: UInt64) -> Figures {
         var simulation = Simulation(host: host, seed: seed)
         return simulation.run(for: duration, limit: { limit }, finished: { _, _, _, _ in })
     }
 
-    /// Simulates a client that learns its limit.
     static func run(
         _ host: SimulatedHost, learning limits: AdaptiveLimits, for duration: Int, seed: UInt64
     ) -> Figures {
@@ -123,16 +113,17 @@ struct Simulation {
     ) -> Figures {
         var figures = Figures(duration: duration)
         while inFlight < limit() { send(at: 0) }
-        while let (time, sent, succeeded) = ends.popFirst(), time < duration {
+        while let end = ends.popFirst(), end.time < duration {
+            let (time, latency) = (end.time, end.time - end.sent)
             while figures.limits.count * 100_000 <= time { figures.limits.append(limit()) }
-            if succeeded {
+            if end.succeeded {
                 working -= 1
                 figures.successes += 1
-                figures.latencySum += time - sent
+                figures.latencySum += latency
             } else {
                 figures.refusals += 1
             }
-            finished(time - sent, succeeded, inFlight, time)
+            finished(latency, end.succeeded, inFlight, time)
             inFlight -= 1
             takeFromLine(at: time)
             while inFlight < limit() { send(at: time) }
@@ -143,15 +134,10 @@ struct Simulation {
     private mutating func send(at time: Int) {
         inFlight += 1
         sentCount += 1
-        let isFree = working < host.workers(time)
-        if host.outage.contains(time) { return ends.addRefusal(sent: time, at: time + host.refusalTime) }
-        if isFree, firstInLine == line.count { return work(sentCount, sent: time, at: time) }
-        switch host.excess {
-        case .isRefused(let work):
-            debt += work
-            ends.addRefusal(sent: time, at: time + host.refusalTime)
-        case .waits: line.append((sentCount, time))
-        }
+        let (isFree, isOut) = (working < host.workers(time), host.outage.contains(time))
+        if !isOut, isFree, firstInLine == line.count { return work(sentCount, sent: time, at: time) }
+        if !isOut, host.excess == .waits { return line.append((sentCount, time)) }
+        ends.insert(End(time: time + host.refusalTime, succeeded: false, number: sentCount, sent: time))
     }
 
     private mutating func takeFromLine(at time: Int) {
@@ -164,65 +150,19 @@ struct Simulation {
     private mutating func work(_ number: Int, sent: Int, at time: Int) {
         working += 1
         let serviceTime = host.serviceTime(time)
-        var need = serviceTime + Int.random(in: -serviceTime / 10...serviceTime / 10, using: &generator)
-        // The served requests pay for refusals, each with one service time at most.
-        let share = min(debt, serviceTime)
-        debt -= share
-        need += number == host.slowRequest ? 10_000_000 : share
-        ends.addSuccess(number, sent: sent, at: time + need)
+        let need = serviceTime + Int.random(in: -serviceTime / 10...serviceTime / 10, using: &generator)
+        ends.insert(End(time: time + need, succeeded: true, number: number, sent: sent))
     }
-}
 
-/// The pending ends of requests, the next one first.
-///
-/// All refusals take the same time, so they end in the order of their start. An array is faster for them than a heap,
-/// which matters for millions of refusals in debug builds.
-private struct Ends {
-    private var refusals: [(end: Int, sent: Int)] = []
-    private var firstRefusal = 0
-    /// A heap, ordered by time and then by number.
-    private var successes: [(end: Int, number: Int, sent: Int)] = []
+    /// The end of a request; of those at the same time, refusals are the first.
+    private struct End: Comparable {
+        let time: Int
+        let succeeded: Bool
+        let number: Int
+        let sent: Int
 
-    mutating func addRefusal(sent: Int, at end: Int) { refusals.append((end, sent)) }
-
-    mutating func addSuccess(_ number: Int, sent: Int, at end: Int) {
-        successes.append((end, number, sent))
-        var child = successes.count - 1
-        while child > 0, isBefore(child, (child - 1) / 2) {
-            successes.swapAt(child, (child - 1) / 2)
-            child = (child - 1) / 2
+        static func < (left: End, right: End) -> Bool {
+            (left.time, left.succeeded ? 1 : 0, left.number) < (right.time, right.succeeded ? 1 : 0, right.number)
         }
-    }
-
-    mutating func popFirst() -> (end: Int, sent: Int, succeeded: Bool)? {
-        if firstRefusal < refusals.count {
-            let first = refusals[firstRefusal]
-            if first.end <= successes.first?.end ?? .max {
-                firstRefusal += 1
-                return (first.end, first.sent, false)
-            }
-        }
-        guard let first = successes.first, let last = successes.popLast() else { return nil }
-        if !successes.isEmpty { sink(last) }
-        return (first.end, first.sent, true)
-    }
-
-    private mutating func sink(_ last: (end: Int, number: Int, sent: Int)) {
-        successes[0] = last
-        var parent = 0
-        while true {
-            var least = parent
-            for child in [2 * parent + 1, 2 * parent + 2] where child < successes.count && isBefore(child, least) {
-                least = child
-            }
-            if least == parent { return }
-            successes.swapAt(least, parent)
-            parent = least
-        }
-    }
-
-    private func isBefore(_ left: Int, _ right: Int) -> Bool {
-        let (left, right) = (successes[left], successes[right])
-        return left.end != right.end ? left.end < right.end : left.number < right.number
     }
 }
