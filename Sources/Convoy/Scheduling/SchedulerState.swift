@@ -2,7 +2,7 @@
 import Foundation
 
 // No lock, no clock, no queue: a `Scheduler` guards it, passes it one event at a time with the facts it needs, and
-// performs the ``Effects`` outside the lock.
+// performs the ``Effects`` outside the lock. `SchedulerWorld` in the tests runs through random orders of events.
 struct SchedulerState {
     var queues: HostQueues
     var limit: Int
