@@ -67,28 +67,24 @@
 
         private func url(_ kind: String) -> String { "\(base)\(kind)/\(UInt32.random(in: 0...UInt32.max))" }
 
+        private func send(
+            _ count: Int, _ kind: String, _ make: (String) -> Request<Data> = { Request<Data>.get($0) }
+        ) async throws {
+            for _ in 0..<count { _ = try await manager.send(make(url(kind))) }
+        }
+
         private var kinds: [(String, @Sendable () async throws -> Void)] {
             [
-                ("kept", { for _ in 0..<20 { _ = try await self.manager.send(Request<Data>.get(self.url("kept"))) } }),
-                (
-                    "closed",
-                    { for _ in 0..<10 { _ = try await self.manager.send(Request<Data>.get(self.url("closed"))) } }
-                ),
-                (
-                    "redirects",
-                    { for _ in 0..<5 { _ = try await self.manager.send(Request<Data>.get(self.url("redirect"))) } }
-                ),
-                (
-                    "retries",
-                    { for _ in 0..<3 { _ = try await self.manager.send(Request<Data>.get(self.url("retry"))) } }
-                ),
+                ("kept", { try await self.send(20, "kept") }), ("closed", { try await self.send(10, "closed") }),
+                ("redirects", { try await self.send(5, "redirect") }), ("retries", { try await self.send(3, "retry") }),
+                ("cookies", { try await self.send(5, "cookie") }), ("downloads", { try await self.download() }),
+                ("cancelled", { try await self.cancel() }), ("chains", { try await self.chain() }),
+                ("coalesced", { try await self.coalesce() }), ("managers", { try await self.useAnotherManager() }),
                 (
                     "bodies",
                     {
                         let body = Data(repeating: 2, count: 30_000)
-                        for _ in 0..<5 {
-                            _ = try await self.manager.send(Request<Data>.post(self.url("post")).body(body))
-                        }
+                        try await self.send(5, "post") { Request<Data>.post($0).body(body) }
                     }
                 ),
                 (
@@ -97,13 +93,9 @@
                         var form = MultipartForm()
                         form.append("value", name: "field")
                         form.append(Data(repeating: 3, count: 10_000), name: "file", fileName: "f")
-                        for _ in 0..<3 {
-                            _ = try await self.manager.send(Request<Data>.post(self.url("form")).multipart(form))
-                        }
+                        try await self.send(3, "form") { [form] in Request<Data>.post($0).multipart(form) }
                     }
                 ),
-                ("downloads", { try await self.download() }),
-                ("cancelled", { try await self.cancel() }),
                 (
                     "batches",
                     {
@@ -111,8 +103,6 @@
                         for result in await batch.results { _ = try result.get() }
                     }
                 ),
-                ("chains", { try await self.chain() }),
-                ("coalesced", { try await self.coalesce() }),
                 (
                     "events",
                     {
@@ -121,11 +111,6 @@
                         guard count == 20 else { throw CocoaError(.fileReadCorruptFile) }
                     }
                 ),
-                (
-                    "cookies",
-                    { for _ in 0..<5 { _ = try await self.manager.send(Request<Data>.get(self.url("cookie"))) } }
-                ),
-                ("managers", { try await self.useAnotherManager() }),
             ]
         }
 

@@ -34,11 +34,31 @@ enum EventText {
         return pieces
     }
 
+    /// The lines of a complete text, computed by other code than the parser.
+    private static func lines(_ bytes: [UInt8]) -> [String] {
+        var text = String(decoding: bytes, as: UTF8.self).unicodeScalars
+        if text.first == "\u{FEFF}" { text.removeFirst() }
+        var lines: [String] = []
+        var line = String.UnicodeScalarView()
+        var last: Unicode.Scalar?
+        for scalar in text {
+            if scalar == "\n" && last == "\r" {
+            } else if scalar == "\n" || scalar == "\r" {
+                lines.append(String(line))
+                line = String.UnicodeScalarView()
+            } else {
+                line.append(scalar)
+            }
+            last = scalar
+        }
+        return line.isEmpty ? lines : lines + [String(line)]
+    }
+
     /// The events of a complete stream, by the steps of the standard.
     static func reference(_ bytes: [UInt8]) -> [ServerSentEvent] {
         var (type, data, nextID, time) = ("", [String](), "", Duration?.none)
         var events: [ServerSentEvent] = []
-        for line in LineParserTests.referenceLines(bytes) {
+        for line in lines(bytes) {
             let scalars = Array(line.unicodeScalars)
             func string(_ scalars: some Sequence<Unicode.Scalar>) -> String {
                 var view = String.UnicodeScalarView()

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct LineParserTests {
     /// The lines of a text that arrives in these pieces.
-    static func lines(_ pieces: [Data], maxBytes: Int = 1 << 20) throws -> [String] {
+    private static func lines(_ pieces: [Data], maxBytes: Int = 1 << 20) throws -> [String] {
         var parser = LineParser(maxBytes: maxBytes)
         var lines: [String] = []
         for piece in pieces {
@@ -60,37 +60,5 @@ import Testing
         parser.append(Data("\nb".utf8))
         #expect(try parser.next() == nil)
         #expect(parser.finish() == "b")
-    }
-
-    /// The lines of the complete text, computed by other code than the parser.
-    static func referenceLines(_ bytes: [UInt8]) -> [String] {
-        var text = String(decoding: bytes, as: UTF8.self).unicodeScalars
-        if text.first == "\u{FEFF}" { text.removeFirst() }
-        var lines: [String] = []
-        var line = String.UnicodeScalarView()
-        var last: Unicode.Scalar?
-        for scalar in text {
-            if scalar == "\n" && last == "\r" {
-            } else if scalar == "\n" || scalar == "\r" {
-                lines.append(String(line))
-                line = String.UnicodeScalarView()
-            } else {
-                line.append(scalar)
-            }
-            last = scalar
-        }
-        return line.isEmpty ? lines : lines + [String(line)]
-    }
-
-    @Test func linesAreTheSameHoweverTheTextIsCut() async {
-        let wrong = await offPool {
-            var generator = SeededGenerator(seed: 7)
-            return (0..<10_000).compactMap { _ -> [UInt8]? in
-                let bytes = EventText.random(using: &generator)
-                let pieces = EventText.cut(bytes, using: &generator)
-                return (try? Self.lines(pieces)) == Self.referenceLines(bytes) ? nil : bytes
-            }
-        }
-        #expect(wrong == [])
     }
 }

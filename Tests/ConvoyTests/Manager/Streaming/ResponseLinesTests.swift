@@ -22,39 +22,14 @@ import Testing
 
     // MARK: Over a stub
 
-    @Test func linesComeInOrderAndEndWithTheBody() async {
+    @Test func linesComeInOrderAndEndWithTheBody() async throws {
         let server = StubServer { exchange in
             exchange.respond(ResponseHead(statusCode: 200))
             for piece in ["a\r", "\nb", "c\n\n", "d"] { exchange.send(Data(piece.utf8)) }
             exchange.finish()
         }
-        let result = await read(server.manager().lines(of: .stub("a")))
-        #expect(result.lines == ["a", "bc", "", "d"])
-        #expect(result.code == nil)
-    }
-
-    @Test func iteratorStaysAtTheEnd() async throws {
-        var iterator = StubServer().manager().lines(of: .stub("a")).makeAsyncIterator()
-        #expect(try await iterator.next() == "ok")
-        for _ in 0..<3 { #expect(try await iterator.next() == nil) }
-    }
-
-    /// The incomplete last line is dropped.
-    @Test func errorComesAfterTheLinesThatWereComplete() async throws {
-        let server = StubServer { exchange in
-            exchange.respond(ResponseHead(statusCode: 200))
-            exchange.send(Data("1\n2\nhal".utf8))
-            exchange.finish(RequestError(.connectionLost, "cut"))
-        }
-        let lines = server.manager().lines(of: .stub("a"))
-        await outcome(of: lines.operation).wait()
-        var iterator = lines.makeAsyncIterator()
-        #expect(try await iterator.next() == "1")
-        #expect(try await iterator.next() == "2")
-        for _ in 0..<2 {
-            let error = await #expect(throws: RequestError.self) { try await iterator.next() }
-            #expect(error?.code == .connectionLost)
-        }
+        var iterator = server.manager().lines(of: .stub("a")).makeAsyncIterator()
+        for line in ["a", "bc", "", "d", nil, nil] { #expect(try await iterator.next() == line) }
     }
 
     /// A cancellation is reported before the lines that have arrived.
@@ -92,24 +67,6 @@ import Testing
         #expect(exchange.isCancelled)
     }
 
-    @Test func aSlowReaderPausesTheTransport() async throws {
-        let server = StubServer.held()
-        let lines = server.manager().lines(of: .stub("a"))
-        let exchange = await server.exchanges.wait()[0]
-        let control = lines.operation.context.taskControl
-        exchange.respond(ResponseHead(statusCode: 200))
-        for _ in 0..<2 { exchange.send(Data(String(repeating: "123456789012345\n", count: 1 << 15).utf8)) }
-        control.sync {}
-        #expect(exchange.isSuspended)
-        var iterator = lines.makeAsyncIterator()
-        for _ in 0..<1 << 15 { #expect(try await iterator.next() == "123456789012345") }
-        control.sync {}
-        #expect(!exchange.isSuspended)
-        exchange.finish()
-        for _ in 0..<1 << 15 { _ = try await iterator.next() }
-        #expect(try await iterator.next() == nil)
-    }
-
     // MARK: Over the wire
 
     private func manager(_ subject: ConformingTransport) -> RequestManager {
@@ -132,18 +89,6 @@ import Testing
         #expect(try await iterator.next() == "two")
         #expect(try await iterator.next() == "x")
         #expect(try await iterator.next() == nil)
-    }
-
-    @Test(arguments: ConformingTransport.all)
-    func bodyThatDripsIsRead(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        let text = (0..<40).map { "é\($0)" }
-        server.enqueue(
-            Reply.chunked([Data(text.joined(separator: "\r\n").utf8)]).dripping(bytesPerSecond: 2_000, pieceBytes: 1))
-        let result = await read(manager(subject).lines(of: .get(server.url())))
-        #expect(result.lines == text)
-        #expect(result.code == nil)
     }
 
     @Test(arguments: ConformingTransport.all)

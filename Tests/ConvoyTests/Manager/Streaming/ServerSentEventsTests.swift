@@ -8,7 +8,7 @@ import Testing
     private static let fields: HeaderFields = ["Content-Type": "text/event-stream; charset=utf-8"]
 
     /// The response of one connection, and whether the connection is lost after it.
-    private struct Script: Sendable {
+    struct Script: Sendable {
         var text = ""
         var statusCode = 200
         var isLost = false
@@ -103,39 +103,21 @@ import Testing
         #expect(manager.operations.isEmpty)
     }
 
-    @Test(arguments: ["text/html", nil])
-    func otherContentTypeIsAnError(type: String?) async throws {
+    /// Only a response with status 200 is an event stream, and 204 is the end: the HTML standard, section 9.2.3.
+    @Test(
+        arguments: [
+            (404, "text/event-stream", .unacceptableStatus), (201, "text/event-stream", .unacceptableStatus),
+            (205, "text/event-stream", .unacceptableStatus), (206, "text/event-stream", .unacceptableStatus),
+            (299, "text/event-stream", .unacceptableStatus), (204, nil, nil),
+            (200, "text/html", .unacceptableContentType), (200, nil, .unacceptableContentType),
+        ] as [(Int, String?, RequestError.Code?)])
+    func responseThatAnnouncesNoEvents(status: Int, type: String?, code: RequestError.Code?) async throws {
         let server = StubServer { exchange in
-            exchange.answer(200, headerFields: type.map { ["Content-Type": $0] } ?? [:], body: Data("data: 1\n\n".utf8))
+            let fields: HeaderFields = type.map { ["Content-Type": $0] } ?? [:]
+            exchange.answer(status, headerFields: fields, body: Data(status == 204 ? "" : "data: 1\n\n".utf8))
         }
         let result = await read(server.manager().events(of: .stub("a"), reconnecting: .standard)).value
-        #expect(result == ([], .unacceptableContentType))
-        #expect(server.exchanges.count == 1)
-    }
-
-    /// Events reconnect by default, as in a browser.
-    @Test func anotherConnectionFollowsByDefault() async throws {
-        let clock = VirtualClock()
-        let server = Self.server([Script(text: "data: 1\n\n"), Script(text: "data: 2\n\n"), Script(statusCode: 204)])
-        let reader = read(manager(server, clock).events(of: .stub("a")))
-        await waits(clock, 2)
-        #expect(await reader.value == (["1", "2"], nil))
-    }
-
-    @Test func statusIsCheckedAndNoContentIsTheEnd() async throws {
-        let refused = Self.server([Script(text: "data: 1\n\n", statusCode: 404)])
-        #expect(await read(refused.manager().events(of: .stub("a"))).value == ([], .unacceptableStatus))
-        let ended = StubServer { $0.answer(204) }
-        #expect(await read(ended.manager().events(of: .stub("a"), reconnecting: .standard)).value == ([], nil))
-        #expect(ended.exchanges.count == 1)
-    }
-
-    /// Only a response with status 200 is an event stream: the HTML standard, section 9.2.3.
-    @Test(arguments: [201, 205, 206, 299])
-    func otherSuccessfulStatusAnnouncesNoEvents(statusCode: Int) async throws {
-        let server = Self.server([Script(text: "data: 1\n\n", statusCode: statusCode)])
-        let result = await read(server.manager().events(of: .stub("a"), reconnecting: .standard)).value
-        #expect(result == ([], .unacceptableStatus))
+        #expect(result == ([], code))
         #expect(server.exchanges.count == 1)
     }
 
@@ -167,69 +149,88 @@ import Testing
 
     // MARK: Connecting again
 
+    /// A sequence of connections, and how its reading ends.
+    struct Course: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let scripts: [Script]
+        /// The times between the connections, in milliseconds, with half of the jitter.
+        let waits: [Int]
+        let data: [String]
+        var code: RequestError.Code?
+        var policy: RetryPolicy?
+    }
+
+    private static let courses = [
+        Course(
+            testDescription: "the time of the server counts",
+            scripts: [
+                Script(text: "retry: 20000\ndata: a\n\n"), Script(text: "data: b\n\n"),
+                Script(text: "retry: 86400000\ndata: c\n\n"), Script(statusCode: 204),
+            ], waits: [20_250, 20_250, 300_250], data: ["a", "b", "c"]),
+        Course(
+            testDescription: "of it and Retry-After the longer one applies, and the policy limits both",
+            scripts: [
+                Script(text: "data: a\n\n"), Script(statusCode: 503, retryAfter: "40"),
+                Script(statusCode: 503, retryAfter: "86400"), Script(statusCode: 503, retryAfter: "1"),
+            ], waits: [3_250, 40_500, 301_000], data: ["a"], code: .unacceptableStatus),
+        Course(
+            testDescription: "consecutive connections without events use up the retries",
+            scripts: [
+                Script(text: "data: a\n\n", isLost: true), Script(statusCode: 503), Script(text: ": hello\n\n"),
+                Script(text: "data: b\n\n"), Script(isLost: true),
+            ], waits: [3_250, 3_500, 4_000, 3_250, 3_500, 4_000], data: ["a", "b"], code: .connectionLost),
+        Course(
+            testDescription: "a stream that keeps ending empty ends", scripts: [Script()], waits: [3_250, 3_500],
+            data: [], policy: RetryPolicy(maxRetries: 2)),
+    ]
+
+    @Test(arguments: courses) func connectionsAndWaits(course: Course) async throws {
+        let (server, clock) = (Self.server(course.scripts), VirtualClock())
+        let policy = course.policy ?? .standard
+        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: policy))
+        await waits(clock, course.waits.count)
+        #expect(await reader.value == (course.data, course.code))
+        #expect(clock.elapsed == .milliseconds(course.waits.reduce(0, +)))
+        #expect(server.exchanges.count == course.waits.count + 1)
+    }
+
+    /// Events reconnect by default, as in a browser.
     @Test func connectionThatEndsIsFollowedByAnotherWithTheLastID() async throws {
         let clock = VirtualClock()
         let server = Self.server([
             Script(text: "id: 1\ndata: a\n\nid: 2\ndata: half"), Script(text: "data: b\n\n", isLost: true),
             Script(text: "id\ndata: c\n\n"), Script(statusCode: 204),
         ])
-        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
+        let reader = read(manager(server, clock).events(of: .stub("a")))
         await waits(clock, 3)
         #expect(await reader.value == (["a", "b", "c"], nil))
-        // Each wait is three seconds plus 250 ms of jitter.
-        #expect(clock.elapsed == .milliseconds(3 * 3_250))
         let ids = server.exchanges.events.map { $0.request.headerFields["Last-Event-ID"] }
         #expect(ids == [nil, "1", "1", nil])
     }
 
     /// While the stream waits to reconnect, there is no operation that could be cancelled.
-    @Test func cancellingAllOfAManagerEndsTheWait() async throws {
+    @Test(arguments: ["all", "tag", "other tag", "task"]) func cancellingEndsTheWait(kind: String) async throws {
         let clock = VirtualClock()
         let server = Self.server([Script(text: "data: a\n\n"), Script(statusCode: 204)])
         let manager = manager(server, clock)
-        let reader = read(manager.events(of: .stub("a"), reconnecting: .standard))
+        let reader = read(manager.events(of: .stub("a").tagged("tag"), reconnecting: .standard))
         await clock.armed.wait()
-        manager.cancelAll()
-        #expect(await reader.value == (["a"], .cancelled))
-        #expect(server.exchanges.count == 1)
-    }
-
-    @Test func theServersTimeIsKeptTo() async throws {
-        let clock = VirtualClock()
-        let server = Self.server([
-            Script(text: "retry: 20000\ndata: a\n\n"), Script(text: "data: b\n\n"),
-            Script(text: "retry: 86400000\ndata: c\n\n"), Script(statusCode: 204),
-        ])
-        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
-        await waits(clock, 3)
-        #expect(await reader.value.0 == ["a", "b", "c"])
-        #expect(clock.elapsed == .milliseconds(20_250 + 20_250 + 300_250))
-    }
-
-    /// The longer of the two times applies, and the policy limits both.
-    @Test func aRetryAfterDelaysTheNextConnection() async throws {
-        let clock = VirtualClock()
-        let server = Self.server([
-            Script(text: "data: a\n\n"), Script(statusCode: 503, retryAfter: "40"),
-            Script(statusCode: 503, retryAfter: "86400"), Script(statusCode: 503, retryAfter: "1"),
-        ])
-        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
-        await waits(clock, 3)
-        #expect(await reader.value == (["a"], .unacceptableStatus))
-        #expect(clock.elapsed == .milliseconds(3_250 + 40_500 + 301_000))
-    }
-
-    @Test(arguments: [true, false])
-    func cancellingATagEndsTheWaitOfItsStream(isMeant: Bool) async throws {
-        let clock = VirtualClock()
-        let server = Self.server([Script(text: "data: a\n\n"), Script(statusCode: 204)])
-        let manager = manager(server, clock)
-        let reader = read(manager.events(of: .stub("a").tagged("feed"), reconnecting: .standard))
-        await clock.armed.wait()
-        manager.cancelAll(tagged: isMeant ? "feed" : "other")
+        switch kind {
+        case "all": manager.cancelAll()
+        case "task": reader.cancel()
+        default: manager.cancelAll(tagged: kind)
+        }
+        let isMeant = kind != "other tag"
         if !isMeant { clock.advanceToNext() }
         #expect(await reader.value == (["a"], isMeant ? .cancelled : nil))
         #expect(server.exchanges.count == (isMeant ? 1 : 2))
+    }
+
+    @Test func aPostIsNotRepeatedToReconnect() async throws {
+        let server = Self.server([Script(text: "data: a\n\n")])
+        let request = Request<Data>.post("http://stub/a").body(Data())
+        #expect(await read(server.manager().events(of: request, reconnecting: .standard)).value == (["a"], nil))
+        #expect(server.exchanges.count == 1)
     }
 
     /// Events that have arrived are not delivered to a cancelled task.
@@ -248,49 +249,6 @@ import Testing
         }
         #expect(await reader.value == .cancelled)
         #expect(read.events == ["a"])
-    }
-
-    @Test func consecutiveConnectionsWithoutEventsUseUpTheRetries() async throws {
-        let clock = VirtualClock()
-        let server = Self.server([
-            Script(text: "data: a\n\n", isLost: true), Script(statusCode: 503), Script(text: ": hello\n\n"),
-            Script(text: "data: b\n\n"), Script(isLost: true),
-        ])
-        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
-        await waits(clock, 6)
-        #expect(await reader.value == (["a", "b"], .connectionLost))
-        #expect(server.exchanges.count == 7)
-        let waits: [Int] = [3_250, 3_500, 4_000, 3_250, 3_500, 4_000]
-        #expect(clock.elapsed == .milliseconds(waits.reduce(0, +)))
-    }
-
-    @Test func streamThatKeepsEndingEmptyEnds() async throws {
-        let clock = VirtualClock()
-        let server = Self.server([Script()])
-        let policy = RetryPolicy(maxRetries: 2)
-        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: policy))
-        await waits(clock, 2)
-        #expect(await reader.value == ([], nil))
-        #expect(server.exchanges.count == 3)
-    }
-
-    /// A POST is not repeated to reconnect.
-    @Test func aPostIsNotRepeatedToReconnect() async throws {
-        let server = Self.server([Script(text: "data: a\n\n")])
-        let request = Request<Data>.post("http://stub/a").body(Data())
-        let reader = read(server.manager().events(of: request, reconnecting: .standard))
-        #expect(await reader.value == (["a"], nil))
-        #expect(server.exchanges.count == 1)
-    }
-
-    @Test func cancellingTheTaskEndsTheWait() async throws {
-        let clock = VirtualClock()
-        let server = Self.server([Script(text: "data: a\n\n")])
-        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
-        await clock.armed.wait()
-        reader.cancel()
-        #expect(await reader.value == (["a"], .cancelled))
-        #expect(server.exchanges.count == 1)
     }
 
     @Test func idOfTheCallersIsSentUntilTheServerGivesOne() async throws {
@@ -360,25 +318,5 @@ import Testing
         let result = await read(manager(subject).events(of: .get(server.url()), reconnecting: policy)).value
         #expect(result == (["a", "b"], nil))
         #expect(server.recordedRequests.map { $0.value(of: "Last-Event-ID") } == [nil, "1", "2"])
-    }
-
-    @Test(arguments: ConformingTransport.all)
-    func cancellingTheTaskClosesTheConnection(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.enqueue(Reply(steps: [.write(Data((Self.head + "data: 1\n\n").utf8)), .flush, .wait(Gate())]))
-        let (events, first) = (
-            manager(subject).events(of: .get(server.url()), reconnecting: .never), EventLog<String>()
-        )
-        let reader = Task { () -> RequestError.Code? in
-            do throws(RequestError) {
-                for try await event in events { first.record(event.data) }
-                return nil
-            } catch { return error.code }
-        }
-        #expect(await first.wait() == ["1"])
-        reader.cancel()
-        #expect(await reader.value == .cancelled)
-        try await server.connectionsClosed()
     }
 }
