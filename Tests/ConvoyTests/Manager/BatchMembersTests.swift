@@ -68,7 +68,7 @@ import Testing
     }
 
     /// Simulates a crawler: each response adds more requests, and the batch ends after the last one.
-    @Test func aHandlerOfAnAdditionMayAddMore() async {
+    @Test func aHandlerOfAnAdditionMayAddMore() async throws {
         let server = StubServer { exchange in
             guard exchange.request.url.path != "/start" else { return }
             exchange.answer(200, body: Data(exchange.request.url.path.utf8))
@@ -88,11 +88,7 @@ import Testing
         await batch.finished()
         #expect(seen.count == 62)
         #expect(Set(seen.events).count == 62)
-        if let root {
-            #expect(await batch.result(of: root) == nil)
-        } else {
-            Issue.record("nothing was added")
-        }
+        #expect(await batch.result(of: try #require(root)) == nil)
         #expect(batch.currentProgress.finishedCount == 64)
     }
 
@@ -110,6 +106,6 @@ import Testing
         #expect(results.count == 3_001)
         #expect(results.indices.filter { results[$0].code == nil } == [1])
         if let addition { #expect(await batch.result(of: addition)?.code == .cancelled) }
-        #expect(batch.currentProgress.finishedCount == 3_001)
+        #expect(batch.currentProgress.finishedCount == 3_001 && batch.currentProgress.skippedCount >= 1_900)
     }
 }

@@ -25,7 +25,7 @@ import Testing
         await log.wait()
         #expect(batch.currentProgress.finishedCount == 2)
         // The link fails because `other` failed with a 404. A failed member of the batch would not fail the link.
-        #expect(await Self.code(of: link) == .dependencyFailed)
+        #expect(await link.resultCode() == .dependencyFailed)
 
         let next = manager.operation(after: batch) { Request<Data>.stub("next\($0.count { $0.code == nil })") }
         manager.enqueue(next)
@@ -57,12 +57,5 @@ import Testing
         manager.enqueue(group)
         let batch = try await group.value
         #expect(batch.currentProgress.finishedCount == 5 && server.exchanges.count == 5)
-    }
-
-    private static func code<Output>(of operation: RequestOperation<Output>) async -> RequestError.Code? {
-        do throws(RequestError) {
-            try await operation.response()
-            return nil
-        } catch { return error.code }
     }
 }

@@ -82,22 +82,6 @@ import Testing
         #expect(meter.progress.upload.bytesPerSecond == nil)
     }
 
-    @Test func noReaderGetsTheSameTwice() async {
-        let server = StubServer.held()
-        let batch = server.manager().batch([Request<Data>.stub("a")])
-        let seen = EventLog<BatchProgress>()
-        let reading = Task { for await progress in batch.progress { seen.record(progress) } }
-        let exchange = await server.exchanges.wait()[0]
-        exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 10))
-        for _ in 0..<5 { exchange.sent(totalBytes: 0) }
-        exchange.send(Data(count: 10))
-        exchange.finish()
-        await batch.finished()
-        await reading.value
-        for (earlier, later) in zip(seen.events, seen.events.dropFirst()) { #expect(earlier != later) }
-        #expect(seen.events.last == batch.currentProgress)
-    }
-
     @Test func anIntervalIsKeptToOnTheClockOfTheManager() async {
         let clock = VirtualClock()
         let batch = StubServer().manager(clock: clock).batch([Request<Data>.stub("a")])
