@@ -142,8 +142,6 @@ import Testing
         await thread.stop()
     }
 
-    // MARK: Waiting on the current loop
-
     @Test func startAndWaitRunsTheLoopUntilTheEnd() async throws {
         let server = StubServer.held()
         let callbacks = EventLog<Bool>()
@@ -194,20 +192,6 @@ import Testing
         await done.wait(count: 4)
         #expect(server.exchanges.count == 4)
     }
-
-    // MARK: ExecutorPool
-
-    @Test func anOperationsCallbacksRunInOrder() async {
-        let server = StubServer.held()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
-        let log = EventLog<Int>()
-        for index in 0..<50 { operation.onFinish { _ in log.record(index) } }
-        operation.start()
-        await server.exchanges.wait()[0].answer(200)
-        #expect(await log.wait(count: 50) == Array(0..<50))
-    }
-
-    // MARK: Callbacks in place
 
     /// Runs work on a queue that the tests can recognise.
     private func asNotifier(_ work: () -> Void) {

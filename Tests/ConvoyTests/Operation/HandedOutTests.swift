@@ -4,41 +4,11 @@ import Testing
 
 @testable import Convoy
 
-/// Tests operations of `send` and of batches, which belong to the library.
-///
-/// An unobserved operation of this kind does not notify Foundation of its end.
-@Suite struct HandedOutTests {
-    private func state(isMonitored: Bool, isInternal: Bool) -> OperationState {
-        OperationState(
-            requestPlan: TypedRequestPlan(Request.stub("a")), isMonitored: isMonitored, isInternal: isInternal)
-    }
-
-    @Test(arguments: [
-        (false, false, OperationState.NotificationTargets.foundation), (true, false, .foundation), (false, true, .none),
-        (true, true, .foundation),
-    ])
-    func onlyUnobservedInternalOperationsSkipNotifications(
-        isMonitored: Bool, isInternal: Bool, notificationTargets: OperationState.NotificationTargets
-    ) {
-        var state = state(isMonitored: isMonitored, isInternal: isInternal)
-        #expect(state.notificationTargets == notificationTargets)
-        let isLate = state.becomeSeen()
-        #expect(!isLate)
-        #expect(state.notificationTargets == .foundation)
-    }
-
-    @Test func aSkippedEndIsNotifiedOnceLater() {
-        var state = state(isMonitored: false, isInternal: true)
-        let start = state.machine.handle(.start(mayBeBlocked: false))
-        #expect(start.begins)
-        let end = state.machine.handle(.end(attempt: 1))
-        #expect(end.finishes)
-        _ = state.beginDelivery(isEnd: true)
-        let areLate = [state.becomeSeen(), state.becomeSeen()]
-        #expect(areLate == [true, false])
-    }
-
-    #if canImport(FoundationNetworking)
+#if canImport(FoundationNetworking)
+    /// Tests operations of `send` and of batches, which belong to the library.
+    ///
+    /// An unobserved operation of this kind does not notify Foundation of its end.
+    @Suite struct HandedOutTests {
         /// A queue with an operation that depends on `operation`; the log records when it ran.
         private func dependent(on operation: Operation) -> (OperationQueue, EventLog<Void>) {
             let (queue, ran) = (OperationQueue(), EventLog<Void>())
@@ -86,5 +56,5 @@ import Testing
             await ran.wait()
             drain(queue, operation)
         }
-    #endif
-}
+    }
+#endif

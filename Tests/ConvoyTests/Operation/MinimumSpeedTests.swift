@@ -15,17 +15,13 @@ import Testing
         await manager.tasksAreAdjusted()
     }
 
-    private func error<Output>(_ operation: RequestOperation<Output>) async -> RequestError? {
-        await #expect(throws: RequestError.self) { try await operation.response() }
-    }
-
     @Test func tooLittleEndsItAndSaysHowMuch() async throws {
         let manager = server.manager(clock: clock)
         let operation = manager.enqueue(request)
         let exchange = try await server.answered()
         exchange.send(Data(count: 120))
         clock.advance(by: .seconds(30))
-        let error = await error(operation)
+        let error = await operation.failure()
         #expect(error?.code == .timedOut)
         #expect(error?.message == "it stalled: 120 bytes in 30.0 s, slower than the minimum of 1000 a second")
         #expect(error?.isRetryable == true)
@@ -55,7 +51,7 @@ import Testing
         exchange.send(Data(count: 29_999))
         #expect(operation.attempt == 1 && operation.error == nil)
         clock.advance(by: .seconds(1))
-        #expect(await error(operation)?.message.contains("29999 bytes in 30.0 s") == true)
+        #expect(await operation.failure()?.message.contains("29999 bytes in 30.0 s") == true)
         await manager.drain()
     }
 
@@ -92,18 +88,18 @@ import Testing
 
     /// The attempt has ended, but an interceptor has not decided yet what follows.
     @Test func whileItsEndIsJudgedNoTimerIsSet() async throws {
-        let judge = Judge()
+        let (asked, verdict) = (EventLog<Void>(), Gate())
         let manager = server.manager(clock: clock) { configuration in
-            configuration.interceptors = [judge]
+            configuration.interceptors = [Judge(asked: asked, verdict: verdict)]
             configuration.maxBytesPerSecond = 1
         }
         let operation = manager.enqueue(request.maxBytesPerSecond(1))
         let exchange = try await server.answered()
         exchange.send(Data(count: 1_000))
         exchange.finish()
-        await judge.asked.wait()
+        await asked.wait()
         #expect(!clock.advanceToNext())
-        judge.verdict.open()
+        verdict.open()
         #expect(try await operation.response().value.count == 1_000)
     }
 
@@ -122,10 +118,11 @@ import Testing
         await advance(manager, .seconds(19))
         #expect(operation.error == nil && operation.attempt == 1)
         await advance(manager, .seconds(1))
-        #expect(await error(operation)?.code == .timedOut)
+        #expect(await operation.failure()?.code == .timedOut)
         await manager.drain()
     }
 
+    /// The limit is the manager's or the request's.
     @Test(arguments: [true, false])
     func heldByALimitDoesNotCount(limitIsTheManagers: Bool) async throws {
         let manager = server.manager(clock: clock) { $0.maxBytesPerSecond = limitIsTheManagers ? 100 : nil }
@@ -138,7 +135,7 @@ import Testing
         await advance(manager, .seconds(29))
         #expect(operation.error == nil && operation.attempt == 1)
         await advance(manager, .seconds(1))
-        #expect(await error(operation)?.message.contains("20010 bytes in 30.0 s") == true)
+        #expect(await operation.failure()?.message.contains("20010 bytes in 30.0 s") == true)
         await manager.drain()
     }
 
@@ -155,26 +152,23 @@ import Testing
         await advance(manager, .zero)
         #expect(!exchange.isSuspended)
         await advance(manager, .seconds(30))
-        #expect(await error(chunks.operation)?.code == .timedOut)
+        #expect(await chunks.operation.failure()?.code == .timedOut)
         await manager.drain()
     }
 
-    @Test func bodiesThatAreOnlyLookedAtAreWatchedToo() async throws {
-        let manager = server.manager(clock: clock)
-        let operation = manager.enqueue(request)
-        let exchange = try #require(await server.exchanges.wait().first)
-        exchange.respond(ResponseHead(statusCode: 500))
+    @Test func bodiesOfRefusalsAreWatchedToo() async throws {
+        let operation = server.manager(clock: clock).enqueue(request)
+        await server.exchanges.wait().first?.respond(ResponseHead(statusCode: 500))
         clock.advance(by: .seconds(30))
-        let error = await error(operation)
+        let error = await operation.failure()
         #expect(error?.code == .timedOut)
         #expect(error?.response?.statusCode == 500)
-        await manager.drain()
     }
 
     @Test(arguments: [(0, 1), (-1, 1), (1, 0), (1, -1)] as [(Int64, Int64)])
     func noSpeedAndNoTimeAreDefects(bytes: Int64, seconds: Int64) async {
         let request = Request.stub("a").minimumSpeed(bytesPerSecond: bytes, over: .seconds(seconds))
-        let error = await error(server.manager(clock: clock).enqueue(request))
+        let error = await server.manager(clock: clock).enqueue(request).failure()
         #expect(error?.code == .invalidRequest)
         #expect(error?.message.contains("minimum speed") == true)
     }
@@ -182,8 +176,8 @@ import Testing
 
 /// Decides about the end of an attempt when the gate opens.
 private struct Judge: RequestInterceptor {
-    let asked = EventLog<Void>()
-    let verdict = Gate()
+    let asked: EventLog<Void>
+    let verdict: Gate
 
     func decide(after _: AttemptEnd, of _: AttemptContext) async throws -> InterceptorDecision {
         asked.record(())

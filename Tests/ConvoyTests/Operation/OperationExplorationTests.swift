@@ -71,8 +71,4 @@ import Testing
         let exploration = Self.explore(first, limit: defect.place.isDeep ? 3_000_000 : 30_000, defect)
         #expect(exploration.finding != nil, "\(defect.name): not seen in \(exploration.count) worlds")
     }
-
-    @Test func thereAreAtLeastTwentyDefects() {
-        #expect(OperationWorld.Defect.all.count { !$0.place.isDeep } >= 20)
-    }
 }

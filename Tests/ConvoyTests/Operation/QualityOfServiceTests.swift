@@ -73,21 +73,16 @@ import Testing
         let (server, queue) = (StubServer(), Queue())
         let manager = server.manager(callbacks: .operationQueue(queue))
         let first = manager.operation(Request<Data>.stub("first"))
-        let link = manager.operation(after: first) { _ in Request<Data>.stub("link").qualityOfService(.utility) }
-        link.onFinish { _ in }
-        manager.enqueue(first, link)
-        #expect(await queue.added.wait() == [.utility])
+        let links = (0..<2).map { _ in
+            manager.operation(after: first) { _ in Request<Data>.stub("link").qualityOfService(.utility) }
+        }
+        // The quality of the link itself comes first.
+        links[1].qualityOfService = .userInitiated
+        for link in links { link.onFinish { _ in } }
+        manager.enqueue(first)
+        manager.enqueue(contentsOf: links)
+        #expect(Set(await queue.added.wait(count: 2)) == [.utility, .userInitiated])
         await manager.drain()
-    }
-
-    @Test func theQualityOfTheLinkItselfComesFirst() async throws {
-        let manager = StubServer().manager()
-        let first = manager.operation(Request<Data>.stub("first"))
-        let link = manager.operation(after: first) { _ in Request<Data>.stub("link").qualityOfService(.utility) }
-        link.qualityOfService = .userInitiated
-        manager.enqueue(first, link)
-        _ = try await link.response()
-        #expect(link.qualityOfService == .userInitiated)
     }
 
     @Test(arguments: [

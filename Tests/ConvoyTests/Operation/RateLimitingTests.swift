@@ -91,16 +91,6 @@ import Testing
         #expect(clock.elapsed == .zero)
     }
 
-    @Test func theEndRemovesTheTimers() async throws {
-        let manager = manager(1)
-        let operation = manager.enqueue(Request.stub("a").maxBytesPerSecond(1))
-        let exchange = try await server.answered()
-        exchange.send(Data(count: 10))
-        exchange.finish()
-        #expect(try await operation.response().value.count == 10)
-        #expect(!clock.advanceToNext())
-    }
-
     @Test func aChangeAtRunTimeTakesEffectAtOnce() async throws {
         let manager = manager()
         #expect(manager.maxBytesPerSecond == nil)
@@ -206,5 +196,42 @@ import Testing
         #expect(!second.isSuspended)
         second.finish()
         #expect(try await operation.response().value.count == 1_000)
+    }
+
+    @Test(arguments: [true, false])
+    func aTransportThatCannotBeHeldIsRefused(limitIsTheManagers: Bool) async throws {
+        let server = StubServer(pausesInPlace: false)
+        let manager = server.manager(clock: clock) { $0.maxBytesPerSecond = limitIsTheManagers ? 1_000 : nil }
+        let request = Request.stub("a")
+        let error = await manager.enqueue(limitIsTheManagers ? request : request.maxBytesPerSecond(1_000)).failure()
+        #expect(error?.code == .invalidRequest)
+        #expect(
+            error?.message == "nothing was sent: a rate limit needs a transport that can pause; use libcurl")
+        #expect(server.exchanges.count == 0)
+        manager.maxBytesPerSecond = nil
+        #expect(try await manager.send(request).value == Data("ok".utf8))
+        manager.maxBytesPerSecond = 1
+        await #expect(throws: RequestError.self) { try await manager.send(request) }
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test(arguments: [0, -1, Int64.min])
+    func noRateAtAllIsADefectOfARequest(limit: Int64) async {
+        let error = await manager().enqueue(Request.stub("a").maxBytesPerSecond(limit)).failure()
+        #expect(error?.code == .invalidRequest)
+        #expect(error?.message.contains("rate limit") == true)
+    }
+
+    @Test(arguments: [0, -1, Int64.min])
+    func aZeroOrNegativeRateIsNoLimitOfAManager(limit: Int64) async throws {
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 200))
+            exchange.send(Data(count: 1_000_000))
+            #expect(!exchange.isSuspended)
+            exchange.finish()
+        }
+        let manager = server.manager(clock: clock) { $0.maxBytesPerSecond = limit }
+        #expect(manager.maxBytesPerSecond == nil)
+        #expect(try await manager.send(Request.stub("a")).value.count == 1_000_000)
     }
 }

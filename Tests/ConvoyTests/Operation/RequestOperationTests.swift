@@ -9,8 +9,6 @@ import Testing
 #endif
 
 @Suite struct RequestOperationTests {
-    // MARK: Exactly one outcome
-
     @Test func endsExactlyOnceWhoeverEndsIt() async {
         for _ in 0..<200 {
             let server = StubServer.held()
@@ -34,28 +32,6 @@ import Testing
         }
     }
 
-    @Test func nothingIsReportedAfterTheOutcome() async {
-        let server = StubServer.held()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
-        let log = EventLog<String>()
-        operation.onProgress { _ in log.record("progress") }
-        operation.onFinish { _ in log.record("finish") }
-        operation.start()
-        let exchange = await server.exchanges.wait()[0]
-        exchange.respond(ResponseHead(statusCode: 200))
-        operation.cancel()
-        await log.wait()
-        exchange.send(Data(count: 10))
-        exchange.finish()
-        let drained = EventLog<Void>()
-        operation.onFinish { _ in drained.record(()) }
-        await drained.wait()
-        #expect(log.events == ["finish"])
-        #expect(operation.progress.download.completedBytes == 0)
-    }
-
-    // MARK: The result precedes the finish
-
     @Test func theResultIsSetWhenIsFinishedTurnsTrue() async {
         let server = StubServer()
         let operation = RequestOperation(.stub("a"), transport: server.transport)
@@ -73,8 +49,6 @@ import Testing
             #expect(await seen.wait() == [true])
         #endif
     }
-
-    // MARK: Cancelling before the start
 
     @Test func cancelBeforeStartOpensNoConnection() async {
         let server = StubServer()
@@ -118,8 +92,6 @@ import Testing
         #expect(operation.error == nil)
     }
 
-    // MARK: Order of the notifications
-
     #if canImport(FoundationNetworking)
         @Test func notifiesCancelledThenExecutingThenFinished() async {
             let server = StubServer.held()
@@ -143,32 +115,7 @@ import Testing
             #expect(log.events == ["cancelled true", "executing true", "executing false", "finished true"])
             for observation in observations { observation.invalidate() }
         }
-
-        @Test func notifiesInOrderWhenCancelledWhileExecuting() async {
-            let server = StubServer.held()
-            let operation = RequestOperation(.stub("a"), transport: server.transport)
-            let log = EventLog<String>()
-            let observations = [
-                operation.observe(\.isCancelled) { _, _ in log.record("cancelled") },
-                operation.observe(\.isExecuting, options: [.new]) {
-                    log.record("executing \($1.newValue ?? $0.isExecuting)")
-                },
-                operation.observe(\.isFinished, options: [.initial, .new]) {
-                    log.record("finished \($1.newValue ?? $0.isFinished)")
-                },
-            ]
-            operation.start()
-            await server.exchanges.wait()
-            operation.cancel()
-            #expect(
-                await log.wait(count: 5) == [
-                    "finished false", "executing true", "cancelled", "executing false", "finished true",
-                ])
-            for observation in observations { observation.invalidate() }
-        }
     #endif
-
-    // MARK: A finished operation releases its objects
 
     @Test func aFinishedOperationReleasesEverything() async {
         let check = LeakCheck()
@@ -226,17 +173,13 @@ import Testing
         #expect(operation.isFinished)
     }
 
-    // MARK: A queued operation is small
-
     @Test func aQueuedOperationHasNoTaskStreamOrFile() throws {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = try TemporaryDirectory()
         let server = StubServer()
         let manager = server.manager()
         manager.isSuspended = true
         let streams = EventLog<Void>()
-        let download = manager.download(.stub("file"), to: directory.appendingPathComponent("file"))
+        let download = manager.download(.stub("file"), to: directory.file("file"))
         let streamed = manager.enqueue(
             Request<Data>.stub("stream").written {
                 streams.record(())
@@ -245,16 +188,14 @@ import Testing
         #expect(download.task == nil && streamed.task == nil)
         #expect(streams.count == 0)
         #expect(server.exchanges.count == 0)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).isEmpty)
+        #expect(try directory.entries.isEmpty)
         manager.cancelAll()
         manager.isSuspended = false
     }
 
     /// The operation is cancelled on the transport's thread, while it handles the head and creates the file.
     @Test func aCancelledDownloadHasRemovedItsFileWhenItEnds() async throws {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = try TemporaryDirectory()
         let server = StubServer { exchange in
             exchange.answer(200, headerFields: ["Set-Cookie": "a=b"], body: Data("ok".utf8))
         }
@@ -269,19 +210,15 @@ import Testing
         var configuration = RequestManager.Configuration(transport: .custom(server.transport))
         configuration.cookies = jar
         let operation = RequestOperation<URL>(
-            requestPlan: TypedRequestPlan(Request<Data>.stub("a").saved(to: directory.appendingPathComponent("a"))),
+            requestPlan: TypedRequestPlan(Request<Data>.stub("a").saved(to: directory.file("a"))),
             context: ExecutionContext(configuration))
         cancelled.withLock { $0 = operation }
-        operation.onFinish { _ in
-            told.record((try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? ["?"])
-        }
+        operation.onFinish { _ in told.record((try? directory.entries) ?? ["?"]) }
         operation.start()
         #expect(await told.wait() == [[]])
         #expect(operation.error?.code == .cancelled)
         cancelled.withLock { $0 = nil }
     }
-
-    // MARK: Starting and waiting
 
     @Test func startingTwiceSendsOnce() async throws {
         let server = StubServer()
@@ -293,31 +230,17 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
-    @Test func startedBeforeItsDependenciesItFailsWithTheReason() async {
+    @Test(arguments: [false, true])
+    func startedBeforeItsDependenciesItFailsWithTheReason(isEnqueued: Bool) async {
         let server = StubServer()
-        let first = RequestOperation(.stub("first"), transport: server.transport)
-        let second = RequestOperation(.stub("second"), transport: server.transport)
+        let manager = server.manager()
+        let (first, second) = (manager.operation(.stub("first")), manager.operation(.stub("second")))
         second.addDependency(first)
+        if isEnqueued { manager.enqueue(second) }
         second.start()
-        #expect(second.isFinished)
-        #expect(second.result?.code == .invalidRequest)
-        #expect(server.exchanges.count == 0)
-    }
-
-    @Test func worksInAnyOperationQueueWithAnyOperations() async {
-        let server = StubServer()
-        let log = EventLog<String>()
-        let before = BlockOperation { log.record("before") }
-        let request = RequestOperation(.stub("a"), transport: server.transport)
-        let after = BlockOperation { [unowned request] in log.record("after \(request.result != nil)") }
-        request.addDependency(before)
-        after.addDependency(request)
-        let queue = OperationQueue()
-        queue.addOperation(after)
-        queue.addOperation(request)
-        #expect(request.isReady == false)
-        queue.addOperation(before)
-        #expect(await log.wait(count: 2) == ["before", "after true"])
+        #expect(await second.resultCode() == .invalidRequest)
+        await manager.drain()
+        #expect(second.isFinished && server.exchanges.count == 0)
     }
 
     @Test func responseIsCancelledWithItsTask() async {
@@ -330,15 +253,6 @@ import Testing
         let result = await task.result
         #expect((result.failure as? RequestError)?.code == .cancelled)
         #expect(operation.isCancelled)
-    }
-
-    @Test func handlersAddedAfterTheEndAreCalledToo() async throws {
-        let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
-        operation.start()
-        _ = try await operation.response()
-        let late = EventLog<Int>()
-        for index in 0..<3 { operation.onFinish { _ in late.record(index) } }
-        #expect(await late.wait(count: 3) == [0, 1, 2])
     }
 
     @Test func aSuspendedOperationMovesNothingUntilItIsResumed() async throws {

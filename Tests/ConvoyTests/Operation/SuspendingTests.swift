@@ -75,19 +75,6 @@ import Testing
         _ = try await first.response()
     }
 
-    @Test func cancellingASuspendedOperationEndsIt() async {
-        let server = StubServer.held()
-        let manager = server.manager(1)
-        let first = manager.enqueue(.stub("first"))
-        await server.exchanges.wait()
-        first.suspend()
-        await manager.tasksAreAdjusted()
-        first.cancel()
-        await manager.drain()
-        #expect(first.error?.code == .cancelled)
-        #expect(manager.scheduler.state.withLock { $0.queues.running } == 0)
-    }
-
     /// A suspended operation releases its slots of the host and of the manager.
     ///
     /// It still counts in the caller's queue, because Foundation cannot take a running operation out of the count.

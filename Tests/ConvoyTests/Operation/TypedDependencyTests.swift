@@ -28,15 +28,6 @@ import Testing
         #expect(try await four.response().value == "a-8-8.5")
     }
 
-    @Test func oneThatFailsFailsALinkOfSeveral() async {
-        let manager = server.manager()
-        let (a, bad) = (text(manager, "a"), text(manager, "bad"))
-        let link = manager.operation(after: a, bad, a) { _, _, _ in Request<String>.get("http://stub/never") }
-        manager.enqueue(a, bad, link)
-        await manager.drain()
-        #expect(link.error?.code == .dependencyFailed && !server.paths.contains("/never"))
-    }
-
     /// If a dependency has two policies, the stricter one applies, in either order.
     @Test(arguments: [true, false]) func theStricterOfTwoPoliciesCounts(isStricterFirst: Bool) async {
         let manager = server.manager()

@@ -4,29 +4,17 @@ import Testing
 @testable import Convoy
 
 @Suite struct UserInfoTests {
-    @Test func userInfoOfTheRequestIsAvailableBeforeAndAfterTheEnd() async throws {
+    @Test func userInfoOfTheRequestIsThereBeforeAndAfterTheEndAndReplaceable() async throws {
         let manager = StubServer().manager()
-        let operation = manager.operation(
-            Request.stub("a").userInfo("row", 7).userInfo("gone", 1).userInfo("gone", nil))
-        #expect(operation.userInfo["row"] as? Int == 7)
-        #expect(operation.userInfo.count == 1)
-        manager.enqueue(operation)
-        try await operation.response()
+        let request = Request.stub("a").userInfo("row", 7).userInfo("gone", 1).userInfo("gone", nil)
+        let (operation, other) = (manager.operation(request), manager.operation(request))
+        #expect(operation.userInfo["row"] as? Int == 7 && operation.userInfo.count == 1)
+        other.userInfo["row"] = 8
+        manager.enqueue(operation, other)
         await manager.drain()
-        #expect(operation.userInfo["row"] as? Int == 7)
-        #expect(manager.operation(Request.stub("a")).userInfo.isEmpty)
-    }
-
-    @Test func userInfoSetOnTheOperationReplacesThatOfTheRequest() async throws {
-        let manager = StubServer().manager()
-        let operation = manager.operation(Request.stub("a").userInfo("row", 7))
-        operation.userInfo["row"] = 8
-        manager.enqueue(operation)
-        try await operation.response()
-        await manager.drain()
-        #expect(operation.userInfo["row"] as? Int == 8)
-        operation.userInfo = [:]
-        #expect(operation.userInfo.isEmpty)
+        #expect(operation.userInfo["row"] as? Int == 7 && other.userInfo["row"] as? Int == 8)
+        other.userInfo = [:]
+        #expect(other.userInfo.isEmpty && manager.operation(Request.stub("a")).userInfo.isEmpty)
     }
 
     @Test func aLinkHasThatOfTheRequestThatWasBuilt() async throws {
