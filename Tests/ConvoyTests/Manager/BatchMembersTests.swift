@@ -37,8 +37,8 @@ import Testing
     /// Several threads add members while a source of unknown length is pulled.
     ///
     /// The failure of the source changes no index.
-    @Test(arguments: [nil, RequestError(.invalidRequest, "the source failed")])
-    func eachAdditionFindsItsOwnResult(failure: RequestError?) async {
+    @Test(arguments: [true, false]) func eachAdditionFindsItsOwnResult(sourceFails: Bool) async {
+        struct Broken: Error {}
         let (stream, source) = AsyncThrowingStream<Request<Data>, any Error>.makeStream()
         let batch = Self.echo().manager().batch(pulling: stream)
         let found = EventLog<(Batch<Data>.Addition, String)>()
@@ -54,12 +54,13 @@ import Testing
             }
             group.addTask { for index in 0..<400 { source.yield(.stub("\(index)")) } }
         }
-        if let failure { source.finish(throwing: failure) } else { source.finish() }
+        if sourceFails { source.finish(throwing: Broken()) } else { source.finish() }
         let results = await batch.results
-        let sourceCount = failure == nil ? 400 : 401
+        let sourceCount = sourceFails ? 401 : 400
         #expect(results.prefix(400).map(Self.path) == (0..<400).map { "/\($0)" })
         #expect(results.count == sourceCount + 400)
-        #expect((results[400].code == .invalidRequest) == (failure != nil))
+        #expect((results[400].code == .invalidRequest) == sourceFails)
+        if sourceFails { #expect((results[400].failure as? RequestError)?.underlying is Broken) }
         #expect(Set(found.events.map(\.0.number)) == Set(0..<400))
         for (addition, path) in found.events {
             #expect(Self.path(await batch.result(of: addition)) == path)

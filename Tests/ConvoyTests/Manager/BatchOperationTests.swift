@@ -23,7 +23,7 @@ import Testing
         #expect(log.events.isEmpty)
         for exchange in exchanges where exchange.request.url.path == "/a" { exchange.answer(200) }
         await log.wait()
-        #expect(batch.currentProgress.finishedCount == 2)
+        #expect(batch.currentProgress.finishedCount == 2 && batch.currentProgress.failedCount == 1)
         // The link fails because `other` failed with a 404. A failed member of the batch would not fail the link.
         #expect(await link.resultCode() == .dependencyFailed)
 

@@ -15,13 +15,6 @@ import Testing
         #expect(bodies == ["/0", "/1", "/2", "/3"])
     }
 
-    @Test func oneFailureIsOneResult() async {
-        let server = StubServer { $0.answer($0.request.url.path == "/2" ? 500 : 200) }
-        let batch = server.manager().batch((0..<5).map { Request<Data>.stub("\($0)") })
-        #expect(await batch.results.map(\.code) == [nil, nil, .unacceptableStatus, nil, nil])
-        #expect(batch.currentProgress.failedCount == 1)
-    }
-
     @Test func anEmptyBatchFinishes() async {
         let batch = StubServer().manager().batch([Request<Data>]())
         #expect(await batch.results.isEmpty)
@@ -133,34 +126,6 @@ import Testing
         await server.exchanges.wait(count: 4_000)
         batch.cancel()
         await batch.finished()
-    }
-
-    @Test func anAsynchronousSequenceIsPulledAndItsErrorIsAResult() async {
-        struct Broken: Error {}
-        let (stream, input) = AsyncThrowingStream<Request<Data>, any Error>.makeStream()
-        let batch = StubServer().manager().batch(pulling: stream)
-        input.yield(.stub("a"))
-        input.yield(.stub("b"))
-        input.finish(throwing: Broken())
-        let results = await batch.results
-        #expect(results.map(\.code) == [nil, nil, .invalidRequest])
-        #expect((results.last?.failure as? RequestError)?.underlying is Broken)
-    }
-
-    @Test func requestsCanBeAddedWhileItRuns() async {
-        let server = StubServer.held()
-        let batch = server.manager().batch([Request<Data>.stub("first")])
-        let first = await server.exchanges.wait()[0]
-        let told = EventLog<RequestError.Code?>()
-        let second = batch.add(.stub("second")) { told.record($0.code) }
-        #expect(second?.number == 0)
-        first.answer(200)
-        await server.exchanges.wait(count: 2)[1].answer(404)
-        #expect(await batch.results.map(\.code) == [nil, .unacceptableStatus])
-        #expect(told.events == [.unacceptableStatus])
-        if let second { #expect(await batch.result(of: second)?.code == .unacceptableStatus) }
-        #expect(batch.add(.stub("third")) == nil)
-        #expect(batch.currentProgress.totalCount == 2)
     }
 
     @Test func byteProgressNeverRunsBackwards() async {

@@ -96,18 +96,6 @@ import Testing
         #expect(server.paths == ["/first", "/last", "/held"])
     }
 
-    @Test func enqueuingAgainHasNoEffect() async {
-        let server = StubServer()
-        let manager = server.manager()
-        let operation = manager.enqueue(.stub("a"))
-        manager.enqueue(operation, operation)
-        server.manager().enqueue(operation)
-        await manager.drain()
-        manager.enqueue(operation)
-        await manager.drain()
-        #expect(server.exchanges.count == 1)
-    }
-
     /// A suspended manager cancels its work instead.
     @Test(arguments: [false, true]) func aManagerThatIsLetGoOfFinishesItsWork(isSuspended: Bool) async {
         let (server, outcomes) = (StubServer.held(), EventLog<RequestError.Code?>())
@@ -153,30 +141,6 @@ import Testing
         manager.cancelAll()
         await manager.drain()
         #expect(manager.why(first) == "has finished")
-    }
-
-    @Test func oneCallbackThatBlocksDelaysNoOther() async {
-        let server = StubServer()
-        let manager = server.manager()
-        let gate = DispatchSemaphore(value: 0)
-        let (entered, left) = (EventLog<Void>(), EventLog<Void>())
-        // Eight callbacks block a thread each, so a pool of at most eight threads would have no thread for the other
-        // callbacks.
-        for index in 0..<8 {
-            manager.enqueue(.stub("blocking\(index)")) { _ in
-                entered.record(())
-                gate.wait()
-                left.record(())
-            }
-        }
-        await entered.wait(count: 8)
-        let others = EventLog<Void>()
-        for index in 0..<20 { manager.enqueue(.stub("other\(index)")) { _ in others.record(()) } }
-        await others.wait(count: 20)
-        #expect(left.count == 0)
-        for _ in 0..<8 { gate.signal() }
-        await manager.drain()
-        #expect(left.count == 8)
     }
 
     @Test func callbacksMayCallBackIntoEverything() async {

@@ -239,17 +239,6 @@ import Testing
         try expectTarget()
     }
 
-    /// The file changes while its segments are fetched, so no bytes of the old file are used.
-    @Test func changedFileIsFetchedAnew() async throws {
-        let new = FileVersion.seeded(8, byteCount: 5_000_000)
-        let server = StubServer { exchange in
-            let isOld = ["bytes=0-0", "bytes=0-2499999"].contains(exchange.request.headerFields["Range"])
-            (isOld ? FileVersion(Self.content) : FileVersion(new, etag: "\"v2\"")).answer(exchange)
-        }
-        _ = try await download(from: server, limit: 1).file()
-        try expectTarget(new)
-    }
-
     /// Secrets for one server are sent to no other server.
     @Test func mirrorsShareTheWorkAndStandInForEachOther() async throws {
         let server = StubServer { exchange in

@@ -1,10 +1,11 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
 @testable import Convoy
 
 /// Tests deadlines in virtual time, and messages that say what used the time.
+///
+/// `SlownessFaultTests` have real servers.
 @Suite struct DeadlineTests {
     private let (server, clock) = (StubServer.held(), VirtualClock())
 
@@ -146,22 +147,5 @@ import Testing
 
     @Test func oneOfZeroIsRefused() {
         #expect(Request.stub("a").deadline(.zero).defect == "the deadline is not positive")
-    }
-
-    @Test(arguments: ConformingTransport.all)
-    func itEndsAServerThatDripsForEver(transport: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.enqueue(.generated(byteCount: 1 << 20).dripping(bytesPerSecond: 1_000))
-        let moved = EventLog<Void>()
-        let manager = RequestManager(configuration: .init(transport: .custom(transport.transport), clock: clock))
-        let operation = manager.operation(Request<Data>.get(server.url("/a")).deadline(.seconds(5)))
-        operation.onProgress { if $0.download.completedBytes > 0 { moved.record(()) } }
-        manager.enqueue(operation)
-        await moved.wait()
-        clock.advance(by: .seconds(5))
-        let error = await operation.failure()
-        #expect(error?.code == .deadlineExceeded)
-        try await server.connectionsClosed(count: 1)
     }
 }

@@ -22,7 +22,8 @@ import Testing
         #expect(try await whole.response().value == (0..<20).map { "/\($0)" }.joined())
     }
 
-    @Test func aFailureEndsTypedDependentsWithoutSendingThem() async {
+    @Test func aFailureEndsTypedDependentsWithoutSendingThem() async throws {
+        struct Refusal: Error {}
         let server = StubServer { $0.answer($0.request.url.path == "/bad" ? 500 : 200) }
         let manager = server.manager()
         let bad = manager.operation(.stub("bad"))
@@ -30,43 +31,49 @@ import Testing
         let third = manager.operation(after: second) { _ in Request<Data>.stub("third") }
         let plain = manager.operation(.stub("plain"))
         plain.addDependency(third)
-        manager.enqueue(plain, third, second, bad)
+        let refusing = manager.operation(after: plain) { _ throws -> Request<Data> in throw Refusal() }
+        let last = manager.operation(after: refusing) { _ in Request<Data>.stub("last") }
+        manager.enqueue(last, refusing, plain, third, second, bad)
         await manager.drain()
         #expect(second.error?.code == .dependencyFailed && third.error?.code == .dependencyFailed)
         #expect((third.error?.underlying as? RequestError)?.code == .unacceptableStatus)
         #expect(second.error?.message.contains("bad") == true)
         #expect(plain.error == nil)
-        #expect(server.paths == ["/bad", "/plain"])
+        #expect(refusing.error?.code == .invalidRequest && refusing.error?.underlying is Refusal)
+        #expect(last.error?.code == .dependencyFailed)
+
+        // A dependency on a finished operation is met, or fails at once.
+        let next = manager.operation(after: plain) { _ in Request<Data>.stub("next") }
+        let never = manager.operation(after: bad) { _ in Request<Data>.stub("never") }
+        manager.enqueue(next, never)
+        _ = try await next.response()
+        #expect(never.error?.code == .dependencyFailed)
+        #expect(server.paths == ["/bad", "/plain", "/next"])
     }
 
     @Test func aLinkIsNamedAfterItsDependencyUntilItsRequestIsBuilt() async throws {
-        let server = StubServer { $0.answer($0.request.url.path == "/bad" ? 500 : 200) }
-        let manager = server.manager()
+        let manager = StubServer { $0.answer($0.request.url.path == "/bad" ? 500 : 200) }.manager()
         let bad = manager.operation(Request<Data>.get("http://stub/bad"))
         let second = manager.operation(after: bad) { _ in Request<Data>.get("http://stub/b") }
         let third = manager.operation(after: [second, second]) { _ in Request<Data>.get("http://stub/c") }
         let named = manager.operation(after: bad) { _ in Request<Data>.get("http://stub/d") }
         named.name = "the bill"
         let fourth = manager.operation(after: named) { _ in Request<Data>.get("http://stub/e") }
-        #expect(second.description == "the link after GET http://stub/bad (not started)")
-        #expect(third.description == "link 2 after GET http://stub/bad and 1 more (not started)")
-        #expect(named.description == "the bill (not started)")
-        #expect(manager.why(fourth) == "waits for: the bill (not enqueued)")
-        manager.enqueue(bad, second, third, named, fourth)
-        await manager.drain()
-        #expect(second.error?.request == "the link after GET http://stub/bad")
-        #expect(fourth.error?.request == "the link after the bill")
-        #expect(fourth.error?.message == "nothing was sent: the bill, which it depends on, failed")
-        #expect(second.description == "the link after GET http://stub/bad (finished)")
-
         // The closure rethrows the error of another request. The operation does not adopt the name in that error.
         let passing = manager.operation(afterResultOf: bad) { result in
             _ = try result.get()
             return Request<Data>.get("http://stub/f")
         }
-        manager.enqueue(passing)
+        #expect(second.description == "the link after GET http://stub/bad (not started)")
+        #expect(third.description == "link 2 after GET http://stub/bad and 1 more (not started)")
+        #expect(named.description == "the bill (not started)")
+        #expect(manager.why(fourth) == "waits for: the bill (not enqueued)")
+        manager.enqueue(bad, second, third, named, fourth, passing)
         await manager.drain()
-        #expect(passing.description == "the link after GET http://stub/bad (finished)")
+        #expect(second.error?.request == "the link after GET http://stub/bad")
+        #expect(fourth.error?.request == "the link after the bill")
+        #expect(fourth.error?.message == "nothing was sent: the bill, which it depends on, failed")
+        for link in [second, passing] { #expect(link.description == "the link after GET http://stub/bad (finished)") }
 
         let good = manager.operation(Request<Data>.get("http://stub/a"))
         let built = manager.operation(after: good) { _ in Request<Data>.get("http://stub/b") }
@@ -92,30 +99,6 @@ import Testing
         #expect(await told.wait() == [.dependencyFailed])
         manager.isSuspended = false
         await manager.drain()
-    }
-
-    @Test func aBuilderThatThrowsEndsItsOperation() async {
-        struct Refusal: Error {}
-        let manager = StubServer().manager()
-        let first = manager.operation(.stub("first"))
-        let second = manager.operation(after: first) { _ throws -> Request<Data> in throw Refusal() }
-        let third = manager.operation(after: second) { _ in Request<Data>.stub("third") }
-        manager.enqueue(first, second, third)
-        await manager.drain()
-        #expect(second.error?.code == .invalidRequest && second.error?.underlying is Refusal)
-        #expect(third.error?.code == .dependencyFailed)
-    }
-
-    @Test func aDependencyOnAFinishedOperationIsMetOrFailsAtOnce() async throws {
-        let server = StubServer { $0.answer($0.request.url.path == "/bad" ? 500 : 200) }
-        let manager = server.manager()
-        let (good, bad) = (manager.enqueue(.stub("good")), manager.enqueue(.stub("bad")))
-        await manager.drain()
-        let next = manager.operation(after: good) { _ in Request<Data>.stub("next") }
-        let never = manager.operation(after: bad) { _ in Request<Data>.stub("never") }
-        manager.enqueue(next, never)
-        _ = try await next.response()
-        #expect(never.error?.code == .dependencyFailed)
     }
 
     /// `Trampoline.run` defers nested work until its closure has returned.

@@ -73,19 +73,6 @@ import Testing
         #expect(!clock.advanceToNext())
     }
 
-    @Test func theEndRemovesTheTimer() async throws {
-        let manager = server.manager(clock: clock)
-        let operation = manager.enqueue(request)
-        try await server.answered().finish()
-        _ = try await operation.response()
-        #expect(!clock.advanceToNext())
-        let other = manager.enqueue(request)
-        _ = try await server.answered(2)
-        other.cancel()
-        await manager.drain()
-        #expect(!clock.advanceToNext())
-    }
-
     /// The attempt has ended, but an interceptor has not decided yet what follows.
     @Test func whileItsEndIsJudgedNoTimerIsSet() async throws {
         let (asked, verdict) = (EventLog<Void>(), Gate())

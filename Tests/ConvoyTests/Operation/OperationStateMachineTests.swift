@@ -2,34 +2,9 @@ import Testing
 
 @testable import Convoy
 
-/// Tests rules that hold at every stage of an operation.
+/// Tests reports of slots, which arrive late or twice.
 @Suite struct OperationStateMachineTests {
     typealias Event = OperationStateMachine.Event
-
-    /// The first outcome wins; later ones are dropped.
-    @Test(arguments: OperationStages.ways.map(\.name))
-    func theFirstOutcomeIsTheOnlyOne(stage: String) {
-        var machine = OperationStages.machine(stage)
-        let isFirst = !machine.hasOutcome
-        let effects = [
-            Event.end(attempt: nil), .end(attempt: machine.currentAttempt), .end(attempt: 1), .endBeforeStart,
-        ]
-        .map { machine.handle($0) }
-        #expect(effects.count { $0.finishes || $0.abandons } == (isFirst ? 1 : 0))
-        #expect(machine.hasOutcome)
-    }
-
-    /// Events of another attempt are dropped.
-    @Test(arguments: OperationStages.ways.map(\.name))
-    func eventsOfAnotherAttemptAreDropped(stage: String) {
-        var machine = OperationStages.machine(stage)
-        let before = machine
-        for event in [
-            Event.taskPaused(attempt: 9), .taskResumed(attempt: 9), .putOff(attempt: 9), .attemptEnded(attempt: 9),
-            .repeats(attempt: 9), .bodyComplete(attempt: 9, commits: true), .end(attempt: 9),
-        ] { #expect(machine.handle(event) == .dropped) }
-        #expect(machine == before)
-    }
 
     /// A row has a stage, events, and the attempt that each event launches; nil for none.
     private static let slots: [(stage: String, steps: [(event: Event, launches: Int?)])] = [
