@@ -61,14 +61,13 @@ import Testing
         #expect(Self.explore(first, limit: 3_000_000).finding == nil)
     }
 
-    @Test(arguments: OperationWorld.Defect.all.indices)
-    func aMistakeIsFound(index: Int) {
-        let defect = OperationWorld.Defect.all[index]
-        guard LongRuns.areWanted || !defect.place.isDeep else { return }
-        let bounds = OperationWorld.Bounds(attempts: 1, suspensions: defect.place.isDeep ? 2 : 1, holds: 1)
+    @Test(arguments: OperationWorld.Defect.allCases)
+    func aMistakeIsFound(defect: OperationWorld.Defect) {
+        guard LongRuns.areWanted || !defect.isDeep else { return }
+        let bounds = OperationWorld.Bounds(attempts: 1, suspensions: defect.isDeep ? 2 : 1, holds: 1)
         let first = OperationWorld(
-            bounds, pausesInPlace: defect.place.pausesInPlace, isCommitting: defect.place.isCommitting)
-        let exploration = Self.explore(first, limit: defect.place.isDeep ? 3_000_000 : 30_000, defect)
-        #expect(exploration.finding != nil, "\(defect.name): not seen in \(exploration.count) worlds")
+            bounds, pausesInPlace: defect.pausesInPlace, isCommitting: defect.isCommitting)
+        let exploration = Self.explore(first, limit: defect.isDeep ? 3_000_000 : 30_000, defect)
+        #expect(exploration.finding != nil, "not seen in \(exploration.count) worlds")
     }
 }

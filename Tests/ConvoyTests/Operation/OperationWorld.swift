@@ -81,24 +81,6 @@ struct OperationWorld: Hashable {
         (self.bounds, self.pausesInPlace, self.isCommitting) = (bounds, pausesInPlace, isCommitting)
     }
 
-    /// A defect that the exploration must find: a changed event or changed effects.
-    struct Defect: Sendable {
-        /// The settings under which the exploration finds the defect.
-        struct Place: Sendable {
-            var pausesInPlace = false
-            var isCommitting = false
-            /// Whether the defect shows only after more events than a short run visits.
-            var isDeep = false
-        }
-
-        let name: String
-        var place = Place()
-        var event: @Sendable (OperationStateMachine.Event, OperationStateMachine) -> OperationStateMachine.Event? = {
-            event, _ in event
-        }
-        var effects: @Sendable (OperationStateMachine.Event, inout OperationStateMachine.Effects) -> Void = { _, _ in }
-    }
-
     /// All worlds that can follow, each with the name of its event.
     func successors(_ defect: Defect? = nil) -> [(String, OperationWorld)] {
         var result: [(String, OperationWorld)] = []
@@ -153,9 +135,9 @@ struct OperationWorld: Hashable {
     mutating func handle(
         _ event: OperationStateMachine.Event, _ defect: Defect?
     ) -> OperationStateMachine.Effects {
-        guard let event = defect.map({ $0.event(event, machine) }) ?? event else { return .dropped }
+        guard let event = defect.map({ $0.changed(event, machine) }) ?? event else { return .dropped }
         var effects = machine.handle(event)
-        defect?.effects(event, &effects)
+        defect?.change(&effects, of: event)
         if effects.finishes || effects.abandons {
             if case .start = event {} else { outcomes += 1 }
             if outcomes > 1 { violation = "two outcomes" }
