@@ -94,8 +94,7 @@ import Testing
     }
 
     @Test func stoppedRequestsHaveResultsAtTheirIndices() async {
-        let server = StubServer.held()
-        let manager = server.manager(2)
+        let (server, manager) = StubServer.held().withManager(2)
         let batch = manager.batch((0..<3_000).map { Request<Data>.stub("\($0)") })
         await server.exchanges.wait(count: 2)
         let addition = batch.add(.stub("added"))

@@ -5,8 +5,7 @@ import Testing
 
 @Suite struct BatchOperationTests {
     @Test func dependentsOfABatchWaitForItsLastMember() async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         let batch = manager.batch([Request<Data>.stub("a"), .stub("b")])
         let log = EventLog<String>()
         let block = BlockOperation { log.record("block") }
@@ -47,8 +46,7 @@ import Testing
     }
 
     @Test func aBatchIsAMemberOfAGroup() async throws {
-        let server = StubServer()
-        let manager = server.manager(1)
+        let (server, manager) = StubServer().withManager(1)
         let group = manager.operation(named: "sync") { group in
             let batch = manager.batch((0..<5).map { Request<Data>.stub("\($0)") })
             group.enqueue(batch.operation())

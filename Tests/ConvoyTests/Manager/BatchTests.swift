@@ -6,8 +6,7 @@ import Testing
 
 @Suite struct BatchTests {
     @Test func resultsAreInInputOrder() async {
-        let server = StubServer.held()
-        let manager = server.manager(4, perHost: 4)
+        let (server, manager) = StubServer.held().withManager(4, perHost: 4)
         let batch = manager.batch((0..<4).map { Request<Data>.stub("\($0)") })
         let exchanges = await server.exchanges.wait(count: 4)
         for exchange in exchanges.reversed() { exchange.answer(200, body: Data(exchange.request.url.path.utf8)) }
@@ -97,8 +96,7 @@ import Testing
     }
 
     @Test func theMembersOfASlowHostKeepNoFreeSlotsFromOthers() async {
-        let server = StubServer.held()
-        let manager = server.manager(4, perHost: 2)
+        let (server, manager) = StubServer.held().withManager(4, perHost: 2)
         let requests = (0..<1_000).map { Request<Data>.stub("\($0)", host: $0 < 800 ? "slow" : "fast") }
         let batch = manager.batch(requests, keepsResults: false)
         let hosts = await server.exchanges.wait(count: 4).map { $0.request.url.host() }
@@ -129,8 +127,7 @@ import Testing
     }
 
     @Test func byteProgressNeverRunsBackwards() async {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         let batch = manager.batch([Request<Data>.stub("a"), .stub("b")])
         let seen = Task {
             var seen: [BatchProgress] = []

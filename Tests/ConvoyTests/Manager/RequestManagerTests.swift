@@ -22,13 +22,13 @@ import Testing
     }
 
     @Test func aHostAtItsLimitHoldsNobodyElseUp() async {
-        let server = StubServer.held()
-        let manager = server.manager(4, perHost: 2)
+        let (server, manager) = StubServer.held().withManager(4, perHost: 2)
         for index in 0..<5 { manager.enqueue(.stub("slow\(index)", host: "slow")) }
         let quick = manager.enqueue(.stub("quick", host: "quick"))
         let paths = Set(await server.exchanges.wait(count: 3).map { $0.request.url.path })
         #expect(paths == ["/slow0", "/slow1", "/quick"])
         #expect(manager.why(manager.operations[2]).contains("waits for http://slow:80: 2 running there"))
+        #expect(manager.why(manager.operation(.stub("new"))) == "waits to be enqueued or started")
         server.exchanges.events.first { $0.request.url.path == "/quick" }?.answer(200)
         _ = try? await quick.response()
         #expect(server.exchanges.count == 3)
@@ -80,8 +80,7 @@ import Testing
     }
 
     @Test func aSuspendedOperationIsPassedOver() async throws {
-        let server = StubServer()
-        let manager = server.manager(1)
+        let (server, manager) = StubServer().withManager(1)
         manager.isSuspended = true
         manager.enqueue(.stub("first"))
         let held = manager.enqueue(.stub("held"))
@@ -113,8 +112,7 @@ import Testing
     }
 
     @Test func drainReturnsWhenItsTaskIsCancelled() async {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         manager.enqueue(.stub("a"))
         let draining = Task { await manager.drain() }
         await server.exchanges.wait()
@@ -124,44 +122,9 @@ import Testing
         await manager.drain()
     }
 
-    @Test func whyNamesTheReasonOfAWait() async {
-        let server = StubServer.held()
-        let manager = server.manager(1)
-        let first = manager.operation(.stub("first"))
-        let second = manager.operation(after: first) { _ in Request<Data>.stub("second") }
-        second.name = "second"
-        let third = manager.operation(.stub("third"))
-        #expect(manager.why(second) == "waits for: first (not enqueued)")
-        #expect(manager.why(third) == "waits to be enqueued or started")
-        manager.enqueue(first, second, third)
-        await server.exchanges.wait()
-        #expect(manager.why(first) == "is executing")
-        #expect(manager.why(second) == "waits for: first (executing)")
-        #expect(manager.why(third).hasPrefix("waits for a slot: 1 running"))
-        manager.cancelAll()
-        await manager.drain()
-        #expect(manager.why(first) == "has finished")
-    }
-
-    @Test func callbacksMayCallBackIntoEverything() async {
-        let server = StubServer()
-        let manager = server.manager(1)
-        let log = EventLog<String>()
-        manager.enqueue(.stub("a")) { [unowned manager] _ in
-            let operation = manager.enqueue(.stub("b")) { _ in log.record("b") }
-            log.record(manager.why(operation).isEmpty ? "" : "why")
-            _ = manager.operations.map(\.description)
-            manager.cancelAll(tagged: "none")
-        }
-        await log.wait(count: 2)
-        #expect(Set(log.events) == ["why", "b"])
-        await manager.drain()
-    }
-
     /// If the cancelled task could send, a loop in the task would never end with a transport that responds at once.
     @Test func aTaskThatWasCancelledSendsNothing() async {
-        let server = StubServer()
-        let manager = server.manager()
+        let (server, manager) = StubServer().withManager()
         let code = await Task { () -> RequestError.Code? in
             withUnsafeCurrentTask { $0?.cancel() }
             do throws(RequestError) { try await manager.send(Request<Data>.stub("a")) } catch { return error.code }

@@ -11,8 +11,7 @@ import Testing
 
 @Suite struct AttemptTests {
     @Test func eventsOfAnEarlierAttemptAreDropped() async {
-        let server = StubServer.held(pausesInPlace: false)
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let (server, operation) = StubServer.held(pausesInPlace: false).withOperation()
         operation.start()
         let first = await server.exchanges.wait()[0]
         first.respond(ResponseHead(statusCode: 200))

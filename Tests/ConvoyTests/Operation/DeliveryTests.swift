@@ -54,17 +54,6 @@ import Testing
         #expect(seen.count == 1)
     }
 
-    @Test func theMainQueueCanBeThePlaceOfAllCallbacks() async {
-        let (label, seen) = (Label(), EventLog<String>())
-        let manager = StubServer().manager(callbacks: .main)
-        manager.enqueue(.stub("a")).onFinish { _ in
-            // `assumeIsolated` traps on any other thread.
-            MainActor.assumeIsolated { label.text = "main" }
-            seen.record("called")
-        }
-        #expect(await seen.wait() == ["called"])
-    }
-
     @Test func onAnOperationQueueThatCanHoldThemBack() async {
         let queue = OperationQueue()
         queue.isSuspended = true
@@ -142,29 +131,6 @@ import Testing
         await thread.stop()
     }
 
-    @Test func startAndWaitRunsTheLoopUntilTheEnd() async throws {
-        let server = StubServer.held()
-        let callbacks = EventLog<Bool>()
-        let waiting = Task {
-            await offPool { () -> Data? in
-                let operation = RequestOperation(.stub("a"), transport: server.transport)
-                let loop = Locked(RunLoop.current)
-                operation.onFinish(on: .runLoop(RunLoop.current)) { _ in
-                    callbacks.record(loop.withLock { $0 === RunLoop.current })
-                }
-                let value = try? operation.startAndWait().value
-                // Callbacks that are due when the operation has finished may need one more turn of the loop.
-                while callbacks.count == 0 {
-                    _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 1))
-                }
-                return value
-            }
-        }
-        await server.exchanges.wait()[0].answer(200, body: Data("waited".utf8))
-        #expect(await waiting.value == Data("waited".utf8))
-        #expect(callbacks.events == [true])
-    }
-
     @Test func startAndWaitEndsWithItsTimeout() async {
         let server = StubServer.held()
         let code = await offPool { () -> RequestError.Code? in
@@ -180,8 +146,7 @@ import Testing
     }
 
     @Test func startAndWaitWorksOnAQueuesThreadAndForQueuedOperations() async {
-        let server = StubServer()
-        let manager = server.manager()
+        let (server, manager) = StubServer().withManager()
         let done = EventLog<Int>()
         for index in 0..<4 {
             let operation = manager.enqueue(.stub("\(index)"))

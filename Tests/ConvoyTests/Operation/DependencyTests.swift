@@ -5,8 +5,7 @@ import Testing
 
 @Suite struct DependencyTests {
     @Test func dependentSeesResultOfItsDependency() async throws {
-        let server = StubServer { $0.answer(200, body: Data($0.request.url.path.utf8)) }
-        let manager = server.manager()
+        let manager = StubServer { $0.answer(200, body: Data($0.request.url.path.utf8)) }.manager()
         let first = manager.operation(Request<String>.get("http://stub/a"))
         let second = manager.operation(after: first) { Request<String>.get("http://stub\($0.value)/b") }
         let third = manager.operation(after: second) { Request<String>.get("http://stub\($0.value)/c") }
@@ -24,8 +23,7 @@ import Testing
 
     @Test func aFailureEndsTypedDependentsWithoutSendingThem() async throws {
         struct Refusal: Error {}
-        let server = StubServer { $0.answer($0.request.url.path == "/bad" ? 500 : 200) }
-        let manager = server.manager()
+        let (server, manager) = StubServer { $0.answer($0.request.url.path == "/bad" ? 500 : 200) }.withManager()
         let bad = manager.operation(.stub("bad"))
         let second = manager.operation(after: bad) { _ in Request<Data>.stub("second") }
         let third = manager.operation(after: second) { _ in Request<Data>.stub("third") }
@@ -86,8 +84,7 @@ import Testing
     }
 
     @Test func aCancelledDependencyEndsItsTypedDependents() async {
-        let server = StubServer()
-        let manager = server.manager()
+        let manager = StubServer().manager()
         manager.isSuspended = true
         let first = manager.operation(.stub("first"))
         let second = manager.operation(after: first) { _ in Request<Data>.stub("second") }
@@ -105,8 +102,7 @@ import Testing
     ///
     /// A new dependent of a failed operation must still fail at once.
     @Test func aDependencyOnAFailedOperationFailsAtOnceInACascade() async {
-        let server = StubServer()
-        let manager = server.manager()
+        let (server, manager) = StubServer().withManager()
         let (root, late) = (manager.operation(.stub("root")), manager.operation(.stub("late")))
         root.cancel()
         Trampoline.run {
@@ -252,8 +248,7 @@ import Testing
     }
 
     @Test func aCycleIsAnErrorThatNamesIt() async {
-        let server = StubServer()
-        let manager = server.manager()
+        let manager = StubServer().manager()
         let operations = (0..<4).map { manager.operation(.stub("n\($0)")) }
         for index in 1..<4 { operations[index].addDependency(operations[index - 1]) }
         operations[0].addDependency(operations[3])
@@ -273,8 +268,7 @@ import Testing
 
     @Test func edgesMadeAtTheSameTimeCloseNoCycle() async {
         for _ in 0..<100 {
-            let server = StubServer()
-            let manager = server.manager()
+            let manager = StubServer().manager()
             let operations = (0..<6).map { manager.operation(.stub("\($0)")) }
             await withTaskGroup(of: Void.self) { group in
                 for index in 0..<6 {
@@ -323,8 +317,7 @@ import Testing
     }
 
     @Test func aWideFanOutRunsAndJoins() async throws {
-        let server = StubServer()
-        let manager = server.manager(64, perHost: 64)
+        let (server, manager) = StubServer().withManager(64, perHost: 64)
         let root = manager.operation(.stub("root"))
         let leaves = (0..<3_000).map { _ in
             let leaf = manager.operation(.stub("leaf"))

@@ -25,8 +25,7 @@ import Testing
 
         @Test(arguments: [false, true])
         func aDependentOfAnotherKindWaitsForARequestOfSend(byPredicate: Bool) async throws {
-            let server = StubServer.held()
-            let manager = server.manager()
+            let (server, manager) = StubServer.held().withManager()
             async let response = manager.send(Request.stub("a"))
             let exchange = await server.exchanges.wait()[0]
             var operations = byPredicate ? [] : manager.operations

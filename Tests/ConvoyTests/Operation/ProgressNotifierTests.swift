@@ -43,8 +43,7 @@ import Testing
 
     /// A transport's thread has collected the handlers before a cancellation, and calls them after the outcome.
     @Test func noProgressFollowsAFailure() async throws {
-        let server = StubServer.held()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let (server, operation) = StubServer.held().withOperation()
         let (log, entered, finished) = (EventLog<String>(), EventLog<Void>(), EventLog<Void>())
         let (gate, handlers) = (DispatchSemaphore(value: 0), DispatchQueue(label: "suspended"))
         operation.onProgress(on: .inPlace) { _ in

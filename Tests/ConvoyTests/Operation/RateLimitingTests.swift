@@ -129,22 +129,6 @@ import Testing
         await manager.drain()
     }
 
-    /// A request that is slow by its own limit does not slow down other requests.
-    @Test func aRequestsOwnLimitIsItsOwn() async throws {
-        let manager = manager()
-        let slow = manager.enqueue(Request.stub("slow").maxBytesPerSecond(1))
-        let first = try await server.answered(1)
-        let fast = manager.enqueue(Request.stub("fast"))
-        let second = try await server.answered(2)
-        first.send(Data(count: 1_000))
-        second.send(Data(count: 1_000))
-        #expect(first.isSuspended && !second.isSuspended)
-        second.finish()
-        _ = try await fast.response()
-        slow.cancel()
-        await manager.drain()
-    }
-
     @Test func partsOfOneDownloadShareItsLimit() async throws {
         let manager = manager()
         let request = Request.stub("part").maxBytesPerSecond(1_000).sharingRateLimit(on: clock)

@@ -4,49 +4,30 @@ import Testing
 @testable import Convoy
 
 @Suite struct RequestOperationCopyingTests {
-    @Test func aCopyIsAnUnsentOperationOfTheSameRequest() async throws {
-        let server = StubServer()
-        let manager = server.manager()
-        let request = Request<Data>.post("http://stub/a").body("x").tagged("t").named("n").priority(.high)
-        let operation = manager.operation(request)
-        let told = EventLog<Void>()
-        operation.onFinish { _ in told.record(()) }
-        let copy = operation.copy()
-        #expect(copy !== operation)
-        #expect(copy.tags == ["t"])
-        #expect(copy.name == "n")
-        #expect(copy.queuePriority == .high)
-        #expect(copy.dependencies.isEmpty)
-        manager.enqueue(operation, copy)
-        let first = try await operation.response()
-        let second = try await copy.response()
-        #expect(first.request == second.request)
-        #expect(server.exchanges.count == 2)
-        await manager.drain()
-        #expect(told.count == 1)
-    }
+    private struct Problem: Error, Decodable { let title: String }
 
-    @Test func aFailedOperationIsSentAgainAsItsCopy() async throws {
+    @Test func aCopyIsAnUnsentOperationOfTheSameRequest() async throws {
         let isDown = Locked(true)
         let server = StubServer { $0.answer(isDown.withLock { $0 } ? 503 : 200, body: Data("\"ok\"".utf8)) }
         let manager = server.manager()
-        let operation = manager.enqueue(
-            Request<String>.put("http://stub/a").json(["a": 1]).failing(with: Problem.self))
+        let request = Request<String>.put("http://stub/a").json(["a": 1]).failing(with: Problem.self)
+        let operation = manager.operation(request.tagged("t").named("n").priority(.high))
+        let told = EventLog<Void>()
+        operation.onFinish { _ in told.record(()) }
+        manager.enqueue(operation)
         #expect(await operation.resultCode() == .unacceptableStatus)
         isDown.withLock { $0 = false }
         // The copy keeps its type when only the base class is known.
-        let copy = (operation as AnyRequestOperation).copy()
-        let erased: Any = operation.copy()
-        #expect(erased is RequestOperation<String>)
+        let copy = try #require((operation as AnyRequestOperation).copy() as? RequestOperation<String>)
+        #expect(copy !== operation && copy.tags == ["t"] && copy.name == "n" && copy.queuePriority == .high)
+        #expect(copy.dependencies.isEmpty && copy.copy() !== copy)
         manager.enqueue(copy)
-        let again = try #require(copy as? RequestOperation<String>)
-        #expect(try await again.response().value == "\"ok\"")
-        #expect(
-            server.exchanges.events.map(\.request.body).allSatisfy { $0 == server.exchanges.events[0].request.body })
-        #expect(again.copy() !== again)
+        #expect(try await copy.response().value == "\"ok\"")
+        let bodies = server.exchanges.events.map(\.request.body)
+        #expect(bodies.count == 2 && bodies[0] == bodies[1])
+        await manager.drain()
+        #expect(told.count == 1)
     }
-
-    private struct Problem: Error, Decodable { let title: String }
 
     @Test(arguments: ["closure", "failure", "stream", "interceptor", "map"])
     func aCopyOfAFinishedOperationWithReleasedCodeFails(code: String) async throws {
@@ -59,8 +40,7 @@ import Testing
             case "interceptor": Request<Data>.stub("a").intercepted(by: Nothing())
             default: Request<Data>.stub("a").map { $0 }
             }
-        let server = StubServer()
-        let manager = server.manager()
+        let (server, manager) = StubServer().withManager()
         let operation = manager.operation(request)
         let early = operation.copy()
         manager.enqueue(operation)

@@ -11,8 +11,7 @@ import Testing
 @Suite struct RequestOperationTests {
     @Test func endsExactlyOnceWhoeverEndsIt() async {
         for _ in 0..<200 {
-            let server = StubServer.held()
-            let operation = RequestOperation(.stub("a"), transport: server.transport)
+            let (server, operation) = StubServer.held().withOperation()
             let outcomes = EventLog<RequestOperation<Data>.Result>()
             operation.onFinish { outcomes.record($0) }
             operation.start()
@@ -33,8 +32,7 @@ import Testing
     }
 
     @Test func theResultIsSetWhenIsFinishedTurnsTrue() async {
-        let server = StubServer()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
         let seen = EventLog<Bool>()
         operation.completionBlock = { [unowned operation] in seen.record(operation.result != nil) }
         #if canImport(FoundationNetworking)
@@ -94,8 +92,7 @@ import Testing
 
     #if canImport(FoundationNetworking)
         @Test func notifiesCancelledThenExecutingThenFinished() async {
-            let server = StubServer.held()
-            let operation = RequestOperation(.stub("a"), transport: server.transport)
+            let operation = RequestOperation(.stub("a"), transport: StubServer.held().transport)
             let log = EventLog<String>()
             // Each observer calls back into the operation: a lock held there would hang the test.
             let observations = [
@@ -175,8 +172,7 @@ import Testing
 
     @Test func aQueuedOperationHasNoTaskStreamOrFile() throws {
         let directory = try TemporaryDirectory()
-        let server = StubServer()
-        let manager = server.manager()
+        let (server, manager) = StubServer().withManager()
         manager.isSuspended = true
         let streams = EventLog<Void>()
         let download = manager.download(.stub("file"), to: directory.file("file"))
@@ -221,8 +217,7 @@ import Testing
     }
 
     @Test func startingTwiceSendsOnce() async throws {
-        let server = StubServer()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let (server, operation) = StubServer().withOperation()
         operation.start()
         operation.start()
         _ = try await operation.response()
@@ -232,8 +227,7 @@ import Testing
 
     @Test(arguments: [false, true])
     func startedBeforeItsDependenciesItFailsWithTheReason(isEnqueued: Bool) async {
-        let server = StubServer()
-        let manager = server.manager()
+        let (server, manager) = StubServer().withManager()
         let (first, second) = (manager.operation(.stub("first")), manager.operation(.stub("second")))
         second.addDependency(first)
         if isEnqueued { manager.enqueue(second) }
@@ -244,8 +238,7 @@ import Testing
     }
 
     @Test func responseIsCancelledWithItsTask() async {
-        let server = StubServer.held()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let (server, operation) = StubServer.held().withOperation()
         operation.start()
         let task = Task { try await operation.response() }
         await server.exchanges.wait()
@@ -256,8 +249,7 @@ import Testing
     }
 
     @Test func aSuspendedOperationMovesNothingUntilItIsResumed() async throws {
-        let server = StubServer.held()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let (server, operation) = StubServer.held().withOperation()
         operation.suspend()
         operation.suspend()
         operation.start()

@@ -5,8 +5,7 @@ import Testing
 
 @Suite struct StateObservationTests {
     @Test func theSameCallObservesTheStateOnEveryPlatform() async throws {
-        let server = StubServer()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
         let log = EventLog<String>()
         let observations = [
             operation.observeState(\.isExecuting, options: [.new, .old]) { _, change in
@@ -28,8 +27,7 @@ import Testing
     }
 
     @Test func anInvalidatedObservationIsNotNotified() async throws {
-        let server = StubServer()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
         let log = EventLog<Void>()
         let observation = operation.observeState(\.isFinished) { _, change in
             #expect(change.newValue == nil)

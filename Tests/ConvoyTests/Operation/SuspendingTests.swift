@@ -7,8 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct SuspendingTests {
     @Test(arguments: [true, false])
     func aSuspendedOperationLeavesItsSlotToOthers(pausesInPlace: Bool) async throws {
-        let server = StubServer.held(pausesInPlace: pausesInPlace)
-        let manager = server.manager(1)
+        let (server, manager) = StubServer.held(pausesInPlace: pausesInPlace).withManager(1)
         let (first, second) = (manager.operation(.stub("first")), manager.operation(.stub("second")))
         manager.enqueue(first, second)
         let exchange = await server.exchanges.wait()[0]

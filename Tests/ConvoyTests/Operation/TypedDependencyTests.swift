@@ -73,8 +73,7 @@ import Testing
     }
 
     @Test func aRequiredDependencyFailsALinkAtOnce() async throws {
-        let server = StubServer { if $0.request.url.path == "/bad" { $0.answer(500) } }
-        let manager = server.manager()
+        let manager = StubServer { if $0.request.url.path == "/bad" { $0.answer(500) } }.manager()
         let (open, bad) = (text(manager, "open"), text(manager, "bad"))
         let link = manager.operation(after: open.optional, bad) { _, _ in Request<String>.get("http://stub/never") }
         manager.enqueue(open, bad, link)

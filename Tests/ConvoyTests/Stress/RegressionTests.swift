@@ -50,8 +50,7 @@ import Testing
     }
 
     @Test func aForeignDependencyCountsOnce() async throws {
-        let server = StubServer()
-        let manager = server.manager()
+        let (server, manager) = StubServer().withManager()
         let (done, pending) = (BlockOperation {}, manager.operation(.stub("pending")))
         let operation = manager.operation(.stub("a"))
         operation.addDependency(done)
@@ -72,8 +71,7 @@ import Testing
     }
 
     @Test func aDependencyAddedToARunningOperationHasNoEffect() async {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         let running = manager.enqueue(.stub("running"))
         let exchange = await server.exchanges.wait()[0]
         let other = manager.operation(.stub("other"))
@@ -158,8 +156,7 @@ import Testing
 
     @Test func anEndIsReportedOnce() async {
         for _ in 0..<200 {
-            let server = StubServer()
-            let operation = RequestOperation(.stub("a"), transport: server.transport)
+            let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
             let readers = (0..<3).map { _ in
                 Task {
                     var ends = 0

@@ -124,8 +124,7 @@
         }
 
         private func cancel() async throws {
-            let operations = (0..<10).map { _ in manager.operation(Request<Data>.get(url("cancelled"))) }
-            for operation in operations { manager.enqueue(operation) }
+            let operations = (0..<10).map { _ in manager.enqueue(Request<Data>.get(url("cancelled"))) }
             for operation in operations { operation.cancel() }
             for operation in operations { _ = try? await operation.response() }
         }
@@ -137,21 +136,18 @@
 
         private func chain() async throws {
             let first = manager.operation(Request<Item>.get(url("json")))
-            let (base, name) = (base, "json/next")
-            let second = manager.operation(after: first) {
-                Request<Item>.get("\(base)\(name)").query("id", String($0.value.id))
+            let next: @Sendable (Item) -> Request<Item> = { [base] in
+                .get("\(base)json/next").query("id", String($0.id))
             }
-            let third = manager.operation(after: second) {
-                Request<Item>.get("\(base)\(name)").query("id", String($0.value.id))
-            }
+            let second = manager.operation(after: first) { next($0.value) }
+            let third = manager.operation(after: second) { next($0.value) }
             manager.enqueue(first, second, third)
             _ = try await third.response()
         }
 
         private func coalesce() async throws {
-            let address = url("shared")
-            let operations = (0..<5).map { _ in manager.operation(Request<Data>.get(address).coalesced()) }
-            for operation in operations { manager.enqueue(operation) }
+            let request = Request<Data>.get(url("shared")).coalesced()
+            let operations = (0..<5).map { _ in manager.enqueue(request) }
             for operation in operations { _ = try await operation.response() }
         }
 

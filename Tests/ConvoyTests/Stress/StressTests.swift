@@ -100,8 +100,7 @@ import Testing
     }
 
     @Test func batchesAndReadersSurviveCancellation() async {
-        let server = StubServer()
-        let manager = server.manager(8, perHost: 8)
+        let manager = StubServer().manager(8, perHost: 8)
         await withTaskGroup(of: Void.self) { group in
             for index in 0..<20 {
                 group.addTask {

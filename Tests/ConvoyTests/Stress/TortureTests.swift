@@ -72,11 +72,8 @@ import Testing
         _ plan: TorturePlan, _ transport: TransportChoice, _ monitor: TortureMonitor,
         _ check: LeakCheck, hosts: [String], know: @escaping @Sendable (TortureMember, String) -> Void
     ) async -> Bool {
-        let configuration = plan.configuration(transport, monitor)
-        let queue = plan.makeQueue()
-        let manager =
-            queue.map { RequestManager(queue: $0, configuration: configuration) }
-            ?? RequestManager(configuration: configuration)
+        let manager = RequestManager(
+            queueLimit: plan.queueLimit, configuration: plan.configuration(transport, monitor))
         _ = check.watch(manager)
         _ = check.watch(manager.scheduler)
         let tormentor = Tormentor(plan, manager, check, hosts, know)
@@ -107,11 +104,7 @@ import Testing
         }
         #expect(monitor.faults == [], "\(plan.label)")
         tormentor.expectAllTold(monitor, plan)
-        let left = manager.scheduler.state.withLock { state in
-            let room = state.queues
-            return [room.running, room.unstarted, state.count]
-        }
-        #expect(left == [0, 0, 0], "slots and queue entries left, \(plan.label)")
+        #expect(manager.leftovers == [0, 0, 0], "slots and queue entries left, \(plan.label)")
         return true
     }
 

@@ -43,14 +43,6 @@ struct TorturePlan: Sendable {
             + ", in place \(pausesInPlace), barriers \(hasBarriers), calm \(isCalm), interceptors \(intercepts)"
     }
 
-    func makeQueue() -> OperationQueue? {
-        queueLimit.map { limit in
-            let queue = OperationQueue()
-            queue.maxConcurrentOperationCount = limit
-            return queue
-        }
-    }
-
     func configuration(_ transport: TransportChoice, _ monitor: any EventMonitor)
         -> RequestManager.Configuration
     {
@@ -239,4 +231,20 @@ final class TortureStub: Sendable {
             !flight.exchange.isCancelled && !flight.exchange.isSuspended && flight.member.isMoving
         }.mapValues(\.host)
     }
+}
+
+extension RequestManager {
+    /// A manager with a queue that has a limit, or with its own queue.
+    convenience init(queueLimit: Int?, configuration: Configuration) {
+        guard let queueLimit else {
+            self.init(configuration: configuration)
+            return
+        }
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = queueLimit
+        self.init(queue: queue, configuration: configuration)
+    }
+
+    /// The numbers of occupied slots, of slots without a started operation and of queue entries.
+    var leftovers: [Int] { scheduler.state.withLock { [$0.queues.running, $0.queues.unstarted, $0.count] } }
 }

@@ -49,6 +49,21 @@ final class StubServer: Sendable {
         return queue.map { RequestManager(queue: $0, configuration: configuration) }
             ?? RequestManager(configuration: configuration)
     }
+
+    /// This stub, with a manager that sends through it.
+    func withManager(
+        _ limit: Int = 16, perHost: Int = 16, monitors: [any EventMonitor] = [], callbacks: Delivery? = nil,
+        queue: OperationQueue? = nil, clock: VirtualClock? = nil
+    ) -> (StubServer, RequestManager) {
+        let manager = manager(
+            limit, perHost: perHost, monitors: monitors, callbacks: callbacks, queue: queue, clock: clock)
+        return (self, manager)
+    }
+
+    /// This stub, with an operation of no manager that sends through it.
+    func withOperation() -> (StubServer, RequestOperation<Data>) {
+        (self, RequestOperation(.stub("a"), transport: transport))
+    }
 }
 
 extension Request where Output == Data {

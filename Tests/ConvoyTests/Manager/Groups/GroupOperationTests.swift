@@ -7,8 +7,7 @@ import Testing
     struct Broken: Error {}
 
     @Test func dependentsOfAGroupWaitForItsLastMember() async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         let log = EventLog<String>()
         let group = manager.operation(named: "sync") { group in
             group.enqueue(.stub("a")) { _ in log.record("a") }
@@ -61,8 +60,7 @@ import Testing
     }
 
     @Test func aFunctionThatThrowsStopsItsMembersAndThenFails() async {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         let member = EventLog<RequestError.Code?>()
         let group = manager.operation(named: "sync") { group in
             group.enqueue(.stub("a")) { member.record($0.code) }
@@ -82,8 +80,7 @@ import Testing
     }
 
     @Test func aMemberThatFailsStopsTheGroupUnlessItIsToBeIgnored() async throws {
-        let server = StubServer { if $0.request.url.path == "/bad" { $0.answer(500) } }
-        let manager = server.manager()
+        let (server, manager) = StubServer { if $0.request.url.path == "/bad" { $0.answer(500) } }.withManager()
         let codes = EventLog<RequestError.Code?>()
         let group = manager.operation(named: "sync") { group in
             group.enqueue(.stub("open")) { codes.record($0.code) }
@@ -112,8 +109,7 @@ import Testing
     }
 
     @Test func anAdditionAfterTheEndFails() async throws {
-        let server = StubServer()
-        let manager = server.manager()
+        let (server, manager) = StubServer().withManager()
         let group = manager.operation(named: "sync") { $0 }
         manager.enqueue(group)
         let scope = try await group.value
@@ -148,8 +144,7 @@ import Testing
     }
 
     @Test func aGroupThatIsCancelledEndsAfterItsFunctionAndItsMembers() async {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         let (gate, log) = (EventLog<Void>(), EventLog<String>())
         let group = manager.operation(named: "sync") { group in
             group.enqueue(.stub("a")) { log.record("a \($0.code?.rawValue ?? "")") }
@@ -181,8 +176,7 @@ import Testing
 
     /// A member runs when neither its own caller nor its group has suspended it.
     @Test func theWishesOfAGroupAndOfItsMembersCallersAreKeptApart() async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         let members = (0..<4).map { manager.operation(.stub("\($0)")) }
         let group = manager.operation(named: "sync") { $0.enqueue(contentsOf: members) }
         manager.enqueue(group)
@@ -288,8 +282,7 @@ import Testing
     }
 
     @Test func aGroupWaitsForItsDependenciesAndFailsWithThem() async {
-        let server = StubServer { $0.answer(500) }
-        let manager = server.manager()
+        let manager = StubServer { $0.answer(500) }.manager()
         let bad = manager.operation(.stub("bad"))
         let called = EventLog<Void>()
         let group = manager.operation(named: "sync") { _ in called.record(()) }
@@ -308,8 +301,7 @@ import Testing
     }
 
     @Test func cancellingAllAndShuttingDownEndGroups() async {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         let make = {
             manager.operation(named: "sync") { group in
                 while !group.isCancelled { try await group.send(Request<Data>.stub("a")) }

@@ -96,8 +96,7 @@ import Testing
     }
 
     @Test func nothingIsSentBeforeItIsRead() async {
-        let server = Self.server([Script()])
-        let manager = server.manager()
+        let (server, manager) = Self.server([Script()]).withManager()
         _ = manager.events(of: .stub("a"), reconnecting: .never).makeAsyncIterator()
         #expect(server.exchanges.count == 0)
         #expect(manager.operations.isEmpty)
@@ -129,22 +128,6 @@ import Testing
         exchange.send(Data("data: 1\n\ndata: 1234\ndata: 1234\ndata: 1234\n\n".utf8))
         #expect(await reader.value == (["1"], .bodyTooLarge))
         #expect(server.exchanges.count == 1)
-    }
-
-    @Test func leavingTheLoopCancels() async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
-        let reader = Task { () -> String? in
-            for try await event in manager.events(of: .stub("a"), reconnecting: .never) { return event.data }
-            return nil
-        }
-        let exchange = await server.exchanges.wait()[0]
-        exchange.respond(ResponseHead(statusCode: 200, headerFields: Self.fields))
-        exchange.send(Data("data: 1\n\ndata: 2\n\n".utf8))
-        #expect(try await reader.value == "1")
-        await manager.drain()
-        await manager.tasksAreAdjusted()
-        #expect(exchange.isCancelled)
     }
 
     // MARK: Connecting again
