@@ -17,28 +17,35 @@ import Testing
         .post("http://stub/a").body(Data(count: byteCount), contentType: "text/plain")
     }
 
-    @Test func eachDirectionHasItsBytesItsTotalAndItsFraction() async throws {
-        let server = StubServer.held()
-        let operation = RequestOperation(post(200), transport: server.transport)
+    @Test func eachDirectionHasItsBytesItsTotalItsFractionAndItsRate() async throws {
+        let clock = VirtualClock()
+        let (server, manager) = StubServer.held().withManager(clock: clock)
+        let operation = manager.operation(post(1_000))
         let log = EventLog<TransferProgress>()
         operation.onProgress { log.record($0) }
-        operation.start()
+        manager.enqueue(operation)
         let exchange = await server.exchanges.wait()[0]
-        exchange.sent(totalBytes: 50)
+        exchange.sent(totalBytes: 100)
         let first = await log.wait()[0]
-        #expect(first.upload.completedBytes == 50)
-        #expect(first.upload.totalBytes == 200)
-        #expect(first.upload.fractionCompleted == 0.25)
-        #expect(first.download == ByteProgress())
-        #expect(first.download.fractionCompleted == nil)
-        exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 10))
-        exchange.send(Data(count: 4))
-        let second = await log.wait(count: 2)[1]
-        #expect(second.upload.completedBytes == 50)
-        #expect(second.download.completedBytes == 4)
-        #expect(second.download.totalBytes == 10)
-        #expect(second.download.fractionCompleted == 0.4)
-        exchange.finish(RequestError(.connectionLost, "cut"))
+        #expect(first.upload == ByteProgress(completedBytes: 100, totalBytes: 1_000))
+        #expect(first.upload.fractionCompleted == 0.1 && first.upload.bytesPerSecond == nil)
+        #expect(first.download == ByteProgress() && first.download.fractionCompleted == nil)
+        clock.advance(by: .seconds(2))
+        exchange.sent(totalBytes: 700)
+        #expect(await log.wait(count: 2)[1].upload.bytesPerSecond == 300)
+        exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 100))
+        exchange.send(Data(count: 1))
+        await log.wait(count: 3)
+        clock.advance(by: .seconds(1))
+        exchange.send(Data(count: 39))
+        let last = await log.wait(count: 4)[3]
+        #expect(last.upload.completedBytes == 700)
+        #expect(last.download.completedBytes == 40 && last.download.totalBytes == 100)
+        #expect(last.download.fractionCompleted == 0.4 && last.download.bytesPerSecond == 39)
+        // The speed is measured only for progress handlers.
+        #expect(operation.progress.upload.bytesPerSecond == nil)
+        exchange.finish()
+        try await operation.response()
     }
 
     /// A transport's thread has collected the handlers before a cancellation, and calls them after the outcome.
@@ -167,30 +174,5 @@ import Testing
         await check.expectAllGone()
         clock.advance(by: .seconds(10))
         #expect(log.events == [10])
-    }
-
-    @Test func theRateOfEachDirectionIsReported() async throws {
-        let (server, clock) = (StubServer.held(), VirtualClock())
-        let manager = server.manager(clock: clock)
-        let operation = manager.operation(post(1_000))
-        let log = EventLog<TransferProgress>()
-        operation.onProgress { log.record($0) }
-        manager.enqueue(operation)
-        let exchange = await server.exchanges.wait()[0]
-        exchange.sent(totalBytes: 100)
-        #expect(await log.wait()[0].upload.bytesPerSecond == nil)
-        clock.advance(by: .seconds(2))
-        exchange.sent(totalBytes: 700)
-        #expect(await log.wait(count: 2)[1].upload.bytesPerSecond == 300)
-        exchange.respond(ResponseHead(statusCode: 200))
-        exchange.send(Data(count: 1))
-        await log.wait(count: 3)
-        clock.advance(by: .seconds(1))
-        exchange.send(Data(count: 50))
-        #expect(await log.wait(count: 4)[3].download.bytesPerSecond == 50)
-        // The speed is measured only for progress handlers.
-        #expect(operation.progress.upload.bytesPerSecond == nil)
-        exchange.finish()
-        try await operation.response()
     }
 }

@@ -114,60 +114,45 @@ import Testing
         }
     #endif
 
-    @Test func aFinishedOperationReleasesEverything() async {
-        let check = LeakCheck()
+    /// The closures of the caller are released at the end, although the test still has the operation.
+    @Test(arguments: [true, false]) func aFinishedOperationReleasesEverything(succeeds: Bool) async {
         final class Captured: Sendable {}
+        let (operations, closures) = (LeakCheck(), LeakCheck())
         do {
-            let server = StubServer()
-            let dependency = check.watch(RequestOperation(.stub("a"), transport: server.transport))
-            let captured = check.watch(Captured())
-            let operation = check.watch(
-                RequestOperation(
-                    Request<Int>(url: "http://stub/b") { _, _ in
-                        _ = captured
-                        return 1
-                    }, transport: server.transport))
+            let server = StubServer { $0.answer(succeeds ? 200 : 500) }
+            let dependency = operations.watch(RequestOperation(.stub("a"), transport: server.transport))
+            let operation = {
+                let captured = closures.watch(Captured())
+                let request = Request<Int>(url: "http://stub/b") { _, _ in
+                    _ = captured
+                    return 1
+                }
+                let operation = operations.watch(RequestOperation(request, transport: server.transport))
+                operation.completionBlock = { [operation] in
+                    _ = operation
+                    _ = captured
+                }
+                operation.onFinish { [operation] _ in
+                    _ = operation
+                    _ = captured
+                }
+                operation.onProgress { [operation] _ in
+                    _ = operation
+                    _ = captured
+                }
+                return operation
+            }()
             operation.addDependency(dependency)
-            operation.completionBlock = { [operation] in
-                _ = operation
-                _ = captured
-            }
-            operation.onFinish { [operation] _ in
-                _ = operation
-                _ = captured
-            }
-            operation.onProgress { [operation] _ in _ = operation }
             let queue = OperationQueue()
             queue.addOperation(operation)
             queue.addOperation(dependency)
-            _ = try? await operation.response()
+            #expect(await operation.resultCode() == (succeeds ? nil : .unacceptableStatus))
             await queue.waitUntilAllOperationsAreFinished(within: .seconds(40))
             #expect(operation.dependencies.isEmpty)
+            await closures.expectAllGone()
+            #expect(operation.isFinished)
         }
-        await check.expectAllGone()
-        #expect(check.watchedCount == 3)
-    }
-
-    @Test(arguments: [true, false])
-    func aFinishedOperationReleasesClosuresOfTheCaller(succeeds: Bool) async {
-        final class Captured: Sendable {}
-        let check = LeakCheck()
-        let server = StubServer { $0.answer(succeeds ? 200 : 500) }
-        let operation = {
-            let captured = check.watch(Captured())
-            let request = Request<Int>(url: "http://stub/a") { _, _ in
-                _ = captured
-                return 1
-            }
-            let operation = RequestOperation(request, transport: server.transport)
-            operation.onFinish { _ in _ = captured }
-            operation.onProgress { _ in _ = captured }
-            return operation
-        }()
-        operation.start()
-        #expect(await operation.resultCode() == (succeeds ? nil : .unacceptableStatus))
-        await check.expectAllGone()
-        #expect(operation.isFinished)
+        await operations.expectAllGone()
     }
 
     @Test func aQueuedOperationHasNoTaskStreamOrFile() throws {
@@ -262,5 +247,133 @@ import Testing
         _ = try await operation.response()
         operation.suspend()
         #expect(!operation.isSuspended)
+    }
+
+    // MARK: Groups of Dispatch, and objects of the caller
+
+    @Test func aGroupIsLeftWhenEachOperationAndItsHandlersHaveReturned() async {
+        let manager = StubServer { $0.answer($0.request.url.path == "/b" ? 500 : 200) }.manager()
+        let operations = ["a", "b", "c"].map { manager.operation(.stub($0)) }
+        let (group, log) = (DispatchGroup(), EventLog<String>())
+        for operation in operations {
+            operation.onFinish { _ in log.record("handled") }
+            operation.enter(group)
+        }
+        operations[2].cancel()
+        group.notify(queue: .global()) { log.record("all") }
+        manager.enqueue(contentsOf: operations.dropLast())
+        #expect(await log.wait(count: 4) == ["handled", "handled", "handled", "all"])
+        // An operation that has finished leaves at once.
+        operations[0].enter(group)
+        group.notify(queue: .global()) { log.record("again") }
+        #expect(await log.wait(count: 5).last == "again")
+    }
+
+    @Test func userInfoOfTheRequestIsThereBeforeAndAfterTheEndAndReplaceable() async throws {
+        let manager = StubServer().manager()
+        let request = Request.stub("a").userInfo("row", 7).userInfo("gone", 1).userInfo("gone", nil)
+        let (operation, other) = (manager.operation(request), manager.operation(request))
+        #expect(operation.userInfo["row"] as? Int == 7 && operation.userInfo.count == 1)
+        other.userInfo["row"] = 8
+        manager.enqueue(operation, other)
+        await manager.drain()
+        #expect(operation.userInfo["row"] as? Int == 7 && other.userInfo["row"] as? Int == 8)
+        other.userInfo = [:]
+        #expect(other.userInfo.isEmpty && manager.operation(Request.stub("a")).userInfo.isEmpty)
+    }
+
+    @Test func aLinkHasThatOfTheRequestThatWasBuilt() async throws {
+        let manager = StubServer().manager()
+        let first = manager.operation(.stub("a"))
+        let second = manager.operation(after: first) { _ in Request.stub("b").userInfo("row", 9) }
+        #expect(second.userInfo.isEmpty)
+        manager.enqueue(first, second)
+        try await second.response()
+        await manager.drain()
+        #expect(second.userInfo["row"] as? Int == 9)
+    }
+}
+
+@Suite struct RequestOperationCopyingTests {
+    private struct Problem: Error, Decodable { let title: String }
+
+    @Test func aCopyIsAnUnsentOperationOfTheSameRequest() async throws {
+        let isDown = Locked(true)
+        let server = StubServer { $0.answer(isDown.withLock { $0 } ? 503 : 200, body: Data("\"ok\"".utf8)) }
+        let manager = server.manager()
+        let request = Request<String>.put("http://stub/a").json(["a": 1]).failing(with: Problem.self)
+        let operation = manager.operation(request.tagged("t").named("n").priority(.high))
+        let told = EventLog<Void>()
+        operation.onFinish { _ in told.record(()) }
+        manager.enqueue(operation)
+        #expect(await operation.resultCode() == .unacceptableStatus)
+        isDown.withLock { $0 = false }
+        // The copy keeps its type when only the base class is known.
+        let copy = try #require((operation as AnyRequestOperation).copy() as? RequestOperation<String>)
+        #expect(copy !== operation && copy.tags == ["t"] && copy.name == "n" && copy.queuePriority == .high)
+        #expect(copy.dependencies.isEmpty && copy.copy() !== copy)
+        manager.enqueue(copy)
+        #expect(try await copy.response().value == "\"ok\"")
+        let bodies = server.exchanges.events.map(\.request.body)
+        #expect(bodies.count == 2 && bodies[0] == bodies[1])
+        await manager.drain()
+        #expect(told.count == 1)
+    }
+
+    @Test(arguments: ["closure", "failure", "stream", "interceptor", "map"])
+    func aCopyOfAFinishedOperationWithReleasedCodeFails(code: String) async throws {
+        struct Nothing: RequestInterceptor {}
+        let request: Request<Data> =
+            switch code {
+            case "closure": Request(url: "http://stub/a") { body, _ in body }
+            case "failure": Request<Data>.stub("a").failing { _, _ in Problem(title: "x") }
+            case "stream": Request<Data>.stub("a").body { InputStream(data: Data()) }
+            case "interceptor": Request<Data>.stub("a").intercepted(by: Nothing())
+            default: Request<Data>.stub("a").map { $0 }
+            }
+        let (server, manager) = StubServer().withManager()
+        let operation = manager.operation(request)
+        let early = operation.copy()
+        manager.enqueue(operation)
+        _ = await operation.resultCode()
+        await manager.drain()
+        let count = server.exchanges.count
+        let late = operation.copy()
+        manager.enqueue(late)
+        let error = await #expect(throws: RequestError.self) { try await late.response() }
+        #expect(error?.code == .invalidRequest)
+        #expect(error?.message.contains("copy of a finished operation") == true)
+        #expect(server.exchanges.count == count)
+        manager.enqueue(early)
+        _ = await early.resultCode()
+        #expect(server.exchanges.count == count + 1)
+    }
+
+    private final class RefusalMonitor: EventMonitor {
+        let refusals = EventLog<RequestError>()
+
+        func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {}
+        func operation(_ operation: AnyRequestOperation, wasRefused error: RequestError) { refusals.record(error) }
+    }
+
+    @Test func enqueueingAFinishedOperationIsReported() async throws {
+        let server = StubServer.held()
+        let monitor = RefusalMonitor()
+        let lines = EventLog<String>()
+        let manager = server.manager(monitors: [monitor, LogMonitor { _, line in lines.record(line) }])
+        let (operation, other) = (manager.operation(.stub("a")), manager.operation(.stub("b")))
+        #expect(manager.enqueue(operation).isEmpty)
+        // Enqueuing a running operation a second time is harmless.
+        #expect(manager.enqueue(other, other).isEmpty)
+        for exchange in await server.exchanges.wait(count: 2) { exchange.answer(200) }
+        await manager.drain()
+        let errors = manager.enqueue(operation, manager.operation(.stub("c")))
+        #expect(errors.map(\.code) == [.invalidRequest])
+        #expect(errors.first?.message.contains("has finished") == true)
+        #expect(await monitor.refusals.wait().map(\.message) == errors.map(\.message))
+        await server.exchanges.wait(count: 3)[2].answer(200)
+        await manager.drain()
+        #expect(server.paths == ["/a", "/b", "/c"])
+        await look { lines.events.contains { $0.contains("cannot run twice") } }
     }
 }

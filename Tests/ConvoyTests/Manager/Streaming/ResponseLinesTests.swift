@@ -14,12 +14,6 @@ import Testing
         } catch { return (read, error.code) }
     }
 
-    private func outcome(of operation: RequestOperation<Void>) -> EventLog<RequestError.Code?> {
-        let log = EventLog<RequestError.Code?>()
-        operation.onFinish { log.record($0.code) }
-        return log
-    }
-
     // MARK: Over a stub
 
     @Test func linesComeInOrderAndEndWithTheBody() async throws {
@@ -51,7 +45,6 @@ import Testing
     @Test func lineOverTheLimitEndsTheRequest() async throws {
         let server = StubServer.held()
         let lines = server.manager().lines(of: .stub("a"), maxLineBytes: 4)
-        let outcome = outcome(of: lines.operation)
         let exchange = await server.exchanges.wait()[0]
         exchange.respond(ResponseHead(statusCode: 200))
         exchange.send(Data("1234\n12345".utf8))
@@ -62,7 +55,7 @@ import Testing
             #expect(error?.code == .bodyTooLarge)
             #expect(error?.request == "GET http://stub/a")
         }
-        #expect(await outcome.wait() == [.bodyTooLarge])
+        #expect(await lines.operation.resultCode() == .bodyTooLarge)
         lines.operation.context.taskControl.sync {}
         #expect(exchange.isCancelled)
     }
