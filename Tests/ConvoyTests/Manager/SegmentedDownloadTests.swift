@@ -396,16 +396,6 @@ import Testing
         try expectTarget()
     }
 
-    @Test func secondDownloadToOneTargetFailsAtOnce() async throws {
-        let (server, manager) = StubServer.held().withManager()
-        let first = manager.downloadInSegments(.stub("file"), to: target)
-        _ = await server.exchanges.wait(count: 1)
-        #expect(await error(of: manager.downloadInSegments(.stub("file"), to: target))?.code == .destinationInUse)
-        first.cancel()
-        #expect(await error(of: first)?.code == .cancelled)
-        #expect(try directory.entries == [])
-    }
-
     @Test(arguments: ConformingTransport.all) func everyTransportFetchesSegments(transport: ConformingTransport)
         async throws
     {

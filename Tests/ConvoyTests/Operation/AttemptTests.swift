@@ -24,10 +24,12 @@ import Testing
         second.respond(ResponseHead(statusCode: 200))
         second.send(Data("first".utf8))
         second.respond(ResponseHead(statusCode: 201))
+        second.send(Data("ne".utf8))
         first.send(Data("late".utf8))
+        // A late head would begin the body afresh.
         first.respond(ResponseHead(statusCode: 500))
         first.finish()
-        second.send(Data("new".utf8))
+        second.send(Data("w".utf8))
         second.finish()
         let response = try? await operation.response()
         #expect(response?.value == Data("new".utf8))

@@ -110,30 +110,21 @@ import Testing
         let first = manager.operation(Request.stub("first").deadline(.seconds(5)))
         let inheriting = manager.operation(after: first) { _ in Request.stub("second").inheritingDeadline() }
         let free = manager.operation(after: first) { _ in Request.stub("third") }
-        manager.enqueue(first, inheriting, free)
+        // A deadline of the link's own begins when its request has been built.
+        let own = manager.operation(after: first) { _ in Request.stub("fourth").deadline(.seconds(5)) }
+        manager.enqueue(first, inheriting, free, own)
         let exchange = await server.exchanges.wait()[0]
         clock.advance(by: .seconds(3))
         exchange.answer(200)
-        await server.exchanges.wait(count: 3)
+        await server.exchanges.wait(count: 4)
         clock.advance(by: .seconds(2))
         #expect(await inheriting.failure()?.code == .deadlineExceeded)
+        #expect(own.result == nil)
+        clock.advance(by: .seconds(3))
+        #expect(await own.failure()?.code == .deadlineExceeded)
         #expect(free.result == nil)
         manager.cancelAll()
         await manager.drain()
-    }
-
-    @Test func aLinksOwnBeginsWhenItsRequestHasBeenBuilt() async throws {
-        let manager = server.manager(clock: clock)
-        let first = manager.operation(Request.stub("first"))
-        let second = manager.operation(after: first) { _ in Request.stub("second").deadline(.seconds(5)) }
-        manager.enqueue(first, second)
-        let exchange = await server.exchanges.wait()[0]
-        clock.advance(by: .seconds(100))
-        exchange.answer(200)
-        let next = await server.exchanges.wait(count: 2)[1]
-        clock.advance(by: .seconds(4))
-        next.answer(200)
-        _ = try await second.response()
     }
 
     @Test func aMetDeadlineLeavesNoTimer() async throws {

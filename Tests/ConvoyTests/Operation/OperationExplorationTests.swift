@@ -8,16 +8,12 @@ import Testing
 /// Each state of the model is a world. `CONVOY_LONG=1` visits all worlds, about three million. By default a test visits
 /// only the first 10,000 to 30,000, nearest to the beginning.
 @Suite struct OperationExplorationTests {
-    struct Exploration {
-        var count = 0
-        /// The first defect that was found, and the events that led to it.
-        var finding: String?
-    }
-
     /// Visits every world that can follow from a beginning, each once and the nearest first.
+    ///
+    /// Returns the number of worlds, and the first defect that was found with the events that led to it.
     private static func explore(
         _ first: OperationWorld, limit: Int, _ defect: OperationWorld.Defect? = nil
-    ) -> Exploration {
+    ) -> (count: Int, finding: String?) {
         var seen: Set<OperationWorld> = [first]
         /// The visited worlds, each with the index of its predecessor, from which the path is reported.
         var worlds: [(world: OperationWorld, before: Int, name: String)] = [(first, -1, "created")]
@@ -25,14 +21,14 @@ import Testing
         while index < worlds.count, worlds.count < limit {
             let world = worlds[index].world
             if let problem = world.violation ?? world.stillness {
-                return Exploration(count: worlds.count, finding: "\(problem), after \(way(to: index, worlds))")
+                return (worlds.count, "\(problem), after \(way(to: index, worlds))")
             }
             for (name, next) in world.successors(defect) where seen.insert(next).inserted {
                 worlds.append((next, index, name))
             }
             index += 1
         }
-        return Exploration(count: worlds.count)
+        return (worlds.count, nil)
     }
 
     private static func way(to index: Int, _ worlds: [(world: OperationWorld, before: Int, name: String)]) -> String {

@@ -49,32 +49,6 @@ import Testing
         #expect(try await operation.response().value.count == 2_600)
     }
 
-    @Test func allThatWantMoreGetEqualShares() async throws {
-        let manager = manager(8_000)
-        let operations = (0..<4).map { manager.enqueue(Request.stub("\($0)")) }
-        var exchanges: [StubExchange] = []
-        for number in 1...4 { exchanges.append(try await server.answered(number)) }
-        let byPath = Dictionary(uniqueKeysWithValues: exchanges.map { ($0.request.url.path, $0) })
-        let start = clock.now
-        while clock.elapsed < .seconds(20) {
-            // Each request that is not paused receives a piece. The order is fixed, which favours the first requests.
-            for (path, exchange) in byPath.sorted(by: { $0.key < $1.key }) where !exchange.isSuspended {
-                exchange.send(Data(count: path == "/0" ? 400 : 397))
-            }
-            let counts = operations.map(\.progress.download.completedBytes)
-            let (least, most) = (counts.min() ?? 0, counts.max() ?? 0)
-            #expect(most - least <= 800 && (least < 4_000 || most * 10 <= least * 12), "\(counts)")
-            clock.advanceToNext()
-            await manager.tasksAreAdjusted()
-        }
-        let total = operations.map(\.progress.download.completedBytes).reduce(0, +)
-        let rate = Double(total) / start.duration(to: clock.now).seconds
-        #expect(abs(rate - 8_000) < 400, "\(rate) a second")
-        manager.cancelAll()
-        await manager.drain()
-        #expect(!clock.advanceToNext())
-    }
-
     @Test func cancelWhileHeldEndsAtOnce() async throws {
         let manager = manager(1)
         let operation = manager.enqueue(Request.stub("a").maxBytesPerSecond(1))

@@ -5,7 +5,7 @@
 
     @testable import Convoy
 
-    /// Runs twelve kinds of traffic for the given time, in a separate process: no measured value may grow.
+    /// Runs all kinds of `SoakTraffic` for the given time, in a separate process: no measured value may grow.
     ///
     /// `CONVOY_SOAK` in the environment is the time in seconds; below 60, the measurements are not compared.
     /// `CONVOY_SOAK_REPORT` is an existing file that gets about twenty lines of measurements.

@@ -5,7 +5,7 @@
 
     @testable import Convoy
 
-    /// Twelve kinds of traffic, and the server for them.
+    /// Kinds of traffic, and the server for them.
     final class SoakTraffic: Sendable {
         /// The first failure of each kind.
         let failures = Locked<[String: String]>([:])
@@ -46,7 +46,6 @@
                     return .chunked(
                         (0..<20).map { Data("id: \($0)\ndata: event \($0)\n\n".utf8) },
                         headerFields: [("Content-Type", "text/event-stream")])
-                case "json": return .json("{\"id\": \(count), \"name\": \"\(request.target)\"}")
                 default: return .body(Data(repeating: 1, count: 5_000))
                 }
             }
@@ -78,8 +77,7 @@
                 ("kept", { try await self.send(20, "kept") }), ("closed", { try await self.send(10, "closed") }),
                 ("redirects", { try await self.send(5, "redirect") }), ("retries", { try await self.send(3, "retry") }),
                 ("cookies", { try await self.send(5, "cookie") }), ("downloads", { try await self.download() }),
-                ("cancelled", { try await self.cancel() }), ("chains", { try await self.chain() }),
-                ("coalesced", { try await self.coalesce() }), ("managers", { try await self.useAnotherManager() }),
+                ("cancelled", { try await self.cancel() }), ("managers", { try await self.useAnotherManager() }),
                 (
                     "bodies",
                     {
@@ -94,13 +92,6 @@
                         form.append("value", name: "field")
                         form.append(Data(repeating: 3, count: 10_000), name: "file", fileName: "f")
                         try await self.send(3, "form") { [form] in Request<Data>.post($0).multipart(form) }
-                    }
-                ),
-                (
-                    "batches",
-                    {
-                        let batch = self.manager.batch((0..<30).map { _ in Request<Data>.get(self.url("batch")) })
-                        for result in await batch.results { _ = try result.get() }
                     }
                 ),
                 (
@@ -127,28 +118,6 @@
             let operations = (0..<10).map { _ in manager.enqueue(Request<Data>.get(url("cancelled"))) }
             for operation in operations { operation.cancel() }
             for operation in operations { _ = try? await operation.response() }
-        }
-
-        private struct Item: Decodable, Sendable {
-            let id: Int
-            let name: String
-        }
-
-        private func chain() async throws {
-            let first = manager.operation(Request<Item>.get(url("json")))
-            let next: @Sendable (Item) -> Request<Item> = { [base] in
-                .get("\(base)json/next").query("id", String($0.id))
-            }
-            let second = manager.operation(after: first) { next($0.value) }
-            let third = manager.operation(after: second) { next($0.value) }
-            manager.enqueue(first, second, third)
-            _ = try await third.response()
-        }
-
-        private func coalesce() async throws {
-            let request = Request<Data>.get(url("shared")).coalesced()
-            let operations = (0..<5).map { _ in manager.enqueue(request) }
-            for operation in operations { _ = try await operation.response() }
         }
 
         /// Uses another manager, with credentials.

@@ -117,24 +117,4 @@ import Testing
         let many = String(repeating: ": 1234\ndata: 12345\n\n", count: 100)
         #expect(try Self.events([Data(many.utf8)], maxBytes: 11).count == 100)
     }
-
-    @Test func anotherConnectionKeepsIDAndReconnectionTime() throws {
-        var parser = EventParser(maxBytes: 100)
-        parser.append(Data("id: 1\nretry: 5\ndata: a\n\nid: 2\nevent: x\ndata: half".utf8))
-        #expect(try parser.next() != nil)
-        #expect(try parser.next() == nil)
-        #expect(parser.lastEventID == "1")
-        parser.beginAgain()
-        parser.append(Data("\u{FEFF}data: b\n\n".utf8))
-        let expected = ServerSentEvent(data: "b", lastEventID: "1", reconnectionTime: .milliseconds(5))
-        #expect(try parser.next() == expected)
-    }
-
-    @Test func anEmptyIDResetsTheLastID() throws {
-        var parser = EventParser(maxBytes: 100)
-        #expect(parser.lastEventID == nil)
-        parser.append(Data("id: 1\n\nid\n\n".utf8))
-        #expect(try parser.next() == nil)
-        #expect(parser.lastEventID == "")
-    }
 }

@@ -50,15 +50,4 @@ import Testing
             #expect(throws: RequestError.self) { try lines(text) }
         }
     }
-
-    /// A carriage return ends the line without waiting for the next byte.
-    @Test func carriageReturnEndsTheLineAtOnce() throws {
-        var parser = LineParser(maxBytes: 10)
-        parser.append(Data("a\r".utf8))
-        #expect(try parser.next() == "a")
-        #expect(try parser.next() == nil)
-        parser.append(Data("\nb".utf8))
-        #expect(try parser.next() == nil)
-        #expect(parser.finish() == "b")
-    }
 }

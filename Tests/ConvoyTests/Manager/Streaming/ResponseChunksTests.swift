@@ -123,27 +123,6 @@ import Testing
         #expect(error?.isRetryable == false)
     }
 
-    /// A head that the first attempt receives late does not drop the chunks of the second attempt.
-    ///
-    /// If a transport cannot pause, a suspension closes the attempt, and the resume begins another.
-    @Test func lateHeadOfAnAttemptThatIsOverDropsNothing() async throws {
-        let buffer = ChunkBuffer()
-        var core = Request.stub("a").core
-        core.destination = .chunks(buffer)
-        let operation = RequestOperation(Request<Void>(core: core) { _, _ in }, transport: StubServer.held().transport)
-        let request = try PreparedRequest(core, baseURL: nil)
-        let plan = TypedRequestPlan(Request<Void>(core: core) { _, _ in })
-        let now = CompactInstant(.now)
-        let first = Attempt(number: 1, operation: operation, plan: plan, request: request, started: now)
-        first.close()
-        let second = Attempt(number: 2, operation: operation, plan: plan, request: request, started: now)
-        second.didReceive(ResponseHead(statusCode: 200))
-        #expect(second.didReceive(Data("second".utf8)))
-        first.didReceive(ResponseHead(statusCode: 200))
-        buffer.end(nil)
-        #expect(try await buffer.next().get() == Data("second".utf8))
-    }
-
     /// A reader that is always behind never empties the list, but the chunks that it has read must be freed.
     @Test func chunkThatHasBeenReadIsNotKept() async throws {
         let freed = EventLog<Int>()

@@ -181,7 +181,8 @@ import Testing
     @Test func connectionThatEndsIsFollowedByAnotherWithTheLastID() async throws {
         let clock = VirtualClock()
         let server = Self.server([
-            Script(text: "id: 1\ndata: a\n\nid: 2\ndata: half"), Script(text: "data: b\n\n", isLost: true),
+            Script(text: "id: 1\ndata: a\n\nid: 2\nevent: x\ndata: half"),
+            Script(text: "\u{FEFF}data: b\n\n", isLost: true),
             Script(text: "id\ndata: c\n\n"), Script(statusCode: 204),
         ])
         let reader = read(manager(server, clock).events(of: .stub("a")))
