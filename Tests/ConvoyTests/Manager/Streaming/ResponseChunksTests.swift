@@ -46,19 +46,6 @@ import Testing
         #expect(await operation.resultCode() == .cancelled)
     }
 
-    @Test func cancellingTheOperationEndsTheReading() async throws {
-        let (chunks, exchange, _) = try await begin()
-        exchange.respond(ResponseHead(statusCode: 200))
-        let reader = Task { () -> RequestError.Code? in
-            do throws(RequestError) {
-                for try await _ in chunks {}
-                return nil
-            } catch { return error.code }
-        }
-        chunks.operation.cancel()
-        #expect(await reader.value == .cancelled)
-    }
-
     @Test func backlogOverTheLimitEndsTheRequestWhereNothingCanPause() async throws {
         let (chunks, exchange, _) = try await begin(pausesInPlace: false)
         exchange.respond(ResponseHead(statusCode: 200))
@@ -162,17 +149,5 @@ import Testing
         buffer.end(RequestError(code, "over"))
         if code == .connectionLost { #expect(try await buffer.next().get() == Data("a".utf8)) }
         #expect(await buffer.next().code == code)
-    }
-
-    @Test func largeBodyFromAServerIsRead() async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.enqueue(.generated(byteCount: 5_000_000))
-        var offset: Int64 = 0
-        for try await chunk in RequestManager().chunks(of: .get(server.url())) {
-            #expect(chunk == Reply.pattern(range: offset..<offset + Int64(chunk.count)))
-            offset += Int64(chunk.count)
-        }
-        #expect(offset == 5_000_000)
     }
 }
