@@ -263,10 +263,7 @@ import Testing
             if exchange.request.headerFields.contains("Range") { return exchange.answer(416) }
             exchange.answer(200)
         }
-        _ = try await download(
-            from: server, mirrors: [mirror],
-            verifying: .sha256("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
-        ).file()
+        _ = try await download(from: server, mirrors: [mirror], verifying: FileDigest.ofBytes(Data())).file()
         #expect(server.exchanges.events.map { $0.request.url.host() } == ["stub", "stub"])
     }
 

@@ -135,8 +135,4 @@ import Testing
         #expect(!clock.advanceToNext())
         await leaks.expectAllGone()
     }
-
-    @Test func oneOfZeroIsRefused() {
-        #expect(Request.stub("a").deadline(.zero).defect == "the deadline is not positive")
-    }
 }

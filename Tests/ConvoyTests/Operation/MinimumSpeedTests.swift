@@ -86,14 +86,6 @@ import Testing
         #expect(error?.code == .timedOut)
         #expect(error?.response?.statusCode == 500)
     }
-
-    @Test(arguments: [(0, 1), (-1, 1), (1, 0), (1, -1)] as [(Int64, Int64)])
-    func noSpeedAndNoTimeAreDefects(bytes: Int64, seconds: Int64) async {
-        let request = Request.stub("a").minimumSpeed(bytesPerSecond: bytes, over: .seconds(seconds))
-        let error = await server.manager(clock: clock).enqueue(request).failure()
-        #expect(error?.code == .invalidRequest)
-        #expect(error?.message.contains("minimum speed") == true)
-    }
 }
 
 /// Decides about the end of an attempt when the gate opens.

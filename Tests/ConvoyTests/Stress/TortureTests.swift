@@ -9,20 +9,14 @@ import Testing
 /// Nothing may crash, hang, be lost, reported twice or remain, and no limit may be exceeded. `CONVOY_TORTURE=2000` in
 /// the environment runs as many seeds as for the published measurements. The tests also run under the sanitizers.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct TortureTests {
-    private static let seeds =
-        ProcessInfo.processInfo.environment["CONVOY_TORTURE"].flatMap { Int($0) }.map { max(1, $0) }
-
-    /// The first seed, so that a single seed can be repeated.
-    private static let first = ProcessInfo.processInfo.environment["CONVOY_TORTURE_SEED"].flatMap { Int($0) } ?? 0
-
     @Test func everythingAtOnceOverAStub() async {
-        for seed in Self.first..<Self.first + (Self.seeds ?? 25) {
+        for seed in TorturePlan.seeds(25) {
             guard await torment(TorturePlan(seed: seed)) else { return }
         }
     }
 
     @Test func everythingAtOnceOverLibcurl() async throws {
-        for seed in Self.first..<Self.first + (Self.seeds ?? 10) {
+        for seed in TorturePlan.seeds(10) {
             guard try await tormentOverLoopback(TorturePlan(seed: seed)) else { return }
         }
     }

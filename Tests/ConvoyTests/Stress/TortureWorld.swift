@@ -23,6 +23,15 @@ struct TorturePlan: Sendable {
     let intercepts: Bool
     let shutsDown: Bool
 
+    /// The usual number of seeds, or as many as `CONVOY_TORTURE` says.
+    ///
+    /// `CONVOY_TORTURE_SEED` is the first one, so that a single seed can be repeated.
+    static func seeds(_ count: Int) -> Range<Int> {
+        func number(_ name: String) -> Int? { ProcessInfo.processInfo.environment[name].flatMap { Int($0) } }
+        let first = number("CONVOY_TORTURE_SEED") ?? 0
+        return first..<first + max(1, number("CONVOY_TORTURE") ?? count)
+    }
+
     init(seed: Int) {
         self.seed = seed
         var random = SeededGenerator(seed: UInt64(seed) &+ 0x70_72_74)

@@ -307,19 +307,16 @@ import Testing
                 while !group.isCancelled { try await group.send(Request<Data>.stub("a")) }
             }
         }
-        let first = make()
-        manager.enqueue(first)
-        await server.exchanges.wait()
-        manager.cancelAll()
-        #expect(await failure(of: first)?.code == .cancelled)
-        let second = make()
-        manager.enqueue(second)
-        await server.exchanges.wait(count: 2)
-        manager.shutDown()
-        #expect(await failure(of: second)?.code == .cancelled)
-        let third = make()
-        manager.enqueue(third)
-        #expect(await failure(of: third)?.code == .managerShutDown)
+        for (count, end) in [{ manager.cancelAll() }, { manager.shutDown() }].enumerated() {
+            let group = make()
+            manager.enqueue(group)
+            await server.exchanges.wait(count: count + 1)
+            end()
+            #expect(await failure(of: group)?.code == .cancelled)
+        }
+        let late = make()
+        manager.enqueue(late)
+        #expect(await failure(of: late)?.code == .managerShutDown)
         await manager.drain()
         #expect(manager.operations.isEmpty)
     }
