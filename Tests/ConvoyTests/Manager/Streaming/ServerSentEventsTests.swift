@@ -390,8 +390,6 @@ import Testing
         #expect(count > 1_000)
     }
 
-    // MARK: Limits and connections
-
     @Test func eventOverTheLimitIsAnError() throws {
         let exact = "data: 1234\ndata: 12345\n\n"
         #expect(try Self.events([Data(exact.utf8)], maxBytes: 11) == [.init(data: "1234\n12345")])
