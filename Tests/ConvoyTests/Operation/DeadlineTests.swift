@@ -7,7 +7,8 @@ import Testing
 ///
 /// `SlownessFaultTests` have real servers.
 @Suite struct DeadlineTests {
-    private let (server, clock) = (StubServer.held(), VirtualClock())
+    private let server = StubServer.held()
+    private let clock = VirtualClock()
 
     /// Another request occupies the only slot, or is a dependency.
     @Test(arguments: [false, true]) func itIncludesTheTimeOfWaiting(isDependent: Bool) async {

@@ -307,11 +307,11 @@ import Testing
                 while !group.isCancelled { try await group.send(Request<Data>.stub("a")) }
             }
         }
-        for (count, end) in [{ manager.cancelAll() }, { manager.shutDown() }].enumerated() {
+        for count in 1...2 {
             let group = make()
             manager.enqueue(group)
-            await server.exchanges.wait(count: count + 1)
-            end()
+            await server.exchanges.wait(count: count)
+            if count == 1 { manager.cancelAll() } else { manager.shutDown() }
             #expect(await failure(of: group)?.code == .cancelled)
         }
         let late = make()

@@ -113,7 +113,7 @@ import Testing
     func responseThatAnnouncesNoEvents(status: Int, type: String?, code: RequestError.Code?) async throws {
         let server = StubServer { exchange in
             let fields: HeaderFields = type.map { ["Content-Type": $0] } ?? [:]
-            exchange.answer(status, headerFields: fields, body: Data(status == 204 ? "" : "data: 1\n\n".utf8))
+            exchange.answer(status, headerFields: fields, body: Data((status == 204 ? "" : "data: 1\n\n").utf8))
         }
         let result = await read(server.manager().events(of: .stub("a"), reconnecting: .standard)).value
         #expect(result == ([], code))
