@@ -18,11 +18,6 @@ import Testing
             return (queue, ran)
         }
 
-        private func drain(_ queue: OperationQueue, _ operation: Operation? = nil) {
-            operation?.waitUntilFinished()
-            queue.waitUntilAllOperationsAreFinished()
-        }
-
         @Test(arguments: [false, true])
         func aDependentOfAnotherKindWaitsForARequestOfSend(byPredicate: Bool) async throws {
             let (server, manager) = StubServer.held().withManager()
@@ -42,7 +37,7 @@ import Testing
             await ran.wait()
             #expect(operation.isFinished)
             _ = try await response
-            drain(queue)
+            await queue.waitUntilAllOperationsAreFinished(within: .seconds(40))
         }
 
         @Test func oneThatIsHandedOutAfterItsEndHoldsNothingUp() async throws {
@@ -53,7 +48,8 @@ import Testing
             #expect(operation.isFinished)
             let (queue, ran) = dependent(on: operation.handedOut())
             await ran.wait()
-            drain(queue, operation)
+            operation.waitUntilFinished()
+            await queue.waitUntilAllOperationsAreFinished(within: .seconds(40))
         }
     }
 #endif

@@ -52,12 +52,9 @@ final class StubServer: Sendable {
 
     /// This stub, with a manager that sends through it.
     func withManager(
-        _ limit: Int = 16, perHost: Int = 16, monitors: [any EventMonitor] = [], callbacks: Delivery? = nil,
-        queue: OperationQueue? = nil, clock: VirtualClock? = nil
+        _ limit: Int = 16, perHost: Int = 16, clock: VirtualClock? = nil
     ) -> (StubServer, RequestManager) {
-        let manager = manager(
-            limit, perHost: perHost, monitors: monitors, callbacks: callbacks, queue: queue, clock: clock)
-        return (self, manager)
+        (self, manager(limit, perHost: perHost, clock: clock))
     }
 
     /// This stub, with an operation of no manager that sends through it.
