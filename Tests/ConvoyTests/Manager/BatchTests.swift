@@ -6,8 +6,7 @@ import Testing
 
 @Suite struct BatchTests {
     @Test func resultsAreInInputOrder() async {
-        let server = StubServer.held()
-        let manager = server.manager(4, perHost: 4)
+        let (server, manager) = StubServer.held().withManager(4, perHost: 4)
         let batch = manager.batch((0..<4).map { Request<Data>.stub("\($0)") })
         let exchanges = await server.exchanges.wait(count: 4)
         for exchange in exchanges.reversed() { exchange.answer(200, body: Data(exchange.request.url.path.utf8)) }
@@ -15,17 +14,10 @@ import Testing
         #expect(bodies == ["/0", "/1", "/2", "/3"])
     }
 
-    @Test func oneFailureIsOneResult() async {
-        let server = StubServer { $0.answer($0.request.url.path == "/2" ? 500 : 200) }
-        let batch = server.manager().batch((0..<5).map { Request<Data>.stub("\($0)") })
-        #expect(await batch.results.map(\.code) == [nil, nil, .unacceptableStatus, nil, nil])
-        #expect(batch.currentProgress.failedCount == 1)
-    }
-
     @Test func anEmptyBatchFinishes() async {
         let batch = StubServer().manager().batch([Request<Data>]())
         #expect(await batch.results.isEmpty)
-        #expect(batch.currentProgress.totalCount == 0)
+        #expect(batch.currentProgress.totalCount == 0 && batch.currentProgress.fractionCompleted == 1)
     }
 
     @Test func failFastCancelsTheRest() async {
@@ -50,26 +42,27 @@ import Testing
         #expect(taken.events == [0])
     }
 
-    @Test func aStreamOfAManagerThatWasShutDownIsNotAwaited() async {
+    @Test func aBatchOfAManagerThatWasShutDownFinishes() async {
         let manager = StubServer().manager()
         manager.shutDown()
-        let batch = manager.batch(pulling: AsyncStream<Request<Data>> { _ in })
-        #expect(await batch.results.map(\.code) == [.managerShutDown])
-    }
-
-    @Test func aSequenceOfAManagerThatWasShutDownFinishes() async {
-        let manager = StubServer().manager()
-        manager.shutDown()
-        let batch = manager.batch(AnySequence((0..<3).map { Request<Data>.stub("\($0)") }))
-        let codes = await batch.results.map(\.code)
+        // A stream is not awaited.
+        let stream = manager.batch(pulling: AsyncStream<Request<Data>> { _ in })
+        #expect(await stream.results.map(\.code) == [.managerShutDown])
+        let sequence = manager.batch(AnySequence((0..<3).map { Request<Data>.stub("\($0)") }))
+        let codes = await sequence.results.map(\.code)
         #expect(!codes.isEmpty && codes.allSatisfy { $0 == .managerShutDown })
         await manager.batch(AnySequence([Request<Data>]())).finished()
     }
 
-    @Test func anEmptyBatchIsComplete() async {
-        let batch = StubServer().manager().batch([Request<Data>]())
-        await batch.finished()
-        #expect(batch.currentProgress.fractionCompleted == 1)
+    /// A lazy collection may announce more results than fit into memory.
+    @Test(arguments: [(1 << 22) + 1, Int.max]) func tooManyAnnouncedResultsAreNotListed(count: Int) async {
+        let server = StubServer.held()
+        let batch = server.manager().batch((0..<count).lazy.map { Request<Data>.stub("\($0)") })
+        await server.exchanges.wait()
+        batch.cancel()
+        let results = await batch.results
+        #expect(results.count < 10_000 && results.count == batch.currentProgress.totalCount)
+        #expect(results.allSatisfy { $0.code == .cancelled })
     }
 
     @Test func cancellingABatchEndsEveryMemberOnce() async {
@@ -102,25 +95,8 @@ import Testing
         #expect(log.events == ["member", "member", "batch"])
     }
 
-    @Test func requestsArePulledOnlyAsSlotsBecomeFree() async {
-        let server = StubServer.held()
-        let pulled = EventLog<Int>()
-        let manager = server.manager(4, perHost: 4)
-        let batch = lazyBatch(manager, count: 5_000, pulled)
-        await pulled.wait(count: 1_024)
-        await server.exchanges.wait(count: 4)
-        let before = pulled.count
-        #expect(before <= 1_026)
-        for done in 0..<5_000 { await server.exchanges.wait(count: done + 1)[done].answer(200) }
-        await batch.finished()
-        #expect(pulled.count == 5_000)
-        #expect(batch.currentProgress.finishedCount == 5_000)
-        #expect(await batch.results.isEmpty)
-    }
-
     @Test func theMembersOfASlowHostKeepNoFreeSlotsFromOthers() async {
-        let server = StubServer.held()
-        let manager = server.manager(4, perHost: 2)
+        let (server, manager) = StubServer.held().withManager(4, perHost: 2)
         let requests = (0..<1_000).map { Request<Data>.stub("\($0)", host: $0 < 800 ? "slow" : "fast") }
         let batch = manager.batch(requests, keepsResults: false)
         let hosts = await server.exchanges.wait(count: 4).map { $0.request.url.host() }
@@ -134,7 +110,11 @@ import Testing
         let server = StubServer.held()
         let pulled = EventLog<Int>()
         let manager = server.manager(limit, perHost: 4_000)
-        let batch = lazyBatch(manager, count: 5_000, pulled)
+        let batch = manager.batch(
+            (0..<5_000).lazy.map { number -> Request<Data> in
+                pulled.record(number)
+                return .stub("\(number)")
+            }, keepsResults: false)
         await pulled.wait(count: 1_024)
         await server.exchanges.wait(count: limit)
         // Gives the batch time to pull more requests. The batch must stop at its window.
@@ -146,47 +126,8 @@ import Testing
         await batch.finished()
     }
 
-    private nonisolated func lazyBatch(_ manager: RequestManager, count: Int, _ pulled: EventLog<Int>) -> Batch<Data> {
-        let requests = sequence(state: 0) { next -> Request<Data>? in
-            guard next < count else { return nil }
-            pulled.record(next)
-            defer { next += 1 }
-            return .stub("\(next)")
-        }
-        return manager.batch(requests, keepsResults: false)
-    }
-
-    @Test func anAsynchronousSequenceIsPulledAndItsErrorIsAResult() async {
-        struct Broken: Error {}
-        let (stream, input) = AsyncThrowingStream<Request<Data>, any Error>.makeStream()
-        let batch = StubServer().manager().batch(pulling: stream)
-        input.yield(.stub("a"))
-        input.yield(.stub("b"))
-        input.finish(throwing: Broken())
-        let results = await batch.results
-        #expect(results.map(\.code) == [nil, nil, .invalidRequest])
-        #expect((results.last?.failure as? RequestError)?.underlying is Broken)
-    }
-
-    @Test func requestsCanBeAddedWhileItRuns() async {
-        let server = StubServer.held()
-        let batch = server.manager().batch([Request<Data>.stub("first")])
-        let first = await server.exchanges.wait()[0]
-        let told = EventLog<RequestError.Code?>()
-        let second = batch.add(.stub("second")) { told.record($0.code) }
-        #expect(second?.number == 0)
-        first.answer(200)
-        await server.exchanges.wait(count: 2)[1].answer(404)
-        #expect(await batch.results.map(\.code) == [nil, .unacceptableStatus])
-        #expect(told.events == [.unacceptableStatus])
-        if let second { #expect(await batch.result(of: second)?.code == .unacceptableStatus) }
-        #expect(batch.add(.stub("third")) == nil)
-        #expect(batch.currentProgress.totalCount == 2)
-    }
-
     @Test func byteProgressNeverRunsBackwards() async {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         let batch = manager.batch([Request<Data>.stub("a"), .stub("b")])
         let seen = Task {
             var seen: [BatchProgress] = []
@@ -213,6 +154,7 @@ import Testing
         #expect(all.last?.download.completedBytes == 200)
         #expect(all.last?.download.totalBytes == 200)
         for (earlier, later) in zip(all, all.dropFirst()) {
+            #expect(earlier != later)
             #expect(earlier.download.completedBytes <= later.download.completedBytes)
             #expect(earlier.fractionCompleted <= later.fractionCompleted)
         }
@@ -228,5 +170,259 @@ import Testing
         }
         await told.wait(count: 20)
         await check.expectAllGone()
+    }
+}
+
+/// Tests the index of each result when members are added to those of the source.
+@Suite struct BatchMembersTests {
+    /// A stub whose responses contain the paths of their requests.
+    private static func echo() -> StubServer {
+        StubServer { $0.answer(200, body: Data($0.request.url.path.utf8)) }
+    }
+
+    private static func path(_ result: Batch<Data>.Result?) -> String? {
+        (try? result?.get().value).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    @Test func additionsDoNotShiftResultsOfTheSource() async {
+        let told = EventLog<(Int, String?)>()
+        let adders = Locked<Batch<Data>?>(nil)
+        let batch = Self.echo().manager().batch((0..<5_000).map { Request<Data>.stub("\($0)") }) { index, result in
+            told.record((index, Self.path(result)))
+            if index % 500 == 0 { adders.withLock { $0 }?.add(.stub("added")) }
+        }
+        // This addition may precede the first pull from the source.
+        batch.add(.stub("added"))
+        adders.withLock { $0 = batch }
+        let paths = await batch.results.map(Self.path)
+        adders.withLock { $0 = nil }
+        #expect(Array(paths.prefix(5_000)) == (0..<5_000).map { "/\($0)" })
+        #expect(paths.count > 5_000)
+        #expect(paths.dropFirst(5_000).allSatisfy { $0 == "/added" })
+        #expect(told.events.allSatisfy { $0.1 == "/\($0.0)" })
+        #expect(told.count == 5_000)
+        #expect(batch.currentProgress.totalCount == paths.count)
+    }
+
+    /// Several threads add members while a source of unknown length is pulled.
+    ///
+    /// The failure of the source changes no index.
+    @Test(arguments: [true, false]) func eachAdditionFindsItsOwnResult(sourceFails: Bool) async {
+        struct Broken: Error {}
+        let (stream, source) = AsyncThrowingStream<Request<Data>, any Error>.makeStream()
+        let batch = Self.echo().manager().batch(pulling: stream)
+        let found = EventLog<(Batch<Data>.Addition, String)>()
+        await withTaskGroup { group in
+            for adder in 0..<4 {
+                group.addTask {
+                    for index in 0..<100 {
+                        let name = "added-\(adder)-\(index)"
+                        guard let addition = batch.add(.stub(name)) else { return }
+                        found.record((addition, "/" + name))
+                    }
+                }
+            }
+            group.addTask { for index in 0..<400 { source.yield(.stub("\(index)")) } }
+        }
+        if sourceFails { source.finish(throwing: Broken()) } else { source.finish() }
+        let results = await batch.results
+        let sourceCount = sourceFails ? 401 : 400
+        #expect(results.prefix(400).map(Self.path) == (0..<400).map { "/\($0)" })
+        #expect(results.count == sourceCount + 400)
+        #expect((results[400].code == .invalidRequest) == sourceFails)
+        if sourceFails { #expect((results[400].failure as? RequestError)?.underlying is Broken) }
+        #expect(Set(found.events.map(\.0.number)) == Set(0..<400))
+        for (addition, path) in found.events {
+            #expect(Self.path(await batch.result(of: addition)) == path)
+            #expect(Self.path(results[sourceCount + addition.number]) == path)
+        }
+    }
+
+    /// Simulates a crawler: each response adds more requests, and the batch ends after the last one.
+    @Test func aHandlerOfAnAdditionMayAddMore() async throws {
+        let server = StubServer { exchange in
+            guard exchange.request.url.path != "/start" else { return }
+            exchange.answer(200, body: Data(exchange.request.url.path.utf8))
+        }
+        let batch = server.manager().batch([Request<Data>.stub("start")], keepsResults: false)
+        let start = await server.exchanges.wait()[0]
+        let seen = EventLog<String?>()
+        @Sendable func visit(_ name: String, depth: Int) {
+            batch.add(.stub(name)) { result in
+                seen.record(Self.path(result))
+                guard depth < 5 else { return }
+                for side in ["l", "r"] { visit(name + side, depth: depth + 1) }
+            }
+        }
+        let root = batch.add(.stub("x")) { _ in for side in ["l", "r"] { visit(side, depth: 1) } }
+        start.answer(200)
+        await batch.finished()
+        #expect(seen.count == 62)
+        #expect(Set(seen.events).count == 62)
+        #expect(await batch.result(of: try #require(root)) == nil)
+        #expect(batch.currentProgress.finishedCount == 64)
+    }
+
+    @Test func stoppedRequestsHaveResultsAtTheirIndices() async {
+        let (server, manager) = StubServer.held().withManager(2)
+        let batch = manager.batch((0..<3_000).map { Request<Data>.stub("\($0)") })
+        await server.exchanges.wait(count: 2)
+        let addition = batch.add(.stub("added"))
+        server.exchanges.events.first { $0.request.url.path == "/1" }?.answer(
+            200, body: Data("/1".utf8))
+        await server.exchanges.wait(count: 3)
+        batch.cancel()
+        let results = await batch.results
+        #expect(results.count == 3_001)
+        #expect(results.indices.filter { results[$0].code == nil } == [1])
+        if let addition { #expect(await batch.result(of: addition)?.code == .cancelled) }
+        #expect(batch.currentProgress.finishedCount == 3_001 && batch.currentProgress.skippedCount >= 1_900)
+    }
+}
+
+@Suite struct BatchOperationTests {
+    @Test func dependentsOfABatchWaitForItsLastMember() async throws {
+        let (server, manager) = StubServer.held().withManager()
+        let batch = manager.batch([Request<Data>.stub("a"), .stub("b")])
+        let log = EventLog<String>()
+        let block = BlockOperation { log.record("block") }
+        block.addDependency(batch.operation(named: "tiles"))
+        OperationQueue().addOperation(block)
+        let other = manager.operation(.stub("other"))
+        let link = manager.operation(after: batch, other) { results, other in
+            Request<Data>.stub("after\(results.count { $0.code == nil })of\(results.count)")
+        }
+        manager.enqueue(link, other)
+        let exchanges = await server.exchanges.wait(count: 3)
+        #expect(manager.why(link).contains("a batch (executing)"))
+        for exchange in exchanges where exchange.request.url.path != "/a" { exchange.answer(404) }
+        #expect(log.events.isEmpty)
+        for exchange in exchanges where exchange.request.url.path == "/a" { exchange.answer(200) }
+        await log.wait()
+        #expect(batch.currentProgress.finishedCount == 2 && batch.currentProgress.failedCount == 1)
+        // The link fails because `other` failed with a 404. A failed member of the batch would not fail the link.
+        #expect(await link.resultCode() == .dependencyFailed)
+
+        let next = manager.operation(after: batch) { Request<Data>.stub("next\($0.count { $0.code == nil })") }
+        manager.enqueue(next)
+        let last = await server.exchanges.wait(count: 4)[3]
+        #expect(last.request.url.path == "/next1")
+        last.answer(200)
+        try await next.response()
+    }
+
+    @Test func cancellingTheOperationOfABatchCancelsTheBatch() async {
+        let server = StubServer.held()
+        let batch = server.manager().batch((0..<3).map { Request<Data>.stub("\($0)") })
+        let operation = batch.operation()
+        await server.exchanges.wait(count: 3)
+        operation.cancel()
+        #expect(await batch.results.map(\.code) == [.cancelled, .cancelled, .cancelled])
+        await #expect(throws: RequestError.self) { try await operation.value }
+        #expect(operation.error?.code == .cancelled)
+    }
+
+    @Test func aBatchIsAMemberOfAGroup() async throws {
+        let (server, manager) = StubServer().withManager(1)
+        let group = manager.operation(named: "sync") { group in
+            let batch = manager.batch((0..<5).map { Request<Data>.stub("\($0)") })
+            group.enqueue(batch.operation())
+            return batch
+        }
+        manager.enqueue(group)
+        let batch = try await group.value
+        #expect(batch.currentProgress.finishedCount == 5 && server.exchanges.count == 5)
+    }
+}
+
+@Suite struct BatchProgressTests {
+    private func post(_ name: String, _ byteCount: Int) -> Request<Data> {
+        .post("http://stub/\(name)").body(Data(count: byteCount), contentType: "text/plain")
+    }
+
+    private func progress(sent: Int64, of toSend: Int64?, received: Int64 = 0, of total: Int64? = nil)
+        -> TransferProgress
+    {
+        TransferProgress(
+            upload: ByteProgress(completedBytes: sent, totalBytes: toSend),
+            download: ByteProgress(completedBytes: received, totalBytes: total))
+    }
+
+    @Test func progressCountsBothDirectionsAndKnownTotals() async {
+        let server = StubServer.held()
+        let batch = server.manager().batch([post("a", 100), post("b", 300), post("c", 500)])
+        let exchanges = await server.exchanges.wait(count: 3).sorted { $0.request.url.path < $1.request.url.path }
+        #expect(batch.currentProgress.upload.totalBytes == 900)
+        exchanges[0].sent(totalBytes: 50)
+        exchanges[1].sent(totalBytes: 300)
+        #expect(batch.currentProgress.upload.completedBytes == 350)
+        #expect(batch.currentProgress.upload.totalBytes == 900)
+        exchanges[1].respond(ResponseHead(statusCode: 200, expectedBytes: 1_000))
+        exchanges[1].send(Data(count: 10))
+        // This response announces no length.
+        exchanges[2].respond(ResponseHead(statusCode: 200))
+        exchanges[2].send(Data(count: 7))
+        #expect(batch.currentProgress.download.completedBytes == 17)
+        #expect(batch.currentProgress.download.totalBytes == 1_007)
+        exchanges[1].finish(RequestError(.connectionLost, "cut"))
+        exchanges[2].finish()
+        exchanges[0].sent(totalBytes: 100)
+        exchanges[0].answer(200)
+        await batch.finished()
+        #expect(batch.currentProgress.upload.completedBytes == 400)
+        #expect(batch.currentProgress.upload.totalBytes == 400)
+        #expect(batch.currentProgress.download.completedBytes == 17)
+        // The total of a finished request is the number of bytes that it received.
+        #expect(batch.currentProgress.download.totalBytes == 17)
+    }
+
+    @Test func sentBytesMoveTheFraction() {
+        var meter = BatchMeter()
+        meter.expect(2)
+        meter.start(0)
+        meter.start(1)
+        let now = ContinuousClock.now
+        meter.move(0, progress(sent: 500, of: 1_000, received: 0, of: 1_000), at: now)
+        #expect(meter.progress.fractionCompleted == 0.125)
+        // A small body that was sent is not yet the complete request.
+        meter.move(1, progress(sent: 10, of: 10), at: now)
+        #expect(meter.progress.fractionCompleted < 0.126)
+        meter.move(1, progress(sent: 10, of: 10, received: 10, of: 10), at: now)
+        #expect(abs(meter.progress.fractionCompleted - 0.625) < 1e-9)
+        meter.finish(1, isSuccess: true)
+        #expect(abs(meter.progress.fractionCompleted - 0.625) < 1e-9)
+    }
+
+    @Test func lengthsOfAnySizeAreCounted() {
+        var meter = BatchMeter()
+        for index in 0..<3 {
+            meter.start(index)
+            meter.move(index, progress(sent: 0, of: nil, received: 1, of: .max), at: ContinuousClock.now)
+        }
+        for index in 0..<3 { meter.finish(index, isSuccess: true) }
+        #expect(meter.progress.download.completedBytes == 3)
+        #expect(meter.progress.download.totalBytes == 3)
+    }
+
+    @Test func theRateIsThatOfAllMembers() {
+        var meter = BatchMeter()
+        let now = ContinuousClock.now
+        for index in 0..<2 { meter.start(index) }
+        meter.move(0, progress(sent: 0, of: nil, received: 100), at: now)
+        meter.move(1, progress(sent: 0, of: nil, received: 300), at: now + .seconds(1))
+        #expect(meter.progress.download.bytesPerSecond == 300)
+        #expect(meter.progress.upload.bytesPerSecond == nil)
+    }
+
+    @Test func anIntervalIsKeptToOnTheClockOfTheManager() async {
+        let clock = VirtualClock()
+        let batch = StubServer().manager(clock: clock).batch([Request<Data>.stub("a")])
+        let progress = batch.progress(every: .seconds(1))
+        #expect(progress.pace?.interval == .seconds(1))
+        #expect(progress.pace?.clock === clock)
+        await batch.finished()
+        var last: BatchProgress?
+        for await value in progress { last = value }
+        #expect(last == batch.currentProgress)
     }
 }

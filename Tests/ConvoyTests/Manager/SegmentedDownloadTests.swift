@@ -28,10 +28,47 @@ import Testing
         return nil
     }
 
+    private func download(
+        _ request: Request<Data> = .stub("file"), from server: StubServer, limit: Int = 16, segments: Int = 2,
+        mirrors: [URL] = [], verifying digest: FileDigest? = nil
+    ) -> SegmentedDownload {
+        server.manager(limit).downloadInSegments(
+            request, to: target, segments: segments, mirrors: mirrors, verifying: digest)
+    }
+
+    /// A server with the file.
+    private static var complete: StubServer { StubServer { FileVersion(content).answer($0) } }
+
+    /// A server that sends at most this number of bytes for each request.
+    private static func limited(to byteCount: Int) -> StubServer {
+        StubServer { exchange in
+            let (start, end) = exchange.request.headerFields["Range"].flatMap(FileVersion.ends) ?? (0, nil)
+            let last = min(end ?? .max, start + byteCount - 1, content.count - 1)
+            var version = FileVersion(content)
+            version.headerFields["Content-Range"] = "bytes \(start)-\(last)/\(content.count)"
+            version.send(exchange, 206, version.headerFields, content[start...last])
+        }
+    }
+
+    /// A server that sends the first byte, but only a part of each segment.
+    private static func partial(
+        _ byteCount: Int, thenFailing error: RequestError? = nil, isLeftOpen: Bool = false
+    ) -> StubServer {
+        StubServer { exchange in
+            let isProbe = exchange.request.headerFields["Range"] == "bytes=0-0"
+            FileVersion(content).answer(
+                exchange, sending: isProbe ? .max : byteCount, thenFailing: isProbe ? nil : error,
+                isLeftOpen: isLeftOpen && !isProbe)
+        }
+    }
+
+    private var mirror: URL {
+        get throws { try #require(URL(string: "http://b/file")) }
+    }
+
     @Test func eachSegmentIsAskedForOnce() async throws {
-        let server = StubServer { FileVersion(Self.content).answer($0) }
-        let download = server.manager().downloadInSegments(
-            .stub("file"), to: target, segments: 4, verifying: Self.digest)
+        let server = Self.complete
+        let download = download(from: server, segments: 4, verifying: Self.digest)
         #expect(try await download.file() == target)
         #expect(
             ranges(server).sorted() == [
@@ -44,24 +81,9 @@ import Testing
         try expectTarget()
     }
 
-    @Test(arguments: [4_999_999, 5_000_000, 5_000_001] as [Int64]) func aFileOfAnotherSizeIsDeleted(byteCount: Int64)
-        async throws
-    {
-        let server = StubServer { FileVersion(Self.content).answer($0) }
-        let download = server.manager().downloadInSegments(
-            .stub("file"), to: target, segments: 2, mirrors: [], verifying: nil, byteCount: byteCount,
-            existing: .overwrite)
-        let error = await error(of: download)
-        guard byteCount != 5_000_000 else { return try expectTarget() }
-        #expect(error?.code == .integrityFailed)
-        #expect(error?.message.contains("5000000 bytes instead of \(byteCount)") == true)
-        #expect(try directory.entries == [])
-    }
-
     /// `cancelAll()` also has an effect between two operations, when no operation is running.
     @Test func cancellingAllOfAManagerEndsIt() async throws {
-        let server = StubServer { FileVersion(Self.content).answer($0) }
-        let manager = server.manager()
+        let manager = Self.complete.manager()
         let download = manager.downloadInSegments(.stub("file"), to: target)
         manager.cancelAll()
         #expect(await error(of: download)?.code == .cancelled)
@@ -71,7 +93,9 @@ import Testing
         try expectTarget()
     }
 
-    @Test(arguments: ["small", "no ranges", "weak", "decoded", "no Content-Range", "other range"])
+    @Test(arguments: [
+        "small", "no ranges", "weak", "decoded", "no Content-Range", "other range", "400", "403", "405", "416", "501",
+    ])
     func aFileThatCannotBeDividedIsFetchedAtOnce(kind: String) async throws {
         let content = kind == "small" ? Self.content.prefix(2_000_000) : Self.content
         let server = StubServer { exchange in
@@ -84,12 +108,15 @@ import Testing
                 FileVersion(content).send(
                     exchange, 206, ["ETag": "\"v1\"", "Content-Range": "bytes 0-99/\(content.count)"],
                     content.prefix(100))
-            default: FileVersion(content).answer(exchange)
+            default:
+                guard let status = Int(kind), exchange.request.headerFields["Range"] != nil else {
+                    return FileVersion(content).answer(exchange)
+                }
+                exchange.answer(status)
             }
         }
         let request = kind == "decoded" ? Request.stub("file").decodingFile() : .stub("file")
-        let download = server.manager().downloadInSegments(request, to: target)
-        _ = try await download.file()
+        _ = try await download(request, from: server, segments: 4).file()
         #expect(ranges(server) == (kind == "decoded" ? [] : ["bytes=0-0"]) + ["whole"])
         try expectTarget(content)
     }
@@ -111,23 +138,15 @@ import Testing
             fields["Content-Range"] = "bytes 0-0/\(Int64.max)"
             version.send(exchange, 206, fields, Self.content.prefix(1))
         }
-        _ = try await server.manager().downloadInSegments(.stub("file"), to: target).file()
+        _ = try await download(from: server, segments: 4).file()
         #expect(ranges(server) == ["bytes=0-0", "bytes=1000-"])
         try expectTarget()
     }
 
     /// A server may send less than was requested (RFC 9110, section 15.3.7).
     @Test func aServerThatLimitsRangesIsAskedForTheRest() async throws {
-        let server = StubServer { exchange in
-            let (start, end) = exchange.request.headerFields["Range"].flatMap(FileVersion.ends) ?? (0, nil)
-            let last = min(end ?? .max, start + 999_999, Self.content.count - 1)
-            var version = FileVersion(Self.content)
-            version.headerFields["Content-Range"] = "bytes \(start)-\(last)/\(Self.content.count)"
-            version.send(exchange, 206, version.headerFields, Self.content[start...last])
-        }
-        let download = server.manager().downloadInSegments(
-            .stub("file"), to: target, segments: 2, verifying: Self.digest)
-        #expect(try await download.file() == target)
+        let server = Self.limited(to: 1_000_000)
+        #expect(try await download(from: server, verifying: Self.digest).file() == target)
         #expect(
             ranges(server).sorted() == [
                 "bytes=0-0", "bytes=0-2499999", "bytes=1000000-2499999", "bytes=2000000-2499999",
@@ -138,45 +157,17 @@ import Testing
 
     /// A server that sends a few bytes for each request would cause very many of them.
     @Test func aServerThatSendsTooFewBytesFails() async throws {
-        let server = StubServer { exchange in
-            let (start, end) = exchange.request.headerFields["Range"].flatMap(FileVersion.ends) ?? (0, nil)
-            let last = min(end ?? .max, start + 9_999)
-            var version = FileVersion(Self.content)
-            version.headerFields["Content-Range"] = "bytes \(start)-\(last)/\(Self.content.count)"
-            version.send(exchange, 206, version.headerFields, Self.content[start...last])
-        }
-        let download = server.manager().downloadInSegments(.stub("file"), to: target, segments: 1)
-        #expect(await error(of: download)?.code == .connectionLost)
+        let server = Self.limited(to: 10_000)
+        #expect(await error(of: download(from: server, segments: 1))?.code == .connectionLost)
         #expect(server.exchanges.count == 2)
     }
 
     @Test(arguments: [["accept-encoding"], []] as [Set<String>])
     func anOmittedAcceptEncodingIsNotSent(omitted: Set<String>) async throws {
-        let server = StubServer { FileVersion(Self.content).answer($0) }
-        let request = Request.stub("file").omitting(transportFields: omitted)
-        _ = try await server.manager().downloadInSegments(request, to: target, segments: 2).file()
+        let server = Self.complete
+        _ = try await download(.stub("file").omitting(transportFields: omitted), from: server).file()
         let sent = server.exchanges.events.map { $0.request.headerFields["Accept-Encoding"] }
         #expect(sent == Array(repeating: omitted.isEmpty ? "identity" : nil, count: 3))
-        try expectTarget()
-    }
-
-    /// The download keeps the received bytes of each segment and requests only the missing ones.
-    @Test func segmentsAreContinuedEachByItself() async throws {
-        let failing = StubServer { exchange in
-            let isProbe = exchange.request.headerFields["Range"] == "bytes=0-0"
-            FileVersion(Self.content).answer(
-                exchange, sending: isProbe ? .max : 1_000_000, thenFailing: isProbe ? nil : .cut)
-        }
-        let first = failing.manager(1).downloadInSegments(.stub("file"), to: target, segments: 2)
-        #expect(await error(of: first)?.code == .connectionLost)
-        #expect(try directory.entries == [".target.convoy-part", ".target.convoy-resume"])
-        let server = StubServer { FileVersion(Self.content).answer($0) }
-        let second = server.manager().downloadInSegments(
-            .stub("file"), to: target, segments: 2, verifying: Self.digest)
-        _ = try await second.file()
-        let asked = ranges(server).dropFirst().compactMap { $0.dropFirst(6).split(separator: "-").map { Int($0) ?? 0 } }
-        #expect(asked.reduce(0) { $0 + $1[1] - $1[0] + 1 } == 5_000_000 - Int(first.progress.download.completedBytes))
-        #expect(first.progress.download.completedBytes >= 1_000_000)
         try expectTarget()
     }
 
@@ -194,8 +185,8 @@ import Testing
             }
             if let second { version.answer(second, sending: 1_000_000, thenFailing: .cut) }
         }
-        _ = await error(of: failing.manager().downloadInSegments(.stub("file"), to: target, segments: 2))
-        let server = StubServer { FileVersion(Self.content).answer($0) }
+        _ = await error(of: download(from: failing))
+        let server = Self.complete
         _ = try await Sending(Request.stub("file").saved(to: target), over: server.transport).response()
         #expect(ranges(server) == ["bytes=3500000-"])
         try expectTarget()
@@ -205,8 +196,8 @@ import Testing
         let failing = StubServer { FileVersion(Self.content).answer($0, sending: 2_000_000, thenFailing: .cut) }
         let sending = Sending(Request.stub("file").saved(to: target), over: failing.transport)
         #expect(try await sending.error().code == .connectionLost)
-        let server = StubServer { FileVersion(Self.content).answer($0) }
-        _ = try await server.manager().downloadInSegments(.stub("file"), to: target, segments: 2).file()
+        let server = Self.complete
+        _ = try await download(from: server).file()
         #expect(ranges(server).sorted() == ["bytes=0-0", "bytes=2000000-3499999", "bytes=3500000-4999999"])
         try expectTarget()
     }
@@ -217,36 +208,28 @@ import Testing
             FileVersion(Self.content).answer(
                 exchange, sending: isFirst ? 1_000_000 : .max, thenFailing: isFirst ? .cut : nil)
         }
-        let request = Request.stub("file").retries(RetryPolicy(baseDelay: .zero))
-        _ = try await server.manager().downloadInSegments(request, to: target, segments: 2).file()
+        _ = try await download(.stub("file").retries(RetryPolicy(baseDelay: .zero)), from: server).file()
         #expect(ranges(server).contains("bytes=3500000-4999999"))
         try expectTarget()
     }
 
-    /// The file changes while its segments are fetched, so no bytes of the old file are used.
-    @Test func changedFileIsFetchedAnew() async throws {
-        let new = FileVersion.seeded(8, byteCount: 5_000_000)
-        let server = StubServer { exchange in
-            let isOld = ["bytes=0-0", "bytes=0-2499999"].contains(exchange.request.headerFields["Range"])
-            (isOld ? FileVersion(Self.content) : FileVersion(new, etag: "\"v2\"")).answer(exchange)
-        }
-        _ = try await server.manager(1).downloadInSegments(.stub("file"), to: target, segments: 2).file()
-        try expectTarget(new)
-    }
-
+    /// Secrets for one server are sent to no other server.
     @Test func mirrorsShareTheWorkAndStandInForEachOther() async throws {
         let server = StubServer { exchange in
             switch exchange.request.url.host() {
-            case "a": FileVersion(Self.content).answer(exchange)
+            case "stub": FileVersion(Self.content).answer(exchange)
             case "b": FileVersion(Self.content, etag: "\"of b\"").answer(exchange)
             default: exchange.answer(500)
             }
         }
-        let mirrors = try ["b", "c"].map { try #require(URL(string: "http://\($0)/file")) }
-        let download = server.manager().downloadInSegments(
-            .stub("file", host: "a"), to: target, segments: 4, mirrors: mirrors, verifying: Self.digest)
-        _ = try await download.file()
-        #expect(Set(server.exchanges.events.compactMap { $0.request.url.host() }) == ["a", "b", "c"])
+        let mirrors = [try mirror, try #require(URL(string: "http://c/file"))]
+        let request = Request.stub("file").bearer("s3cret").header("X-Plain", "1")
+        _ = try await download(request, from: server, segments: 4, mirrors: mirrors, verifying: Self.digest).file()
+        #expect(Set(server.exchanges.events.compactMap { $0.request.url.host() }) == ["stub", "b", "c"])
+        for sent in server.exchanges.events.map(\.request) {
+            #expect(sent.headerFields.contains("Authorization") == (sent.url.host() == "stub"))
+            #expect(sent.headerFields["X-Plain"] == "1")
+        }
         try expectTarget()
     }
 
@@ -254,25 +237,20 @@ import Testing
     @Test(arguments: [true, false], [404, 403, 500])
     func aMirrorReplacesAServerThatRefuses(hasRanges: Bool, status: Int) async throws {
         let server = StubServer { exchange in
-            if exchange.request.url.host() == "a" { return exchange.answer(status) }
+            if exchange.request.url.host() == "stub" { return exchange.answer(status) }
             if hasRanges { return FileVersion(Self.content).answer(exchange) }
             exchange.answer(200, body: Self.content)
         }
-        let mirror = try #require(URL(string: "http://b/file"))
-        let request = Request.stub("file", host: "a").bearer("s3cret")
-        _ = try await server.manager().downloadInSegments(
-            request, to: target, segments: 2, mirrors: [mirror], verifying: Self.digest
-        ).file()
+        let request = Request.stub("file").bearer("s3cret")
+        _ = try await download(request, from: server, mirrors: [mirror], verifying: Self.digest).file()
         try expectTarget()
         let toMirror = server.exchanges.events.filter { $0.request.url.host() == "b" }
         #expect(toMirror.allSatisfy { !$0.request.headerFields.contains("Authorization") })
     }
 
     @Test func theFirstServerThatRefusesIsReported() async throws {
-        let server = StubServer { $0.answer($0.request.url.host() == "a" ? 404 : 403) }
-        let mirror = try #require(URL(string: "http://b/file"))
-        let download = server.manager().downloadInSegments(
-            .stub("file", host: "a"), to: target, segments: 2, mirrors: [mirror], verifying: Self.digest)
+        let server = StubServer { $0.answer($0.request.url.host() == "stub" ? 404 : 403) }
+        let download = download(from: server, mirrors: [try mirror], verifying: Self.digest)
         let error = try #require(await error(of: download))
         #expect(error.code == .unacceptableStatus)
         #expect(error.response?.statusCode == 404)
@@ -285,12 +263,8 @@ import Testing
             if exchange.request.headerFields.contains("Range") { return exchange.answer(416) }
             exchange.answer(200)
         }
-        let mirror = try #require(URL(string: "http://b/file"))
-        _ = try await server.manager().downloadInSegments(
-            .stub("file", host: "a"), to: target, segments: 2, mirrors: [mirror],
-            verifying: .sha256("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
-        ).file()
-        #expect(server.exchanges.events.map { $0.request.url.host() } == ["a", "a"])
+        _ = try await download(from: server, mirrors: [mirror], verifying: FileDigest.ofBytes(Data())).file()
+        #expect(server.exchanges.events.map { $0.request.url.host() } == ["stub", "stub"])
     }
 
     @Test func mirrorThatLiesIsCaughtAndNamed() async throws {
@@ -298,28 +272,11 @@ import Testing
         let server = StubServer { exchange in
             FileVersion(exchange.request.url.host() == "b" ? other : Self.content).answer(exchange)
         }
-        let mirror = try #require(URL(string: "http://b/file"))
-        let download = server.manager().downloadInSegments(
-            .stub("file", host: "a"), to: target, segments: 2, mirrors: [mirror], verifying: Self.digest)
+        let download = download(from: server, mirrors: [try mirror], verifying: Self.digest)
         let error = try #require(await error(of: download))
         #expect(error.code == .integrityFailed)
         #expect(error.message.contains("2500000-4999999 came from http://b/file"))
         #expect(try directory.entries == [])
-    }
-
-    /// Secrets for one server are sent to no other server.
-    @Test func secretsStayWithTheFirstServer() async throws {
-        let server = StubServer { FileVersion(Self.content).answer($0) }
-        let mirror = try #require(URL(string: "http://b/file"))
-        let request = Request.stub("file", host: "a").bearer("s3cret").header("X-Plain", "1")
-        _ = try await server.manager().downloadInSegments(
-            request, to: target, segments: 4, mirrors: [mirror], verifying: Self.digest
-        ).file()
-        for exchange in server.exchanges.events {
-            let isFirst = exchange.request.url.host() == "a"
-            #expect(exchange.request.headerFields.contains("Authorization") == isFirst)
-            #expect(exchange.request.headerFields["X-Plain"] == "1")
-        }
     }
 
     /// A mirror at another origin gets credentials only if the credentials name its origin.
@@ -331,7 +288,7 @@ import Testing
             }
             exchange.answer(401, headerFields: ["WWW-Authenticate": "Basic realm=r"])
         }
-        let mirror = try #require(URL(string: "http://b/file"))
+        let mirror = try mirror
         let interceptor: any RequestInterceptor =
             switch (isBearer, isNamed) {
             case (true, true): try BearerAuthenticator(token: "t", origins: [mirror]) { _ in "t" }
@@ -341,7 +298,7 @@ import Testing
             }
         let manager = server.manager { $0.interceptors = [interceptor] }
         _ = try await manager.downloadInSegments(
-            .stub("file", host: "a"), to: target, segments: 2, mirrors: [mirror], verifying: Self.digest
+            .stub("file"), to: target, segments: 2, mirrors: [mirror], verifying: Self.digest
         ).file()
         let toMirror = server.exchanges.events.filter { $0.request.url.host() == "b" }
         #expect(!toMirror.isEmpty)
@@ -353,18 +310,11 @@ import Testing
     ///
     /// The second download has no digest, so it requests the whole file.
     @Test func bytesOfMirrorsAreContinuedWithADigestOnly() async throws {
-        let mirror = try #require(URL(string: "http://b/file"))
-        let failing = StubServer { exchange in
-            let isProbe = exchange.request.headerFields["Range"] == "bytes=0-0"
-            FileVersion(Self.content).answer(
-                exchange, sending: isProbe ? .max : 2_000_000, thenFailing: isProbe ? nil : .cut)
-        }
-        let first = failing.manager(1).downloadInSegments(
-            .stub("file", host: "a"), to: target, segments: 2, mirrors: [mirror], verifying: Self.digest)
+        let first = download(
+            from: Self.partial(2_000_000, thenFailing: .cut), limit: 1, mirrors: [try mirror], verifying: Self.digest)
         #expect(await error(of: first)?.code == .connectionLost)
-        let server = StubServer { FileVersion(Self.content).answer($0) }
-        let request = Request.stub("file", host: "a").saved(to: target)
-        _ = try await Sending(request, over: server.transport).response()
+        let server = Self.complete
+        _ = try await Sending(Request.stub("file").saved(to: target), over: server.transport).response()
         #expect(ranges(server) == ["whole"])
         try expectTarget()
     }
@@ -373,23 +323,13 @@ import Testing
     /// once.
     @Test func probeDoesNotListenToTheWhole() async throws {
         let server = StubServer.held()
-        let download = server.manager().downloadInSegments(.stub("file"), to: target)
+        let download = download(from: server)
         let probe = await server.exchanges.wait()[0]
         probe.respond(ResponseHead(statusCode: 200, expectedBytes: 5_000_000))
         let second = await server.exchanges.wait(count: 2)[1]
         #expect(second.request.headerFields["Range"] == nil)
         FileVersion(Self.content).answer(second)
         _ = try await download.file()
-        try expectTarget()
-    }
-
-    @Test(arguments: [400, 403, 405, 416, 501]) func serverThatRefusesRangesIsAskedForTheWhole(status: Int) async throws
-    {
-        let server = StubServer { exchange in
-            guard exchange.request.headerFields["Range"] == nil else { return exchange.answer(status) }
-            FileVersion(Self.content).answer(exchange)
-        }
-        _ = try await server.manager().downloadInSegments(.stub("file"), to: target).file()
         try expectTarget()
     }
 
@@ -402,16 +342,14 @@ import Testing
             }
             FileVersion(Self.content).answer(exchange)
         }
-        let download = server.manager().downloadInSegments(
-            .stub("file"), to: target, segments: 2, verifying: Self.digest)
-        #expect(try await download.file() == target)
+        #expect(try await download(from: server, verifying: Self.digest).file() == target)
         try expectTarget()
     }
 
     /// These statuses say nothing about the range, so the received bytes stay.
     @Test(arguments: [429, 503]) func aSegmentThatIsRefusedForNowFails(status: Int) async throws {
         let server = StubServer.held()
-        let download = server.manager().downloadInSegments(.stub("file"), to: target, segments: 2)
+        let download = download(from: server)
         FileVersion(Self.content).answer(await server.exchanges.wait()[0])
         let segments = await server.exchanges.wait(count: 3).dropFirst()
         for exchange in segments where exchange.request.headerFields["Range"] == "bytes=0-2499999" {
@@ -428,63 +366,31 @@ import Testing
 
     @Test func mirrorsNeedADigest() async throws {
         let server = StubServer()
-        let mirror = try #require(URL(string: "http://b/file"))
-        let download = server.manager().downloadInSegments(.stub("file"), to: target, mirrors: [mirror])
-        #expect(await error(of: download)?.code == .invalidRequest)
+        #expect(await error(of: download(from: server, mirrors: [try mirror]))?.code == .invalidRequest)
         #expect(server.exchanges.count == 0)
     }
 
-    @Test func cancellingKeepsReceivedBytes() async throws {
-        let server = StubServer { exchange in
-            guard exchange.request.headerFields["Range"] != "bytes=0-0" else {
-                return FileVersion(Self.content).answer(exchange)
-            }
-            let field = exchange.request.headerFields["Range"] == "bytes=0-2499999" ? "0-2499999" : "2500000-4999999"
-            exchange.respond(
-                ResponseHead(
-                    statusCode: 206, headerFields: ["ETag": "\"v1\"", "Content-Range": "bytes \(field)/5000000"]))
-            exchange.send(Self.content.dropFirst(field.hasPrefix("0") ? 0 : 2_500_000).prefix(500_000))
-        }
-        let download = server.manager().downloadInSegments(.stub("file"), to: target, segments: 2)
-        _ = await server.exchanges.wait(count: 3)
-        await look { download.progress.download.completedBytes == 1_000_000 }
-        download.cancel()
-        #expect(await error(of: download)?.code == .cancelled)
-        #expect(try directory.entries == [".target.convoy-part", ".target.convoy-resume"])
-        let next = StubServer { FileVersion(Self.content).answer($0) }
-        _ = try await next.manager().downloadInSegments(.stub("file"), to: target, segments: 2).file()
-        #expect(!ranges(next).contains("bytes=0-2499999"))
-        try expectTarget()
-    }
-
     /// Either the segments or the one piece of a server without ranges are received when the download is cancelled.
-    @Test(arguments: [true, false]) func cancellingMayKeepNoPart(hasRanges: Bool) async throws {
-        let server = StubServer { exchange in
-            let version = FileVersion(Self.content)
-            guard hasRanges else {
-                return version.send(
-                    exchange, 200, version.headerFields, Self.content, 500_000, nil, isLeftOpen: true)
+    @Test(arguments: [(true, true), (false, true), (false, false)])
+    func cancellingKeepsReceivedBytesIfItMay(keepsPart: Bool, hasRanges: Bool) async throws {
+        let version = FileVersion(Self.content)
+        let server =
+            hasRanges
+            ? Self.partial(500_000, isLeftOpen: true)
+            : StubServer {
+                version.send($0, 200, version.headerFields, Self.content, 500_000, nil, isLeftOpen: true)
             }
-            let isProbe = exchange.request.headerFields["Range"] == "bytes=0-0"
-            version.answer(exchange, sending: isProbe ? .max : 500_000, isLeftOpen: !isProbe)
-        }
-        let download = server.manager().downloadInSegments(.stub("file"), to: target, segments: 2)
+        let download = download(from: server)
         await look { download.progress.download.completedBytes == (hasRanges ? 1_000_000 : 500_000) }
         await look { (try? directory.entries) == [".target.convoy-part", ".target.convoy-resume"] }
-        download.cancel(keepingPart: false)
+        if keepsPart { download.cancel() } else { download.cancel(keepingPart: false) }
         #expect(await error(of: download)?.code == .cancelled)
-        #expect(try directory.entries == [])
-    }
-
-    @Test func secondDownloadToOneTargetFailsAtOnce() async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
-        let first = manager.downloadInSegments(.stub("file"), to: target)
-        _ = await server.exchanges.wait(count: 1)
-        #expect(await error(of: manager.downloadInSegments(.stub("file"), to: target))?.code == .destinationInUse)
-        first.cancel()
-        #expect(await error(of: first)?.code == .cancelled)
-        #expect(try directory.entries == [])
+        #expect(try directory.entries == (keepsPart ? [".target.convoy-part", ".target.convoy-resume"] : []))
+        guard keepsPart else { return }
+        let next = Self.complete
+        _ = try await self.download(from: next).file()
+        #expect(!ranges(next).contains("bytes=0-2499999"))
+        try expectTarget()
     }
 
     @Test(arguments: ConformingTransport.all) func everyTransportFetchesSegments(transport: ConformingTransport)

@@ -18,26 +18,32 @@ import Testing
     /// The record of a run.
     ///
     /// The thread that causes an event records the event and interferes.
-    private final class Run: @unchecked Sendable {
-        // @unchecked: `lock` guards all properties.
-        private let lock = NSLock()
-        private var interfere: ((Int) -> Void)?
-        private var recorded: [String] = []
+    private final class Run: Sendable {
+        private struct State {
+            var events: [String] = []
+            var interfere: (@Sendable (Int) -> Void)?
+        }
+
+        private let state = Locked(State())
         let outcomes = EventLog<(name: String, code: RequestError.Code?)>()
 
-        init() {}
+        var events: [String] { state.withLock { $0.events } }
 
-        var events: [String] { lock.withLock { recorded } }
-
-        func onEvent(_ interfere: @escaping (Int) -> Void) { lock.withLock { self.interfere = interfere } }
-        func stop() { lock.withLock { interfere = nil } }
+        func onEvent(_ interfere: (@Sendable (Int) -> Void)?) { state.withLock { $0.interfere = interfere } }
 
         func event(_ name: String) {
-            let (number, interfere) = lock.withLock {
-                recorded.append(name)
-                return (recorded.count, self.interfere)
+            let (number, interfere) = state.withLock { state in
+                state.events.append(name)
+                return (state.events.count, state.interfere)
             }
             interfere?(number)
+        }
+
+        func listen<Output: Sendable>(to operation: RequestOperation<Output>, _ name: String) {
+            operation.onFinish { [self] in
+                outcomes.record((name, $0.code))
+                event("callback \(name)")
+            }
         }
     }
 
@@ -74,18 +80,9 @@ import Testing
         let file = check.watch(held.operation(Request<Data>.stub("file")))
         file.addDependency(login)
         let operations: [AnyRequestOperation] = [login, me, file]
-        login.onFinish {
-            run.outcomes.record(("login", $0.code))
-            run.event("callback login")
-        }
-        me.onFinish {
-            run.outcomes.record(("me", $0.code))
-            run.event("callback me")
-        }
-        file.onFinish {
-            run.outcomes.record(("file", $0.code))
-            run.event("callback file")
-        }
+        run.listen(to: login, "login")
+        run.listen(to: me, "me")
+        run.listen(to: file, "file")
 
         let box = Locked<RequestManager?>(manager)
         manager = nil
@@ -113,7 +110,7 @@ import Testing
         }
         box.withLock { $0 }?.enqueue(contentsOf: operations)
         await run.outcomes.wait(count: 3)
-        run.stop()
+        run.onEvent(nil)
         // No callback follows the outcome. Callbacks that were dispatched earlier run before this one.
         for operation in operations {
             let last = EventLog<Void>()

@@ -1,51 +1,39 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
 @testable import Convoy
 
 /// Tests deadlines in virtual time, and messages that say what used the time.
+///
+/// `SlownessFaultTests` have real servers.
 @Suite struct DeadlineTests {
-    private func error(_ operation: RequestOperation<Data>) async -> RequestError? {
-        await #expect(throws: RequestError.self) { try await operation.response() }
-    }
+    private let server = StubServer.held()
+    private let clock = VirtualClock()
 
-    @Test func itIncludesTheTimeInTheQueue() async {
-        let (server, clock) = (StubServer.held(), VirtualClock())
-        let manager = server.manager(1, clock: clock)
-        manager.enqueue(Request.stub("first"))
-        let second = manager.enqueue(Request.stub("second").deadline(.seconds(5)))
+    /// Another request occupies the only slot, or is a dependency.
+    @Test(arguments: [false, true]) func itIncludesTheTimeOfWaiting(isDependent: Bool) async {
+        let manager = server.manager(isDependent ? 16 : 1, clock: clock)
+        let first = manager.operation(Request.stub("first"))
+        let second = manager.operation(Request.stub("second").deadline(.seconds(5)))
+        if isDependent { second.addDependency(first) }
+        manager.enqueue(first, second)
         await server.exchanges.wait()
         clock.advance(by: .seconds(5))
-        let error = await error(second)
+        let error = await second.failure()
         #expect(error?.code == .deadlineExceeded)
-        #expect(error?.message.contains("waits for a slot") == true, "\(error?.message ?? "")")
+        let reason = isDependent ? "waits for: first" : "waits for a slot"
+        #expect(error?.message.contains(reason) == true, "\(error?.message ?? "")")
         #expect(server.exchanges.count == 1)
         manager.cancelAll()
         await manager.drain()
     }
 
-    @Test func itIncludesTheWaitForDependencies() async {
-        let (server, clock) = (StubServer.held(), VirtualClock())
-        let manager = server.manager(clock: clock)
-        let first = manager.operation(Request.stub("first"))
-        let second = manager.operation(Request.stub("second").deadline(.seconds(5)))
-        second.addDependency(first)
-        manager.enqueue(first, second)
-        await server.exchanges.wait()
-        clock.advance(by: .seconds(5))
-        #expect(await error(second)?.message.contains("waits for: first") == true)
-        manager.cancelAll()
-        await manager.drain()
-    }
-
     @Test func itEndsATransferAndSaysSo() async {
-        let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(clock: clock)
         let operation = manager.enqueue(Request.stub("a").deadline(.seconds(5)))
         let exchange = await server.exchanges.wait()[0]
         clock.advance(by: .seconds(5))
-        let error = await error(operation)
+        let error = await operation.failure()
         #expect(error?.code == .deadlineExceeded)
         #expect(
             error?.message == "its deadline has passed: it is executing (spent: 0 ms queued, 5.0 s executing)",
@@ -55,21 +43,26 @@ import Testing
         await look { exchange.isCancelled }
     }
 
-    @Test func aRetryThatWouldComeTooLateIsNotWaitedFor() async {
-        let (server, clock) = (StubServer { $0.answer(503) }, VirtualClock())
+    /// The wait is that of the policy, or the server asks for it.
+    @Test(arguments: [nil, "30"]) func aRetryThatWouldComeTooLateIsNotWaitedFor(retryAfter: String?) async {
+        let server = StubServer { exchange in
+            exchange.answer(503, headerFields: retryAfter.map { ["Retry-After": $0] } ?? [:])
+        }
         let manager = server.manager(clock: clock) { configuration in
             configuration.retries = RetryPolicy(baseDelay: .seconds(10))
-            configuration.jitter = { 0.6 }
+            configuration.jitter = { retryAfter == nil ? 0.6 : 0 }
         }
-        let operation = manager.enqueue(Request.stub("a").deadline(.seconds(5)))
-        let error = await error(operation)
+        let error = await manager.enqueue(Request.stub("a").deadline(.seconds(5))).failure()
         #expect(error?.code == .unacceptableStatus)
+        if retryAfter != nil {
+            let words = "another attempt, in 30.0 s, as Retry-After of its 503 asked, would be after its deadline"
+            #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
+        }
         #expect(clock.elapsed == .zero)
         #expect(server.exchanges.count == 1)
     }
 
     @Test func itIncludesBackOffAndRedirects() async {
-        let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(clock: clock) { configuration in
             configuration.retries = RetryPolicy(baseDelay: .seconds(4))
             configuration.jitter = { 0.5 }
@@ -83,7 +76,7 @@ import Testing
         clock.advance(by: .seconds(2))
         let third = await server.exchanges.wait(count: 3)[2]
         clock.advance(by: .seconds(2))
-        let error = await error(operation)
+        let error = await operation.failure()
         #expect(error?.code == .deadlineExceeded)
         #expect(error?.attempts.map(\.statusCode) == [302, 503, nil])
         let spent = "0 ms queued, 1.0 s in 2 attempts before, 2.0 s between attempts, 2.0 s in this one"
@@ -98,12 +91,12 @@ import Testing
     }
 
     @Test func aHostOnHoldUntilAfterItIsNotWaitedFor() async {
-        let (server, clock) = (StubServer { $0.answer(503, headerFields: ["Retry-After": "30"]) }, VirtualClock())
+        let server = StubServer { $0.answer(503, headerFields: ["Retry-After": "30"]) }
         let manager = server.manager(clock: clock, configure: { $0.retries = .wholeHost })
         manager.enqueue(Request.stub("a"))
         await clock.armed.wait(count: 2)
         let late = manager.enqueue(Request.stub("b").deadline(.seconds(29)))
-        let error = await error(late)
+        let error = await late.failure()
         #expect(error?.code == .deadlineExceeded)
         #expect(error?.attempts.isEmpty == true)
         let asked = "GET http://stub/a was answered 503 with Retry-After"
@@ -113,79 +106,34 @@ import Testing
         await manager.drain()
     }
 
-    @Test func aRetryAfterThatExceedsTheDeadlineIsNamed() async {
-        let (server, clock) = (StubServer { $0.answer(503, headerFields: ["Retry-After": "30"]) }, VirtualClock())
-        let manager = server.manager(clock: clock) { configuration in
-            configuration.retries = .standard
-            configuration.jitter = { 0 }
-        }
-        let error = await error(manager.enqueue(Request.stub("a").deadline(.seconds(29))))
-        #expect(error?.code == .unacceptableStatus)
-        let words = "another attempt, in 30.0 s, as Retry-After of its 503 asked, would be after its deadline"
-        #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
-    }
-
     @Test func aLinkInheritsItWhenAsked() async {
-        let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(clock: clock)
         let first = manager.operation(Request.stub("first").deadline(.seconds(5)))
         let inheriting = manager.operation(after: first) { _ in Request.stub("second").inheritingDeadline() }
         let free = manager.operation(after: first) { _ in Request.stub("third") }
-        manager.enqueue(first, inheriting, free)
+        // A deadline of the link's own begins when its request has been built.
+        let own = manager.operation(after: first) { _ in Request.stub("fourth").deadline(.seconds(5)) }
+        manager.enqueue(first, inheriting, free, own)
         let exchange = await server.exchanges.wait()[0]
         clock.advance(by: .seconds(3))
         exchange.answer(200)
-        await server.exchanges.wait(count: 3)
+        await server.exchanges.wait(count: 4)
         clock.advance(by: .seconds(2))
-        #expect(await error(inheriting)?.code == .deadlineExceeded)
+        #expect(await inheriting.failure()?.code == .deadlineExceeded)
+        #expect(own.result == nil)
+        clock.advance(by: .seconds(3))
+        #expect(await own.failure()?.code == .deadlineExceeded)
         #expect(free.result == nil)
         manager.cancelAll()
         await manager.drain()
     }
 
-    @Test func aLinksOwnBeginsWhenItsRequestHasBeenBuilt() async throws {
-        let (server, clock) = (StubServer.held(), VirtualClock())
-        let manager = server.manager(clock: clock)
-        let first = manager.operation(Request.stub("first"))
-        let second = manager.operation(after: first) { _ in Request.stub("second").deadline(.seconds(5)) }
-        manager.enqueue(first, second)
-        let exchange = await server.exchanges.wait()[0]
-        clock.advance(by: .seconds(100))
-        exchange.answer(200)
-        let next = await server.exchanges.wait(count: 2)[1]
-        clock.advance(by: .seconds(4))
-        next.answer(200)
-        _ = try await second.response()
-    }
-
     @Test func aMetDeadlineLeavesNoTimer() async throws {
-        let (server, clock) = (StubServer(), VirtualClock())
-        let manager = server.manager(clock: clock)
+        let manager = StubServer().manager(clock: clock)
         let leaks = LeakCheck()
         _ = try await leaks.watch(manager.enqueue(Request.stub("a").deadline(.seconds(5)))).response()
         await manager.drain()
         #expect(!clock.advanceToNext())
         await leaks.expectAllGone()
-    }
-
-    @Test func oneOfZeroIsRefused() {
-        #expect(Request.stub("a").deadline(.zero).defect == "the deadline is not positive")
-    }
-
-    @Test(arguments: ConformingTransport.all)
-    func itEndsAServerThatDripsForEver(transport: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.enqueue(.generated(byteCount: 1 << 20).dripping(bytesPerSecond: 1_000))
-        let (clock, moved) = (VirtualClock(), EventLog<Void>())
-        let manager = RequestManager(configuration: .init(transport: .custom(transport.transport), clock: clock))
-        let operation = manager.operation(Request<Data>.get(server.url("/a")).deadline(.seconds(5)))
-        operation.onProgress { if $0.download.completedBytes > 0 { moved.record(()) } }
-        manager.enqueue(operation)
-        await moved.wait()
-        clock.advance(by: .seconds(5))
-        let error = await error(operation)
-        #expect(error?.code == .deadlineExceeded)
-        try await server.connectionsClosed(count: 1)
     }
 }

@@ -40,29 +40,12 @@ import Testing
         await seen.wait()
         exchange.finish()
         #expect(await seen.wait(count: 3) == ["2", "ok", "ok again"])
-    }
-
-    @Test func aHandlerOnTheMainActorThatComesLateIsCalledOnceAndLater() async throws {
-        let (label, seen) = (Label(), EventLog<String>())
-        let operation = StubServer().manager().enqueue(.stub("a"))
-        try await operation.response()
+        // A handler that comes late is called later, too.
         await MainActor.run {
             operation.onFinish(on: .main) { _ in seen.record(label.text) }
             label.text = "after"
         }
-        #expect(await seen.wait() == ["after"])
-        #expect(seen.count == 1)
-    }
-
-    @Test func theMainQueueCanBeThePlaceOfAllCallbacks() async {
-        let (label, seen) = (Label(), EventLog<String>())
-        let manager = StubServer().manager(callbacks: .main)
-        manager.enqueue(.stub("a")).onFinish { _ in
-            // `assumeIsolated` traps on any other thread.
-            MainActor.assumeIsolated { label.text = "main" }
-            seen.record("called")
-        }
-        #expect(await seen.wait() == ["called"])
+        #expect(await seen.wait(count: 4).last == "after")
     }
 
     @Test func onAnOperationQueueThatCanHoldThemBack() async {
@@ -142,31 +125,6 @@ import Testing
         await thread.stop()
     }
 
-    // MARK: Waiting on the current loop
-
-    @Test func startAndWaitRunsTheLoopUntilTheEnd() async throws {
-        let server = StubServer.held()
-        let callbacks = EventLog<Bool>()
-        let waiting = Task {
-            await offPool { () -> Data? in
-                let operation = RequestOperation(.stub("a"), transport: server.transport)
-                let loop = Locked(RunLoop.current)
-                operation.onFinish(on: .runLoop(RunLoop.current)) { _ in
-                    callbacks.record(loop.withLock { $0 === RunLoop.current })
-                }
-                let value = try? operation.startAndWait().value
-                // Callbacks that are due when the operation has finished may need one more turn of the loop.
-                while callbacks.count == 0 {
-                    _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 1))
-                }
-                return value
-            }
-        }
-        await server.exchanges.wait()[0].answer(200, body: Data("waited".utf8))
-        #expect(await waiting.value == Data("waited".utf8))
-        #expect(callbacks.events == [true])
-    }
-
     @Test func startAndWaitEndsWithItsTimeout() async {
         let server = StubServer.held()
         let code = await offPool { () -> RequestError.Code? in
@@ -182,8 +140,7 @@ import Testing
     }
 
     @Test func startAndWaitWorksOnAQueuesThreadAndForQueuedOperations() async {
-        let server = StubServer()
-        let manager = server.manager()
+        let (server, manager) = StubServer().withManager()
         let done = EventLog<Int>()
         for index in 0..<4 {
             let operation = manager.enqueue(.stub("\(index)"))
@@ -194,20 +151,6 @@ import Testing
         await done.wait(count: 4)
         #expect(server.exchanges.count == 4)
     }
-
-    // MARK: ExecutorPool
-
-    @Test func anOperationsCallbacksRunInOrder() async {
-        let server = StubServer.held()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
-        let log = EventLog<Int>()
-        for index in 0..<50 { operation.onFinish { _ in log.record(index) } }
-        operation.start()
-        await server.exchanges.wait()[0].answer(200)
-        #expect(await log.wait(count: 50) == Array(0..<50))
-    }
-
-    // MARK: Callbacks in place
 
     /// Runs work on a queue that the tests can recognise.
     private func asNotifier(_ work: () -> Void) {

@@ -14,8 +14,7 @@ import Testing
     func aTransportsThreadNotifiesNoManyDependentsAndNoObserver(
         dependents count: Int, isOneObserved: Bool, endsInPlace: Bool
     ) async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         let operation = manager.operation(.stub("a"))
         let dependents = (0..<count).map { manager.operation(.stub("\($0)")) }
         for dependent in dependents { dependent.addDependency(operation) }

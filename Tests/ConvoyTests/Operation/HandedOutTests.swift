@@ -4,41 +4,11 @@ import Testing
 
 @testable import Convoy
 
-/// Tests operations of `send` and of batches, which belong to the library.
-///
-/// An unobserved operation of this kind does not notify Foundation of its end.
-@Suite struct HandedOutTests {
-    private func state(isMonitored: Bool, isInternal: Bool) -> OperationState {
-        OperationState(
-            requestPlan: TypedRequestPlan(Request.stub("a")), isMonitored: isMonitored, isInternal: isInternal)
-    }
-
-    @Test(arguments: [
-        (false, false, OperationState.NotificationTargets.foundation), (true, false, .foundation), (false, true, .none),
-        (true, true, .foundation),
-    ])
-    func onlyUnobservedInternalOperationsSkipNotifications(
-        isMonitored: Bool, isInternal: Bool, notificationTargets: OperationState.NotificationTargets
-    ) {
-        var state = state(isMonitored: isMonitored, isInternal: isInternal)
-        #expect(state.notificationTargets == notificationTargets)
-        let isLate = state.becomeSeen()
-        #expect(!isLate)
-        #expect(state.notificationTargets == .foundation)
-    }
-
-    @Test func aSkippedEndIsNotifiedOnceLater() {
-        var state = state(isMonitored: false, isInternal: true)
-        let start = state.machine.handle(.start(mayBeBlocked: false))
-        #expect(start.begins)
-        let end = state.machine.handle(.end(attempt: 1))
-        #expect(end.finishes)
-        _ = state.beginDelivery(isEnd: true)
-        let areLate = [state.becomeSeen(), state.becomeSeen()]
-        #expect(areLate == [true, false])
-    }
-
-    #if canImport(FoundationNetworking)
+#if canImport(FoundationNetworking)
+    /// Tests operations of `send` and of batches, which belong to the library.
+    ///
+    /// An unobserved operation of this kind does not notify Foundation of its end.
+    @Suite struct HandedOutTests {
         /// A queue with an operation that depends on `operation`; the log records when it ran.
         private func dependent(on operation: Operation) -> (OperationQueue, EventLog<Void>) {
             let (queue, ran) = (OperationQueue(), EventLog<Void>())
@@ -48,15 +18,9 @@ import Testing
             return (queue, ran)
         }
 
-        private func drain(_ queue: OperationQueue, _ operation: Operation? = nil) {
-            operation?.waitUntilFinished()
-            queue.waitUntilAllOperationsAreFinished()
-        }
-
         @Test(arguments: [false, true])
         func aDependentOfAnotherKindWaitsForARequestOfSend(byPredicate: Bool) async throws {
-            let server = StubServer.held()
-            let manager = server.manager()
+            let (server, manager) = StubServer.held().withManager()
             async let response = manager.send(Request.stub("a"))
             let exchange = await server.exchanges.wait()[0]
             var operations = byPredicate ? [] : manager.operations
@@ -73,7 +37,7 @@ import Testing
             await ran.wait()
             #expect(operation.isFinished)
             _ = try await response
-            drain(queue)
+            await queue.waitUntilAllOperationsAreFinished(within: .seconds(40))
         }
 
         @Test func oneThatIsHandedOutAfterItsEndHoldsNothingUp() async throws {
@@ -84,7 +48,8 @@ import Testing
             #expect(operation.isFinished)
             let (queue, ran) = dependent(on: operation.handedOut())
             await ran.wait()
-            drain(queue, operation)
+            operation.waitUntilFinished()
+            await queue.waitUntilAllOperationsAreFinished(within: .seconds(40))
         }
-    #endif
-}
+    }
+#endif

@@ -8,16 +8,12 @@ import Testing
 /// Each state of the model is a world. `CONVOY_LONG=1` visits all worlds, about three million. By default a test visits
 /// only the first 10,000 to 30,000, nearest to the beginning.
 @Suite struct OperationExplorationTests {
-    struct Exploration {
-        var count = 0
-        /// The first defect that was found, and the events that led to it.
-        var finding: String?
-    }
-
     /// Visits every world that can follow from a beginning, each once and the nearest first.
+    ///
+    /// Returns the number of worlds, and the first defect that was found with the events that led to it.
     private static func explore(
         _ first: OperationWorld, limit: Int, _ defect: OperationWorld.Defect? = nil
-    ) -> Exploration {
+    ) -> (count: Int, finding: String?) {
         var seen: Set<OperationWorld> = [first]
         /// The visited worlds, each with the index of its predecessor, from which the path is reported.
         var worlds: [(world: OperationWorld, before: Int, name: String)] = [(first, -1, "created")]
@@ -25,14 +21,14 @@ import Testing
         while index < worlds.count, worlds.count < limit {
             let world = worlds[index].world
             if let problem = world.violation ?? world.stillness {
-                return Exploration(count: worlds.count, finding: "\(problem), after \(way(to: index, worlds))")
+                return (worlds.count, "\(problem), after \(way(to: index, worlds))")
             }
             for (name, next) in world.successors(defect) where seen.insert(next).inserted {
                 worlds.append((next, index, name))
             }
             index += 1
         }
-        return Exploration(count: worlds.count)
+        return (worlds.count, nil)
     }
 
     private static func way(to index: Int, _ worlds: [(world: OperationWorld, before: Int, name: String)]) -> String {
@@ -61,18 +57,60 @@ import Testing
         #expect(Self.explore(first, limit: 3_000_000).finding == nil)
     }
 
-    @Test(arguments: OperationWorld.Defect.all.indices)
-    func aMistakeIsFound(index: Int) {
-        let defect = OperationWorld.Defect.all[index]
-        guard LongRuns.areWanted || !defect.place.isDeep else { return }
-        let bounds = OperationWorld.Bounds(attempts: 1, suspensions: defect.place.isDeep ? 2 : 1, holds: 1)
+    @Test(arguments: OperationWorld.Defect.allCases)
+    func aMistakeIsFound(defect: OperationWorld.Defect) {
+        guard LongRuns.areWanted || !defect.isDeep else { return }
+        let bounds = OperationWorld.Bounds(attempts: 1, suspensions: defect.isDeep ? 2 : 1, holds: 1)
         let first = OperationWorld(
-            bounds, pausesInPlace: defect.place.pausesInPlace, isCommitting: defect.place.isCommitting)
-        let exploration = Self.explore(first, limit: defect.place.isDeep ? 3_000_000 : 30_000, defect)
-        #expect(exploration.finding != nil, "\(defect.name): not seen in \(exploration.count) worlds")
+            bounds, pausesInPlace: defect.pausesInPlace, isCommitting: defect.isCommitting)
+        let exploration = Self.explore(first, limit: defect.isDeep ? 3_000_000 : 30_000, defect)
+        #expect(exploration.finding != nil, "not seen in \(exploration.count) worlds")
+    }
+}
+
+/// Tests reports of slots, which arrive late or twice.
+@Suite struct OperationStateMachineTests {
+    typealias Event = OperationStateMachine.Event
+
+    /// A row has a stage, events, and the attempt that each event launches; nil for none.
+    private static let slots: [(stage: String, steps: [(event: Event, launches: Int?)])] = [
+        // A second report of a slot does not begin a later attempt.
+        (
+            "resumed without a slot",
+            [
+                (.slotKept(slot(2, 2)), nil), (.adjust(isPaused: false), nil), (.attemptEnded(attempt: 1), nil),
+                (.repeats(attempt: 1), nil), (.queued(slots: 2), nil), (.slotGiven(slot(2, 2)), nil),
+                (.slotGiven(slot(3, 2)), 2),
+            ]
+        ),
+        // An operation that waits for a delay has released its slot, but a report of that slot may arrive later.
+        (
+            "waiting",
+            [
+                (.slotGiven(slot(2)), nil), (.queued(slots: 2), nil), (.slotGiven(slot(2)), nil),
+                (.slotGiven(slot(3)), 2),
+            ]
+        ),
+        // Another thread may give the slot before the operation has recorded its request for it.
+        ("waiting", [(.slotGiven(slot(3)), nil), (.queued(slots: 2), 2)]),
+        // Only a slot begins a waiting attempt, and the scheduler has not given the kept slot yet.
+        (
+            "without its slot",
+            [
+                (.attemptEnded(attempt: 1), nil), (.repeats(attempt: 1), nil), (.queued(slots: 1), nil), (.resume, nil),
+                (.slotKept(slot(2, 2)), nil), (.slotGiven(slot(2, 2)), 2),
+            ]
+        ),
+    ]
+
+    private static func slot(_ number: UInt32, _ suspensionChanges: UInt32 = 0) -> OperationStateMachine.Slot {
+        OperationStateMachine.Slot(number: number, suspensionChanges: suspensionChanges)
     }
 
-    @Test func thereAreAtLeastTwentyDefects() {
-        #expect(OperationWorld.Defect.all.count { !$0.place.isDeep } >= 20)
+    @Test(arguments: slots.indices) func aSlotIsUsedOnceAndInItsTime(index: Int) {
+        var machine = OperationStages.machine(Self.slots[index].stage)
+        for step in Self.slots[index].steps {
+            #expect(machine.handle(step.event).launches == step.launches, "\(step.event)")
+        }
     }
 }

@@ -17,34 +17,40 @@ import Testing
         .post("http://stub/a").body(Data(count: byteCount), contentType: "text/plain")
     }
 
-    @Test func eachDirectionHasItsBytesItsTotalAndItsFraction() async throws {
-        let server = StubServer.held()
-        let operation = RequestOperation(post(200), transport: server.transport)
+    @Test func eachDirectionHasItsBytesItsTotalItsFractionAndItsRate() async throws {
+        let clock = VirtualClock()
+        let (server, manager) = StubServer.held().withManager(clock: clock)
+        let operation = manager.operation(post(1_000))
         let log = EventLog<TransferProgress>()
         operation.onProgress { log.record($0) }
-        operation.start()
+        manager.enqueue(operation)
         let exchange = await server.exchanges.wait()[0]
-        exchange.sent(totalBytes: 50)
+        exchange.sent(totalBytes: 100)
         let first = await log.wait()[0]
-        #expect(first.upload.completedBytes == 50)
-        #expect(first.upload.totalBytes == 200)
-        #expect(first.upload.fractionCompleted == 0.25)
-        #expect(first.download == ByteProgress())
-        #expect(first.download.fractionCompleted == nil)
-        exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 10))
-        exchange.send(Data(count: 4))
-        let second = await log.wait(count: 2)[1]
-        #expect(second.upload.completedBytes == 50)
-        #expect(second.download.completedBytes == 4)
-        #expect(second.download.totalBytes == 10)
-        #expect(second.download.fractionCompleted == 0.4)
-        exchange.finish(RequestError(.connectionLost, "cut"))
+        #expect(first.upload == ByteProgress(completedBytes: 100, totalBytes: 1_000))
+        #expect(first.upload.fractionCompleted == 0.1 && first.upload.bytesPerSecond == nil)
+        #expect(first.download == ByteProgress() && first.download.fractionCompleted == nil)
+        clock.advance(by: .seconds(2))
+        exchange.sent(totalBytes: 700)
+        #expect(await log.wait(count: 2)[1].upload.bytesPerSecond == 300)
+        exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 100))
+        exchange.send(Data(count: 1))
+        await log.wait(count: 3)
+        clock.advance(by: .seconds(1))
+        exchange.send(Data(count: 39))
+        let last = await log.wait(count: 4)[3]
+        #expect(last.upload.completedBytes == 700)
+        #expect(last.download.completedBytes == 40 && last.download.totalBytes == 100)
+        #expect(last.download.fractionCompleted == 0.4 && last.download.bytesPerSecond == 39)
+        // The speed is measured only for progress handlers.
+        #expect(operation.progress.upload.bytesPerSecond == nil)
+        exchange.finish()
+        try await operation.response()
     }
 
     /// A transport's thread has collected the handlers before a cancellation, and calls them after the outcome.
     @Test func noProgressFollowsAFailure() async throws {
-        let server = StubServer.held()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let (server, operation) = StubServer.held().withOperation()
         let (log, entered, finished) = (EventLog<String>(), EventLog<Void>(), EventLog<Void>())
         let (gate, handlers) = (DispatchSemaphore(value: 0), DispatchQueue(label: "suspended"))
         operation.onProgress(on: .inPlace) { _ in
@@ -129,18 +135,6 @@ import Testing
         #expect(log.count == 4)
     }
 
-    @Test func theLastProgressIsReportedBeforeTheResponse() async throws {
-        for _ in 0..<20 {
-            let server = StubServer { $0.answer(200, body: Data(count: 10)) }
-            let operation = RequestOperation(.stub("a"), transport: server.transport)
-            let log = EventLog<Int64>()
-            operation.onProgress { log.record($0.download.completedBytes) }
-            operation.start()
-            _ = try await operation.response()
-            #expect(log.events.last == 10)
-        }
-    }
-
     @Test func theOperationSettlesAfterTheLastCall() async throws {
         let queue = OperationQueue()
         queue.isSuspended = true
@@ -155,12 +149,21 @@ import Testing
         #expect(await log.wait(count: 2) == ["2 bytes", "settled"])
     }
 
+    /// The handler is released before its timer fires.
     @Test func aFailureDoesNotWaitForAnInterval() async throws {
+        final class Captured: Sendable {}
+        let (check, log) = (LeakCheck(), EventLog<Int64>())
         let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(clock: clock)
-        let operation = manager.operation(.stub("a"))
-        let log = EventLog<Int64>()
-        operation.onProgress(every: .seconds(1)) { log.record($0.download.completedBytes) }
+        let operation = {
+            let captured = check.watch(Captured())
+            let operation = manager.operation(.stub("a"))
+            operation.onProgress(every: .seconds(1)) {
+                _ = captured
+                log.record($0.download.completedBytes)
+            }
+            return operation
+        }()
         manager.enqueue(operation)
         let exchange = try await server.answered()
         exchange.send(Data(count: 10))
@@ -168,64 +171,8 @@ import Testing
         exchange.send(Data(count: 10))
         operation.cancel()
         await manager.drain()
+        await check.expectAllGone()
         clock.advance(by: .seconds(10))
         #expect(log.events == [10])
-    }
-
-    @Test func theRateOfEachDirectionIsReported() async throws {
-        let (server, clock) = (StubServer.held(), VirtualClock())
-        let manager = server.manager(clock: clock)
-        let operation = manager.operation(post(1_000))
-        let log = EventLog<TransferProgress>()
-        operation.onProgress { log.record($0) }
-        manager.enqueue(operation)
-        let exchange = await server.exchanges.wait()[0]
-        exchange.sent(totalBytes: 100)
-        #expect(await log.wait()[0].upload.bytesPerSecond == nil)
-        clock.advance(by: .seconds(2))
-        exchange.sent(totalBytes: 700)
-        #expect(await log.wait(count: 2)[1].upload.bytesPerSecond == 300)
-        exchange.respond(ResponseHead(statusCode: 200))
-        exchange.send(Data(count: 1))
-        await log.wait(count: 3)
-        clock.advance(by: .seconds(1))
-        exchange.send(Data(count: 50))
-        #expect(await log.wait(count: 4)[3].download.bytesPerSecond == 50)
-        // The speed is measured only for progress handlers.
-        #expect(operation.progress.upload.bytesPerSecond == nil)
-        exchange.finish()
-        try await operation.response()
-    }
-
-    @Test func anUnobservedRequestHasNoObservers() async throws {
-        let server = StubServer.held()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
-        operation.start()
-        let exchange = try await server.answered()
-        exchange.send(Data(count: 10))
-        #expect(operation.state.withLock { $0.observers == nil })
-        #expect(operation.progress.download.completedBytes == 10)
-        exchange.finish()
-        try await operation.response()
-    }
-
-    @Test func aHandlerIsReleasedBeforeItsTimerFires() async throws {
-        final class Captured: Sendable {}
-        let check = LeakCheck()
-        let (server, clock) = (StubServer.held(), VirtualClock())
-        let manager = server.manager(clock: clock)
-        let operation = {
-            let captured = check.watch(Captured())
-            let operation = manager.operation(.stub("a"))
-            operation.onProgress(every: .seconds(3_600)) { _ in _ = captured }
-            return operation
-        }()
-        manager.enqueue(operation)
-        let exchange = try await server.answered()
-        exchange.send(Data(count: 10))
-        exchange.send(Data(count: 10))
-        operation.cancel()
-        await manager.drain()
-        await check.expectAllGone()
     }
 }

@@ -53,41 +53,25 @@ import Testing
     }
 
     @Test func aCallersQueueReceivesIt() async throws {
-        let (server, queue) = (StubServer(), Queue())
-        let manager = server.manager(callbacks: .operationQueue(queue))
+        let queue = Queue()
+        let manager = StubServer().manager(callbacks: .operationQueue(queue))
         let operations = (0..<3).map { _ in manager.operation(Request<Data>.stub("a").qualityOfService(.background)) }
+        // A link has the quality of the request that it builds, unless it has its own.
+        let links = (0..<2).map { _ in
+            manager.operation(after: operations[0]) { _ in Request<Data>.stub("link").qualityOfService(.utility) }
+        }
         // The caller may set the operation's property, as with Foundation's operations.
         operations[1].qualityOfService = .userInitiated
         operations[2].qualityOfService = .default
+        links[1].qualityOfService = .userInteractive
         #expect(operations.map(\.qualityOfService) == [.background, .userInitiated, .default])
-        for (count, operation) in operations.enumerated() {
+        for (count, operation) in (operations + links).enumerated() {
             operation.onFinish { _ in }
             manager.enqueue(operation)
             await queue.added.wait(count: count + 1)
         }
-        #expect(queue.added.events == [.background, .userInitiated, .default])
+        #expect(queue.added.events == [.background, .userInitiated, .default, .utility, .userInteractive])
         await manager.drain()
-    }
-
-    @Test func aLinkHasTheQualityOfTheRequestThatItBuilds() async throws {
-        let (server, queue) = (StubServer(), Queue())
-        let manager = server.manager(callbacks: .operationQueue(queue))
-        let first = manager.operation(Request<Data>.stub("first"))
-        let link = manager.operation(after: first) { _ in Request<Data>.stub("link").qualityOfService(.utility) }
-        link.onFinish { _ in }
-        manager.enqueue(first, link)
-        #expect(await queue.added.wait() == [.utility])
-        await manager.drain()
-    }
-
-    @Test func theQualityOfTheLinkItselfComesFirst() async throws {
-        let manager = StubServer().manager()
-        let first = manager.operation(Request<Data>.stub("first"))
-        let link = manager.operation(after: first) { _ in Request<Data>.stub("link").qualityOfService(.utility) }
-        link.qualityOfService = .userInitiated
-        manager.enqueue(first, link)
-        _ = try await link.response()
-        #expect(link.qualityOfService == .userInitiated)
     }
 
     @Test(arguments: [

@@ -49,32 +49,6 @@ import Testing
         #expect(try await operation.response().value.count == 2_600)
     }
 
-    @Test func allThatWantMoreGetEqualShares() async throws {
-        let manager = manager(8_000)
-        let operations = (0..<4).map { manager.enqueue(Request.stub("\($0)")) }
-        var exchanges: [StubExchange] = []
-        for number in 1...4 { exchanges.append(try await server.answered(number)) }
-        let byPath = Dictionary(uniqueKeysWithValues: exchanges.map { ($0.request.url.path, $0) })
-        let start = clock.now
-        while clock.elapsed < .seconds(20) {
-            // Each request that is not paused receives a piece. The order is fixed, which favours the first requests.
-            for (path, exchange) in byPath.sorted(by: { $0.key < $1.key }) where !exchange.isSuspended {
-                exchange.send(Data(count: path == "/0" ? 400 : 397))
-            }
-            let counts = operations.map(\.progress.download.completedBytes)
-            let (least, most) = (counts.min() ?? 0, counts.max() ?? 0)
-            #expect(most - least <= 800 && (least < 4_000 || most * 10 <= least * 12), "\(counts)")
-            clock.advanceToNext()
-            await manager.tasksAreAdjusted()
-        }
-        let total = operations.map(\.progress.download.completedBytes).reduce(0, +)
-        let rate = Double(total) / start.duration(to: clock.now).seconds
-        #expect(abs(rate - 8_000) < 400, "\(rate) a second")
-        manager.cancelAll()
-        await manager.drain()
-        #expect(!clock.advanceToNext())
-    }
-
     @Test func cancelWhileHeldEndsAtOnce() async throws {
         let manager = manager(1)
         let operation = manager.enqueue(Request.stub("a").maxBytesPerSecond(1))
@@ -91,16 +65,6 @@ import Testing
         #expect(clock.elapsed == .zero)
     }
 
-    @Test func theEndRemovesTheTimers() async throws {
-        let manager = manager(1)
-        let operation = manager.enqueue(Request.stub("a").maxBytesPerSecond(1))
-        let exchange = try await server.answered()
-        exchange.send(Data(count: 10))
-        exchange.finish()
-        #expect(try await operation.response().value.count == 10)
-        #expect(!clock.advanceToNext())
-    }
-
     @Test func aChangeAtRunTimeTakesEffectAtOnce() async throws {
         let manager = manager()
         #expect(manager.maxBytesPerSecond == nil)
@@ -115,14 +79,8 @@ import Testing
         manager.maxBytesPerSecond = 4_000
         await advance(manager, .milliseconds(250))
         #expect(!exchange.isSuspended)
-        exchange.send(Data(count: 1_000_000))
-        #expect(exchange.isSuspended)
-        manager.maxBytesPerSecond = -1
-        await advance(manager, .zero)
-        #expect(manager.maxBytesPerSecond == nil)
-        #expect(!exchange.isSuspended)
         exchange.finish()
-        #expect(try await operation.response().value.count == 2_010_100)
+        #expect(try await operation.response().value.count == 1_010_100)
     }
 
     @Test(arguments: [(1_000, 500), (500, 1_000)] as [(Int64, Int64)])
@@ -136,22 +94,6 @@ import Testing
         await advance(manager, .milliseconds(1))
         #expect(!exchange.isSuspended)
         operation.cancel()
-        await manager.drain()
-    }
-
-    /// A request that is slow by its own limit does not slow down other requests.
-    @Test func aRequestsOwnLimitIsItsOwn() async throws {
-        let manager = manager()
-        let slow = manager.enqueue(Request.stub("slow").maxBytesPerSecond(1))
-        let first = try await server.answered(1)
-        let fast = manager.enqueue(Request.stub("fast"))
-        let second = try await server.answered(2)
-        first.send(Data(count: 1_000))
-        second.send(Data(count: 1_000))
-        #expect(first.isSuspended && !second.isSuspended)
-        second.finish()
-        _ = try await fast.response()
-        slow.cancel()
         await manager.drain()
     }
 
@@ -206,5 +148,52 @@ import Testing
         #expect(!second.isSuspended)
         second.finish()
         #expect(try await operation.response().value.count == 1_000)
+    }
+
+    @Test(arguments: [true, false])
+    func aTransportThatCannotBeHeldIsRefused(limitIsTheManagers: Bool) async throws {
+        let server = StubServer(pausesInPlace: false)
+        let manager = server.manager(clock: clock) { $0.maxBytesPerSecond = limitIsTheManagers ? 1_000 : nil }
+        let request = Request.stub("a")
+        let error = await manager.enqueue(limitIsTheManagers ? request : request.maxBytesPerSecond(1_000)).failure()
+        #expect(error?.code == .invalidRequest)
+        #expect(
+            error?.message == "nothing was sent: a rate limit needs a transport that can pause; use libcurl")
+        #expect(server.exchanges.count == 0)
+        manager.maxBytesPerSecond = nil
+        #expect(try await manager.send(request).value == Data("ok".utf8))
+        manager.maxBytesPerSecond = 1
+        await #expect(throws: RequestError.self) { try await manager.send(request) }
+        #expect(server.exchanges.count == 1)
+    }
+
+    @Test func valuesThatAreNoLimitsAreDefects() {
+        let request = Request.stub("a")
+        #expect(request.deadline(.zero).defect == "the deadline is not positive")
+        for limit: Int64 in [0, -1] {
+            #expect(request.maxBytesPerSecond(limit).defect == "the rate limit is not positive")
+            let (slow, short) = (
+                request.minimumSpeed(bytesPerSecond: limit, over: .seconds(1)),
+                request.minimumSpeed(bytesPerSecond: 1, over: .seconds(limit))
+            )
+            #expect(slow.defect == "the minimum speed is not positive")
+            #expect(short.defect == "the time of the minimum speed is not positive")
+        }
+    }
+
+    @Test(arguments: [0, -1, Int64.min])
+    func aZeroOrNegativeRateIsNoLimitOfAManager(limit: Int64) async throws {
+        let server = StubServer { exchange in
+            exchange.respond(ResponseHead(statusCode: 200))
+            exchange.send(Data(count: 1_000_000))
+            #expect(!exchange.isSuspended)
+            exchange.finish()
+        }
+        let manager = server.manager(clock: clock) { $0.maxBytesPerSecond = limit }
+        #expect(manager.maxBytesPerSecond == nil)
+        manager.maxBytesPerSecond = 1
+        manager.maxBytesPerSecond = limit
+        #expect(manager.maxBytesPerSecond == nil)
+        #expect(try await manager.send(Request.stub("a")).value.count == 1_000_000)
     }
 }

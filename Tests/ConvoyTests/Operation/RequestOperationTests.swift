@@ -9,14 +9,14 @@ import Testing
 #endif
 
 @Suite struct RequestOperationTests {
-    // MARK: Exactly one outcome
-
     @Test func endsExactlyOnceWhoeverEndsIt() async {
         for _ in 0..<200 {
-            let server = StubServer.held()
-            let operation = RequestOperation(.stub("a"), transport: server.transport)
+            let (server, operation) = StubServer.held().withOperation()
             let outcomes = EventLog<RequestOperation<Data>.Result>()
-            operation.onFinish { outcomes.record($0) }
+            operation.onFinish { [unowned operation] in
+                operation.cancel()
+                outcomes.record($0)
+            }
             operation.start()
             let exchange = await server.exchanges.wait()[0]
             await withTaskGroup(of: Void.self) { group in
@@ -34,31 +34,8 @@ import Testing
         }
     }
 
-    @Test func nothingIsReportedAfterTheOutcome() async {
-        let server = StubServer.held()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
-        let log = EventLog<String>()
-        operation.onProgress { _ in log.record("progress") }
-        operation.onFinish { _ in log.record("finish") }
-        operation.start()
-        let exchange = await server.exchanges.wait()[0]
-        exchange.respond(ResponseHead(statusCode: 200))
-        operation.cancel()
-        await log.wait()
-        exchange.send(Data(count: 10))
-        exchange.finish()
-        let drained = EventLog<Void>()
-        operation.onFinish { _ in drained.record(()) }
-        await drained.wait()
-        #expect(log.events == ["finish"])
-        #expect(operation.progress.download.completedBytes == 0)
-    }
-
-    // MARK: The result precedes the finish
-
     @Test func theResultIsSetWhenIsFinishedTurnsTrue() async {
-        let server = StubServer()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
         let seen = EventLog<Bool>()
         operation.completionBlock = { [unowned operation] in seen.record(operation.result != nil) }
         #if canImport(FoundationNetworking)
@@ -73,8 +50,6 @@ import Testing
             #expect(await seen.wait() == [true])
         #endif
     }
-
-    // MARK: Cancelling before the start
 
     @Test func cancelBeforeStartOpensNoConnection() async {
         let server = StubServer()
@@ -105,25 +80,9 @@ import Testing
         #expect(outcomes.count == 1)
     }
 
-    @Test func cancellingFromInsideACallbackIsHarmless() async {
-        let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
-        let outcomes = EventLog<RequestError.Code?>()
-        operation.onFinish { [unowned operation] in
-            operation.cancel()
-            #expect(operation.result != nil)
-            outcomes.record($0.code)
-        }
-        operation.start()
-        #expect(await outcomes.wait() == [nil])
-        #expect(operation.error == nil)
-    }
-
-    // MARK: Order of the notifications
-
     #if canImport(FoundationNetworking)
         @Test func notifiesCancelledThenExecutingThenFinished() async {
-            let server = StubServer.held()
-            let operation = RequestOperation(.stub("a"), transport: server.transport)
+            let operation = RequestOperation(.stub("a"), transport: StubServer.held().transport)
             let log = EventLog<String>()
             // Each observer calls back into the operation: a lock held there would hang the test.
             let observations = [
@@ -143,100 +102,55 @@ import Testing
             #expect(log.events == ["cancelled true", "executing true", "executing false", "finished true"])
             for observation in observations { observation.invalidate() }
         }
-
-        @Test func notifiesInOrderWhenCancelledWhileExecuting() async {
-            let server = StubServer.held()
-            let operation = RequestOperation(.stub("a"), transport: server.transport)
-            let log = EventLog<String>()
-            let observations = [
-                operation.observe(\.isCancelled) { _, _ in log.record("cancelled") },
-                operation.observe(\.isExecuting, options: [.new]) {
-                    log.record("executing \($1.newValue ?? $0.isExecuting)")
-                },
-                operation.observe(\.isFinished, options: [.initial, .new]) {
-                    log.record("finished \($1.newValue ?? $0.isFinished)")
-                },
-            ]
-            operation.start()
-            await server.exchanges.wait()
-            operation.cancel()
-            #expect(
-                await log.wait(count: 5) == [
-                    "finished false", "executing true", "cancelled", "executing false", "finished true",
-                ])
-            for observation in observations { observation.invalidate() }
-        }
     #endif
 
-    // MARK: A finished operation releases its objects
-
-    @Test func aFinishedOperationReleasesEverything() async {
-        let check = LeakCheck()
+    /// The closures of the caller are released at the end, although the test still has the operation.
+    @Test(arguments: [true, false]) func aFinishedOperationReleasesEverything(succeeds: Bool) async {
         final class Captured: Sendable {}
+        let (operations, closures) = (LeakCheck(), LeakCheck())
         do {
-            let server = StubServer()
-            let dependency = check.watch(RequestOperation(.stub("a"), transport: server.transport))
-            let captured = check.watch(Captured())
-            let operation = check.watch(
-                RequestOperation(
-                    Request<Int>(url: "http://stub/b") { _, _ in
-                        _ = captured
-                        return 1
-                    }, transport: server.transport))
+            let server = StubServer { $0.answer(succeeds ? 200 : 500) }
+            let dependency = operations.watch(RequestOperation(.stub("a"), transport: server.transport))
+            let operation = {
+                let captured = closures.watch(Captured())
+                let request = Request<Int>(url: "http://stub/b") { _, _ in
+                    _ = captured
+                    return 1
+                }
+                let operation = operations.watch(RequestOperation(request, transport: server.transport))
+                operation.completionBlock = { [operation] in
+                    _ = operation
+                    _ = captured
+                }
+                operation.onFinish { [operation] _ in
+                    _ = operation
+                    _ = captured
+                }
+                operation.onProgress { [operation] _ in
+                    _ = operation
+                    _ = captured
+                }
+                return operation
+            }()
             operation.addDependency(dependency)
-            operation.completionBlock = { [operation] in
-                _ = operation
-                _ = captured
-            }
-            operation.onFinish { [operation] _ in
-                _ = operation
-                _ = captured
-            }
-            operation.onProgress { [operation] _ in _ = operation }
             let queue = OperationQueue()
             queue.addOperation(operation)
             queue.addOperation(dependency)
-            _ = try? await operation.response()
+            #expect(await operation.resultCode() == (succeeds ? nil : .unacceptableStatus))
             await queue.waitUntilAllOperationsAreFinished(within: .seconds(40))
             #expect(operation.dependencies.isEmpty)
+            await closures.expectAllGone()
+            #expect(operation.isFinished)
         }
-        await check.expectAllGone()
-        #expect(check.watchedCount == 3)
+        await operations.expectAllGone()
     }
-
-    @Test(arguments: [true, false])
-    func aFinishedOperationReleasesClosuresOfTheCaller(succeeds: Bool) async {
-        final class Captured: Sendable {}
-        let check = LeakCheck()
-        let server = StubServer { $0.answer(succeeds ? 200 : 500) }
-        let operation = {
-            let captured = check.watch(Captured())
-            let request = Request<Int>(url: "http://stub/a") { _, _ in
-                _ = captured
-                return 1
-            }
-            let operation = RequestOperation(request, transport: server.transport)
-            operation.onFinish { _ in _ = captured }
-            operation.onProgress { _ in _ = captured }
-            return operation
-        }()
-        operation.start()
-        #expect(await operation.resultCode() == (succeeds ? nil : .unacceptableStatus))
-        await check.expectAllGone()
-        #expect(operation.isFinished)
-    }
-
-    // MARK: A queued operation is small
 
     @Test func aQueuedOperationHasNoTaskStreamOrFile() throws {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: directory) }
-        let server = StubServer()
-        let manager = server.manager()
+        let directory = try TemporaryDirectory()
+        let (server, manager) = StubServer().withManager()
         manager.isSuspended = true
         let streams = EventLog<Void>()
-        let download = manager.download(.stub("file"), to: directory.appendingPathComponent("file"))
+        let download = manager.download(.stub("file"), to: directory.file("file"))
         let streamed = manager.enqueue(
             Request<Data>.stub("stream").written {
                 streams.record(())
@@ -245,16 +159,36 @@ import Testing
         #expect(download.task == nil && streamed.task == nil)
         #expect(streams.count == 0)
         #expect(server.exchanges.count == 0)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).isEmpty)
+        #expect(try directory.entries.isEmpty)
         manager.cancelAll()
         manager.isSuspended = false
     }
 
+    #if canImport(Glibc)
+        /// Many operations may be queued.
+        ///
+        /// The numbers are those of 64-bit Linux, with the allocator's rounding. The allocator may return a larger block
+        /// that it reuses, so the smallest of several blocks counts.
+        @Test func aQueuedOperationIsSmall() throws {
+            let symbol = try #require(dlsym(nil, "malloc_usable_size"))
+            let usableSize = unsafeBitCast(symbol, to: (@convention(c) (UnsafeMutableRawPointer) -> Int).self)
+            func byteCount(_ make: () -> AnyObject) -> Int {
+                let objects = (0..<50).map { _ in make() }
+                return objects.map { usableSize(Unmanaged.passUnretained($0).toOpaque()) }.min() ?? 0
+            }
+            let operation = RequestOperation(Request<Data>.get("http://stub/"))
+            #expect(byteCount { RequestOperation(Request<Data>.get("http://stub/")) } <= 200)
+            #expect(byteCount { QueueEntry(operation) } <= 152)
+            #expect(byteCount { TypedRequestPlan(Request<Data>.get("http://stub/")) } <= 56)
+            // With the object's header and the mutex, 264 bytes.
+            #expect(MemoryLayout<OperationState>.size <= 208)
+            #expect(MemoryLayout<RequestCore>.size <= 64)
+        }
+    #endif
+
     /// The operation is cancelled on the transport's thread, while it handles the head and creates the file.
     @Test func aCancelledDownloadHasRemovedItsFileWhenItEnds() async throws {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = try TemporaryDirectory()
         let server = StubServer { exchange in
             exchange.answer(200, headerFields: ["Set-Cookie": "a=b"], body: Data("ok".utf8))
         }
@@ -269,60 +203,30 @@ import Testing
         var configuration = RequestManager.Configuration(transport: .custom(server.transport))
         configuration.cookies = jar
         let operation = RequestOperation<URL>(
-            requestPlan: TypedRequestPlan(Request<Data>.stub("a").saved(to: directory.appendingPathComponent("a"))),
+            requestPlan: TypedRequestPlan(Request<Data>.stub("a").saved(to: directory.file("a"))),
             context: ExecutionContext(configuration))
         cancelled.withLock { $0 = operation }
-        operation.onFinish { _ in
-            told.record((try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? ["?"])
-        }
+        operation.onFinish { _ in told.record((try? directory.entries) ?? ["?"]) }
         operation.start()
         #expect(await told.wait() == [[]])
         #expect(operation.error?.code == .cancelled)
         cancelled.withLock { $0 = nil }
     }
 
-    // MARK: Starting and waiting
-
-    @Test func startingTwiceSendsOnce() async throws {
-        let server = StubServer()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
-        operation.start()
-        operation.start()
-        _ = try await operation.response()
-        operation.start()
-        #expect(server.exchanges.count == 1)
-    }
-
-    @Test func startedBeforeItsDependenciesItFailsWithTheReason() async {
-        let server = StubServer()
-        let first = RequestOperation(.stub("first"), transport: server.transport)
-        let second = RequestOperation(.stub("second"), transport: server.transport)
+    @Test(arguments: [false, true])
+    func startedBeforeItsDependenciesItFailsWithTheReason(isEnqueued: Bool) async {
+        let (server, manager) = StubServer().withManager()
+        let (first, second) = (manager.operation(.stub("first")), manager.operation(.stub("second")))
         second.addDependency(first)
+        if isEnqueued { manager.enqueue(second) }
         second.start()
-        #expect(second.isFinished)
-        #expect(second.result?.code == .invalidRequest)
-        #expect(server.exchanges.count == 0)
-    }
-
-    @Test func worksInAnyOperationQueueWithAnyOperations() async {
-        let server = StubServer()
-        let log = EventLog<String>()
-        let before = BlockOperation { log.record("before") }
-        let request = RequestOperation(.stub("a"), transport: server.transport)
-        let after = BlockOperation { [unowned request] in log.record("after \(request.result != nil)") }
-        request.addDependency(before)
-        after.addDependency(request)
-        let queue = OperationQueue()
-        queue.addOperation(after)
-        queue.addOperation(request)
-        #expect(request.isReady == false)
-        queue.addOperation(before)
-        #expect(await log.wait(count: 2) == ["before", "after true"])
+        #expect(await second.resultCode() == .invalidRequest)
+        await manager.drain()
+        #expect(second.isFinished && server.exchanges.count == 0)
     }
 
     @Test func responseIsCancelledWithItsTask() async {
-        let server = StubServer.held()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
+        let (server, operation) = StubServer.held().withOperation()
         operation.start()
         let task = Task { try await operation.response() }
         await server.exchanges.wait()
@@ -332,20 +236,11 @@ import Testing
         #expect(operation.isCancelled)
     }
 
-    @Test func handlersAddedAfterTheEndAreCalledToo() async throws {
-        let operation = RequestOperation(.stub("a"), transport: StubServer().transport)
+    @Test func aSuspendedOperationSendsOnceWhenItIsResumed() async throws {
+        let (server, operation) = StubServer.held().withOperation()
+        operation.suspend()
+        operation.suspend()
         operation.start()
-        _ = try await operation.response()
-        let late = EventLog<Int>()
-        for index in 0..<3 { operation.onFinish { _ in late.record(index) } }
-        #expect(await late.wait(count: 3) == [0, 1, 2])
-    }
-
-    @Test func aSuspendedOperationMovesNothingUntilItIsResumed() async throws {
-        let server = StubServer.held()
-        let operation = RequestOperation(.stub("a"), transport: server.transport)
-        operation.suspend()
-        operation.suspend()
         operation.start()
         #expect(operation.isExecuting)
         #expect(operation.task?.state == .suspended)
@@ -355,6 +250,127 @@ import Testing
         exchange.answer(200)
         _ = try await operation.response()
         operation.suspend()
-        #expect(!operation.isSuspended)
+        operation.start()
+        #expect(!operation.isSuspended && server.exchanges.count == 1)
+    }
+
+    // MARK: Groups of Dispatch, and objects of the caller
+
+    @Test func aGroupIsLeftWhenEachOperationAndItsHandlersHaveReturned() async {
+        let manager = StubServer { $0.answer($0.request.url.path == "/b" ? 500 : 200) }.manager()
+        let operations = ["a", "b", "c"].map { manager.operation(.stub($0)) }
+        let (group, log) = (DispatchGroup(), EventLog<String>())
+        for operation in operations {
+            operation.onFinish { _ in log.record("handled") }
+            operation.enter(group)
+        }
+        operations[2].cancel()
+        group.notify(queue: .global()) { log.record("all") }
+        manager.enqueue(contentsOf: operations.dropLast())
+        #expect(await log.wait(count: 4) == ["handled", "handled", "handled", "all"])
+        // An operation that has finished leaves at once.
+        operations[0].enter(group)
+        group.notify(queue: .global()) { log.record("again") }
+        #expect(await log.wait(count: 5).last == "again")
+    }
+
+    @Test func userInfoOfTheRequestIsThereBeforeAndAfterTheEndAndReplaceable() async throws {
+        let manager = StubServer().manager()
+        let request = Request.stub("a").userInfo("row", 7).userInfo("gone", 1).userInfo("gone", nil)
+        let (operation, other) = (manager.operation(request), manager.operation(request))
+        #expect(operation.userInfo["row"] as? Int == 7 && operation.userInfo.count == 1)
+        other.userInfo["row"] = 8
+        let link = manager.operation(after: operation) { _ in Request.stub("b").userInfo("row", 9) }
+        #expect(link.userInfo.isEmpty)
+        manager.enqueue(operation, other, link)
+        await manager.drain()
+        #expect(link.userInfo["row"] as? Int == 9)
+        #expect(operation.userInfo["row"] as? Int == 7 && other.userInfo["row"] as? Int == 8)
+        other.userInfo = [:]
+        #expect(other.userInfo.isEmpty && manager.operation(Request.stub("a")).userInfo.isEmpty)
+    }
+}
+
+@Suite struct RequestOperationCopyingTests {
+    private struct Problem: Error, Decodable { let title: String }
+
+    @Test func aCopyIsAnUnsentOperationOfTheSameRequest() async throws {
+        let isDown = Locked(true)
+        let server = StubServer { $0.answer(isDown.withLock { $0 } ? 503 : 200, body: Data("\"ok\"".utf8)) }
+        let manager = server.manager()
+        let request = Request<String>.put("http://stub/a").json(["a": 1]).failing(with: Problem.self)
+        let operation = manager.operation(request.tagged("t").named("n").priority(.high))
+        let told = EventLog<Void>()
+        operation.onFinish { _ in told.record(()) }
+        manager.enqueue(operation)
+        #expect(await operation.resultCode() == .unacceptableStatus)
+        isDown.withLock { $0 = false }
+        // The copy keeps its type when only the base class is known.
+        let copy = try #require((operation as AnyRequestOperation).copy() as? RequestOperation<String>)
+        #expect(copy !== operation && copy.tags == ["t"] && copy.name == "n" && copy.queuePriority == .high)
+        #expect(copy.dependencies.isEmpty && copy.copy() !== copy)
+        manager.enqueue(copy)
+        #expect(try await copy.response().value == "\"ok\"")
+        let bodies = server.exchanges.events.map(\.request.body)
+        #expect(bodies.count == 2 && bodies[0] == bodies[1])
+        await manager.drain()
+        #expect(told.count == 1)
+    }
+
+    @Test(arguments: ["closure", "failure", "stream", "interceptor", "map"])
+    func aCopyOfAFinishedOperationWithReleasedCodeFails(code: String) async throws {
+        struct Nothing: RequestInterceptor {}
+        let request: Request<Data> =
+            switch code {
+            case "closure": Request(url: "http://stub/a") { body, _ in body }
+            case "failure": Request<Data>.stub("a").failing { _, _ in Problem(title: "x") }
+            case "stream": Request<Data>.stub("a").body { InputStream(data: Data()) }
+            case "interceptor": Request<Data>.stub("a").intercepted(by: Nothing())
+            default: Request<Data>.stub("a").map { $0 }
+            }
+        let (server, manager) = StubServer().withManager()
+        let operation = manager.operation(request)
+        let early = operation.copy()
+        manager.enqueue(operation)
+        _ = await operation.resultCode()
+        await manager.drain()
+        let count = server.exchanges.count
+        let late = operation.copy()
+        manager.enqueue(late)
+        let error = await #expect(throws: RequestError.self) { try await late.response() }
+        #expect(error?.code == .invalidRequest)
+        #expect(error?.message.contains("copy of a finished operation") == true)
+        #expect(server.exchanges.count == count)
+        manager.enqueue(early)
+        _ = await early.resultCode()
+        #expect(server.exchanges.count == count + 1)
+    }
+
+    private final class RefusalMonitor: EventMonitor {
+        let refusals = EventLog<RequestError>()
+
+        func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {}
+        func operation(_ operation: AnyRequestOperation, wasRefused error: RequestError) { refusals.record(error) }
+    }
+
+    @Test func enqueueingAFinishedOperationIsReported() async throws {
+        let server = StubServer.held()
+        let monitor = RefusalMonitor()
+        let lines = EventLog<String>()
+        let manager = server.manager(monitors: [monitor, LogMonitor { _, line in lines.record(line) }])
+        let (operation, other) = (manager.operation(.stub("a")), manager.operation(.stub("b")))
+        #expect(manager.enqueue(operation).isEmpty)
+        // Enqueuing a running operation a second time is harmless.
+        #expect(manager.enqueue(other, other).isEmpty)
+        for exchange in await server.exchanges.wait(count: 2) { exchange.answer(200) }
+        await manager.drain()
+        let errors = manager.enqueue(operation, manager.operation(.stub("c")))
+        #expect(errors.map(\.code) == [.invalidRequest])
+        #expect(errors.first?.message.contains("has finished") == true)
+        #expect(await monitor.refusals.wait().map(\.message) == errors.map(\.message))
+        await server.exchanges.wait(count: 3)[2].answer(200)
+        await manager.drain()
+        #expect(server.paths == ["/a", "/b", "/c"])
+        await look { lines.events.contains { $0.contains("cannot run twice") } }
     }
 }

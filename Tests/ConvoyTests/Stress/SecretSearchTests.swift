@@ -230,10 +230,6 @@ extension FaultsWithRepeats {
                 }
                 #expect(Set(server.streams.events.map(\.connection)) == [1])
                 world.said.add(world.archive)
-                expectNoSecret(of: world)
-            }
-
-            private func expectNoSecret(of world: World) {
                 world.said.expectNone()
                 let requests = world.servers.flatMap(\.recordedRequests)
                 #expect(!requests.isEmpty)

@@ -5,7 +5,7 @@
 
     @testable import Convoy
 
-    /// Runs twelve kinds of traffic for the given time, in a separate process: no measured value may grow.
+    /// Runs all kinds of `SoakTraffic` for the given time, in a separate process: no measured value may grow.
     ///
     /// `CONVOY_SOAK` in the environment is the time in seconds; below 60, the measurements are not compared.
     /// `CONVOY_SOAK_REPORT` is an existing file that gets about twenty lines of measurements.
@@ -47,6 +47,41 @@
                 #expect(last.median(\.threads) <= third.median(\.threads) + 8, "\(samples)")
             }
             server.shutDown()
+        }
+    }
+
+    /// Counts descriptors, threads and memory in a separate process, because other tests would change them.
+    @Suite struct ResourceTests {
+        @Test func descriptorsThreadsAndMemoryComeBack() async {
+            await #expect(processExitsWith: .success) {
+                let server = try TestServer(recording: .none)
+                server.respond { _ in .body(Data(repeating: 1, count: 4_000)) }
+                let directory = try TemporaryDirectory()
+                // The pools of dispatch, the transport and malloc reach their full size first.
+                for _ in 0..<3 { await Self.round(server, directory) }
+                let before = ProcessFigures.now
+                for _ in 0..<10 { await Self.round(server, directory) }
+                // Dispatch ends idle threads with a delay, so the test waits.
+                await look { ProcessFigures.now.threads <= before.threads + 16 }
+                let after = ProcessFigures.now
+                // The transport may keep up to twelve connections open. Each has two descriptors in this process, one
+                // of the client and one of the server. A leak would be thousands.
+                #expect(after.descriptors <= before.descriptors + 24, "\(before) \(after)")
+                #expect(after.threads <= before.threads + 16, "\(before) \(after)")
+                #expect(after.residentBytes <= before.residentBytes + (16 << 20), "\(before) \(after)")
+                #expect(try directory.entries.count == 100)
+                server.shutDown()
+            }
+        }
+
+        /// Sends 200 requests into memory and 100 downloads, and cancels 100 further requests.
+        private static func round(_ server: TestServer, _ directory: TemporaryDirectory) async {
+            let manager = RequestManager()
+            for index in 0..<200 { manager.enqueue(Request<Data>.get(server.url("/\(index)"))) { _ in } }
+            for index in 0..<100 { manager.download(.get(server.url("/f")), to: directory.file("\(index)")) }
+            for index in 0..<100 { manager.enqueue(Request<Data>.get(server.url("/\(index)")).tagged("no")) }
+            manager.cancelAll(tagged: "no")
+            await manager.drain()
         }
     }
 

@@ -5,7 +5,7 @@
 
     @testable import Convoy
 
-    /// Twelve kinds of traffic, and the server for them.
+    /// Kinds of traffic, and the server for them.
     final class SoakTraffic: Sendable {
         /// The first failure of each kind.
         let failures = Locked<[String: String]>([:])
@@ -46,7 +46,6 @@
                     return .chunked(
                         (0..<20).map { Data("id: \($0)\ndata: event \($0)\n\n".utf8) },
                         headerFields: [("Content-Type", "text/event-stream")])
-                case "json": return .json("{\"id\": \(count), \"name\": \"\(request.target)\"}")
                 default: return .body(Data(repeating: 1, count: 5_000))
                 }
             }
@@ -67,28 +66,23 @@
 
         private func url(_ kind: String) -> String { "\(base)\(kind)/\(UInt32.random(in: 0...UInt32.max))" }
 
+        private func send(
+            _ count: Int, _ kind: String, _ make: (String) -> Request<Data> = { Request<Data>.get($0) }
+        ) async throws {
+            for _ in 0..<count { _ = try await manager.send(make(url(kind))) }
+        }
+
         private var kinds: [(String, @Sendable () async throws -> Void)] {
             [
-                ("kept", { for _ in 0..<20 { _ = try await self.manager.send(Request<Data>.get(self.url("kept"))) } }),
-                (
-                    "closed",
-                    { for _ in 0..<10 { _ = try await self.manager.send(Request<Data>.get(self.url("closed"))) } }
-                ),
-                (
-                    "redirects",
-                    { for _ in 0..<5 { _ = try await self.manager.send(Request<Data>.get(self.url("redirect"))) } }
-                ),
-                (
-                    "retries",
-                    { for _ in 0..<3 { _ = try await self.manager.send(Request<Data>.get(self.url("retry"))) } }
-                ),
+                ("kept", { try await self.send(20, "kept") }), ("closed", { try await self.send(10, "closed") }),
+                ("redirects", { try await self.send(5, "redirect") }), ("retries", { try await self.send(3, "retry") }),
+                ("cookies", { try await self.send(5, "cookie") }), ("downloads", { try await self.download() }),
+                ("cancelled", { try await self.cancel() }), ("managers", { try await self.useAnotherManager() }),
                 (
                     "bodies",
                     {
                         let body = Data(repeating: 2, count: 30_000)
-                        for _ in 0..<5 {
-                            _ = try await self.manager.send(Request<Data>.post(self.url("post")).body(body))
-                        }
+                        try await self.send(5, "post") { Request<Data>.post($0).body(body) }
                     }
                 ),
                 (
@@ -97,22 +91,9 @@
                         var form = MultipartForm()
                         form.append("value", name: "field")
                         form.append(Data(repeating: 3, count: 10_000), name: "file", fileName: "f")
-                        for _ in 0..<3 {
-                            _ = try await self.manager.send(Request<Data>.post(self.url("form")).multipart(form))
-                        }
+                        try await self.send(3, "form") { [form] in Request<Data>.post($0).multipart(form) }
                     }
                 ),
-                ("downloads", { try await self.download() }),
-                ("cancelled", { try await self.cancel() }),
-                (
-                    "batches",
-                    {
-                        let batch = self.manager.batch((0..<30).map { _ in Request<Data>.get(self.url("batch")) })
-                        for result in await batch.results { _ = try result.get() }
-                    }
-                ),
-                ("chains", { try await self.chain() }),
-                ("coalesced", { try await self.coalesce() }),
                 (
                     "events",
                     {
@@ -121,11 +102,6 @@
                         guard count == 20 else { throw CocoaError(.fileReadCorruptFile) }
                     }
                 ),
-                (
-                    "cookies",
-                    { for _ in 0..<5 { _ = try await self.manager.send(Request<Data>.get(self.url("cookie"))) } }
-                ),
-                ("managers", { try await self.useAnotherManager() }),
             ]
         }
 
@@ -139,35 +115,9 @@
         }
 
         private func cancel() async throws {
-            let operations = (0..<10).map { _ in manager.operation(Request<Data>.get(url("cancelled"))) }
-            for operation in operations { manager.enqueue(operation) }
+            let operations = (0..<10).map { _ in manager.enqueue(Request<Data>.get(url("cancelled"))) }
             for operation in operations { operation.cancel() }
             for operation in operations { _ = try? await operation.response() }
-        }
-
-        private struct Item: Decodable, Sendable {
-            let id: Int
-            let name: String
-        }
-
-        private func chain() async throws {
-            let first = manager.operation(Request<Item>.get(url("json")))
-            let (base, name) = (base, "json/next")
-            let second = manager.operation(after: first) {
-                Request<Item>.get("\(base)\(name)").query("id", String($0.value.id))
-            }
-            let third = manager.operation(after: second) {
-                Request<Item>.get("\(base)\(name)").query("id", String($0.value.id))
-            }
-            manager.enqueue(first, second, third)
-            _ = try await third.response()
-        }
-
-        private func coalesce() async throws {
-            let address = url("shared")
-            let operations = (0..<5).map { _ in manager.operation(Request<Data>.get(address).coalesced()) }
-            for operation in operations { manager.enqueue(operation) }
-            for operation in operations { _ = try await operation.response() }
         }
 
         /// Uses another manager, with credentials.

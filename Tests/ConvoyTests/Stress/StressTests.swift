@@ -8,15 +8,6 @@ import Testing
 ///
 /// The tests use seeds, a limited number of turns, and no clock.
 @Suite(.serialized) struct StressTests {
-    /// Counts the outcomes of each operation; every count must be one.
-    private final class Outcomes: @unchecked Sendable {
-        // @unchecked: `lock` guards all properties.
-        private let lock = NSLock()
-        private var counts: [Int: Int] = [:]
-        func add(_ index: Int) { lock.withLock { counts[index, default: 0] += 1 } }
-        var all: [Int: Int] { lock.withLock { counts } }
-    }
-
     @Test(arguments: 0..<4)
     func aStormOfCancelSuspendPriorityAndDependencies(seed: Int) async {
         let count = 400
@@ -33,12 +24,12 @@ import Testing
             }
         }
         let check = LeakCheck()
-        let outcomes = Outcomes()
+        let outcomes = EventLog<Int>()
         do {
             let manager = server.manager(8, perHost: 5)
             let operations: [RequestOperation<Data>] = (0..<count).map { index in
                 let operation = check.watch(manager.operation(Request<Data>.stub("\(index)", host: "h\(index % 3)")))
-                operation.onFinish { _ in outcomes.add(index) }
+                operation.onFinish { _ in outcomes.record(index) }
                 operation.onProgress { _ in _ = manager.why(operation) }
                 return operation
             }
@@ -72,18 +63,18 @@ import Testing
             #expect(operations.count { $0.result == nil } == 0)
             #expect(manager.operations.isEmpty)
         }
-        #expect(outcomes.all == Dictionary(uniqueKeysWithValues: (0..<count).map { ($0, 1) }))
+        #expect(outcomes.events.sorted() == Array(0..<count))
         await check.expectAllGone()
     }
 
     @Test func operationsInAQueueOfTheCallersSurviveTheSameStorm() async {
         let server = StubServer()
-        let outcomes = Outcomes()
+        let outcomes = EventLog<Int>()
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = 4
         let operations: [RequestOperation<Data>] = (0..<300).map { index in
             let operation = RequestOperation(Request<Data>.stub("\(index)"), transport: server.transport)
-            operation.onFinish { _ in outcomes.add(index) }
+            operation.onFinish { _ in outcomes.record(index) }
             if index > 0, index % 3 == 0 {
                 operation.addDependency(BlockOperation())
                 operation.removeDependency(operation.dependencies[0])
@@ -103,13 +94,13 @@ import Testing
             }
         }
         for operation in operations { _ = await operation.resultCode() }
+        #expect(outcomes.events.sorted() == Array(0..<300))
         await queue.waitUntilAllOperationsAreFinished(within: .seconds(40))
         #expect(operations.count { !$0.isFinished } == 0)
     }
 
     @Test func batchesAndReadersSurviveCancellation() async {
-        let server = StubServer()
-        let manager = server.manager(8, perHost: 8)
+        let manager = StubServer().manager(8, perHost: 8)
         await withTaskGroup(of: Void.self) { group in
             for index in 0..<20 {
                 group.addTask {
@@ -131,11 +122,11 @@ import Testing
         defer { server.shutDown() }
         server.respond { _ in .body(Data(repeating: 7, count: 2_000)) }
         let manager = RequestManager(configuration: .init(maxConcurrentOperationCount: 12, maxConcurrentPerHost: 6))
-        let outcomes = Outcomes()
+        let outcomes = EventLog<Int>()
         let operations = (0..<1_000).map { index in
             let operation = manager.operation(Request<Data>.get(server.url("/\(index)")))
             operation.onFinish { result in
-                outcomes.add(index)
+                outcomes.record(index)
                 if case .success(let response) = result { #expect(response.value.count == 2_000) }
             }
             return operation
@@ -156,7 +147,7 @@ import Testing
             }
         }
         await manager.drain()
-        #expect(outcomes.all == Dictionary(uniqueKeysWithValues: (0..<1_000).map { ($0, 1) }))
+        #expect(outcomes.events.sorted() == Array(0..<1_000))
         let failed = operations.compactMap(\.error).filter { $0.code != .cancelled }
         #expect(failed.isEmpty, "\(failed.map(\.description))")
     }

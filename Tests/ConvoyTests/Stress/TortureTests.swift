@@ -9,20 +9,14 @@ import Testing
 /// Nothing may crash, hang, be lost, reported twice or remain, and no limit may be exceeded. `CONVOY_TORTURE=2000` in
 /// the environment runs as many seeds as for the published measurements. The tests also run under the sanitizers.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct TortureTests {
-    private static let seeds =
-        ProcessInfo.processInfo.environment["CONVOY_TORTURE"].flatMap { Int($0) }.map { max(1, $0) }
-
-    /// The first seed, so that a single seed can be repeated.
-    private static let first = ProcessInfo.processInfo.environment["CONVOY_TORTURE_SEED"].flatMap { Int($0) } ?? 0
-
     @Test func everythingAtOnceOverAStub() async {
-        for seed in Self.first..<Self.first + (Self.seeds ?? 25) {
+        for seed in TorturePlan.seeds(25) {
             guard await torment(TorturePlan(seed: seed)) else { return }
         }
     }
 
     @Test func everythingAtOnceOverLibcurl() async throws {
-        for seed in Self.first..<Self.first + (Self.seeds ?? 10) {
+        for seed in TorturePlan.seeds(10) {
             guard try await tormentOverLoopback(TorturePlan(seed: seed)) else { return }
         }
     }
@@ -72,11 +66,8 @@ import Testing
         _ plan: TorturePlan, _ transport: TransportChoice, _ monitor: TortureMonitor,
         _ check: LeakCheck, hosts: [String], know: @escaping @Sendable (TortureMember, String) -> Void
     ) async -> Bool {
-        let configuration = plan.configuration(transport, monitor)
-        let queue = plan.makeQueue()
-        let manager =
-            queue.map { RequestManager(queue: $0, configuration: configuration) }
-            ?? RequestManager(configuration: configuration)
+        let manager = RequestManager(
+            queueLimit: plan.queueLimit, configuration: plan.configuration(transport, monitor))
         _ = check.watch(manager)
         _ = check.watch(manager.scheduler)
         let tormentor = Tormentor(plan, manager, check, hosts, know)
@@ -107,11 +98,7 @@ import Testing
         }
         #expect(monitor.faults == [], "\(plan.label)")
         tormentor.expectAllTold(monitor, plan)
-        let left = manager.scheduler.state.withLock { state in
-            let room = state.queues
-            return [room.running, room.unstarted, state.count]
-        }
-        #expect(left == [0, 0, 0], "slots and queue entries left, \(plan.label)")
+        #expect(manager.leftovers == [0, 0, 0], "slots and queue entries left, \(plan.label)")
         return true
     }
 

@@ -23,6 +23,15 @@ struct TorturePlan: Sendable {
     let intercepts: Bool
     let shutsDown: Bool
 
+    /// The usual number of seeds, or as many as `CONVOY_TORTURE` says.
+    ///
+    /// `CONVOY_TORTURE_SEED` is the first one, so that a single seed can be repeated.
+    static func seeds(_ count: Int) -> Range<Int> {
+        func number(_ name: String) -> Int? { ProcessInfo.processInfo.environment[name].flatMap { Int($0) } }
+        let first = number("CONVOY_TORTURE_SEED") ?? 0
+        return first..<first + max(1, number("CONVOY_TORTURE") ?? count)
+    }
+
     init(seed: Int) {
         self.seed = seed
         var random = SeededGenerator(seed: UInt64(seed) &+ 0x70_72_74)
@@ -41,14 +50,6 @@ struct TorturePlan: Sendable {
     var label: String {
         "seed \(seed): \(threads) threads, \(limit) slots, \(perHost) a host, queue \(queueLimit.map { "\($0)" } ?? "own")"
             + ", in place \(pausesInPlace), barriers \(hasBarriers), calm \(isCalm), interceptors \(intercepts)"
-    }
-
-    func makeQueue() -> OperationQueue? {
-        queueLimit.map { limit in
-            let queue = OperationQueue()
-            queue.maxConcurrentOperationCount = limit
-            return queue
-        }
     }
 
     func configuration(_ transport: TransportChoice, _ monitor: any EventMonitor)
@@ -239,4 +240,20 @@ final class TortureStub: Sendable {
             !flight.exchange.isCancelled && !flight.exchange.isSuspended && flight.member.isMoving
         }.mapValues(\.host)
     }
+}
+
+extension RequestManager {
+    /// A manager with a queue that has a limit, or with its own queue.
+    convenience init(queueLimit: Int?, configuration: Configuration) {
+        guard let queueLimit else {
+            self.init(configuration: configuration)
+            return
+        }
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = queueLimit
+        self.init(queue: queue, configuration: configuration)
+    }
+
+    /// The numbers of occupied slots, of slots without a started operation and of queue entries.
+    var leftovers: [Int] { scheduler.state.withLock { [$0.queues.running, $0.queues.unstarted, $0.count] } }
 }

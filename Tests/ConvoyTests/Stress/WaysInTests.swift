@@ -7,16 +7,11 @@ import Testing
 /// Adds operations to a manager in every way at the same time, with a seed, barriers, cancelling and foreign
 /// operations.
 ///
-/// Nothing may be lost, stuck or reported twice, and no limit may be exceeded. `CONVOY_TORTURE=1000` in the
-/// environment runs that many seeds; `CONVOY_TORTURE_SEED` is the first one.
+/// Nothing may be lost, stuck or reported twice, and no limit may be exceeded. The seeds are those of
+/// `TorturePlan.seeds`.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct WaysInTests {
-    private static func number(_ name: String) -> Int? {
-        ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
-    }
-
     @Test func everyWayInAtOnce() async {
-        let first = Self.number("CONVOY_TORTURE_SEED") ?? 0
-        for seed in first..<first + max(1, Self.number("CONVOY_TORTURE") ?? 25) {
+        for seed in TorturePlan.seeds(25) {
             let world = WaysInWorld(seed: seed, excess: 0)
             guard await torment(world) else { return }
             #expect(world.stub.faults == [], "\(world.label)")

@@ -48,13 +48,7 @@ final class WaysInWorld: Sendable {
             transport: .custom(stub.transport))
         let other = OperationQueue()
         other.maxConcurrentOperationCount = [-1, 1, 3][Int.random(in: 0..<3, using: &random)]
-        if let queueLimit {
-            let queue = OperationQueue()
-            queue.maxConcurrentOperationCount = queueLimit
-            manager = RequestManager(queue: queue, configuration: configuration)
-        } else {
-            manager = RequestManager(configuration: configuration)
-        }
+        manager = RequestManager(queueLimit: queueLimit, configuration: configuration)
         queues = [manager.queue, other]
         self.seed = seed
         label = "seed \(seed): \(slots) slots, \(perHost) a host, queue \(queueLimit.map { "\($0)" } ?? "own")"
@@ -168,14 +162,7 @@ final class WaysInWorld: Sendable {
             state.members.allSatisfy {
                 $0.handled.withLock { $0 } > 0 && $0.completed.withLock { $0 } > 0 && $0.operation.isFinished
             } && state.others.allSatisfy(\.isFinished)
-        } && left == [0, 0, 0]
-    }
-
-    /// The numbers of occupied slots, of slots without a started operation and of queue entries.
-    private var left: [Int] {
-        manager.scheduler.state.withLock { state in
-            [state.queues.running, state.queues.unstarted, state.count]
-        }
+        } && manager.leftovers == [0, 0, 0]
     }
 
     func expectAllTold() {
@@ -184,7 +171,7 @@ final class WaysInWorld: Sendable {
             let told = [member.handled.withLock { $0 }, member.completed.withLock { $0 }]
             #expect(told == [1, 1] && member.operation.result != nil, "\(told), \(member.operation), \(label)")
         }
-        #expect(left == [0, 0, 0], "slots and queue entries left, \(label)")
+        #expect(manager.leftovers == [0, 0, 0], "slots and queue entries left, \(label)")
         #expect(queues.map(\.operationCount) == [0, 0], "\(label)")
     }
 

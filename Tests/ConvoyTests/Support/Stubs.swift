@@ -49,6 +49,18 @@ final class StubServer: Sendable {
         return queue.map { RequestManager(queue: $0, configuration: configuration) }
             ?? RequestManager(configuration: configuration)
     }
+
+    /// This stub, with a manager that sends through it.
+    func withManager(
+        _ limit: Int = 16, perHost: Int = 16, clock: VirtualClock? = nil
+    ) -> (StubServer, RequestManager) {
+        (self, manager(limit, perHost: perHost, clock: clock))
+    }
+
+    /// This stub, with an operation of no manager that sends through it.
+    func withOperation() -> (StubServer, RequestOperation<Data>) {
+        (self, RequestOperation(.stub("a"), transport: transport))
+    }
 }
 
 extension Request where Output == Data {

@@ -7,8 +7,7 @@ import Testing
     struct Broken: Error {}
 
     @Test func dependentsOfAGroupWaitForItsLastMember() async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         let log = EventLog<String>()
         let group = manager.operation(named: "sync") { group in
             group.enqueue(.stub("a")) { _ in log.record("a") }
@@ -38,22 +37,6 @@ import Testing
         try await link.response()
     }
 
-    @Test func callbacksOfMembersAddMembers() async throws {
-        let server = StubServer()
-        let manager = server.manager()
-        let ended = EventLog<Int>()
-        @Sendable func add(_ number: Int, to group: OperationGroup) {
-            group.enqueue(.stub("\(number)")) { _ in
-                if number < 50 { add(number + 1, to: group) }
-                ended.record(number)
-            }
-        }
-        let group = manager.operation(named: "pages") { add(1, to: $0) }
-        manager.enqueue(group)
-        try await group.value
-        #expect(ended.count == 50 && server.exchanges.count == 50)
-    }
-
     @Test(arguments: [false, true])
     func aLimitOfOneIsEnoughForGroupsInGroups(isForeignQueue: Bool) async throws {
         let queue = OperationQueue()
@@ -77,8 +60,7 @@ import Testing
     }
 
     @Test func aFunctionThatThrowsStopsItsMembersAndThenFails() async {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         let member = EventLog<RequestError.Code?>()
         let group = manager.operation(named: "sync") { group in
             group.enqueue(.stub("a")) { member.record($0.code) }
@@ -98,8 +80,7 @@ import Testing
     }
 
     @Test func aMemberThatFailsStopsTheGroupUnlessItIsToBeIgnored() async throws {
-        let server = StubServer { if $0.request.url.path == "/bad" { $0.answer(500) } }
-        let manager = server.manager()
+        let (server, manager) = StubServer { if $0.request.url.path == "/bad" { $0.answer(500) } }.withManager()
         let codes = EventLog<RequestError.Code?>()
         let group = manager.operation(named: "sync") { group in
             group.enqueue(.stub("open")) { codes.record($0.code) }
@@ -128,8 +109,7 @@ import Testing
     }
 
     @Test func anAdditionAfterTheEndFails() async throws {
-        let server = StubServer()
-        let manager = server.manager()
+        let (server, manager) = StubServer().withManager()
         let group = manager.operation(named: "sync") { $0 }
         manager.enqueue(group)
         let scope = try await group.value
@@ -144,8 +124,8 @@ import Testing
         #expect(server.paths.isEmpty && group.error == nil)
     }
 
-    @Test(arguments: [false, true])
-    func aGroupThatIsCancelledBeforeItsStartNeverRuns(isForeignQueue: Bool) async {
+    @Test(arguments: [(false, false), (true, false), (true, true)])
+    func aGroupThatIsCancelledBeforeItsStartNeverRuns(isForeignQueue: Bool, byQueue: Bool) async {
         let manager = StubServer().manager(queue: isForeignQueue ? OperationQueue() : nil)
         manager.queue.isSuspended = true
         let called = EventLog<Void>()
@@ -154,7 +134,7 @@ import Testing
         #expect(manager.why(group) == "waits for the \(isForeignQueue ? "queue" : "manager"): it is suspended")
         let told = EventLog<RequestError.Code?>()
         group.onFinish { told.record($0.code) }
-        group.cancel()
+        if byQueue { manager.queue.cancelAllOperations() } else { group.cancel() }
         await told.wait()
         // In a foreign queue the group finishes only when Foundation starts it.
         #expect(told.events == [.cancelled] && group.isFinished == !isForeignQueue && group.isCancelled)
@@ -163,20 +143,8 @@ import Testing
         #expect(called.count == 0)
     }
 
-    @Test func aQueueThatCancelsAllItHasCancelsAGroup() async {
-        let queue = OperationQueue()
-        queue.isSuspended = true
-        let manager = StubServer().manager(queue: queue)
-        let group = manager.operation(named: "sync") { _ in }
-        manager.enqueue(group)
-        queue.cancelAllOperations()
-        queue.isSuspended = false
-        #expect(await failure(of: group)?.code == .cancelled)
-    }
-
     @Test func aGroupThatIsCancelledEndsAfterItsFunctionAndItsMembers() async {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         let (gate, log) = (EventLog<Void>(), EventLog<String>())
         let group = manager.operation(named: "sync") { group in
             group.enqueue(.stub("a")) { log.record("a \($0.code?.rawValue ?? "")") }
@@ -195,50 +163,20 @@ import Testing
         #expect(log.events == ["a cancelled", "function true", "group cancelled"])
     }
 
-    @Test func aSuspendedManagerStartsNoGroup() async throws {
+    @Test func aSuspendedGroupDoesNotStart() async throws {
         let manager = StubServer().manager()
-        manager.isSuspended = true
-        let called = EventLog<Void>()
-        let group = manager.operation(named: "sync") { group in
-            called.record(())
-            return try await group.send(Request<Data>.stub("a")).value
-        }
-        manager.enqueue(group)
-        #expect(manager.why(group).contains("suspended") && called.count == 0)
-        manager.isSuspended = false
-        _ = try await group.value
-        #expect(called.count == 1)
-    }
-
-    @Test func aGroupIsSuspendedWithItsMembers() async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
-        let group = manager.operation(named: "sync") { group in
-            let first = group.enqueue(.stub("a"))
-            await server.exchanges.wait()
-            return first
-        }
+        let group = manager.operation(named: "sync") { try await $0.send(Request<Data>.stub("a")).statusCode }
         group.suspend()
         manager.enqueue(group)
         await look { manager.why(group) == "waits for its owner: it is suspended" }
         #expect(!group.isExecuting)
         group.resume()
-        let exchange = await server.exchanges.wait()[0]
-        group.suspend()
-        await manager.tasksAreAdjusted()
-        let member = try #require(manager.operations.first { $0.name == "a" || $0.description.hasPrefix("a ") })
-        #expect(member.isSuspended)
-        group.resume()
-        await manager.tasksAreAdjusted()
-        #expect(!member.isSuspended)
-        exchange.answer(200)
-        #expect(try await group.value === member)
+        #expect(try await group.value == 200)
     }
 
     /// A member runs when neither its own caller nor its group has suspended it.
     @Test func theWishesOfAGroupAndOfItsMembersCallersAreKeptApart() async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         let members = (0..<4).map { manager.operation(.stub("\($0)")) }
         let group = manager.operation(named: "sync") { $0.enqueue(contentsOf: members) }
         manager.enqueue(group)
@@ -268,41 +206,24 @@ import Testing
         }
         let copy = try #require((group as AnyRequestOperation).copy() as? GroupOperation<Int>)
         #expect(copy !== group && copy.name == "sync")
-        manager.enqueue(group)
-        #expect(try await group.value == 200)
-        await manager.drain()
-        #expect(calls.count == 1 && copy.result == nil)
-        manager.enqueue(copy)
-        #expect(try await copy.value == 200)
-        await manager.drain()
+        for (count, operation) in [group, copy].enumerated() {
+            #expect(operation.result == nil && calls.count == count)
+            manager.enqueue(operation)
+            #expect(try await operation.value == 200)
+            await manager.drain()
+        }
         // The group releases its function when it ends.
         let late = (group as AnyRequestOperation).copy()
-        #expect(late !== group)
         manager.enqueue(late)
         await manager.drain()
-        #expect(late.error?.code == .invalidRequest && calls.count == 2)
+        #expect(late !== group && late.error?.code == .invalidRequest && calls.count == 2)
         #expect(late.error?.message.contains("copy of a finished operation") == true)
     }
 
-    @Test func aMemberThatWaitsForItsGroupIsACycle() async throws {
-        let server = StubServer { if $0.request.url.path != "/open" { $0.answer(200) } }
-        let manager = server.manager()
-        let inner = manager.operation(named: "inner") { group in
-            let open = group.enqueue(.stub("open"))
-            await server.exchanges.wait()
-            return open
-        }
-        let outer = manager.operation(named: "outer") { group in
-            group.enqueue(inner)
-            await server.exchanges.wait()
-        }
-        manager.enqueue(outer)
-        await server.exchanges.wait()
-        let open = try #require(manager.operations.first { !$0.isGroup })
-        // `last` waits for `outer` and for `closing`. `closing` waits for its member `other`, which waits for `last`.
-        let last = manager.operation(.stub("last"))
-        let other = manager.operation(.stub("other"))
-        last.addDependency(outer)
+    /// `last` waits for `closing`, which waits for its member `other`, which waits for `last`.
+    @Test func aMemberThatWaitsForItsGroupIsACycle() async {
+        let manager = StubServer().manager()
+        let (last, other) = (manager.operation(.stub("last")), manager.operation(.stub("other")))
         other.addDependency(last)
         let closing = manager.operation(named: "closing") { $0.enqueue(other) }
         last.addDependency(closing)
@@ -312,9 +233,8 @@ import Testing
             closing.error?.message
                 == "closing would wait for itself: other waits for last, which waits for closing, which waits for other"
         )
-        open.cancel()
         await manager.drain()
-        #expect(outer.isFinished && last.isFinished && other.isFinished)
+        #expect(last.isFinished && other.isFinished)
     }
 
     @Test func aDependencyOnTheGroupOfAnOperationIsACycle() async throws {
@@ -362,8 +282,7 @@ import Testing
     }
 
     @Test func aGroupWaitsForItsDependenciesAndFailsWithThem() async {
-        let server = StubServer { $0.answer(500) }
-        let manager = server.manager()
+        let manager = StubServer { $0.answer(500) }.manager()
         let bad = manager.operation(.stub("bad"))
         let called = EventLog<Void>()
         let group = manager.operation(named: "sync") { _ in called.record(()) }
@@ -382,26 +301,22 @@ import Testing
     }
 
     @Test func cancellingAllAndShuttingDownEndGroups() async {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         let make = {
             manager.operation(named: "sync") { group in
                 while !group.isCancelled { try await group.send(Request<Data>.stub("a")) }
             }
         }
-        let first = make()
-        manager.enqueue(first)
-        await server.exchanges.wait()
-        manager.cancelAll()
-        #expect(await failure(of: first)?.code == .cancelled)
-        let second = make()
-        manager.enqueue(second)
-        await server.exchanges.wait(count: 2)
-        manager.shutDown()
-        #expect(await failure(of: second)?.code == .cancelled)
-        let third = make()
-        manager.enqueue(third)
-        #expect(await failure(of: third)?.code == .managerShutDown)
+        for count in 1...2 {
+            let group = make()
+            manager.enqueue(group)
+            await server.exchanges.wait(count: count)
+            if count == 1 { manager.cancelAll() } else { manager.shutDown() }
+            #expect(await failure(of: group)?.code == .cancelled)
+        }
+        let late = make()
+        manager.enqueue(late)
+        #expect(await failure(of: late)?.code == .managerShutDown)
         await manager.drain()
         #expect(manager.operations.isEmpty)
     }
@@ -425,16 +340,6 @@ import Testing
         await manager.drain()
         await check.expectAllGone()
         #expect(run.error == nil && cancelled.error?.code == .cancelled)
-    }
-
-    @Test func aGroupStartedByHandRuns() async throws {
-        let server = StubServer()
-        let manager = server.manager()
-        let group = manager.operation(named: "sync") { try await $0.send(Request<Data>.stub("a")).value }
-        group.start()
-        group.start()
-        _ = try await group.value
-        #expect(server.paths == ["/a"] && group.description == "sync (finished)")
     }
 
     private func failure<Output>(of group: GroupOperation<Output>) async -> RequestError? {

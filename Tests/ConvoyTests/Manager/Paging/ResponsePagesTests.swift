@@ -25,8 +25,7 @@ import Testing
     }
 
     @Test func pagesAreFetchedOnlyWhenTheyAreAskedFor() async throws {
-        let server = StubServer { $0.answer(200, body: Data($0.request.url.path.utf8)) }
-        let manager = server.manager()
+        let (server, manager) = StubServer { $0.answer(200, body: Data($0.request.url.path.utf8)) }.withManager()
         let told = EventLog<String>()
         let pages = manager.pages(Request<String>.get("http://stub/1")) { page in
             told.record(page.value)
@@ -41,8 +40,7 @@ import Testing
     }
 
     @Test func cancellingTheLoopCancelsTheRequest() async {
-        let server = StubServer.held()
-        let manager = server.manager()
+        let (server, manager) = StubServer.held().withManager()
         let loop = Task { await read(manager.pages(Request<String>.get("http://stub/1"))) }
         await server.exchanges.wait()
         loop.cancel()

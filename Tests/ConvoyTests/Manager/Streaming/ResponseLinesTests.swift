@@ -14,47 +14,16 @@ import Testing
         } catch { return (read, error.code) }
     }
 
-    private func outcome(of operation: RequestOperation<Void>) -> EventLog<RequestError.Code?> {
-        let log = EventLog<RequestError.Code?>()
-        operation.onFinish { log.record($0.code) }
-        return log
-    }
-
     // MARK: Over a stub
 
-    @Test func linesComeInOrderAndEndWithTheBody() async {
+    @Test func linesComeInOrderAndEndWithTheBody() async throws {
         let server = StubServer { exchange in
             exchange.respond(ResponseHead(statusCode: 200))
             for piece in ["a\r", "\nb", "c\n\n", "d"] { exchange.send(Data(piece.utf8)) }
             exchange.finish()
         }
-        let result = await read(server.manager().lines(of: .stub("a")))
-        #expect(result.lines == ["a", "bc", "", "d"])
-        #expect(result.code == nil)
-    }
-
-    @Test func iteratorStaysAtTheEnd() async throws {
-        var iterator = StubServer().manager().lines(of: .stub("a")).makeAsyncIterator()
-        #expect(try await iterator.next() == "ok")
-        for _ in 0..<3 { #expect(try await iterator.next() == nil) }
-    }
-
-    /// The incomplete last line is dropped.
-    @Test func errorComesAfterTheLinesThatWereComplete() async throws {
-        let server = StubServer { exchange in
-            exchange.respond(ResponseHead(statusCode: 200))
-            exchange.send(Data("1\n2\nhal".utf8))
-            exchange.finish(RequestError(.connectionLost, "cut"))
-        }
-        let lines = server.manager().lines(of: .stub("a"))
-        await outcome(of: lines.operation).wait()
-        var iterator = lines.makeAsyncIterator()
-        #expect(try await iterator.next() == "1")
-        #expect(try await iterator.next() == "2")
-        for _ in 0..<2 {
-            let error = await #expect(throws: RequestError.self) { try await iterator.next() }
-            #expect(error?.code == .connectionLost)
-        }
+        var iterator = server.manager().lines(of: .stub("a")).makeAsyncIterator()
+        for line in ["a", "bc", "", "d", nil, nil] { #expect(try await iterator.next() == line) }
     }
 
     /// A cancellation is reported before the lines that have arrived.
@@ -76,7 +45,6 @@ import Testing
     @Test func lineOverTheLimitEndsTheRequest() async throws {
         let server = StubServer.held()
         let lines = server.manager().lines(of: .stub("a"), maxLineBytes: 4)
-        let outcome = outcome(of: lines.operation)
         let exchange = await server.exchanges.wait()[0]
         exchange.respond(ResponseHead(statusCode: 200))
         exchange.send(Data("1234\n12345".utf8))
@@ -87,63 +55,15 @@ import Testing
             #expect(error?.code == .bodyTooLarge)
             #expect(error?.request == "GET http://stub/a")
         }
-        #expect(await outcome.wait() == [.bodyTooLarge])
+        #expect(await lines.operation.resultCode() == .bodyTooLarge)
         lines.operation.context.taskControl.sync {}
         #expect(exchange.isCancelled)
-    }
-
-    @Test func aSlowReaderPausesTheTransport() async throws {
-        let server = StubServer.held()
-        let lines = server.manager().lines(of: .stub("a"))
-        let exchange = await server.exchanges.wait()[0]
-        let control = lines.operation.context.taskControl
-        exchange.respond(ResponseHead(statusCode: 200))
-        for _ in 0..<2 { exchange.send(Data(String(repeating: "123456789012345\n", count: 1 << 15).utf8)) }
-        control.sync {}
-        #expect(exchange.isSuspended)
-        var iterator = lines.makeAsyncIterator()
-        for _ in 0..<1 << 15 { #expect(try await iterator.next() == "123456789012345") }
-        control.sync {}
-        #expect(!exchange.isSuspended)
-        exchange.finish()
-        for _ in 0..<1 << 15 { _ = try await iterator.next() }
-        #expect(try await iterator.next() == nil)
     }
 
     // MARK: Over the wire
 
     private func manager(_ subject: ConformingTransport) -> RequestManager {
         RequestManager(configuration: .init(transport: .custom(subject.transport)))
-    }
-
-    @Test(arguments: ConformingTransport.all)
-    func lineComesBeforeTheServerGoesOn(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        let gate = Gate()
-        server.enqueue(
-            Reply(steps: [
-                .write(Data("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\none\nt".utf8)), .flush, .wait(gate),
-                .write(Data("wo\nx".utf8)),
-            ]))
-        var iterator = manager(subject).lines(of: .get(server.url())).makeAsyncIterator()
-        #expect(try await iterator.next() == "one")
-        gate.open()
-        #expect(try await iterator.next() == "two")
-        #expect(try await iterator.next() == "x")
-        #expect(try await iterator.next() == nil)
-    }
-
-    @Test(arguments: ConformingTransport.all)
-    func bodyThatDripsIsRead(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        let text = (0..<40).map { "é\($0)" }
-        server.enqueue(
-            Reply.chunked([Data(text.joined(separator: "\r\n").utf8)]).dripping(bytesPerSecond: 2_000, pieceBytes: 1))
-        let result = await read(manager(subject).lines(of: .get(server.url())))
-        #expect(result.lines == text)
-        #expect(result.code == nil)
     }
 
     @Test(arguments: ConformingTransport.all)
@@ -208,5 +128,54 @@ import Testing
             read += 1
         }
         #expect(read == count)
+    }
+}
+
+@Suite struct LineParserTests {
+    /// The lines of a text that arrives in these pieces.
+    private static func lines(_ pieces: [Data], maxBytes: Int = 1 << 20) throws -> [String] {
+        var parser = LineParser(maxBytes: maxBytes)
+        var lines: [String] = []
+        for piece in pieces {
+            parser.append(piece)
+            while let line = try parser.next() { lines.append(line) }
+        }
+        if let last = parser.finish() { lines.append(last) }
+        return lines
+    }
+
+    @Test(
+        arguments: [
+            ("", []), ("a", ["a"]), ("a\n", ["a"]), ("\n", [""]), ("\r", [""]), ("\r\n", [""]), ("\n\r", ["", ""]),
+            ("a\nb", ["a", "b"]), ("a\r\nb\rc\n", ["a", "b", "c"]), ("a\n\nb", ["a", "", "b"]),
+            ("a\r\r\nb\r\n\r\n", ["a", "", "b", ""]), ("\u{FEFF}a\n\u{FEFF}b", ["a", "\u{FEFF}b"]), ("\u{FEFF}", []),
+            ("\u{FEFF}\n", [""]), ("a\u{2028}b\u{85}c\u{B}d", ["a\u{2028}b\u{85}c\u{B}d"]), ("a\u{0}b\n", ["a\u{0}b"]),
+            ("ü\n\u{301}\n", ["ü", "\u{301}"]), (" \n", [" "]),
+        ] as [(String, [String])])
+    func linesEndWithLFOrCRLFOrCR(text: String, lines: [String]) throws {
+        #expect(try Self.lines([Data(text.utf8)]) == lines)
+        #expect(try Self.lines(text.utf8.map { Data([$0]) }) == lines)
+    }
+
+    @Test func invalidUTF8IsReplaced() throws {
+        let bytes: [UInt8] = [0x61, 0xFF, 0x0A, 0xE2, 0x82, 0x0A, 0xC3, 0xBC, 0x0A, 0xC3]
+        for pieces in [[Data(bytes)], bytes.map { Data([$0]) }] {
+            #expect(try Self.lines(pieces) == ["a\u{FFFD}", "\u{FFFD}", "ü", "\u{FFFD}"])
+        }
+    }
+
+    @Test(arguments: [1, 3, 7, 100])
+    func lineOverTheLimitIsAnError(pieceBytes: Int) throws {
+        func lines(_ text: String) throws -> [String] {
+            let bytes = Data(text.utf8)
+            let pieces = stride(from: 0, to: bytes.count, by: pieceBytes).map {
+                bytes[$0..<min($0 + pieceBytes, bytes.count)]
+            }
+            return try Self.lines(pieces, maxBytes: 5)
+        }
+        #expect(try lines("12345\r\n12345\n\n12345") == ["12345", "12345", "", "12345"])
+        for text in ["123456\n", "1\n123456", "123456"] {
+            #expect(throws: RequestError.self) { try lines(text) }
+        }
     }
 }

@@ -8,7 +8,7 @@ import Testing
     private static let fields: HeaderFields = ["Content-Type": "text/event-stream; charset=utf-8"]
 
     /// The response of one connection, and whether the connection is lost after it.
-    private struct Script: Sendable {
+    struct Script: Sendable {
         var text = ""
         var statusCode = 200
         var isLost = false
@@ -96,46 +96,27 @@ import Testing
     }
 
     @Test func nothingIsSentBeforeItIsRead() async {
-        let server = Self.server([Script()])
-        let manager = server.manager()
+        let (server, manager) = Self.server([Script()]).withManager()
         _ = manager.events(of: .stub("a"), reconnecting: .never).makeAsyncIterator()
         #expect(server.exchanges.count == 0)
         #expect(manager.operations.isEmpty)
     }
 
-    @Test(arguments: ["text/html", nil])
-    func otherContentTypeIsAnError(type: String?) async throws {
+    /// Only a response with status 200 is an event stream, and 204 is the end: the HTML standard, section 9.2.3.
+    @Test(
+        arguments: [
+            (404, "text/event-stream", .unacceptableStatus), (201, "text/event-stream", .unacceptableStatus),
+            (205, "text/event-stream", .unacceptableStatus), (206, "text/event-stream", .unacceptableStatus),
+            (299, "text/event-stream", .unacceptableStatus), (204, nil, nil),
+            (200, "text/html", .unacceptableContentType), (200, nil, .unacceptableContentType),
+        ] as [(Int, String?, RequestError.Code?)])
+    func responseThatAnnouncesNoEvents(status: Int, type: String?, code: RequestError.Code?) async throws {
         let server = StubServer { exchange in
-            exchange.answer(200, headerFields: type.map { ["Content-Type": $0] } ?? [:], body: Data("data: 1\n\n".utf8))
+            let fields: HeaderFields = type.map { ["Content-Type": $0] } ?? [:]
+            exchange.answer(status, headerFields: fields, body: Data((status == 204 ? "" : "data: 1\n\n").utf8))
         }
         let result = await read(server.manager().events(of: .stub("a"), reconnecting: .standard)).value
-        #expect(result == ([], .unacceptableContentType))
-        #expect(server.exchanges.count == 1)
-    }
-
-    /// Events reconnect by default, as in a browser.
-    @Test func anotherConnectionFollowsByDefault() async throws {
-        let clock = VirtualClock()
-        let server = Self.server([Script(text: "data: 1\n\n"), Script(text: "data: 2\n\n"), Script(statusCode: 204)])
-        let reader = read(manager(server, clock).events(of: .stub("a")))
-        await waits(clock, 2)
-        #expect(await reader.value == (["1", "2"], nil))
-    }
-
-    @Test func statusIsCheckedAndNoContentIsTheEnd() async throws {
-        let refused = Self.server([Script(text: "data: 1\n\n", statusCode: 404)])
-        #expect(await read(refused.manager().events(of: .stub("a"))).value == ([], .unacceptableStatus))
-        let ended = StubServer { $0.answer(204) }
-        #expect(await read(ended.manager().events(of: .stub("a"), reconnecting: .standard)).value == ([], nil))
-        #expect(ended.exchanges.count == 1)
-    }
-
-    /// Only a response with status 200 is an event stream: the HTML standard, section 9.2.3.
-    @Test(arguments: [201, 205, 206, 299])
-    func otherSuccessfulStatusAnnouncesNoEvents(statusCode: Int) async throws {
-        let server = Self.server([Script(text: "data: 1\n\n", statusCode: statusCode)])
-        let result = await read(server.manager().events(of: .stub("a"), reconnecting: .standard)).value
-        #expect(result == ([], .unacceptableStatus))
+        #expect(result == ([], code))
         #expect(server.exchanges.count == 1)
     }
 
@@ -149,87 +130,91 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
-    @Test func leavingTheLoopCancels() async throws {
-        let server = StubServer.held()
-        let manager = server.manager()
-        let reader = Task { () -> String? in
-            for try await event in manager.events(of: .stub("a"), reconnecting: .never) { return event.data }
-            return nil
-        }
-        let exchange = await server.exchanges.wait()[0]
-        exchange.respond(ResponseHead(statusCode: 200, headerFields: Self.fields))
-        exchange.send(Data("data: 1\n\ndata: 2\n\n".utf8))
-        #expect(try await reader.value == "1")
-        await manager.drain()
-        await manager.tasksAreAdjusted()
-        #expect(exchange.isCancelled)
-    }
-
     // MARK: Connecting again
 
+    /// A sequence of connections, and how its reading ends.
+    struct Course: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let scripts: [Script]
+        /// The times between the connections, in milliseconds, with half of the jitter.
+        let waits: [Int]
+        let data: [String]
+        var code: RequestError.Code?
+        var policy: RetryPolicy?
+    }
+
+    private static let courses = [
+        Course(
+            testDescription: "the time of the server counts",
+            scripts: [
+                Script(text: "retry: 20000\ndata: a\n\n"), Script(text: "data: b\n\n"),
+                Script(text: "retry: 86400000\ndata: c\n\n"), Script(statusCode: 204),
+            ], waits: [20_250, 20_250, 300_250], data: ["a", "b", "c"]),
+        Course(
+            testDescription: "of it and Retry-After the longer one applies, and the policy limits both",
+            scripts: [
+                Script(text: "data: a\n\n"), Script(statusCode: 503, retryAfter: "40"),
+                Script(statusCode: 503, retryAfter: "86400"), Script(statusCode: 503, retryAfter: "1"),
+            ], waits: [3_250, 40_500, 301_000], data: ["a"], code: .unacceptableStatus),
+        Course(
+            testDescription: "consecutive connections without events use up the retries",
+            scripts: [
+                Script(text: "data: a\n\n", isLost: true), Script(statusCode: 503), Script(text: ": hello\n\n"),
+                Script(text: "data: b\n\n"), Script(isLost: true),
+            ], waits: [3_250, 3_500, 4_000, 3_250, 3_500, 4_000], data: ["a", "b"], code: .connectionLost),
+        Course(
+            testDescription: "a stream that keeps ending empty ends", scripts: [Script()], waits: [3_250, 3_500],
+            data: [], policy: RetryPolicy(maxRetries: 2)),
+    ]
+
+    @Test(arguments: courses) func connectionsAndWaits(course: Course) async throws {
+        let (server, clock) = (Self.server(course.scripts), VirtualClock())
+        let policy = course.policy ?? .standard
+        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: policy))
+        await waits(clock, course.waits.count)
+        #expect(await reader.value == (course.data, course.code))
+        #expect(clock.elapsed == .milliseconds(course.waits.reduce(0, +)))
+        #expect(server.exchanges.count == course.waits.count + 1)
+    }
+
+    /// Events reconnect by default, as in a browser.
     @Test func connectionThatEndsIsFollowedByAnotherWithTheLastID() async throws {
         let clock = VirtualClock()
         let server = Self.server([
-            Script(text: "id: 1\ndata: a\n\nid: 2\ndata: half"), Script(text: "data: b\n\n", isLost: true),
+            Script(text: "id: 1\ndata: a\n\nid: 2\nevent: x\ndata: half"),
+            Script(text: "\u{FEFF}data: b\n\n", isLost: true),
             Script(text: "id\ndata: c\n\n"), Script(statusCode: 204),
         ])
-        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
+        let reader = read(manager(server, clock).events(of: .stub("a")))
         await waits(clock, 3)
         #expect(await reader.value == (["a", "b", "c"], nil))
-        // Each wait is three seconds plus 250 ms of jitter.
-        #expect(clock.elapsed == .milliseconds(3 * 3_250))
         let ids = server.exchanges.events.map { $0.request.headerFields["Last-Event-ID"] }
         #expect(ids == [nil, "1", "1", nil])
     }
 
     /// While the stream waits to reconnect, there is no operation that could be cancelled.
-    @Test func cancellingAllOfAManagerEndsTheWait() async throws {
+    @Test(arguments: ["all", "tag", "other tag", "task"]) func cancellingEndsTheWait(kind: String) async throws {
         let clock = VirtualClock()
         let server = Self.server([Script(text: "data: a\n\n"), Script(statusCode: 204)])
         let manager = manager(server, clock)
-        let reader = read(manager.events(of: .stub("a"), reconnecting: .standard))
+        let reader = read(manager.events(of: .stub("a").tagged("tag"), reconnecting: .standard))
         await clock.armed.wait()
-        manager.cancelAll()
-        #expect(await reader.value == (["a"], .cancelled))
-        #expect(server.exchanges.count == 1)
-    }
-
-    @Test func theServersTimeIsKeptTo() async throws {
-        let clock = VirtualClock()
-        let server = Self.server([
-            Script(text: "retry: 20000\ndata: a\n\n"), Script(text: "data: b\n\n"),
-            Script(text: "retry: 86400000\ndata: c\n\n"), Script(statusCode: 204),
-        ])
-        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
-        await waits(clock, 3)
-        #expect(await reader.value.0 == ["a", "b", "c"])
-        #expect(clock.elapsed == .milliseconds(20_250 + 20_250 + 300_250))
-    }
-
-    /// The longer of the two times applies, and the policy limits both.
-    @Test func aRetryAfterDelaysTheNextConnection() async throws {
-        let clock = VirtualClock()
-        let server = Self.server([
-            Script(text: "data: a\n\n"), Script(statusCode: 503, retryAfter: "40"),
-            Script(statusCode: 503, retryAfter: "86400"), Script(statusCode: 503, retryAfter: "1"),
-        ])
-        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
-        await waits(clock, 3)
-        #expect(await reader.value == (["a"], .unacceptableStatus))
-        #expect(clock.elapsed == .milliseconds(3_250 + 40_500 + 301_000))
-    }
-
-    @Test(arguments: [true, false])
-    func cancellingATagEndsTheWaitOfItsStream(isMeant: Bool) async throws {
-        let clock = VirtualClock()
-        let server = Self.server([Script(text: "data: a\n\n"), Script(statusCode: 204)])
-        let manager = manager(server, clock)
-        let reader = read(manager.events(of: .stub("a").tagged("feed"), reconnecting: .standard))
-        await clock.armed.wait()
-        manager.cancelAll(tagged: isMeant ? "feed" : "other")
+        switch kind {
+        case "all": manager.cancelAll()
+        case "task": reader.cancel()
+        default: manager.cancelAll(tagged: kind)
+        }
+        let isMeant = kind != "other tag"
         if !isMeant { clock.advanceToNext() }
         #expect(await reader.value == (["a"], isMeant ? .cancelled : nil))
         #expect(server.exchanges.count == (isMeant ? 1 : 2))
+    }
+
+    @Test func aPostIsNotRepeatedToReconnect() async throws {
+        let server = Self.server([Script(text: "data: a\n\n")])
+        let request = Request<Data>.post("http://stub/a").body(Data())
+        #expect(await read(server.manager().events(of: request, reconnecting: .standard)).value == (["a"], nil))
+        #expect(server.exchanges.count == 1)
     }
 
     /// Events that have arrived are not delivered to a cancelled task.
@@ -248,49 +233,6 @@ import Testing
         }
         #expect(await reader.value == .cancelled)
         #expect(read.events == ["a"])
-    }
-
-    @Test func consecutiveConnectionsWithoutEventsUseUpTheRetries() async throws {
-        let clock = VirtualClock()
-        let server = Self.server([
-            Script(text: "data: a\n\n", isLost: true), Script(statusCode: 503), Script(text: ": hello\n\n"),
-            Script(text: "data: b\n\n"), Script(isLost: true),
-        ])
-        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
-        await waits(clock, 6)
-        #expect(await reader.value == (["a", "b"], .connectionLost))
-        #expect(server.exchanges.count == 7)
-        let waits: [Int] = [3_250, 3_500, 4_000, 3_250, 3_500, 4_000]
-        #expect(clock.elapsed == .milliseconds(waits.reduce(0, +)))
-    }
-
-    @Test func streamThatKeepsEndingEmptyEnds() async throws {
-        let clock = VirtualClock()
-        let server = Self.server([Script()])
-        let policy = RetryPolicy(maxRetries: 2)
-        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: policy))
-        await waits(clock, 2)
-        #expect(await reader.value == ([], nil))
-        #expect(server.exchanges.count == 3)
-    }
-
-    /// A POST is not repeated to reconnect.
-    @Test func aPostIsNotRepeatedToReconnect() async throws {
-        let server = Self.server([Script(text: "data: a\n\n")])
-        let request = Request<Data>.post("http://stub/a").body(Data())
-        let reader = read(server.manager().events(of: request, reconnecting: .standard))
-        #expect(await reader.value == (["a"], nil))
-        #expect(server.exchanges.count == 1)
-    }
-
-    @Test func cancellingTheTaskEndsTheWait() async throws {
-        let clock = VirtualClock()
-        let server = Self.server([Script(text: "data: a\n\n")])
-        let reader = read(manager(server, clock).events(of: .stub("a"), reconnecting: .standard))
-        await clock.armed.wait()
-        reader.cancel()
-        #expect(await reader.value == (["a"], .cancelled))
-        #expect(server.exchanges.count == 1)
     }
 
     @Test func idOfTheCallersIsSentUntilTheServerGivesOne() async throws {
@@ -334,18 +276,6 @@ import Testing
     }
 
     @Test(arguments: ConformingTransport.all)
-    func streamThatDripsIsRead(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        let text = (0..<20).map { "id: \($0)\r\ndata: é\($0)\r\n\r\n" }.joined()
-        let fields = [("Content-Type", "text/event-stream")]
-        server.enqueue(
-            Reply.chunked([Data(text.utf8)], headerFields: fields).dripping(bytesPerSecond: 4_000, pieceBytes: 1))
-        let result = await read(manager(subject).events(of: .get(server.url()), reconnecting: .never)).value
-        #expect(result == ((0..<20).map { "é\($0)" }, nil))
-    }
-
-    @Test(arguments: ConformingTransport.all)
     func streamThatIsCutIsFollowedByAnother(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
         defer { server.shutDown() }
@@ -361,24 +291,118 @@ import Testing
         #expect(result == (["a", "b"], nil))
         #expect(server.recordedRequests.map { $0.value(of: "Last-Event-ID") } == [nil, "1", "2"])
     }
+}
 
-    @Test(arguments: ConformingTransport.all)
-    func cancellingTheTaskClosesTheConnection(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.enqueue(Reply(steps: [.write(Data((Self.head + "data: 1\n\n").utf8)), .flush, .wait(Gate())]))
-        let (events, first) = (
-            manager(subject).events(of: .get(server.url()), reconnecting: .never), EventLog<String>()
-        )
-        let reader = Task { () -> RequestError.Code? in
-            do throws(RequestError) {
-                for try await event in events { first.record(event.data) }
-                return nil
-            } catch { return error.code }
+@Suite struct EventParserTests {
+    private static func events(_ pieces: [Data], maxBytes: Int = 1 << 20) throws -> [ServerSentEvent] {
+        var parser = EventParser(maxBytes: maxBytes)
+        var events: [ServerSentEvent] = []
+        for piece in pieces {
+            parser.append(piece)
+            while let event = try parser.next() { events.append(event) }
         }
-        #expect(await first.wait() == ["1"])
-        reader.cancel()
-        #expect(await reader.value == .cancelled)
-        try await server.connectionsClosed()
+        return events
+    }
+
+    /// The examples of the HTML standard for event streams, and further cases of the same rules.
+    @Test(
+        arguments: [
+            ("data: YHOO\ndata: +2\ndata: 10\n\n", [.init(data: "YHOO\n+2\n10")]),
+            (
+                ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event",
+                [.init(data: "first event", lastEventID: "1"), .init(data: "second event")]
+            ),
+            ("data\n\ndata\ndata\n\ndata:", [.init(data: ""), .init(data: "\n")]),
+            ("data:test\n\ndata: test\n\n", [.init(data: "test"), .init(data: "test")]),
+            ("event: add\ndata: 1\n\ndata: 2\n\n", [.init(type: "add", data: "1"), .init(data: "2")]),
+            ("event: a\nevent: b\ndata\n\n", [.init(type: "b", data: "")]),
+            ("event: lost\n\ndata: 1\n\n", [.init(data: "1")]),
+            ("id: 1\n\ndata: a\n\n", [.init(data: "a", lastEventID: "1")]),
+            (
+                "id: 1\ndata: a\n\nid: b\u{0}\ndata: b\n\n",
+                [
+                    .init(data: "a", lastEventID: "1"), .init(data: "b", lastEventID: "1"),
+                ]
+            ),
+            (
+                "retry: 10\ndata\n\nretry: 1s\nretry: -1\nretry: 99999999999999999999\nretry:\ndata\n\n",
+                [
+                    .init(data: "", reconnectionTime: .milliseconds(10)),
+                    .init(data: "", reconnectionTime: .milliseconds(10)),
+                ]
+            ),
+            ("data: a\r\ndata: b\rdata: c\n\r\n", [.init(data: "a\nb\nc")]),
+            ("data: a\r\rdata: b\r\n\r\n", [.init(data: "a"), .init(data: "b")]),
+            ("\u{FEFF}data: a\n\n\u{FEFF}data: b\n\n", [.init(data: "a")]),
+            ("Data: a\n data: b\ndata : c\ndatax: d\n\n", []),
+            (":\n\n: keep alive\n\n", []), ("data: a\n", []), ("data: a", []),
+            ("data: \u{301}a:b\n\n", [.init(data: "\u{301}a:b")]), ("data: a\u{0}b\n\n", [.init(data: "a\u{0}b")]),
+        ] as [(String, [ServerSentEvent])])
+    func streamMeansTheseEvents(text: String, events: [ServerSentEvent]) throws {
+        #expect(try Self.events([Data(text.utf8)]) == events)
+        #expect(try Self.events(text.utf8.map { Data([$0]) }) == events)
+    }
+
+    // MARK: Random streams, most of them almost valid
+
+    private static let tokens: [[UInt8]] =
+        [
+            "data", "data:", "data: ", "data:x", "data:  y\n", "event:", "event: e", "id", "id:", "id: 7",
+            "id: a\u{0}b",
+            "retry:", "retry: 10", "retry: 1x", "retry: -1", ":", ": comment", "Data: z", "dat", " ", "é", "\u{FEFF}",
+            "\u{0}", "a", "\u{301}", "\n", "\n", "\n\n", "\n\n", "\r", "\r\n", "\r\n\r\n", "\r\r", "\n\r",
+        ].map { Array($0.utf8) } + [[0xFF], [0xE2, 0x82]]
+
+    private static func random(using generator: inout SeededGenerator) -> [UInt8] {
+        let mark: [UInt8] = Int.random(in: 0..<8, using: &generator) == 0 ? [0xEF, 0xBB, 0xBF] : []
+        return (0..<Int.random(in: 0...24, using: &generator)).reduce(into: mark) { text, _ in
+            text += tokens.randomElement(using: &generator) ?? []
+        }
+    }
+
+    /// Cuts the bytes into pieces, some of them empty.
+    private static func cut(_ bytes: [UInt8], using generator: inout SeededGenerator) -> [Data] {
+        var rest = bytes[...]
+        var pieces: [Data] = []
+        let longest = Int.random(in: 1...12, using: &generator)
+        while !rest.isEmpty {
+            let count = Int.random(in: 0...longest, using: &generator)
+            // The pieces are slices whose first index is not 0.
+            pieces.append(Data([0] + rest.prefix(count)).dropFirst())
+            rest = rest.dropFirst(count)
+        }
+        return pieces
+    }
+
+    @Test func eventsAreTheSameHoweverTheStreamIsCut() async {
+        let (wrong, count) = await offPool {
+            var generator = SeededGenerator(seed: 1)
+            var count = 0
+            let wrong = (0..<10_000).compactMap { _ -> [UInt8]? in
+                let bytes = Self.random(using: &generator)
+                let events = try? Self.events(Self.cut(bytes, using: &generator))
+                count += events?.count ?? 0
+                return events == (try? Self.events([Data(bytes)])) ? nil : bytes
+            }
+            return (wrong, count)
+        }
+        #expect(wrong == [])
+        #expect(count > 1_000)
+    }
+
+    @Test func eventOverTheLimitIsAnError() throws {
+        let exact = "data: 1234\ndata: 12345\n\n"
+        #expect(try Self.events([Data(exact.utf8)], maxBytes: 11) == [.init(data: "1234\n12345")])
+        for text in [
+            "data: 123456\n", "data: 1\ndata: 12345\ndata: 12345\n", "data: 1234567", ": 12345678901", "id:1234567890",
+        ] {
+            #expect(throws: RequestError.self) { try Self.events([Data(text.utf8)], maxBytes: 11) }
+        }
+        // Empty lines of data count towards the limit; comments and other events do not.
+        #expect(throws: RequestError.self) {
+            try Self.events([Data(String(repeating: "data\n", count: 13).utf8)], maxBytes: 11)
+        }
+        let many = String(repeating: ": 1234\ndata: 12345\n\n", count: 100)
+        #expect(try Self.events([Data(many.utf8)], maxBytes: 11).count == 100)
     }
 }
