@@ -5,25 +5,12 @@ import Testing
 @testable import Convoy
 
 struct PasswordAuthenticatorTests {
-    private let basic = "Basic TXVmYXNhOkNpcmNsZSBvZiBMaWZl"
-
-    private func authenticator(
-        _ schemes: PasswordAuthenticator.Schemes = [.basic, .digest], password: String = "Circle of Life",
-        origins: [URL]? = nil
-    ) throws -> PasswordAuthenticator {
-        let numbers = Locked(0)
-        return try PasswordAuthenticator(user: "Mufasa", password: password, schemes: schemes, origins: origins) {
-            numbers.withLock { number in
-                number += 1
-                return "c\(number)"
-            }
-        }
-    }
+    private let basic = PasswordAuthenticator.basicField
 
     // MARK: Basic
 
     @Test func basicIsSentWhenAskedForAndBelowThatPathFromThenOn() async throws {
-        let authenticator = try authenticator()
+        let authenticator = try PasswordAuthenticator.mufasa()
         func sent(_ url: String) async throws -> [String?] {
             try await exchange(.made(url), through: authenticator) {
                 $0.authorization == nil ? .challenge("Basic realm=\"r\"") : .ok
@@ -39,15 +26,8 @@ struct PasswordAuthenticatorTests {
         #expect(try await sent("https://example.org/a/b") == [nil, basic])
     }
 
-    @Test func preemptiveBasicIsSentUnasked() async throws {
-        let authenticator = try authenticator(.preemptiveBasic)
-        let result = try await exchange(.made(), through: authenticator) { _ in .challenge("Basic realm=r") }
-        #expect(result.sent == [basic])
-        #expect(result.status == 401)
-    }
-
     @Test func refusedBasicIsNotSentAgainUnasked() async throws {
-        let authenticator = try authenticator()
+        let authenticator = try PasswordAuthenticator.mufasa()
         for _ in 0..<2 {
             let result = try await exchange(.made(), through: authenticator) { _ in .challenge("Basic realm=r") }
             #expect(result.sent == [nil, basic])
@@ -58,7 +38,7 @@ struct PasswordAuthenticatorTests {
 
     /// Digest credentials for another realm of the origin are only a guess.
     @Test func basicIsAnsweredAfterDigestOfAnotherRealm() async throws {
-        let authenticator = try authenticator()
+        let authenticator = try PasswordAuthenticator.mufasa()
         let server = DigestServer()
         #expect(
             try await exchange(.made("http://example.org/d/x"), through: authenticator, with: server.answer).status
@@ -78,7 +58,7 @@ struct PasswordAuthenticatorTests {
     ///
     /// The same ones are not sent twice.
     @Test func digestIsAnsweredAfterBasicThatWasAGuess() async throws {
-        let authenticator = try authenticator()
+        let authenticator = try PasswordAuthenticator.mufasa()
         _ = try await exchange(.made(), through: authenticator) {
             $0.authorization == nil ? .challenge("Basic realm=r") : .ok
         }
@@ -99,20 +79,15 @@ struct PasswordAuthenticatorTests {
         ("Digest realm=r, nonce=n, qop=auth, stale=true", 2),
     ])
     func refusalIsDeliveredAfterOneTry(challenge: String, attempts: Int) async throws {
-        let result = try await exchange(.made(), through: authenticator()) { _ in .challenge(challenge) }
+        let result = try await exchange(.made(), through: PasswordAuthenticator.mufasa()) { _ in .challenge(challenge) }
         #expect(result.sent.count == attempts)
         #expect(result.status == 401)
         #expect(result.sent.first == .some(nil))
     }
 
-    @Test func refusalWithoutAChallengeIsDelivered() async throws {
-        let result = try await exchange(.made(), through: authenticator()) { _ in MadeAnswer(status: 401) }
-        #expect(result.sent == [nil])
-    }
-
     @Test func garbageEndsAfterAtMostThreeAttempts() async throws {
         var random = SeededGenerator(seed: 401)
-        let authenticator = try authenticator()
+        let authenticator = try PasswordAuthenticator.mufasa()
         for _ in 0..<1_000 {
             var adapted: [PreparedRequest] = []
             let result = try await exchange(.made(), through: authenticator) { request in
@@ -136,12 +111,16 @@ struct PasswordAuthenticatorTests {
     @Test func onlyAllowedSchemesAreUsed() async throws {
         let both = MadeAnswer.challenge("Basic realm=r", "Digest realm=r, nonce=n")
         let server: (PreparedRequest) -> MadeAnswer = { $0.authorization == nil ? both : .ok }
-        let digest = try await exchange(.made(), through: authenticator(.digest), with: server)
+        let digest = try await exchange(.made(), through: PasswordAuthenticator.mufasa(.digest), with: server)
         #expect(digest.sent.last??.hasPrefix("Digest ") == true)
-        #expect(try await exchange(.made(), through: authenticator(.basic), with: server).sent == [nil, basic])
-        let strongest = try await exchange(.made(), through: authenticator(), with: server)
+        #expect(
+            try await exchange(.made(), through: PasswordAuthenticator.mufasa(.basic), with: server).sent == [
+                nil, basic,
+            ])
+        let strongest = try await exchange(.made(), through: PasswordAuthenticator.mufasa(), with: server)
         #expect(strongest.sent.last??.hasPrefix("Digest ") == true)
-        let onlyBasic = try await exchange(.made(), through: authenticator(.digest)) { _ in .challenge("Basic realm=r")
+        let onlyBasic = try await exchange(.made(), through: PasswordAuthenticator.mufasa(.digest)) { _ in
+            .challenge("Basic realm=r")
         }
         #expect(onlyBasic.sent == [nil])
     }
@@ -150,25 +129,16 @@ struct PasswordAuthenticatorTests {
 
     @Test func theCallersOwnAuthorizationIsNotChanged() async throws {
         let request = try PreparedRequest.made(fields: ["authorization": "mine"])
-        for authenticator in [try authenticator(), try authenticator(.preemptiveBasic)] {
+        for authenticator in [try PasswordAuthenticator.mufasa(), try PasswordAuthenticator.mufasa(.preemptiveBasic)] {
             let result = try await exchange(request, through: authenticator) { _ in .challenge("Basic realm=r") }
             #expect(result.sent == ["mine"])
         }
     }
 
-    @Test func requestThatLeftItsOriginGetsNothing() async throws {
-        let request = try PreparedRequest.made()
-        let context = AttemptContext.made(request, hasLeftOrigin: true)
-        let authenticator = try authenticator(.preemptiveBasic)
-        #expect(try await authenticator.adapt(request, for: context) == request)
-        let end = AttemptEnd.made(request, status: 401, fields: ["WWW-Authenticate": "Basic realm=r"])
-        #expect(try await self.authenticator().decide(after: end, of: context) == .proceed)
-    }
-
     @Test func requestThatWasTurnedToAnotherOriginGetsNothing() async throws {
         let original = try PreparedRequest.made("http://example.org/")
         let turned = try PreparedRequest.made("http://example.com/")
-        #expect(try await authenticator(.preemptiveBasic).adapt(turned, for: .made(original)) == turned)
+        #expect(try await PasswordAuthenticator.mufasa(.preemptiveBasic).adapt(turned, for: .made(original)) == turned)
     }
 
     @Test(arguments: [
@@ -178,13 +148,19 @@ struct PasswordAuthenticatorTests {
     func onlyTheGivenOriginsGetThePassword(url: String, isMeant: Bool) async throws {
         let origin = try #require(URL(string: "http://example.org/somewhere"))
         let request = try PreparedRequest.made(url)
-        let adapted = try await authenticator(.preemptiveBasic, origins: [origin]).adapt(request, for: .made(request))
+        let adapted = try await PasswordAuthenticator.mufasa(.preemptiveBasic, origins: [origin]).adapt(
+            request, for: .made(request))
         #expect((adapted.authorization == basic) == isMeant)
     }
 
     // MARK: Invalid credentials
 
-    @Test func colonInTheUserNameIsRefusedForBasic() throws {
+    @Test func credentialsThatCannotBeSentAreRefused() throws {
+        for (user, password) in [("a\r\nb", "p"), ("a", "p\u{0}"), ("a\u{7F}", "p"), ("a", "\u{85}")] {
+            #expect(throws: RequestError.self) {
+                try PasswordAuthenticator(user: user, password: password, schemes: .digest)
+            }
+        }
         for schemes: PasswordAuthenticator.Schemes in [.basic, .preemptiveBasic, [.basic, .digest]] {
             let error = #expect(throws: RequestError.self) {
                 try PasswordAuthenticator(user: "a:b", password: "s3cret", schemes: schemes)
@@ -196,20 +172,13 @@ struct PasswordAuthenticatorTests {
         _ = try PasswordAuthenticator(user: "ab", password: "c:d")
     }
 
-    @Test(arguments: [("a\r\nb", "p"), ("a", "p\u{0}"), ("a\u{7F}", "p"), ("a", "\u{85}")])
-    func controlCharactersAreRefused(user: String, password: String) {
-        #expect(throws: RequestError.self) {
-            try PasswordAuthenticator(user: user, password: password, schemes: .digest)
-        }
-    }
-
     @Test func anInvalidOriginIsRefused() throws {
         let origin = try #require(URL(string: "ftp://example.org"))
-        #expect(throws: RequestError.self) { try authenticator(origins: [origin]) }
+        #expect(throws: RequestError.self) { try PasswordAuthenticator.mufasa(origins: [origin]) }
     }
 
     @Test func descriptionsShowNoPassword() async throws {
-        let authenticator = try authenticator(password: "s3cret")
+        let authenticator = try PasswordAuthenticator.mufasa(password: "s3cret")
         _ = try await exchange(.made(), through: authenticator) { _ in .challenge("Digest realm=r, nonce=n") }
         let credential = Credential(user: "Mufasa", password: "s3cret")
         let text = "Digest realm=r, nonce=n"
@@ -223,17 +192,5 @@ struct PasswordAuthenticatorTests {
                 #expect(!text.contains("s3cret") && !text.contains(key))
             }
         }
-    }
-}
-
-struct CredentialTests {
-    /// The examples of RFC 7617, sections 2 and 2.1; a decomposed name, which is sent in NFC; an empty name.
-    @Test(arguments: [
-        ("Aladdin", "open sesame", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
-        ("test", "123\u{A3}", "Basic dGVzdDoxMjPCow=="),
-        ("e\u{301}", "", "Basic w6k6"), ("", "", "Basic Og=="),
-    ])
-    func basicFieldIsThatOfTheExample(user: String, password: String, expected: String) {
-        #expect(Credential(user: user, password: password).basicFieldValue == expected)
     }
 }

@@ -1,4 +1,4 @@
-// Tests Basic and Digest over real transports, against servers that check the credentials.
+// Tests Basic and Digest over real transports: with servers that check the credentials, and which servers get them.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -6,15 +6,14 @@ import Testing
 @testable import Convoy
 
 @Suite struct PasswordSendingTests {
-    private let basic = "Basic TXVmYXNhOkNpcmNsZSBvZiBMaWZl"
+    private let basic = PasswordAuthenticator.basicField
+    private let challenge = [("WWW-Authenticate", "Basic realm=\"r\"")]
 
     private func manager(
         over subject: ConformingTransport, _ schemes: PasswordAuthenticator.Schemes = [.basic, .digest],
         password: String = "Circle of Life"
     ) throws -> RequestManager {
-        subject.manager(interceptors: [
-            try PasswordAuthenticator(user: "Mufasa", password: password, schemes: schemes)
-        ])
+        subject.manager(interceptors: [try PasswordAuthenticator.mufasa(schemes, password: password)])
     }
 
     private func server(_ digest: DigestServer) throws -> TestServer {
@@ -27,32 +26,22 @@ import Testing
     private func basicServer(password: String = "Circle of Life") throws -> TestServer {
         let server = try TestServer()
         let expected = Credential(user: "Mufasa", password: password).basicFieldValue
-        server.respond { request in
-            request.value(of: "Authorization") == expected
-                ? .status(200, body: request.path)
-                : .status(401, headerFields: [("WWW-Authenticate", "Basic realm=\"r\"")])
+        server.respond { [challenge] request in
+            request.value(of: "Authorization") == expected ? .status(200) : .status(401, headerFields: challenge)
         }
         return server
     }
 
     // MARK: Basic
 
-    @Test(arguments: ConformingTransport.all)
-    func basicAnswersAChallengeAndIsSentAtOnceFromThenOn(_ subject: ConformingTransport) async throws {
+    @Test(arguments: ConformingTransport.all, [PasswordAuthenticator.Schemes([.basic, .digest]), .preemptiveBasic])
+    func basicIsAskedForAtMostOnce(_ subject: ConformingTransport, schemes: PasswordAuthenticator.Schemes) async throws
+    {
         let server = try basicServer()
-        defer { server.shutDown() }
-        let manager = try manager(over: subject)
-        for number in 1...4 { try await manager.send(Request<Data>.get(server.url("/a/\(number)"))) }
-        #expect(server.received("Authorization") == [nil, basic, basic, basic, basic])
-    }
-
-    @Test(arguments: ConformingTransport.all)
-    func preemptiveBasicIsNeverAskedFor(_ subject: ConformingTransport) async throws {
-        let server = try basicServer()
-        defer { server.shutDown() }
-        let manager = try manager(over: subject, .preemptiveBasic)
-        for _ in 1...2 { try await manager.send(Request<Data>.get(server.url("/a"))) }
-        #expect(server.received("Authorization") == [basic, basic])
+        let manager = try manager(over: subject, schemes)
+        for number in 1...3 { try await manager.send(Request<Data>.get(server.url("/a/\(number)"))) }
+        let asked: [String?] = schemes == .preemptiveBasic ? [] : [nil]
+        #expect(server.received("Authorization") == asked + [basic, basic, basic])
     }
 
     @Test(arguments: ConformingTransport.all, [PasswordAuthenticator.Schemes.basic, .preemptiveBasic])
@@ -60,7 +49,6 @@ import Testing
         _ subject: ConformingTransport, schemes: PasswordAuthenticator.Schemes
     ) async throws {
         let server = try basicServer(password: "another")
-        defer { server.shutDown() }
         let manager = try manager(over: subject, schemes)
         let error = await #expect(throws: RequestError.self) {
             try await manager.send(Request<Data>.get(server.url("/a")))
@@ -78,7 +66,6 @@ import Testing
         ]
         let digest = DigestServer(.init(name: name, function: try #require(functions[name])))
         let server = try server(digest)
-        defer { server.shutDown() }
         let manager = try manager(over: subject)
         for target in ["/a", "/a%2Fb%20c/%C3%A9?x=%26&y=1,2&z", "/?q", "/a;b=\"c\",d"] {
             try await manager.send(Request<Data>.get(server.url(target)).acceptableStatusCodes(.codes([200])))
@@ -90,11 +77,11 @@ import Testing
         #expect(server.received("Authorization").allSatisfy { $0?.contains("Circle") != true })
     }
 
-    @Test(arguments: ConformingTransport.all)
-    func staleNonceCostsOneMoreAttempt(_ subject: ConformingTransport) async throws {
-        let digest = DigestServer()
+    /// Not every server says that a nonce has expired.
+    @Test(arguments: ConformingTransport.all, [true, false])
+    func staleNonceCostsOneMoreAttempt(_ subject: ConformingTransport, saysStale: Bool) async throws {
+        let digest = DigestServer(.init(saysStale: saysStale))
         let server = try server(digest)
-        defer { server.shutDown() }
         let manager = try manager(over: subject)
         try await manager.send(Request<Data>.get(server.url("/a")))
         digest.forgetNonces()
@@ -110,7 +97,6 @@ import Testing
     func nonceThatTheServerWantsNextIsUsed(_ subject: ConformingTransport) async throws {
         let digest = DigestServer(.init(usesPerNonce: 1, saysNextNonce: true))
         let server = try server(digest)
-        defer { server.shutDown() }
         let manager = try manager(over: subject)
         for _ in 1...5 { try await manager.send(Request<Data>.get(server.url("/a"))) }
         #expect((digest.accepted, digest.refused) == (5, 1))
@@ -120,7 +106,6 @@ import Testing
     func wrongDigestIsTriedOnceARequest(_ subject: ConformingTransport) async throws {
         let digest = DigestServer()
         let server = try server(digest)
-        defer { server.shutDown() }
         let manager = try manager(over: subject, password: "wrong")
         for attempts in [2, 1] {
             let error = await #expect(throws: RequestError.self) {
@@ -132,19 +117,6 @@ import Testing
         #expect((digest.accepted, digest.refused) == (0, 3))
     }
 
-    /// Counts may arrive in another order than they were assigned.
-    ///
-    /// The server then reports a stale nonce, but no request fails.
-    @Test(arguments: ConformingTransport.all)
-    func requestsAtOnceAreAllAccepted(_ subject: ConformingTransport) async throws {
-        let digest = DigestServer()
-        let server = try server(digest)
-        defer { server.shutDown() }
-        let results = try await manager(over: subject).results(of: (0..<60).map { .get(server.url("/\($0)")) })
-        #expect(results.count { (try? $0.get()) != nil } == 60)
-        #expect(digest.accepted == 60)
-    }
-
     // MARK: Bodies
 
     @Test(arguments: ConformingTransport.all, [true, false])
@@ -152,7 +124,6 @@ import Testing
         let digest = DigestServer()
         let server = try server(digest)
         let directory = try TemporaryDirectory()
-        defer { server.shutDown() }
         let body = Data.patterned(700_000)
         let file = directory.file("body")
         try body.write(to: file)
@@ -163,5 +134,80 @@ import Testing
         #expect(
             server.recordedRequests.map(\.bodyDigest) == Array(repeating: RecordedRequest.digest(of: body), count: 2))
         #expect(server.recordedRequests.map(\.bodyByteCount) == [700_000, 700_000])
+    }
+
+    // MARK: Servers that get the password
+
+    @Test(arguments: ConformingTransport.all, [PasswordAuthenticator.Schemes([.basic, .digest]), .preemptiveBasic])
+    func otherOriginGetsNothingAndItsChallengeIsNotAnswered(
+        _ subject: ConformingTransport, schemes: PasswordAuthenticator.Schemes
+    ) async throws {
+        let (server, other) = (try TestServer(), try TestServer())
+        server.respond { [challenge] request in
+            request.value(of: "Authorization") == nil
+                ? .status(401, headerFields: challenge) : .redirect(to: "\(other.url("/x"))")
+        }
+        other.respond { [challenge] _ in .status(401, headerFields: challenge) }
+        let manager = try manager(over: subject, schemes)
+        let error = await #expect(throws: RequestError.self) {
+            try await manager.send(Request<Data>.get(server.url("/a")))
+        }
+        #expect(error?.response?.statusCode == 401)
+        #expect(server.received("Authorization") == (schemes == .preemptiveBasic ? [basic] : [nil, basic]))
+        #expect(other.received("Authorization") == [nil])
+    }
+
+    /// A server that is not a proxy gets no password for its 407.
+    @Test(arguments: ConformingTransport.all)
+    func serverThatPretendsToBeAProxyGetsNothing(_ subject: ConformingTransport) async throws {
+        let server = try TestServer()
+        server.respond { [challenge] _ in
+            .status(407, headerFields: challenge + [("Proxy-Authenticate", "Basic realm=\"r\"")], body: "who are you")
+        }
+        let bearer = BearerAuthenticator(token: "t0") { _ in "t1" }
+        for manager in [try manager(over: subject), subject.manager(interceptors: [bearer])] {
+            let error = await #expect(throws: RequestError.self) {
+                try await manager.send(Request<Data>.get(server.url("/a")))
+            }
+            #expect(error?.response?.statusCode == 407)
+            #expect(error?.message.hasPrefix("the answer was 407: a proxy") == true)
+        }
+        #expect(server.received("Authorization") == [nil, "Bearer t0"])
+        #expect(server.received("Proxy-Authorization") == [nil, nil])
+    }
+
+    /// After a redirect within the origin, a second 401 may come from another protection space.
+    ///
+    /// The authenticator does not treat the second 401 as a rejected password, but sends it only once to each path.
+    @Test(arguments: ConformingTransport.all, [true, false])
+    func redirectIntoAnotherSpaceOfTheOriginIsAnsweredOnce(
+        _ subject: ConformingTransport, isRefused: Bool
+    ) async throws {
+        let server = try TestServer()
+        func route(_ path: String, _ reply: Reply) {
+            server.route(path) { [challenge, basic] request in
+                request.value(of: "Authorization") == basic ? reply : .status(401, headerFields: challenge)
+            }
+        }
+        route("/in/a", .redirect(to: "/out/b"))
+        route("/out/b", isRefused ? .status(401, headerFields: challenge) : .status(200))
+        let request = Request<Data>.get(server.url("/in/a")).acceptableStatusCodes(.any)
+        let response = try await manager(over: subject).send(request)
+        #expect(response.attempts.map(\.statusCode) == [401, 302, 401, isRefused ? 401 : 200])
+        #expect(server.received("Authorization") == [nil, basic, nil, basic])
+    }
+
+    @Test(arguments: ConformingTransport.all)
+    func redirectIntoAnotherRealmOfTheOriginIsAnsweredToo(_ subject: ConformingTransport) async throws {
+        let (first, second) = (DigestServer(.init(realm: "a")), DigestServer(.init(realm: "b")))
+        let server = try TestServer()
+        server.route("/in/a") { request in
+            let answer = first.answer(to: request)
+            return answer.status == 200 ? .redirect(to: "/out/b") : Reply(answer)
+        }
+        server.route("/out/b") { Reply(second.answer(to: $0), body: "there") }
+        let response = try await manager(over: subject).send(Request<String>.get(server.url("/in/a")))
+        #expect(response.value == "there")
+        #expect((first.accepted, second.accepted) == (1, 1))
     }
 }

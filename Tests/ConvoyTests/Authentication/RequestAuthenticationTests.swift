@@ -137,7 +137,6 @@ import Testing
     @Test(arguments: ConformingTransport.all)
     func credentialsAreSentUnaskedAndARefusalStands(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
-        defer { server.shutDown() }
         server.respond { .status($0.path == "/in" ? 200 : 401, headerFields: [("WWW-Authenticate", "Basic realm=r")]) }
         let others: [any RequestInterceptor] = [
             BearerAuthenticator(token: "t0") { _ in "t1" }, try PasswordAuthenticator(user: "x", password: "y"),
