@@ -53,6 +53,7 @@ import Testing
         DomainCase("Domain=127.0.0.1", from: "127.0.0.1", goesTo: "127.0.0.1"),
         DomainCase("Domain=0.1", from: "127.0.0.1"),
         DomainCase("Domain=.0.0.1", from: "127.0.0.1"),
+        DomainCase("Domain=1.0x1", from: "0x7f.1.0x1"),
         DomainCase("", from: "[::1]", goesTo: "[::1]"),
         DomainCase("Domain=::1", from: "[::1]", goesTo: "[::1]"),
         DomainCase("Domain=exämple.com", from: "example.com"),
@@ -72,7 +73,7 @@ import Testing
         let fixture = CookieFixture()
         try fixture.receive("a=1; Domain=xn--bcher-kva.example", from: "https://www.bücher.example/")
         #expect(try fixture.field("https://bücher.example/") == "a=1")
-        #expect(try fixture.field("https://xn--bcher-kva.example/") == "a=1")
+        #expect(try fixture.field("https://user:pw@XN--bcher-kva.Example:81/") == "a=1")
     }
 
     @Test func secureCookiesAreStoredAndSentOnlyOverHTTPS() throws {
@@ -120,13 +121,6 @@ import Testing
         #expect(fixture.names.contains { $0.hasPrefix("___") })
     }
 
-    @Test func prefixedCookiesOverHTTPAreRefused() throws {
-        let fixture = CookieFixture()
-        try fixture.receive(
-            "__Host-a=1; Secure; Path=/", "__Secure-a=1; Secure", "__Host-b=1; Path=/", from: "http://example.com/")
-        #expect(fixture.jar.cookies.isEmpty)
-    }
-
     /// A cookie over http, and whether the jar accepts it beside a Secure cookie of `login.example.com` with the path
     /// `/login`.
     @Test(arguments: [
@@ -160,13 +154,14 @@ import Testing
     @Test func pathsDecideBelowWhichACookieIsSent() throws {
         let fixture = CookieFixture()
         try fixture.receive(
-            "default=1", "root=1; Path=/", "shop=1; Path=/shop", "odd=1; Path=shop",
+            "default=1", "root=1; Path=/", "shop=1; Path=/shop/", "odd=1; Path=shop", "e=1; Path=/e",
             from: "https://example.com/a/b?c=/d/e")
         #expect(try fixture.field("https://example.com") == "root=1")
         #expect(try fixture.field("https://example.com/a") == "default=1; odd=1; root=1")
         #expect(try fixture.field("https://example.com/a/x?y") == "default=1; odd=1; root=1")
-        #expect(try fixture.field("https://example.com/ab") == "root=1")
-        #expect(try fixture.field("https://example.com/shop/") == "shop=1; root=1")
+        for path in ["/ab", "/A", "/e\u{301}"] { #expect(try fixture.field("https://example.com\(path)") == "root=1") }
+        #expect(try fixture.field("https://example.com/shop/x") == "shop=1; root=1")
+        #expect(try fixture.field("https://example.com/shop") == "root=1")
     }
 
     @Test func aDefaultPathThatIsTooLongIsRefusedAndNotShortened() throws {
@@ -180,28 +175,5 @@ import Testing
         let fixture = CookieFixture()
         try fixture.receive("a=1", from: "http://localhost:8080/")
         #expect(try fixture.field("http://localhost:9090/") == "a=1")
-    }
-
-    @Test(arguments: [
-        "", "=", ";", "; Secure", "a=b\0c", "a=b\r\nSet-Cookie: x=y", "a\u{1}=b", "a=\u{7F}", "=; Path=/", "\t = \t",
-        "a=" + String(repeating: "x", count: 4_096), "a=b; Domain=other.com", "a=b; Max-Age=0",
-        "a=b; Expires=Thu, 01 Jan 1970 00:00:00 GMT",
-    ])
-    func malformedFieldsLeaveTheJarAsItWas(text: String) throws {
-        let fixture = CookieFixture()
-        try fixture.receive(text)
-        #expect(fixture.jar.cookies.isEmpty)
-        #expect(try fixture.field() == "")
-    }
-
-    @Test(arguments: [
-        ("a", "a"), ("=a", "a"), ("a=", "a="), (#"a="x y""#, #"a="x y""#),
-        ("a=b; Expires=soon; Max-Age=x; Path=; Foo", "a=b"),
-        ("a=ü", "a=ü"),
-    ])
-    func malformedCookiesAreParsedLeniently(text: String, field: String) throws {
-        let fixture = CookieFixture()
-        try fixture.receive(text)
-        #expect(try fixture.field() == field)
     }
 }

@@ -156,18 +156,4 @@ import Testing
         try closed.receive("a=1")
         #expect(closed.jar.cookies.isEmpty)
     }
-
-    @Test func theCountIsTheNumberOfCookies() throws {
-        var store = CookieStore(limits: limits(perDomain: 5, count: 20))
-        let now = CookieFixture.start
-        for number in 0..<200 {
-            let cookie = Cookie(
-                name: "c\(number % 7)", value: "1", domain: "h\(number % 11).com", expires: number % 5 == 0 ? now : nil)
-            store.insert(cookie, now: now)
-            #expect(store.count == store.cookies(now: now).count)
-            #expect(store.count <= 20)
-        }
-        for cookie in store.cookies(now: now) { store.remove(cookie) }
-        #expect(store.count == 0)
-    }
 }

@@ -26,44 +26,20 @@ import Testing
 
     @Test(arguments: [
         "", " ", "bytes", "bytes ", "bytes 5-9", "bytes */*", "bytes *", "bytes /", "bytes -/", "bytes */",
-        "bytes /100",
-        "bytes 5-/100", "bytes -9/100", "bytes 5/100", "bytes 5-9/", "bytes 5-9/100/100", "bytes 5-9-10/100", "5-9/100",
-        "bytes=5-9/100", "bytes:5-9/100", "bytes5-9/100", "bytes 5-9/100;a=b", "bytes 5 - 9/100", "bytes 5-9 / 100",
-        "bytes  5-9/100", "bytes\t5-9/100", "bytes **/100", "bytes *-9/100", "bytes 5-*/100",
-    ])
-    func anInvalidContentRangeIsNil(text: String) {
-        #expect(ContentRange(text) == nil)
-    }
-
-    @Test(arguments: ["lines 5-9/100", "byte 5-9/100", "bytesx 5-9/100", "none */100", "b\u{FF59}tes 5-9/100"])
-    func otherUnitsAreNil(text: String) {
-        #expect(ContentRange(text) == nil)
-    }
-
-    @Test(arguments: [
+        "bytes /100", "bytes 5-/100", "bytes -9/100", "bytes 5/100", "bytes 5-9/", "bytes 5-9/100/100",
+        "bytes 5-9-10/100", "5-9/100", "bytes=5-9/100", "bytes:5-9/100", "bytes5-9/100", "bytes 5-9/100;a=b",
+        "bytes 5 - 9/100", "bytes 5-9 / 100", "bytes  5-9/100", "bytes\t5-9/100", "bytes **/100", "bytes *-9/100",
+        "bytes 5-*/100", "lines 5-9/100", "byte 5-9/100", "bytesx 5-9/100", "none */100", "b\u{FF59}tes 5-9/100",
         "bytes 9-5/100", "bytes 5-4/*", "bytes 5-100/100", "bytes 0-0/0", "bytes 100-100/100", "bytes 5-9/5",
         "bytes -5-9/100", "bytes 5--9/100", "bytes +5-9/100", "bytes 5-9/-100", "bytes 5-9/+100", "bytes */-1",
-    ])
-    func impossibleRangesAreNil(text: String) {
-        #expect(ContentRange(text) == nil)
-    }
-
-    @Test(arguments: [
         "bytes 5-9/100, bytes 20-29/100", "bytes 5-9,20-29/100", "bytes 5-9/100, bytes 5-9/100", "bytes 5-9/100,",
-    ])
-    func severalRangesAreNil(text: String) {
-        #expect(ContentRange(text) == nil)
-    }
-
-    /// The total, or the end of the range plus one, exceeds the largest `Int64`.
-    @Test(arguments: [
+        // The total, or the end of the range plus one, exceeds the largest `Int64`.
         "bytes 0-9223372036854775807/*", "bytes 9223372036854775807-9223372036854775807/*",
         "bytes 0-9223372036854775807/9223372036854775807", "bytes 0-9223372036854775808/*",
-        "bytes 5-9/9223372036854775808",
-        "bytes */9223372036854775808", "bytes 18446744073709551616-18446744073709551620/*",
-        "bytes 5-99999999999999999999999999999999999999/*",
+        "bytes 5-9/9223372036854775808", "bytes */9223372036854775808",
+        "bytes 18446744073709551616-18446744073709551620/*", "bytes 5-99999999999999999999999999999999999999/*",
     ])
-    func numbersBeyondSixtyFourBitsAreNil(text: String) {
+    func anInvalidContentRangeIsNil(text: String) {
         #expect(ContentRange(text) == nil)
     }
 

@@ -11,19 +11,13 @@ import Testing
     /// The three formats of RFC 9110, section 5.6.7.
     @Test(arguments: [
         "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
-    ])
-    func theThreeFormsAreTheSameMoment(text: String) {
-        #expect(seconds(text) == 784_111_777)
-    }
-
-    /// Servers send these dates, and each has only one meaning.
-    @Test(arguments: [
+        // Servers send these dates, and each has only one meaning.
         "Sun, 6 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 6 Nov 1994 08:49:37 UTC",
         "Sun, 06 Nov 1994 08:49:37 UT", "Sun, 06 Nov 1994 08:49:37 +0000", "Sun, 06 Nov 1994 08:49:37 -0000",
         "sun, 06 nov 1994 08:49:37 gmt", "SUN, 06 NOV 1994 08:49:37 utc", "Sunday, 6-Nov-94 08:49:37 UTC",
         "Sun Nov 6 08:49:37 1994", "Sun Nov 06 08:49:37 1994",
     ])
-    func lenientFormsAreTheSameMoment(text: String) {
+    func datesAreTheSameMoment(text: String) {
         #expect(seconds(text) == 784_111_777)
     }
 
@@ -80,22 +74,12 @@ import Testing
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = try #require(TimeZone(secondsFromGMT: 0))
         let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-        func digits(_ number: Int, _ count: Int) -> String {
-            let text = String(number)
-            return String(repeating: "0", count: max(0, count - text.count)) + text
-        }
         for day in stride(from: -130_000, through: 180_000, by: 41) {
             let date = Date(timeIntervalSince1970: Double(day) * 86_400 + 3_661)
             let parts = calendar.dateComponents([.year, .month, .day], from: date)
-            let (year, month, dayOfMonth) = try #require(
-                {
-                    if let year = parts.year, let month = parts.month, let day = parts.day {
-                        (year, month, day)
-                    } else {
-                        nil
-                    }
-                }())
-            let text = "Mon, \(digits(dayOfMonth, 2)) \(months[month - 1]) \(digits(year, 4)) 01:01:01 GMT"
+            let (year, month) = (parts.year ?? 0, parts.month ?? 1)
+            let numbers = [String(format: "%02d", parts.day ?? 0), months[month - 1], String(format: "%04d", year)]
+            let text = "Mon, \(numbers.joined(separator: " ")) 01:01:01 GMT"
             #expect(seconds(text) == Int64(date.timeIntervalSince1970), "\(text)")
         }
     }

@@ -26,16 +26,4 @@ import Testing
         default: Issue.record("\(url.origin) is not \(other.origin)")
         }
     }
-
-    @Test func theUsualForm() throws {
-        let origins = [
-            "https://example.com/a": "https://example.com:443", "http://10.0.0.1:81?a": "http://10.0.0.1:81",
-        ]
-        for (text, origin) in origins {
-            let url = try #require(URL(string: text))
-            #expect(try url.origin.get() == origin)
-        }
-        let relative = try #require(URL(string: "a/b", relativeTo: URL(string: "https://example.com/c/")))
-        #expect(try relative.origin.get() == "https://example.com:443")
-    }
 }

@@ -42,32 +42,19 @@ import Testing
         ("", "http://a/b/c/d;p?q"), (".", "http://a/b/c/"), ("./", "http://a/b/c/"), ("..", "http://a/b/"),
         ("../", "http://a/b/"), ("../g", "http://a/b/g"), ("../..", "http://a/"), ("../../", "http://a/"),
         ("../../g", "http://a/g"),
-    ])
-    func normalExamplesOfTheRFC(reference: String, expected: String) {
-        #expect(resolve(reference) == expected)
-    }
-
-    /// The examples of RFC 3986, section 5.4.2, with the strict result of the last one.
-    @Test(arguments: [
+        // The examples of RFC 3986, section 5.4.2, with the strict result of the last one.
         ("../../../g", "http://a/g"), ("../../../../g", "http://a/g"), ("/./g", "http://a/g"), ("/../g", "http://a/g"),
         ("g.", "http://a/b/c/g."), (".g", "http://a/b/c/.g"), ("g..", "http://a/b/c/g.."), ("..g", "http://a/b/c/..g"),
         ("./../g", "http://a/b/g"), ("./g/.", "http://a/b/c/g/"), ("g/./h", "http://a/b/c/g/h"),
         ("g/../h", "http://a/b/c/h"), ("g;x=1/./y", "http://a/b/c/g;x=1/y"), ("g;x=1/../y", "http://a/b/c/y"),
-        ("g?y/./x", "http://a/b/c/g?y/./x"), ("g?y/../x", "http://a/b/c/g?y/../x"),
-        ("g#s/./x", "http://a/b/c/g#s/./x"), ("g#s/../x", "http://a/b/c/g#s/../x"), ("http:g", "http:g"),
+        ("g?y/./x", "http://a/b/c/g?y/./x"), ("g?y/../x", "http://a/b/c/g?y/../x"), ("g#s/./x", "http://a/b/c/g#s/./x"),
+        ("g#s/../x", "http://a/b/c/g#s/../x"), ("http:g", "http:g"), ("http://x/a/../b", "http://x/b"),
+        ("http://x/a/./b/..", "http://x/a/"), ("//g/../h", "http://g/h"), ("//g/a/b/../../..", "http://g/"),
+        ("http://x/..", "http://x/"), ("http://x/.", "http://x/"), ("http://x", "http://x"),
+        ("http://x?q/../r", "http://x?q/../r"), ("/a//../b", "http://a/a/b"), ("/a///b", "http://a/a///b"),
+        ("//..", "http://.."), ("/...", "http://a/..."), ("/%2e%2e/g", "http://a/%2e%2e/g"),
     ])
-    func abnormalExamplesOfTheRFC(reference: String, expected: String) {
-        #expect(resolve(reference) == expected)
-    }
-
-    @Test(arguments: [
-        ("http://x/a/../b", "http://x/b"), ("http://x/a/./b/..", "http://x/a/"), ("//g/../h", "http://g/h"),
-        ("//g/a/b/../../..", "http://g/"), ("http://x/..", "http://x/"), ("http://x/.", "http://x/"),
-        ("http://x", "http://x"), ("http://x?q/../r", "http://x?q/../r"), ("/a//../b", "http://a/a/b"),
-        ("/a///b", "http://a/a///b"), ("//..", "http://.."), ("/...", "http://a/..."),
-        ("/%2e%2e/g", "http://a/%2e%2e/g"),
-    ])
-    func dotSegmentsGoFromAbsoluteAndNetworkPathReferencesToo(reference: String, expected: String) {
+    func referencesAreResolvedAsTheRFCSays(reference: String, expected: String) {
         #expect(resolve(reference) == expected)
     }
 
