@@ -35,11 +35,6 @@ import Testing
         #expect(try await Sending(request, over: Self.answering(#""a\n""#).transport).response().value == "a\n")
     }
 
-    @Test func anOptionalIsNilForAnEmptyBody() async throws {
-        let json = Request<User?>.get("http://stub/").decoding(with: Self.snakeCase)
-        #expect(try await Sending(json, over: Self.answering("", 204).transport).response().value == nil)
-    }
-
     /// Decoding may take long, so no thread of a transport runs it.
     @Test func decodingRunsOnAnExecutor() async throws {
         let (begun, answered, end) = (EventLog<Void>(), EventLog<Void>(), DispatchSemaphore(value: 0))
@@ -70,16 +65,6 @@ import Testing
         let error = try await Sending(Request<User>.get("http://stub/"), over: transport).error()
         #expect(error.code == .decodingFailed)
         #expect(error.message.contains("the body is empty; an optional output allows that"))
-    }
-
-    @Test func answerToHEADIsNothing() async throws {
-        let server = StubServer { exchange in
-            exchange.respond(ResponseHead(statusCode: 200, headerFields: ["Content-Length": "10"], expectedBytes: 10))
-            exchange.finish()
-        }
-        let request = Request<User?>(method: .head, url: "http://stub/")
-        #expect(try await Sending(request, over: server.transport).response().value == nil)
-        _ = try await Sending(Request<Void>.head("http://stub/"), over: server.transport).response()
     }
 
     @Test func requestsWithoutAnOutputDropTheBody() async throws {

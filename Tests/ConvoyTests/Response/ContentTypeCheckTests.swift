@@ -60,11 +60,6 @@ import Testing
         #expect(try await send(["a/b"], "text/html", statusCode: 404).code == .unacceptableStatus)
     }
 
-    @Test func everyTypeIsAcceptedByDefault() async throws {
-        let server = StubServer { $0.answer(200, headerFields: ["Content-Type": "x"], body: Data("b".utf8)) }
-        _ = try await Sending(.stub("a"), over: server.transport).response()
-    }
-
     /// The page of a network's login portal is never saved in the requested file.
     @Test func nothingIsWrittenOfAnUnacceptableType() async throws {
         let directory = try TemporaryDirectory()
