@@ -49,11 +49,10 @@ import Testing
         #expect(told("Sun, 06 Nov 1994 08:50:37 GMT", date: sent, now: now) == .seconds(60))
         #expect(told("Sun, 06 Nov 1994 08:49:07 GMT", date: sent, now: now) == nil)
         #expect(told("30", date: sent, now: now) == .seconds(30))
-    }
-
-    @Test(arguments: ["", "yesterday", "Sun, 06 Nov 1994"])
-    func anInvalidDateIsIgnored(date: String) {
-        #expect(told("Sun, 06 Nov 1994 08:50:37 GMT", date: date) == .seconds(60))
+        // Without a valid date, the clock decides.
+        for date in ["", "yesterday", "Sun, 06 Nov 1994"] {
+            #expect(told("Sun, 06 Nov 1994 08:50:37 GMT", date: date) == .seconds(60))
+        }
     }
 
     @Test func fieldsThatDifferSayNothing() {

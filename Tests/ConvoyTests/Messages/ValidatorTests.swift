@@ -68,11 +68,6 @@ import Testing
         #expect(validator(("date", "\t\(sent) "), ("last-modified", " \(modified)")) == expected)
     }
 
-    @Test func dateIsKeptAsItWasSent() {
-        let text = "Sunday, 06-Nov-94 08:49:37 GMT"
-        #expect(validator(("Last-Modified", text), ("Date", Self.aSecondLater))?.fieldValue == text)
-    }
-
     @Test func lastModifiedWithoutADateIsIgnored() {
         #expect(validator(("Last-Modified", "Thu, 01 Jan 1970 00:00:00 GMT")) == nil)
         #expect(validator() == nil)
@@ -125,14 +120,6 @@ import Testing
         #expect(composed == decomposed)
         #expect(!Validator.entityTag(composed).matches(head([("ETag", decomposed)])))
         #expect(Validator.entityTag(composed).matches(head([("ETag", composed)])))
-    }
-
-    @Test func longFieldsAreAccepted() {
-        let long = String(repeating: "x", count: 100_000)
-        #expect(validator(("ETag", "\"\(long)\"")) == .entityTag("\"\(long)\""))
-        #expect(validator(("ETag", "\"\(long)")) == nil)
-        #expect(validator(("Last-Modified", long), ("Date", Self.aSecondLater)) == nil)
-        #expect(!Validator.entityTag("\"\(long)\"").matches(head([("ETag", long)])))
     }
 
     @Test(arguments: [Validator.entityTag("\"a\u{0}\\\u{E9}\""), .lastModified(modified), .entityTag("")])
