@@ -144,18 +144,6 @@ import Testing
         #expect(entries[0].fields("request").contains("Authorization: Bearer b"))
     }
 
-    @Test func bodiesOfDecodedAnswersAreKeptWhereTheyAreAskedFor() async throws {
-        let server = StubServer { $0.answer(200, body: Data("[1, 2]".utf8)) }
-        for limit in [0, 5, 6] {
-            let recorder = HARRecorder(bodyLimitBytes: limit)
-            let manager = server.manager(monitors: [recorder])
-            #expect(try await manager.send(Request<[Int]>.get("http://stub/a")).value == [1, 2])
-            await manager.drain()
-            let content = try read(recorder).entries.first?.member("response", "content", "text") as? String
-            #expect(content == (limit < 6 ? nil : "[1, 2]"))
-        }
-    }
-
     /// The recorder recognises secrets by their names in URLs, header fields and forms.
     ///
     /// The dependent operation has no name, so its label contains its URL. The recorder must not write that label.

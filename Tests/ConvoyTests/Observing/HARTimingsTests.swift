@@ -28,20 +28,6 @@ import Testing
         #expect(secure.time == 1_050)
     }
 
-    @Test func aConnectionThatIsUsedAgainTakesNoTime() {
-        let reused = timings(total: 1_000) { metrics in
-            metrics.isReusedConnection = true
-            metrics.firstByte = .microseconds(900)
-        }
-        #expect([reused.dns, reused.connect, reused.ssl] == [nil, nil, nil])
-        #expect([reused.wait, reused.receive] == [900, 100])
-    }
-
-    @Test func withoutMetricsTheOperationsOwnMomentsCount() {
-        #expect([timings(total: 10, firstByte: 4).wait, timings(total: 10, firstByte: 4).receive] == [4, 6])
-        #expect([timings(total: 10).wait, timings(total: 10).receive] == [10, 0])
-    }
-
     @Test func aConnectionThatNeverCameAboutTookTheTime() {
         let failed = timings(total: 1_000, hasAnswer: false) { $0.nameLookup = .microseconds(100) }
         #expect([failed.dns, failed.connect, failed.wait, failed.receive] == [100, 900, 0, 0])

@@ -129,22 +129,6 @@ import Testing
         }
     }
 
-    @Test func aFunctionMayCallBack() async {
-        let (log, server) = (EventLog<String>(), StubServer())
-        let operations = Locked<[RequestOperation<Data>]>([])
-        let monitor = LogMonitor(minimumLevel: .debug) { _, line in
-            for operation in operations.withLock({ $0 }) {
-                log.record("\(line) \(operation.attempts) \(operation.progress)")
-            }
-        }
-        let manager = server.manager(monitors: [monitor])
-        let operation = manager.operation(.stub("a"))
-        operations.withLock { $0 = [operation] }
-        manager.enqueue(operation)
-        await log.wait(count: 3)
-        operations.withLock { $0 = [] }
-    }
-
     #if os(Linux)
         @Test func aClosedStandardErrorEndsNothing() async {
             await #expect(processExitsWith: .success) {
