@@ -26,8 +26,7 @@ import Testing
         server.enqueue([cut, anything, slow])
         var texts: [String] = []
         for _ in 0..<2 {
-            let client = try RawClient(server)
-            client.get("/")
+            let client = try server.client()
             texts.append(client.readToEnd().text)
         }
         #expect(texts == ["HTTP/1.1 200 OK\r\nETa", "HTTP/1.1 200"])
@@ -37,8 +36,7 @@ import Testing
         let server = try TestServer()
         let gate = Gate()
         server.enqueue(.status(200, body: "late").stalling(until: gate))
-        let client = try RawClient(server)
-        client.get("/")
+        let client = try server.client()
         try await gate.reached()
         gate.open()
         #expect(try client.readResponse().body == Data("late".utf8))

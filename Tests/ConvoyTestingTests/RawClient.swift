@@ -151,6 +151,24 @@ final class RawClient {
     }
 }
 
+extension TestServer {
+    /// A client that has sent a GET request.
+    func client(_ target: String = "/", receiveBufferBytes: Int32? = nil) throws -> RawClient {
+        let client = try RawClient(self, receiveBufferBytes: receiveBufferBytes)
+        client.get(target)
+        return client
+    }
+
+    /// The bodies of the responses to GET requests on one connection.
+    func bodies(_ targets: [String]) throws -> [String] {
+        let client = try RawClient(self)
+        return try targets.map { target in
+            client.get(target)
+            return String(decoding: try client.readResponse().body, as: UTF8.self)
+        }
+    }
+}
+
 extension RawClient {
     /// Whether a read would return at once, with bytes or the end.
     var hasInput: Bool {

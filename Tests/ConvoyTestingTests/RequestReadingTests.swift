@@ -3,8 +3,11 @@ import Foundation
 import Testing
 
 @Suite struct RequestReadingTests {
+    private let server: TestServer
+
+    init() throws { server = try TestServer() }
+
     @Test func requestIsRecordedAsSent() async throws {
-        let server = try TestServer()
         server.enqueue(.status(204))
         let client = try RawClient(server)
         let text =
@@ -28,16 +31,13 @@ import Testing
     }
 
     @Test func absoluteTargetHasAPath() async throws {
-        let server = try TestServer()
         server.route("/p") { _ in .status(200, body: "route") }
-        let client = try RawClient(server)
-        client.get("http://other.example/p?q")
+        let client = try server.client("http://other.example/p?q")
         #expect(try client.readResponse().body == Data("route".utf8))
         #expect(try await server.takeRequest().query == "q")
     }
 
     @Test func chunkedBodyIsDecodedHoweverItArrives() async throws {
-        let server = try TestServer()
         server.respond { .status(200, body: $0.body) }
         let client = try RawClient(server)
         let text =
@@ -83,7 +83,6 @@ import Testing
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
     ])
     func malformedRequestGets400AndTheEnd(text: String) throws {
-        let server = try TestServer()
         server.respond { _ in .status(200) }
         let client = try RawClient(server)
         client.send(text)
@@ -95,7 +94,6 @@ import Testing
     }
 
     @Test func headAboveTheLimitGets431() throws {
-        let server = try TestServer()
         let client = try RawClient(server)
         client.send("GET / HTTP/1.1\r\nHost: a\r\nX: " + String(repeating: "x", count: 70_000))
         client.endWriting()
@@ -107,7 +105,6 @@ import Testing
     private static let expecting = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
 
     @Test func expectIsAnsweredWith100() throws {
-        let server = try TestServer()
         server.respond { .status(200, body: $0.body) }
         let client = try RawClient(server)
         client.send(Self.expecting)
@@ -128,7 +125,6 @@ import Testing
     }
 
     @Test func replyMayComeBeforeTheBodyIsRead() async throws {
-        let server = try TestServer()
         server.respond(at: .head) { _ in .status(413).ignoringRequestBody() }
         let client = try RawClient(server)
         client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n")
@@ -141,7 +137,6 @@ import Testing
     }
 
     @Test func uploadCanBeResetInTheMiddle() async throws {
-        let server = try TestServer()
         server.enqueue(Reply.status(200).performing(.reset, at: .requestBody(afterBytes: 10)))
         let client = try RawClient(server)
         client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n0123456789")
@@ -152,7 +147,6 @@ import Testing
     }
 
     @Test func requestStartComesBeforeTheBodyIsRead() async throws {
-        let server = try TestServer()
         let gate = Gate()
         server.enqueue(Reply.status(204).performing(.wait(gate), at: .requestStart))
         let client = try RawClient(server)
@@ -165,7 +159,6 @@ import Testing
     }
 
     @Test func bodyThatBreaksOffIsRecordedAsIncomplete() async throws {
-        let server = try TestServer()
         let client = try RawClient(server)
         client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\nabc")
         client.close()
