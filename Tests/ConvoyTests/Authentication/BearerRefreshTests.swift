@@ -8,6 +8,8 @@ import Testing
 @Suite(.timeLimit(.minutes(3))) struct BearerRefreshTests {
     private let refresh = HeldRefresh()
     private let tokens = TokenServer(good: "t1")
+    private let gate = Gate()
+    private let server: TestServer
 
     private func manager(
         over subject: ConformingTransport, _ limit: Int = 200, _ authenticator: BearerAuthenticator? = nil
@@ -15,16 +17,14 @@ import Testing
         subject.manager(limit, interceptors: [authenticator ?? refresh.authenticator(token: "t0")])
     }
 
-    /// A server that accepts the current token and delays each 401 until the gate opens.
-    private func server(refusingAt gate: Gate? = nil) throws -> TestServer {
-        let server = try TestServer()
-        server.respond { [tokens] request in
+    /// Accepts the current token and delays each 401 until the gate opens.
+    init() throws {
+        server = try TestServer()
+        server.respond { [tokens, gate] request in
             let status = tokens.status(of: request)
             let reply = Reply.status(status, headerFields: [("WWW-Authenticate", "Bearer")], body: request.path)
-            guard status == 401, let gate else { return reply }
-            return reply.stalling(until: gate)
+            return status == 401 ? reply.stalling(until: gate) : reply
         }
-        return server
     }
 
     // MARK: Two hundred requests at once
@@ -34,8 +34,6 @@ import Testing
     /// No request is sent again until the refresh has ended.
     @Test(arguments: ConformingTransport.all)
     func twoHundredRefusedRequestsMakeOneRefresh(_ subject: ConformingTransport) async throws {
-        let gate = Gate()
-        let server = try server(refusingAt: gate)
         let manager = manager(over: subject)
         let operations = (0..<200).map { manager.enqueue(Request<String>.get(server.url("/\($0)"))) }
         try await gate.reached(count: 200, within: .seconds(40))
@@ -60,7 +58,7 @@ import Testing
     /// The server rejects such a request, and the client sends it again.
     @Test(arguments: ConformingTransport.all)
     func refreshThatEndsAtOnceIsTheOnlyOne(_ subject: ConformingTransport) async throws {
-        let server = try server()
+        gate.open()
         let count = EventLog<Void>()
         let authenticator = BearerAuthenticator(token: "t0") { [tokens] _ in
             count.record(())
@@ -156,13 +154,13 @@ import Testing
     /// A request that starts to wait after the failure starts another refresh, which fails too.
     @Test(arguments: ConformingTransport.all)
     func failedRefreshEndsAllWithItsErrorAndTheNextTriesAgain(_ subject: ConformingTransport) async throws {
-        let server = try server()
-        let (begun, gate, isDown) = (EventLog<Void>(), Turnstile(), Locked(true))
+        gate.open()
+        let (begun, turnstile, isDown) = (EventLog<Void>(), Turnstile(), Locked(true))
         // Each request that joins late may start a refresh of its own, so that five of them reach the usual limit.
         let limits = RefreshLimits(maxRefreshes: 100)
         let authenticator = BearerAuthenticator(token: "t0", limits: limits) { _ in
             begun.record(())
-            await gate.pass()
+            await turnstile.pass()
             guard isDown.withLock({ $0 }) else { return "t1" }
             throw RequestError(.connectionFailed, "no tokens today")
         }
@@ -170,7 +168,7 @@ import Testing
         let operations = (0..<20).map { manager.enqueue(Request<Data>.get(server.url("/\($0)"))) }
         await begun.wait()
         await manager.allAreIntercepted(operations)
-        gate.open()
+        turnstile.open()
         for (number, operation) in operations.enumerated() {
             let error = await #expect(throws: RequestError.self) { try await operation.response() }
             #expect(error?.code == .connectionFailed)
@@ -189,7 +187,7 @@ import Testing
 
     @Test(arguments: ConformingTransport.all)
     func refreshOutlivesAllWhoWaitedForIt(_ subject: ConformingTransport) async throws {
-        let server = try server()
+        gate.open()
         let manager = manager(over: subject)
         let operations = (0..<10).map { manager.enqueue(Request<Data>.get(server.url("/\($0)"))) }
         await refresh.begun.wait()
@@ -212,8 +210,6 @@ import Testing
     /// The second 401 starts no second refresh.
     @Test(arguments: ConformingTransport.all)
     func refusalOfAFreshTokenIsTheOutcome(_ subject: ConformingTransport) async throws {
-        let gate = Gate()
-        let server = try server(refusingAt: gate)
         tokens.accept("of somebody else")
         let manager = manager(over: subject)
         let operations = (0..<10).map { manager.enqueue(Request<Data>.get(server.url("/\($0)"))) }
@@ -234,7 +230,8 @@ import Testing
     /// A 401 of another origin causes no refresh.
     @Test(arguments: ConformingTransport.all, [200, 401])
     func freshTokenStaysWithItsOrigin(_ subject: ConformingTransport, status: Int) async throws {
-        let (server, other) = (try server(), try TestServer())
+        let other = try TestServer()
+        gate.open()
         other.respond { _ in .status(status, headerFields: [("WWW-Authenticate", "Bearer")]) }
         for (path, target) in [("/away", "/b"), ("/b", "\(other.url("/x"))")] {
             server.route(path) { [tokens] request in

@@ -6,6 +6,10 @@ import Testing
 @testable import Convoy
 
 @Suite struct PasswordSendingTests {
+    private let server: TestServer
+
+    init() throws { server = try TestServer() }
+
     private let basic = PasswordAuthenticator.basicField
     private let challenge = [("WWW-Authenticate", "Basic realm=\"r\"")]
 
@@ -16,20 +20,15 @@ import Testing
         subject.manager(interceptors: [try PasswordAuthenticator.mufasa(schemes, password: password)])
     }
 
-    private func server(_ digest: DigestServer) throws -> TestServer {
-        let server = try TestServer()
+    private func require(_ digest: DigestServer) {
         server.respond { Reply(digest.answer(to: $0), body: $0.path) }
-        return server
     }
 
-    /// A server that requires Basic.
-    private func basicServer(password: String = "Circle of Life") throws -> TestServer {
-        let server = try TestServer()
+    private func requireBasic(password: String = "Circle of Life") {
         let expected = Credential(user: "Mufasa", password: password).basicFieldValue
         server.respond { [challenge] request in
             request.value(of: "Authorization") == expected ? .status(200) : .status(401, headerFields: challenge)
         }
-        return server
     }
 
     // MARK: Basic
@@ -37,7 +36,7 @@ import Testing
     @Test(arguments: ConformingTransport.all, [PasswordAuthenticator.Schemes([.basic, .digest]), .preemptiveBasic])
     func basicIsAskedForAtMostOnce(_ subject: ConformingTransport, schemes: PasswordAuthenticator.Schemes) async throws
     {
-        let server = try basicServer()
+        requireBasic()
         let manager = try manager(over: subject, schemes)
         for number in 1...3 { try await manager.send(Request<Data>.get(server.url("/a/\(number)"))) }
         let asked: [String?] = schemes == .preemptiveBasic ? [] : [nil]
@@ -48,11 +47,9 @@ import Testing
     func wrongPasswordIsTriedOnce(
         _ subject: ConformingTransport, schemes: PasswordAuthenticator.Schemes
     ) async throws {
-        let server = try basicServer(password: "another")
+        requireBasic(password: "another")
         let manager = try manager(over: subject, schemes)
-        let error = await #expect(throws: RequestError.self) {
-            try await manager.send(Request<Data>.get(server.url("/a")))
-        }
+        let error = await manager.error(of: Request<Data>.get(server.url("/a")))
         #expect(error?.response?.statusCode == 401)
         #expect(server.received("Authorization") == (schemes == .basic ? [nil, basic] : [basic]))
     }
@@ -65,7 +62,7 @@ import Testing
             "MD5": .md5, "SHA-256": .sha256, "SHA-512-256": .sha512Truncated256,
         ]
         let digest = DigestServer(.init(name: name, function: try #require(functions[name])))
-        let server = try server(digest)
+        require(digest)
         let manager = try manager(over: subject)
         for target in ["/a", "/a%2Fb%20c/%C3%A9?x=%26&y=1,2&z", "/?q", "/a;b=\"c\",d"] {
             try await manager.send(Request<Data>.get(server.url(target)).acceptableStatusCodes(.codes([200])))
@@ -81,7 +78,7 @@ import Testing
     @Test(arguments: ConformingTransport.all, [true, false])
     func staleNonceCostsOneMoreAttempt(_ subject: ConformingTransport, saysStale: Bool) async throws {
         let digest = DigestServer(.init(saysStale: saysStale))
-        let server = try server(digest)
+        require(digest)
         let manager = try manager(over: subject)
         try await manager.send(Request<Data>.get(server.url("/a")))
         digest.forgetNonces()
@@ -96,7 +93,7 @@ import Testing
     @Test(arguments: ConformingTransport.all)
     func nonceThatTheServerWantsNextIsUsed(_ subject: ConformingTransport) async throws {
         let digest = DigestServer(.init(usesPerNonce: 1, saysNextNonce: true))
-        let server = try server(digest)
+        require(digest)
         let manager = try manager(over: subject)
         for _ in 1...5 { try await manager.send(Request<Data>.get(server.url("/a"))) }
         #expect((digest.accepted, digest.refused) == (5, 1))
@@ -105,12 +102,10 @@ import Testing
     @Test(arguments: ConformingTransport.all)
     func wrongDigestIsTriedOnceARequest(_ subject: ConformingTransport) async throws {
         let digest = DigestServer()
-        let server = try server(digest)
+        require(digest)
         let manager = try manager(over: subject, password: "wrong")
         for attempts in [2, 1] {
-            let error = await #expect(throws: RequestError.self) {
-                try await manager.send(Request<Data>.get(server.url("/a")))
-            }
+            let error = await manager.error(of: Request<Data>.get(server.url("/a")))
             #expect(error?.response?.statusCode == 401)
             #expect(error?.attempts.count == attempts)
         }
@@ -122,7 +117,7 @@ import Testing
     @Test(arguments: ConformingTransport.all, [true, false])
     func bodyIsSentAgainWhole(_ subject: ConformingTransport, isFile: Bool) async throws {
         let digest = DigestServer()
-        let server = try server(digest)
+        require(digest)
         let directory = try TemporaryDirectory()
         let body = Data.patterned(700_000)
         let file = directory.file("body")
@@ -142,16 +137,14 @@ import Testing
     func otherOriginGetsNothingAndItsChallengeIsNotAnswered(
         _ subject: ConformingTransport, schemes: PasswordAuthenticator.Schemes
     ) async throws {
-        let (server, other) = (try TestServer(), try TestServer())
+        let other = try TestServer()
         server.respond { [challenge] request in
             request.value(of: "Authorization") == nil
                 ? .status(401, headerFields: challenge) : .redirect(to: "\(other.url("/x"))")
         }
         other.respond { [challenge] _ in .status(401, headerFields: challenge) }
         let manager = try manager(over: subject, schemes)
-        let error = await #expect(throws: RequestError.self) {
-            try await manager.send(Request<Data>.get(server.url("/a")))
-        }
+        let error = await manager.error(of: Request<Data>.get(server.url("/a")))
         #expect(error?.response?.statusCode == 401)
         #expect(server.received("Authorization") == (schemes == .preemptiveBasic ? [basic] : [nil, basic]))
         #expect(other.received("Authorization") == [nil])
@@ -160,15 +153,12 @@ import Testing
     /// A server that is not a proxy gets no password for its 407.
     @Test(arguments: ConformingTransport.all)
     func serverThatPretendsToBeAProxyGetsNothing(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
         server.respond { [challenge] _ in
             .status(407, headerFields: challenge + [("Proxy-Authenticate", "Basic realm=\"r\"")], body: "who are you")
         }
         let bearer = BearerAuthenticator(token: "t0") { _ in "t1" }
         for manager in [try manager(over: subject), subject.manager(interceptors: [bearer])] {
-            let error = await #expect(throws: RequestError.self) {
-                try await manager.send(Request<Data>.get(server.url("/a")))
-            }
+            let error = await manager.error(of: Request<Data>.get(server.url("/a")))
             #expect(error?.response?.statusCode == 407)
             #expect(error?.message.hasPrefix("the answer was 407: a proxy") == true)
         }
@@ -183,7 +173,6 @@ import Testing
     func redirectIntoAnotherSpaceOfTheOriginIsAnsweredOnce(
         _ subject: ConformingTransport, isRefused: Bool
     ) async throws {
-        let server = try TestServer()
         func route(_ path: String, _ reply: Reply) {
             server.route(path) { [challenge, basic] request in
                 request.value(of: "Authorization") == basic ? reply : .status(401, headerFields: challenge)
@@ -200,7 +189,6 @@ import Testing
     @Test(arguments: ConformingTransport.all)
     func redirectIntoAnotherRealmOfTheOriginIsAnsweredToo(_ subject: ConformingTransport) async throws {
         let (first, second) = (DigestServer(.init(realm: "a")), DigestServer(.init(realm: "b")))
-        let server = try TestServer()
         server.route("/in/a") { request in
             let answer = first.answer(to: request)
             return answer.status == 200 ? .redirect(to: "/out/b") : Reply(answer)

@@ -27,7 +27,7 @@ import Testing
         let server = StubServer()
         let request = Request<Data>.get(url).basicAuthentication(user: user, password: password)
         #expect(!request.headerFields.contains("Authorization"))
-        let error = await #expect(throws: RequestError.self) { try await server.manager().send(request) }
+        let error = await server.manager().error(of: request)
         #expect(error?.code == .invalidRequest)
         #expect(server.exchanges.count == 0)
         for text in [request.defect ?? "", "\(error.map(String.init(describing:)) ?? "")"] {
@@ -95,7 +95,7 @@ import Testing
             exchange.answer(401, headerFields: fields)
         }
         let request = Request<Data>.get(url).header("Authorization", refusal.sent)
-        let error = await #expect(throws: RequestError.self) { try await server.manager().send(request) }
+        let error = await server.manager().error(of: request)
         let message = error?.message ?? ""
         #expect(error?.code == .unacceptableStatus)
         #expect(message.hasPrefix("the server answered 401; "), "\(message)")
@@ -112,7 +112,7 @@ import Testing
         let manager = server.manager { [authenticator = try PasswordAuthenticator(user: "a", password: "bcdefg")] in
             $0.interceptors = [authenticator]
         }
-        let error = await #expect(throws: RequestError.self) { try await manager.send(Request<Data>.get(url)) }
+        let error = await manager.error(of: Request<Data>.get(url))
         #expect(server.exchanges.count == 2)
         #expect(error?.message.contains(#"rejected the Basic credentials for the realm "staff""#) == true)
     }
@@ -144,7 +144,7 @@ import Testing
         let manager = subject.manager(interceptors: others)
         try await manager.send(Request<Data>.get(server.url("/in")).basicAuthentication(user: "a", password: "b"))
         let refused = Request<Data>.get(server.url("/out")).basicAuthentication(user: "a", password: "b")
-        let error = await #expect(throws: RequestError.self) { try await manager.send(refused) }
+        let error = await manager.error(of: refused)
         #expect(error?.response?.statusCode == 401)
         #expect(server.received("Authorization") == ["Basic YTpi", "Basic YTpi"])
     }

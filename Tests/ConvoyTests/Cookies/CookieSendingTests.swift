@@ -6,11 +6,14 @@ import Testing
 @testable import Convoy
 
 @Suite struct CookieSendingTests {
+    private let server: TestServer
+
+    init() throws { server = try TestServer() }
+
     private let fixture = CookieFixture()
 
     @Test(arguments: ConformingTransport.all)
     func redirectsToItselfMaySetOneCookieAfterTheOther(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
         server.respond { request in
             let count = request.value(of: "Cookie")?.split(separator: ";").count ?? 0
             guard count < 3 else { return .status(200) }
@@ -23,7 +26,6 @@ import Testing
     /// URLSession joins the lines with commas, which dates also contain.
     @Test(arguments: ConformingTransport.all)
     func twoLinesOfOneAnswerAreTwoCookies(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
         server.respond { _ in
             .cookies(
                 "a=1; Expires=Wed, 21 Oct 2026 07:28:00 GMT; Path=/", "b=x,y; Path=/b",
@@ -37,7 +39,6 @@ import Testing
     /// The field is that of the caller or of an interceptor.
     @Test(arguments: ConformingTransport.all, [true, false])
     func ownFieldIsSentAsItIs(_ subject: ConformingTransport, isOfCaller: Bool) async throws {
-        let server = try TestServer()
         server.route("/a") { _ in .status(302, headerFields: [("Location", "/b"), ("Set-Cookie", "a=2")]) }
         server.respond { _ in .cookies("b=1") }
         let url = server.url("/a")
@@ -55,7 +56,6 @@ import Testing
     /// The first refusal is a 401, the others are repeated.
     @Test(arguments: ConformingTransport.all)
     func anAttemptSendsTheCookieOfThePreviousResponse(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
         server.respond { request in
             switch request.value(of: "Cookie") {
             case nil: .status(401, headerFields: [("Set-Cookie", "node=1"), ("WWW-Authenticate", "Bearer")])
@@ -78,7 +78,6 @@ import Testing
     /// Without a jar, no transport keeps cookies or sends those of the platform's storage.
     @Test(arguments: ConformingTransport.all)
     func withoutAJarNoTransportKeepsCookies(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
         server.route("/a") { _ in .status(302, headerFields: [("Location", "/b"), ("Set-Cookie", "a=1; Path=/")]) }
         server.respond { _ in .cookies("b=1; Path=/", "c=1; Path=/; Max-Age=1000") }
         let manager = subject.manager()
@@ -90,7 +89,6 @@ import Testing
 
     @Test(arguments: ConformingTransport.all)
     func managersShareTheCookiesOfOneJarOnly(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
         server.respond { .cookies("who=\($0.path.dropFirst())") }
         let (one, other) = (CookieJar(), CookieJar())
         // The managers share connections, so alternating requests would reveal cookies sent by the wrong manager.
@@ -102,7 +100,6 @@ import Testing
 
     @Test(arguments: ConformingTransport.all)
     func secureCookiesAreNeitherStoredNorSentOverHTTP(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
         server.respond { _ in .cookies("theirs=1; Secure", "__Host-x=1; Path=/; Secure", "open=1") }
         let jar = fixture.jar
         #expect(jar.set(Cookie(name: "ours", value: "1", domain: "127.0.0.1", isSecure: true)))
@@ -128,7 +125,7 @@ import Testing
     /// Cookies ignore the port (RFC 6265bis, section 8.5), but not the host.
     @Test(arguments: ConformingTransport.all)
     func cookiesAreNotSentToAnotherHostAfterARedirect(_ subject: ConformingTransport) async throws {
-        let (server, other) = (try TestServer(), try TestServer())
+        let other = try TestServer()
         let (next, last) = ("\(other.url("/b"))", "http://localhost:\(other.port)/c")
         server.route("/a") { _ in .status(302, headerFields: [("Location", next), ("Set-Cookie", "a=1; Path=/")]) }
         other.route("/b") { _ in .redirect(to: last) }

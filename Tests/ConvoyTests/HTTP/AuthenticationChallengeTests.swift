@@ -108,12 +108,9 @@ struct AuthenticationChallengeTests {
     static func garbage(using random: inout SeededGenerator) -> String {
         let pieces = [
             "Basic", "Digest", "Negotiate", " ", " ", ",", ", ", "=", "\"", "\\", "realm=\"r\"", "nonce=\"n\"",
-            "qop=auth",
-            "qop=\"auth-int\"", "stale=true", "algorithm=SHA-256", "algorithm=MD5-sess", "userhash=true", "abc==",
-            "\u{E9}", "\u{1}", "\r\n", "\u{0}", "\t", "nonce=", "realm=\"", ";",
+            "qop=auth", "qop=\"auth-int\"", "stale=true", "algorithm=SHA-256", "algorithm=MD5-sess", "userhash=true",
+            "abc==", "\u{E9}", "\u{1}", "\r\n", "\u{0}", "\t", "nonce=", "realm=\"", ";",
         ]
-        return (0..<Int.random(in: 0...14, using: &random)).map { _ in
-            pieces[Int.random(in: pieces.indices, using: &random)]
-        }.joined()
+        return pieces.sample(0...14, &random).joined()
     }
 }

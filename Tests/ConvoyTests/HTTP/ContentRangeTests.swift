@@ -74,9 +74,7 @@ import Testing
         for _ in 0..<20_000 {
             let text =
                 "bytes "
-                + (0..<Int.random(in: 0...4, using: &generator)).compactMap { _ in
-                    pieces.randomElement(using: &generator)
-                }.joined()
+                + pieces.sample(0...4, &generator).joined()
             guard let read = ContentRange(text) else { continue }
             readCount += 1
             #expect(read.range != nil || read.totalBytes != nil)
@@ -84,5 +82,34 @@ import Testing
             #expect(read.range?.upperBound ?? 0 <= read.totalBytes ?? .max)
         }
         #expect(readCount > 100)
+    }
+}
+
+@Suite struct ByteRangeTests {
+    @Test(arguments: [
+        ("bytes=0-4", 0..<5), ("bytes=5-", 5..<10), ("bytes=-3", 7..<10), ("bytes=-30", 0..<10), ("bytes=8-30", 8..<10),
+        ("Bytes=9-9", 9..<10), ("bytes=0-9223372036854775807", 0..<10),
+    ])
+    func rangeIsOfTheWhole(_ text: String, _ positions: Range<Int64>) {
+        #expect(ByteRange(text)?.positions(in: 10) == positions)
+    }
+
+    @Test(arguments: ["bytes=0-4, 6-7", "items=0-4", "bytes=", "bytes=-", "bytes=4-3", "bytes=a-b", "bytes 0-4"])
+    func otherTextIsNotARange(_ text: String) { #expect(ByteRange(text) == nil) }
+
+    @Test(arguments: ["bytes=10-", "bytes=-0", "bytes=10-20"])
+    func rangeAfterTheEndIsNotSatisfied(_ text: String) throws {
+        #expect(try #require(ByteRange(text)).positions(in: 10) == nil)
+    }
+
+    @Test(arguments: [
+        ("bytes=5-9", "bytes 5-9/100", true), ("bytes=5-9", "bytes 5-7/100", true),
+        ("bytes=5-9", "bytes 0-4/100", false), ("bytes=5-9", "bytes 5-10/100", false),
+        ("bytes=5-9", "bytes */100", false), ("bytes=5-", "bytes 5-99/100", true),
+        ("bytes=-5", "bytes 95-99/100", true), ("bytes=-5", "bytes 94-99/100", true), ("bytes=-5", "bytes 0-2/3", true),
+        ("bytes=-5", "bytes 5-9/*", true), ("bytes=-5", "bytes 0-4/100", true),
+    ])
+    func aPartialResponseBeginsAtTheRange(_ asked: String, _ sent: String, _ isAdmitted: Bool) throws {
+        #expect(try #require(ByteRange(asked)).admits(#require(ContentRange(sent))) == isAdmitted)
     }
 }

@@ -38,20 +38,17 @@ import Testing
 
     @Test(arguments: [
         "", " ", "Sun", "Sun,", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 CET",
-        "Sun, 06 Nov 1994 08:49:37 +0100",
-        "Sun, 06 Nov 1994 08:49:37 UTCX", "Sun, 006 Nov 1994 08:49:37 GMT", "Sun, Nov 1994 08:49:37 GMT",
-        "Sun, 06 Nov 1994 08:49:37 GMT ", " Sun, 06 Nov 1994 08:49:37 GMT",
-        "Sun, 06 Nov 94 08:49:37 GMT",
-        "Sun, 06 Nov 1994 8:49:37 GMT", "Sun, 06 Nov 1994 08:49 GMT", "Sun, 06 Nov 1994 24:00:00 GMT",
-        "Sun, 06 Nov 1994 08:60:00 GMT", "Sun, 06 Nov 1994 08:49:60 GMT", "Sun, 06 Nov 1994 23:59:61 GMT",
-        "Sun, 00 Nov 1994 08:49:37 GMT", "Sun, 31 Nov 1994 08:49:37 GMT", "Sun, 32 Dec 1994 08:49:37 GMT",
-        "Wed, 29 Feb 2023 00:00:00 GMT", "Mon, 29 Feb 2100 00:00:00 GMT", "Thu, 30 Feb 2024 00:00:00 GMT",
-        "Sun, 06 Foo 1994 08:49:37 GMT", "Foo, 06 Nov 1994 08:49:37 GMT", "Sun, -6 Nov 1994 08:49:37 GMT",
-        "Sun, +6 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 19941 08:49:37 GMT", "Sun, ٠٦ Nov 1994 08:49:37 GMT",
-        "Sun, 06-Nov-94 08:49:37 GMT", "Sunday, 06-Nov-1994 08:49:37 GMT", "Sunday, 06 Nov 1994 08:49:37 GMT",
-        "Sun Nov  6 08:49:37 1994 GMT", "Sun Nov   08:49:37 1994",
-        "Sun Nov  0 08:49:37 1994",
-        "1994-11-06T08:49:37Z", "784111777", "Sun,\u{A0}06 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49:37 +0100", "Sun, 06 Nov 1994 08:49:37 UTCX", "Sun, 006 Nov 1994 08:49:37 GMT",
+        "Sun, Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT ", " Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 94 08:49:37 GMT", "Sun, 06 Nov 1994 8:49:37 GMT", "Sun, 06 Nov 1994 08:49 GMT",
+        "Sun, 06 Nov 1994 24:00:00 GMT", "Sun, 06 Nov 1994 08:60:00 GMT", "Sun, 06 Nov 1994 08:49:60 GMT",
+        "Sun, 06 Nov 1994 23:59:61 GMT", "Sun, 00 Nov 1994 08:49:37 GMT", "Sun, 31 Nov 1994 08:49:37 GMT",
+        "Sun, 32 Dec 1994 08:49:37 GMT", "Wed, 29 Feb 2023 00:00:00 GMT", "Mon, 29 Feb 2100 00:00:00 GMT",
+        "Thu, 30 Feb 2024 00:00:00 GMT", "Sun, 06 Foo 1994 08:49:37 GMT", "Foo, 06 Nov 1994 08:49:37 GMT",
+        "Sun, -6 Nov 1994 08:49:37 GMT", "Sun, +6 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 19941 08:49:37 GMT",
+        "Sun, ٠٦ Nov 1994 08:49:37 GMT", "Sun, 06-Nov-94 08:49:37 GMT", "Sunday, 06-Nov-1994 08:49:37 GMT",
+        "Sunday, 06 Nov 1994 08:49:37 GMT", "Sun Nov  6 08:49:37 1994 GMT", "Sun Nov   08:49:37 1994",
+        "Sun Nov  0 08:49:37 1994", "1994-11-06T08:49:37Z", "784111777", "Sun,\u{A0}06 Nov 1994 08:49:37 GMT",
     ])
     func otherTextIsNotADate(text: String) {
         #expect(seconds(text) == nil)

@@ -96,3 +96,75 @@ import Testing
         #expect(resolve("/" + String(repeating: "../", count: 100_000)) == "http://a/")
     }
 }
+
+/// Compares the scheme, host and port that are parsed from a URL's bytes with those of Foundation.
+@Suite struct OriginTests {
+    @Test(arguments: [
+        "http://example.com", "http://example.com/", "http://example.com/a:1?b@c#d", "http://example.com?q",
+        "http://e#f", "http://example.com:80/", "http://example.com:8080", "http://example.com:443/a",
+        "https://example.com:443", "https://example.com:65535/", "https://127.0.0.1:18481/1k",
+        "http://a-b.c-d.example./", "http://example.com:0/", "http://example.com:080/", "http://example.com:65536/",
+        "http://example.com:99999/", "http://example.com:123456/", "http://example.com:/", "http://[::1]:8080/a",
+        "http://user:secret@example.com/", "http://user@example.com:81/", "http://exa%20mple.com/",
+        "http://exa%2Fmple.com/", "http://", "http:///a", "http:a", "http://ex_ample.com/",
+    ])
+    func bytesAndFoundationAgree(text: String) throws {
+        let url = try #require(URL(string: text))
+        // For a scheme in upper case, the library calls Foundation.
+        let other = try #require(URL(string: "HT" + text.dropFirst(2)))
+        switch (url.origin, other.origin) {
+        case (.success(let mine), .success(let its)): #expect(mine == its)
+        case (.failure, .failure): break
+        default: Issue.record("\(url.origin) is not \(other.origin)")
+        }
+    }
+}
+
+@Suite struct WebLinkTests {
+    private static func links(_ values: String...) -> [String] {
+        var fields = HeaderFields()
+        for value in values { fields.add("Link", value) }
+        return fields.links.map { "\($0.reference) \($0.relations.joined(separator: "+"))" }
+    }
+
+    @Test(arguments: [
+        ("<https://a/b?x=1,2>; rel=\"next\"", ["https://a/b?x=1,2 next"]),
+        ("</a>; rel=next, </b>; rel=\"prev last\"", ["/a next", "/b prev+last"]),
+        ("</a>;REL = NEXT ; title=\"a, b; c\\\"d\"; rel=prev,</b>;rel=x", ["/a next", "/b x"]),
+        ("<>; rel=self", [" self"]), ("</a>", ["/a "]), ("< /a >;rel=\"\"", ["/a "]),
+        ("</a>; title*=UTF-8''x; rel=next", ["/a next"]), ("</a>;;; rel=next", ["/a next"]),
+        ("nonsense, \"a,<b>\", </c>; rel=next", ["/c next"]), ("</a", []), ("</a>; rel=\"next", ["/a "]), ("", []),
+        (",,, ,", []), ("</a> junk; rel=next, </b>; rel=next", ["/a ", "/b next"]),
+    ])
+    func aFieldIsReadAsTheStandardSays(value: String, links: [String]) {
+        #expect(Self.links(value) == links)
+    }
+
+    @Test func fieldsOfOneNameAreOneList() {
+        #expect(Self.links("</a>; rel=prev", "</b>; rel=next") == ["/a prev", "/b next"])
+    }
+
+    @Test func aLinkIsResolvedAgainstTheURLThatAnswered() {
+        func next(_ value: String, at url: String? = "https://host/a/b?c") -> String? {
+            ResponseHead(statusCode: 200, headerFields: ["Link": value], url: url.flatMap { URL(string: $0) })
+                .link("Next")?.absoluteString
+        }
+        #expect(next("<d>; rel=next") == "https://host/a/d")
+        #expect(next("<?c=2>; rel=\"other next\"") == "https://host/a/b?c=2")
+        #expect(next("<//other/x y>; rel=next") == "https://other/x%20y")
+        #expect(next("</1>; rel=next; anchor=\"/elsewhere\", </2>; rel=next, </3>; rel=next") == "https://host/2")
+        #expect(next("</a>; rel=prev") == nil)
+        #expect(next("</\(String(repeating: "a", count: 20_000))>; rel=next") == nil)
+        #expect(next("<https://x/y>; rel=next", at: nil) == "https://x/y")
+    }
+
+    /// Parsing of any text ends, and results in no more links than there are brackets.
+    @Test func mutatedFieldsAreReadToTheirEnd() {
+        var random = SeededGenerator(seed: 8288)
+        let pieces = ["<", ">", ";", ",", "\"", "\\", "=", " ", "rel", "next", "/a", "*", "\u{0}", "é"]
+        for _ in 0..<2_000 {
+            let text = pieces.sample(0...39, &random).joined()
+            #expect(Self.links(text).count <= text.count(where: { $0 == "<" }))
+        }
+    }
+}

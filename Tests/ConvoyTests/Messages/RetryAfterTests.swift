@@ -17,12 +17,10 @@ import Testing
     @Test(
         arguments: [
             ("120", 120), ("0", 0), ("007", 7), (" 5\t", 5), ("31536000", 31_536_000), ("5, 5", 5),
-            ("31536001", 31_536_000),
-            ("1000000000000000000", 31_536_000), ("9223372036854775807", 31_536_000),
+            ("31536001", 31_536_000), ("1000000000000000000", 31_536_000), ("9223372036854775807", 31_536_000),
             ("9223372036854775808", 31_536_000), ("99999999999999999999999999999999", 31_536_000), ("-1", nil),
-            ("+1", nil), ("1.5", nil), ("1e3", nil),
-            ("0x10", nil), ("", nil), (" ", nil), ("soon", nil), ("5 s", nil), ("5, 6", nil), ("٥", nil),
-            ("5;q=1", nil),
+            ("+1", nil), ("1.5", nil), ("1e3", nil), ("0x10", nil), ("", nil), (" ", nil), ("soon", nil), ("5 s", nil),
+            ("5, 6", nil), ("٥", nil), ("5;q=1", nil),
         ] as [(String, Int?)])
     func secondsAreDigitsAndNothingElse(value: String, expected: Int?) {
         #expect(told(value) == expected.map { .seconds($0) })
@@ -83,9 +81,7 @@ import Testing
             "Sun", "Sunday", ", ", " ", "06", "-", "Nov", "94", "1994", "08:49:37", "GMT", "9", "0", "\u{0}", "ü",
         ]
         for _ in 0..<LongRuns.count(4_000, long: 20_000) {
-            let value = (0..<Int.random(in: 0...9, using: &generator)).compactMap { _ in
-                pieces.randomElement(using: &generator)
-            }.joined()
+            let value = pieces.sample(0...9, &generator).joined()
             guard let wait = told(value) else { continue }
             #expect(wait >= .zero && wait <= .seconds(31_536_000))
         }

@@ -30,10 +30,8 @@ import Testing
 
     @Test(arguments: [
         #"W/"xyzzy""#, #"w/"xyzzy""#, #"W/"""#, "", " ", "\"", "xyzzy", #""xyzzy"#, #"xyzzy""#, #""xy zzy""#,
-        #""xy"zzy""#,
-        #"'xyzzy'"#, "\"xy\u{0}zzy\"", "\"xy\u{7F}zzy\"", "\"xy\tzzy\"", "\"xy\r\nX: y\"", #""a", "a""#, #""a";q=1"#,
-        #"""""#,
-        "\u{201C}a\u{201D}", "\"\u{301}a\"b\u{301}",
+        #""xy"zzy""#, #"'xyzzy'"#, "\"xy\u{0}zzy\"", "\"xy\u{7F}zzy\"", "\"xy\tzzy\"", "\"xy\r\nX: y\"", #""a", "a""#,
+        #""a";q=1"#, #"""""#, "\u{201C}a\u{201D}", "\"\u{301}a\"b\u{301}",
     ])
     func aWeakOrInvalidEntityTagIsSkipped(tag: String) {
         #expect(validator(("ETag", tag)) == nil)

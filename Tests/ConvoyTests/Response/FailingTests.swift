@@ -90,7 +90,7 @@ import Testing
                 ? exchange.answer(302, headerFields: ["Location": "/b"], body: Self.problem)
                 : exchange.answer(404, body: Data(#"{"title":"b"}"#.utf8))
         }
-        let error = await #expect(throws: RequestError.self) { try await server.manager().send(Self.request) }
+        let error = await server.manager().error(of: Self.request)
         #expect(error?.refusal(as: Problem.self) == Problem(title: "b"))
         #expect(error?.attempts.redirects.map(\.path) == ["/b"])
     }

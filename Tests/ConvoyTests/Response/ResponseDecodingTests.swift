@@ -147,23 +147,16 @@ import Testing
 
     @Test(
         arguments: [
-            ([], nil, ""),
-            (Array("hü".utf8), nil, "hü"),
-            (Array("hü".utf8), "text/plain", "hü"),
-            (Array("hü".utf8), "text/plain; charset=utf-8", "hü"),
-            (Array("hü".utf8), "text/plain;CHARSET=UTF-8", "hü"),
+            ([], nil, ""), (Array("hü".utf8), nil, "hü"), (Array("hü".utf8), "text/plain", "hü"),
+            (Array("hü".utf8), "text/plain; charset=utf-8", "hü"), (Array("hü".utf8), "text/plain;CHARSET=UTF-8", "hü"),
             (Array("hü".utf8), "text/plain; a=b; charset=\"utf-8\"", "hü"),
-            (Array("hü".utf8), "text/plain; charset = utf-8 ", "hü"),
-            ([0xEF, 0xBB, 0xBF, 0x68], nil, "h"),
+            (Array("hü".utf8), "text/plain; charset = utf-8 ", "hü"), ([0xEF, 0xBB, 0xBF, 0x68], nil, "h"),
             ([0xEF, 0xBB, 0xBF, 0x68, 0xC3, 0xBC], "text/plain; charset=iso-8859-1", "hü"),
-            ([0x68, 0xFC], "text/plain; charset=iso-8859-1", "hü"),
-            ([0x68, 0xFC], "text/plain; charset=latin1", "hü"),
+            ([0x68, 0xFC], "text/plain; charset=iso-8859-1", "hü"), ([0x68, 0xFC], "text/plain; charset=latin1", "hü"),
             ([0x80], "text/plain; charset=windows-1252", "€"),
             ([0xCF, 0xF0], "text/plain; charset=windows-1251", "Пр"),
-            ([0x68], "text/plain; charset=us-ascii", "h"),
-            ([0xFF, 0xFE, 0x68, 0, 0xFC, 0], nil, "hü"),
-            ([0xFE, 0xFF, 0, 0x68, 0, 0xFC], nil, "hü"),
-            ([0xFE, 0xFF, 0, 0x68], "text/plain; charset=utf-16", "h"),
+            ([0x68], "text/plain; charset=us-ascii", "h"), ([0xFF, 0xFE, 0x68, 0, 0xFC, 0], nil, "hü"),
+            ([0xFE, 0xFF, 0, 0x68, 0, 0xFC], nil, "hü"), ([0xFE, 0xFF, 0, 0x68], "text/plain; charset=utf-16", "h"),
             ([0xFF, 0xFE, 0x68, 0], "text/plain; charset=utf-16le", "h"),
             ([0x68, 0, 0xFC, 0], "text/plain; charset=utf-16le", "hü"),
             ([0, 0x68, 0, 0xFC], "text/plain; charset=UTF-16BE", "hü"),
@@ -194,15 +187,14 @@ import Testing
             ("GB2312", [0xE9, 0x46], "镕"), ("EUC-KR", [0x8C, 0x63], "똠"),
             ("gb18030", [0xC4, 0xE3, 0x94, 0x39, 0xFC, 0x36], "你😀"), ("x-gbk", [0xC4, 0xE3], "你"),
             ("cp936", [0xC4, 0xE3], "你"), ("Big5", [0xA7, 0x41, 0xA6, 0x6E], "你好"), ("Big5-HKSCS", [0xA7, 0x41], "你"),
-            ("EUC-KR", [0xB0, 0xA1], "가"), ("ks_c_5601-1987", [0xB0, 0xA1], "가"),
-            ("Shift_JIS", [0x93, 0xFA], "日"), ("x-sjis", [0x93, 0xFA], "日"), ("Windows-31J", [0x93, 0xFA], "日"),
+            ("EUC-KR", [0xB0, 0xA1], "가"), ("ks_c_5601-1987", [0xB0, 0xA1], "가"), ("Shift_JIS", [0x93, 0xFA], "日"),
+            ("x-sjis", [0x93, 0xFA], "日"), ("Windows-31J", [0x93, 0xFA], "日"),
             ("ISO-2022-JP", [0x1B, 0x24, 0x42, 0x46, 0x7C, 0x1B, 0x28, 0x42], "日"),
             ("windows-1255", [0xF9, 0xEC], "של"), ("windows-1256", [0xC8], "ب"), ("windows-1257", [0xE0], "ą"),
             ("windows-1258", [0xD0], "Đ"), ("windows-874", [0xA1], "ก"), ("TIS-620", [0xA1], "ก"),
-            ("cp1252", [0x80], "€"),
-            ("KOI8-R", [0xCF], "о"), ("koi8-u", [0xA4], "є"), ("IBM866", [0x8F], "П"), ("macintosh", [0x8E], "é"),
-            ("ISO-8859-5", [0xBF], "П"), ("ISO-8859-7", [0xE1], "α"), ("iso-8859-8-i", [0xE0], "א"),
-            ("ISO-8859-9", [0xFD], "ı"), ("ISO-8859-15", [0xA4], "€"),
+            ("cp1252", [0x80], "€"), ("KOI8-R", [0xCF], "о"), ("koi8-u", [0xA4], "є"), ("IBM866", [0x8F], "П"),
+            ("macintosh", [0x8E], "é"), ("ISO-8859-5", [0xBF], "П"), ("ISO-8859-7", [0xE1], "α"),
+            ("iso-8859-8-i", [0xE0], "א"), ("ISO-8859-9", [0xFD], "ı"), ("ISO-8859-15", [0xA4], "€"),
         ] as [(String, [UInt8], String)])
     func charsetsOfFoundationAreDecoded(charset: String, body: [UInt8], text: String) async throws {
         let type = "text/plain; charset=\(charset)"
@@ -217,14 +209,11 @@ import Testing
 
     @Test(
         arguments: [
-            ([0x68, 0xFC], nil, "not valid UTF-8"),
-            ([0x68, 0xFC], "text/plain; charset=utf-8", "not valid utf-8"),
-            ([0xC3], nil, "not valid UTF-8"),
-            ([0xEF, 0xBB, 0xBF, 0xFF], nil, "not valid UTF-8"),
+            ([0x68, 0xFC], nil, "not valid UTF-8"), ([0x68, 0xFC], "text/plain; charset=utf-8", "not valid utf-8"),
+            ([0xC3], nil, "not valid UTF-8"), ([0xEF, 0xBB, 0xBF, 0xFF], nil, "not valid UTF-8"),
             ([0x68, 0xFC], "text/plain; charset=us-ascii", "not valid us-ascii"),
             ([0x68, 0xFC], "text/plain; charset=klingon", "\"klingon\" is unknown"),
-            ([0xC4, 0xE3, 0xBA], "text/plain; charset=gbk", "not valid gbk"),
-            ([0x68], "text/plain; charset=", ""),
+            ([0xC4, 0xE3, 0xBA], "text/plain; charset=gbk", "not valid gbk"), ([0x68], "text/plain; charset=", ""),
         ] as [([UInt8], String?, String)])
     func textThatCannotBeDecodedKeepsTheBody(body: [UInt8], contentType: String?, reason: String) async throws {
         guard contentType?.hasSuffix("=") != true else {
@@ -289,5 +278,71 @@ import Testing
         let error = try await Sending(request, over: server.transport).error()
         #expect(error.code == .connectionLost && error.response?.statusCode == 200)
         #expect(calls.count == 0)
+    }
+}
+
+@Suite struct DecodingWordsTests {
+    private struct User: Codable {
+        var id: Int?
+        var tags: [String]?
+        var kind: Kind?
+        var born: Date?
+    }
+
+    private enum Kind: String, Codable {
+        case admin
+    }
+
+    private func words<Output: Decodable>(_ type: Output.Type, _ text: String) -> String? {
+        do {
+            _ = try ResponseDecoding.json(type, Data(text.utf8), ResponseHead(statusCode: 200), JSONDecoder())
+            return nil
+        } catch { return error.decodingWords }
+    }
+
+    @Test(arguments: [
+        (#"{"user":{"tags":["a","b",3]}}"#, "at user.tags[2]: expected String, found number"),
+        (#"{"user":{"id":"1"}}"#, "at user.id: expected Int, found a string"),
+        (#"{"user":[]}"#, "at user: expected an object, found an array"),
+        (#"{"user":{"tags":{}}}"#, "at user.tags: expected an array, found a dictionary"),
+        (#"{"user":null}"#, "at user: expected an object, found null"),
+        (#"{"user":{"tags":[null]}}"#, "at user.tags[0]: expected String, found null"),
+        (#"{"a b\"c":{"id":true}}"#, #"at ["a b\"c"].id: expected Int, found bool"#),
+        (#"{"user":{"kind":"root"}}"#, "at user.kind: Cannot initialize Kind from invalid String value root"),
+        ("[]", "expected an object, found an array"), ("1", "expected an object, found number"),
+    ])
+    func placeAndTypesAreNamed(text: String, words: String) {
+        #expect(self.words([String: User].self, text) == words)
+    }
+
+    private struct Strict: Decodable {
+        var user: Inner
+        struct Inner: Decodable { var id: Int }
+    }
+
+    @Test func missingKeyIsNamed() {
+        #expect(words(Strict.self, "{}") == #"the key "user" is missing"#)
+        #expect(words(Strict.self, #"{"user":{}}"#) == #"at user: the key "id" is missing"#)
+    }
+
+    /// A body may have keys and values of any length.
+    @Test func messagesAreShort() throws {
+        let key = String(repeating: "k", count: 100_000)
+        #expect(try #require(words([String: Int].self, "{\"\(key)\":[]}")).count < 300)
+        let nested = String(repeating: "{\"abcdefghij\":", count: 400) + "1" + String(repeating: "}", count: 400)
+        #expect(try #require(words(Nest.self, nested)).count < 400)
+        #expect(try #require(words([Kind].self, "[\"\(key)\"]")).count < 400)
+    }
+
+    private final class Nest: Decodable {
+        let abcdefghij: Nest
+    }
+
+    private struct Refusal: Error, CustomStringConvertible {
+        var description: String { "not today" }
+    }
+
+    @Test func otherErrorsSpeakForThemselves() {
+        #expect((Refusal() as any Error).decodingWords == "not today")
     }
 }

@@ -59,3 +59,82 @@ import Testing
         #expect(error.code == .unacceptableStatus)
     }
 }
+
+@Suite struct ContentTypeCheckTests {
+    private func send(
+        _ accepted: [String], _ given: String?, statusCode: Int = 200, body: String = "b", method: HTTPMethod = .get
+    ) async throws -> RequestOperation<Data>.Result {
+        let server = StubServer { exchange in
+            exchange.answer(
+                statusCode, headerFields: given.map { ["content-type": $0] } ?? [:], body: Data(body.utf8))
+        }
+        var request = Request<Data>(method: method, url: "http://stub/a")
+        if case .success(let check) = ContentTypeCheck.make(accepted) {
+            request = request.changed { $0.policies.acceptableContentTypes = check }
+        }
+        return try await Sending(request, over: server.transport).result()
+    }
+
+    @Test(
+        arguments: [
+            (["application/json"], "application/json", true), (["application/json"], "Application/JSON", true),
+            (["APPLICATION/json"], "application/json; charset=utf-8", true),
+            (["application/json"], " application/json ;a=b", true), (["application/json"], "application/jsonp", false),
+            (["application/json"], "text/html", false), (["application/json", "text/html"], "text/html", true),
+            (["image/*"], "image/png", true), (["image/*"], "IMAGE/svg+xml; a=\"b;c\"", true),
+            (["image/*"], "images/png", false), (["image/*"], "text/image/png", false), (["*/*"], "a/b", true),
+            // A body without a type, or with an invalid one, counts as a stream of bytes.
+            (["application/json"], nil, false), (["application/octet-stream"], nil, true),
+            (["application/*"], nil, true), (["*/*"], nil, true), (["application/json"], "json", false),
+            (["application/*"], "a/b/c", true), (["application/json"], "", false), (["*/*"], "", true),
+            (["application/json"], "application/json, text/html", false),
+        ] as [([String], String?, Bool)])
+    func typeIsComparedWithoutCaseAndParameters(accepted: [String], given: String?, isAccepted: Bool) async throws {
+        let code = try await send(accepted, given).code
+        #expect(code == (isAccepted ? nil : .unacceptableContentType))
+    }
+
+    @Test func unacceptableTypeKeepsHeadAndBody() async throws {
+        let failure = try await send(["application/json", "image/*"], "text/html; charset=utf-8").failure
+        let error = try #require(failure as? RequestError)
+        #expect(error.code == .unacceptableContentType)
+        #expect(
+            error.message.contains(
+                #"as "text/html; charset=utf-8" but the request accepts application/json, image/*"#))
+        #expect(error.body == Data("b".utf8))
+        #expect(error.response?.statusCode == 200)
+        #expect(!error.isRetryable)
+    }
+
+    @Test func responsesWithoutABodyNeedNoContentType() async throws {
+        for code in [204, 205] { #expect(try await send(["a/b"], nil, statusCode: code, body: "").code == nil) }
+        #expect(try await send(["a/b"], nil, body: "").code == nil)
+        #expect(try await send(["a/b"], "text/html", body: "", method: .head).code == nil)
+    }
+
+    @Test func theStatusIsLookedAtFirst() async throws {
+        #expect(try await send(["a/b"], "text/html", statusCode: 404).code == .unacceptableStatus)
+    }
+
+    /// The page of a network's login portal is never saved in the requested file.
+    @Test func nothingIsWrittenOfAnUnacceptableType() async throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.file("f")
+        let server = StubServer { $0.answer(200, headerFields: ["Content-Type": "text/html"], body: Data("b".utf8)) }
+        let request = Request.stub("a").acceptableContentTypes("application/zip").saved(to: file)
+        let error = try await Sending(request, over: server.transport).error()
+        #expect(error.code == .unacceptableContentType)
+        #expect(try directory.entries.isEmpty)
+    }
+
+    @Test(
+        arguments: [[], ["json"], ["a/b;c=d"], ["*/png"], ["a/"], ["/b"], ["a/b", "a b/c"], [""], ["*"]] as [[String]])
+    func anInvalidContentTypeMakesTheRequestInvalid(types: [String]) {
+        guard case .failure(let problem) = ContentTypeCheck.make(types) else {
+            Issue.record("\(types) is taken")
+            return
+        }
+        #expect(!problem.reason.isEmpty)
+        #expect(Request.stub("a").acceptableContentTypes("json").defect == problem.reason || types != ["json"])
+    }
+}

@@ -73,3 +73,12 @@ extension DiskExecutor {
         try result.withLock { $0 }.get()
     }
 }
+
+extension RequestManager {
+    /// The error of a request; a success is an issue.
+    func error<Output: Sendable>(
+        of request: Request<Output>, sourceLocation: SourceLocation = #_sourceLocation
+    ) async -> RequestError? {
+        await #expect(throws: RequestError.self, sourceLocation: sourceLocation) { try await send(request) }
+    }
+}

@@ -78,16 +78,11 @@ import Testing
         var generator = SeededGenerator(seed: seed)
         let pieces = [
             "\"", "%22", "\\", "\\\"", ";", "; name=\"x\"", "--", "--b", "a", "ü", "\u{2028}", "\u{85}", "\t", "\u{7f}",
-            " ",
-            "'", "name*=utf-8''", "\u{202e}", "👩‍👩‍👧", ":", "=", "é",
+            " ", "'", "name*=utf-8''", "\u{202e}", "👩‍👩‍👧", ":", "=", "é",
         ]
         var form = MultipartForm()
         var expected: [ReceivedPart] = []
-        func text() -> String {
-            (0..<Int.random(in: 0...6, using: &generator)).map { _ in
-                pieces[Int.random(in: 0..<pieces.count, using: &generator)]
-            }.joined()
-        }
+        func text() -> String { pieces.sample(0...6, &generator).joined() }
         for _ in 0..<Int.random(in: 0...12, using: &generator) {
             var content = Data("\r\n--b\r\n\(text())\r\n--".utf8)
             if Bool.random(using: &generator) { content += Data(count: Int.random(in: 0...100_000, using: &generator)) }
@@ -108,9 +103,8 @@ import Testing
 
     @Test(arguments: [
         "\"", "a\"\u{301}; name=\"admin", "\"; filename=\"evil.sh", "a\"b\"c", "ü", "日本", "\u{2028}", "\u{85}",
-        "a\u{0b}b", "\u{202e}gpj.exe", "\\a",
-        "a\\\"", #"C:\dir\a.txt"#, "'", "%0D%0A", "=?utf-8?q?x?=", "../../etc/passwd", "", " ", "\u{feff}", "e\u{301}",
-        "🏴‍☠️",
+        "a\u{0b}b", "\u{202e}gpj.exe", "\\a", "a\\\"", #"C:\dir\a.txt"#, "'", "%0D%0A", "=?utf-8?q?x?=",
+        "../../etc/passwd", "", " ", "\u{feff}", "e\u{301}", "🏴‍☠️",
         String(repeating: "n", count: 10_000), String(repeating: "\"", count: 10_000),
         String(repeating: "ü", count: 5_000),
     ])
