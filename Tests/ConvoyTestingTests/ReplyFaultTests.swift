@@ -97,7 +97,6 @@ struct FaultCase: Sendable, CustomTestStringConvertible {
         try await server.connectionsClosed()
     }
 
-    /// The stall is before the head, or in the body.
     @Test(arguments: [nil, 2] as [Int64?])
     func aStallSendsOnlyTheBytesBeforeIt(byteCount: Int64?) async throws {
         let (server, gate, reply) = (try TestServer(), Gate(), Reply.status(200, body: "hello").disconnectingAtEnd())

@@ -135,7 +135,6 @@ private final class RecordingClient: TransportClient {
         #expect(client.log.events == ["head in", "head out", "data", "end"])
     }
 
-    /// The example in the documentation of `StubTransport`.
     @Test func stubOfAManagerAnswersItsRequests() async throws {
         let manager = RequestManager(
             configuration: .init(

@@ -1,5 +1,4 @@
 // Bearer tokens: the rules of their refresh, their lifetime, and tokens that the caller sets.
-import ConvoyTesting
 import Foundation
 import Testing
 

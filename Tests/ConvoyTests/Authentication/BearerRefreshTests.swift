@@ -1,5 +1,4 @@
 // Tests one refresh for many requests, how it ends for them, and which servers get its token.
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -122,7 +121,6 @@ import Testing
 
     // MARK: The refresh's own request
 
-    /// The manager has one slot, and the request for the token overtakes all that wait for the token.
     @Test func refreshPassesACrowd() async throws {
         let server = StubServer { [tokens] exchange in
             let isToken = exchange.request.url.path == "/token"
@@ -205,9 +203,6 @@ import Testing
         #expect(refresh.begun.count == 1)
     }
 
-    /// The server rejects the old token and the new one.
-    ///
-    /// The second 401 starts no second refresh.
     @Test(arguments: ConformingTransport.all)
     func refusalOfAFreshTokenIsTheOutcome(_ subject: ConformingTransport) async throws {
         tokens.accept("of somebody else")
@@ -225,9 +220,6 @@ import Testing
         #expect(refresh.begun.count == 1)
     }
 
-    /// The token follows a redirect within its origin only.
-    ///
-    /// A 401 of another origin causes no refresh.
     @Test(arguments: ConformingTransport.all, [200, 401])
     func freshTokenStaysWithItsOrigin(_ subject: ConformingTransport, status: Int) async throws {
         let other = try TestServer()

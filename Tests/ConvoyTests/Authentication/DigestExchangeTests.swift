@@ -51,7 +51,6 @@ struct DigestExchangeTests {
         #expect(uses(try await exchange(.made(), through: authenticator, with: answer).sent) == ["first 00000002"])
     }
 
-    /// Requests that are challenged at the same time use one nonce each.
     @Test func requestsThatAreChallengedTogetherShareNoNonce() async throws {
         let (authenticator, server) = (try PasswordAuthenticator.mufasa(), DigestServer(.init(usesPerNonce: 1)))
         let refused = EventLog<Int>()
@@ -76,7 +75,6 @@ struct DigestExchangeTests {
         #expect(server.refused == 300)
     }
 
-    /// The nonce of a request under way is not shared until the server's response shows that the nonce is valid.
     @Test(arguments: [200, 404])
     func nonceOfAnAnswerUnderWayIsNotShared(status: Int) async throws {
         let (authenticator, request) = (try PasswordAuthenticator.mufasa(), try PreparedRequest.made())

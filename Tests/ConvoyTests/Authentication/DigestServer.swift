@@ -1,5 +1,4 @@
 // The server's side of Digest, implemented independently: RFC 7616.
-import ConvoyTesting
 import Foundation
 
 @testable import Convoy

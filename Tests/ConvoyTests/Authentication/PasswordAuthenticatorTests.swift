@@ -69,7 +69,6 @@ struct PasswordAuthenticatorTests {
 
     // MARK: Refusals
 
-    /// Each 401 is delivered, after at most one attempt with the password.
     @Test(arguments: [
         ("", 1), (",", 1), ("Basic", 2), ("Basic realm=\"r", 2), ("basic realm=r", 2), ("Negotiate", 1),
         ("Negotiate abc==", 1), ("NTLM", 1), ("Bearer realm=r", 1), ("Digest", 1), ("Digest realm=r", 1),

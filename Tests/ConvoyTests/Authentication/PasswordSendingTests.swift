@@ -1,5 +1,4 @@
 // Tests Basic and Digest over real transports: with servers that check the credentials, and which servers get them.
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -87,9 +86,6 @@ import Testing
         #expect((digest.accepted, digest.refused) == (2, 2))
     }
 
-    /// Each nonce is valid for one request, and no request gets a 401.
-    ///
-    /// Each response announces the next nonce.
     @Test(arguments: ConformingTransport.all)
     func nonceThatTheServerWantsNextIsUsed(_ subject: ConformingTransport) async throws {
         let digest = DigestServer(.init(usesPerNonce: 1, saysNextNonce: true))
@@ -150,7 +146,6 @@ import Testing
         #expect(other.received("Authorization") == [nil])
     }
 
-    /// A server that is not a proxy gets no password for its 407.
     @Test(arguments: ConformingTransport.all)
     func serverThatPretendsToBeAProxyGetsNothing(_ subject: ConformingTransport) async throws {
         server.respond { [challenge] _ in

@@ -1,5 +1,4 @@
 // Tests credentials that a request sends without a challenge.
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -133,7 +132,6 @@ import Testing
         }
     }
 
-    /// A 401 is the outcome: no authenticator tries another password.
     @Test(arguments: ConformingTransport.all)
     func credentialsAreSentUnaskedAndARefusalStands(_ subject: ConformingTransport) async throws {
         let server = try TestServer()

@@ -1,5 +1,4 @@
 // A server that checks bearer tokens.
-import ConvoyTesting
 import Foundation
 
 @testable import Convoy

@@ -15,7 +15,6 @@ import Testing
         #expect("\(cookie)" == "sid=<redacted>; Host=example.com; Path=/; Secure")
     }
 
-    /// A comma is part of a value, so a value that a server repeats creates no second cookie.
     @Test func aCommaIsPartOfAValue() throws {
         let fixture = CookieFixture()
         try fixture.receive("note=hi, sid=evil; Path=/a", from: "http://example.com/")

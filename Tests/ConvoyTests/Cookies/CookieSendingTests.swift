@@ -1,5 +1,4 @@
 // Tests which cookies a manager's jar stores and sends, and which servers receive none, over real transports.
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -36,7 +35,6 @@ import Testing
         #expect(server.received("Cookie") == [nil, "b=x,y; a=1; d=4"])
     }
 
-    /// The field is that of the caller or of an interceptor.
     @Test(arguments: ConformingTransport.all, [true, false])
     func ownFieldIsSentAsItIs(_ subject: ConformingTransport, isOfCaller: Bool) async throws {
         server.route("/a") { _ in .status(302, headerFields: [("Location", "/b"), ("Set-Cookie", "a=2")]) }
@@ -53,7 +51,6 @@ import Testing
 
     // MARK: Attempts
 
-    /// The first refusal is a 401, the others are repeated.
     @Test(arguments: ConformingTransport.all)
     func anAttemptSendsTheCookieOfThePreviousResponse(_ subject: ConformingTransport) async throws {
         server.respond { request in
@@ -75,7 +72,6 @@ import Testing
 
     // MARK: Separation
 
-    /// Without a jar, no transport keeps cookies or sends those of the platform's storage.
     @Test(arguments: ConformingTransport.all)
     func withoutAJarNoTransportKeepsCookies(_ subject: ConformingTransport) async throws {
         server.route("/a") { _ in .status(302, headerFields: [("Location", "/b"), ("Set-Cookie", "a=1; Path=/")]) }

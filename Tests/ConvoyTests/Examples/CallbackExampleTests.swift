@@ -1,4 +1,3 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -33,9 +32,6 @@ import Testing
         #expect(request.bodyText == "name=Ann&age=7")
     }
 
-    /// A slow callback delays only its own request.
-    ///
-    /// The other callbacks run before it returns.
     @Test func aSlowCallbackDelaysNoOther() async throws {
         let server = StubServer()
         let manager = server.manager()

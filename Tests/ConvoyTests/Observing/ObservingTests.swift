@@ -16,7 +16,6 @@ import Testing
         }
     }
 
-    /// `drain()` returns only after the monitors have handled the last event.
     @Test func drainingWaitsForMonitors() async throws {
         let (log, gate) = (EventLog<String>(), DispatchSemaphore(value: 0))
         let server = StubServer { $0.answer(200) }

@@ -9,7 +9,6 @@ import Testing
         return values
     }
 
-    /// A reader that is created between the last value and the end receives the last value.
     @Test func aReaderCreatedDuringTheEndReceivesTheLastValue() async {
         let ending = Locked(BroadcastSource<Int>?.none)
         let latecomers = EventLog<BroadcastReader<Int>>()

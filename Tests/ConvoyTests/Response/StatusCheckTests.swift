@@ -19,7 +19,6 @@ import Testing
         #expect(StatusCheck.range(100...399)(399))
     }
 
-    /// A retry may help with some of the status codes.
     @Test(arguments: [
         (408, true), (425, true), (429, true), (500, true), (502, true), (503, true), (504, true), (301, false),
         (302, false), (304, false), (400, false), (401, false), (403, false), (404, false), (410, false),

@@ -1,4 +1,3 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -72,7 +71,6 @@ import Testing
         #expect(try form.rendered(bufferSize: bufferSize) == bytes)
     }
 
-    /// The contents are random, and may contain delimiters of other forms.
     @Test(arguments: 0..<40 as Range<UInt64>)
     func randomFormIsSeenAsItIs(_ seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
