@@ -25,6 +25,11 @@ final class RawClient {
     private var buffer = Data()
     private var isOpen = true
 
+    convenience init(_ server: TestServer, sending text: String) throws {
+        try self.init(server)
+        send(text)
+    }
+
     init(_ server: TestServer, receiveBufferBytes: Int32? = nil) throws {
         socket = Foundation.socket(AF_INET, streamType, 0)
         try #require(socket >= 0)
@@ -49,9 +54,7 @@ final class RawClient {
         }
     }
 
-    deinit {
-        close()
-    }
+    deinit { close() }
 
     func close() {
         if isOpen {
@@ -64,9 +67,7 @@ final class RawClient {
         isOpen = false
     }
 
-    func endWriting() {
-        _ = shutdown(socket, Int32(SHUT_WR))
-    }
+    func endWriting() { _ = shutdown(socket, Int32(SHUT_WR)) }
 
     /// Sends all bytes, or as many as the server accepts before it ends the connection.
     @discardableResult

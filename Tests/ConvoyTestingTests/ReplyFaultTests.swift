@@ -65,8 +65,7 @@ struct FaultCase: Sendable, CustomTestStringConvertible {
     @Test(arguments: FaultCase.all + FaultCase.cuts)
     func theClientSeesTheBytesAndTheEnd(_ test: FaultCase) throws {
         server.enqueue(test.reply)
-        let client = try RawClient(server)
-        client.send(test.request)
+        let client = try RawClient(server, sending: test.request)
         #expect(client.readToEnd() == (test.text, test.end))
     }
 

@@ -6,8 +6,7 @@ import Testing
     private func get(_ reply: Reply, _ fields: String, method: String = "GET") throws -> RawClient.Response {
         let server = try TestServer()
         server.enqueue(reply.closingConnection())
-        let client = try RawClient(server)
-        client.send("\(method) / HTTP/1.1\r\nHost: a\r\n\(fields)\r\n")
+        let client = try RawClient(server, sending: "\(method) / HTTP/1.1\r\nHost: a\r\n\(fields)\r\n")
         let head = try client.readHead()
         return RawClient.Response(head: head, body: client.readDataToEnd().data)
     }

@@ -57,8 +57,7 @@ import Testing
         let server = try TestServer(bodyLimitBytes: 1_000)
         server.enqueue(.status(204))
         let body = Reply.pattern(range: 0..<300_000)
-        let client = try RawClient(server)
-        client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n")
+        let client = try RawClient(server, sending: "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n")
         client.send(body)
         let request = try await server.takeRequest()
         #expect(request.body == body.prefix(1_000))
@@ -84,8 +83,7 @@ import Testing
     ])
     func malformedRequestGets400AndTheEnd(text: String) throws {
         server.respond { _ in .status(200) }
-        let client = try RawClient(server)
-        client.send(text)
+        let client = try RawClient(server, sending: text)
         client.endWriting()
         let (answer, end) = client.readToEnd()
         #expect(answer.hasPrefix("HTTP/1.1 400 Bad Request\r\n"))
@@ -94,8 +92,8 @@ import Testing
     }
 
     @Test func headAboveTheLimitGets431() throws {
-        let client = try RawClient(server)
-        client.send("GET / HTTP/1.1\r\nHost: a\r\nX: " + String(repeating: "x", count: 70_000))
+        let client = try RawClient(
+            server, sending: "GET / HTTP/1.1\r\nHost: a\r\nX: " + String(repeating: "x", count: 70_000))
         client.endWriting()
         let (answer, end) = client.readToEnd()
         #expect(answer.hasPrefix("HTTP/1.1 431 "))
@@ -106,8 +104,7 @@ import Testing
 
     @Test func expectIsAnsweredWith100() throws {
         server.respond { .status(200, body: $0.body) }
-        let client = try RawClient(server)
-        client.send(Self.expecting)
+        let client = try RawClient(server, sending: Self.expecting)
         #expect(try client.readHead() == "HTTP/1.1 100 Continue\r\n\r\n")
         client.send("hello")
         #expect(try client.readResponse().body == Data("hello".utf8))
@@ -118,16 +115,14 @@ import Testing
         let server = try TestServer(answersContinue: byReply)
         let reply = Reply.status(200, body: "done")
         server.enqueue(byReply ? reply.withholdingContinue() : reply)
-        let client = try RawClient(server)
-        client.send(Self.expecting)
+        let client = try RawClient(server, sending: Self.expecting)
         client.send("hello")
         #expect(try client.readResponse().statusLine == "HTTP/1.1 200 OK")
     }
 
     @Test func replyMayComeBeforeTheBodyIsRead() async throws {
         server.respond(at: .head) { _ in .status(413).ignoringRequestBody() }
-        let client = try RawClient(server)
-        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n")
+        let client = try RawClient(server, sending: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n")
         client.send(Data(count: 200_000))
         #expect(try client.readResponse().statusLine == "HTTP/1.1 413 Content Too Large")
         client.close()
@@ -138,8 +133,8 @@ import Testing
 
     @Test func uploadCanBeResetInTheMiddle() async throws {
         server.enqueue(Reply.status(200).performing(.reset, at: .requestBody(afterBytes: 10)))
-        let client = try RawClient(server)
-        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n0123456789")
+        let client = try RawClient(
+            server, sending: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n0123456789")
         #expect(client.readToEnd() == ("", .reset))
         let request = try await server.takeRequest()
         #expect(request.bodyText == "0123456789")
@@ -149,8 +144,7 @@ import Testing
     @Test func requestStartComesBeforeTheBodyIsRead() async throws {
         let gate = Gate()
         server.enqueue(Reply.status(204).performing(.wait(gate), at: .requestStart))
-        let client = try RawClient(server)
-        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n")
+        let client = try RawClient(server, sending: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n")
         try await gate.reached()
         #expect(server.requestCount == 0)
         gate.open()
@@ -159,8 +153,7 @@ import Testing
     }
 
     @Test func bodyThatBreaksOffIsRecordedAsIncomplete() async throws {
-        let client = try RawClient(server)
-        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\nabc")
+        let client = try RawClient(server, sending: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\nabc")
         client.close()
         let request = try await server.takeRequest()
         #expect(request.bodyText == "abc" && !request.isBodyComplete)

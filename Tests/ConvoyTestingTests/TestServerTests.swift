@@ -82,8 +82,7 @@ import Testing
     ])
     func connectionFieldIsHonoured(request: String, field: String, closes: Bool) throws {
         server.respond { _ in .status(200, body: "x") }
-        let client = try RawClient(server)
-        client.send(request)
+        let client = try RawClient(server, sending: request)
         let response = try client.readResponse()
         #expect(response.head.contains("\r\n\(field)\r\n"))
         if closes {
@@ -96,8 +95,7 @@ import Testing
 
     @Test func bodilessResponsesKeepTheConnectionClean() throws {
         server.enqueue([.status(200, body: "hello"), .status(204, body: "no"), .status(304, body: "no"), .status(200)])
-        let client = try RawClient(server)
-        client.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
+        let client = try RawClient(server, sending: "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
         #expect(try client.readHead() == "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
         client.get("/")
         #expect(try client.readHead() == "HTTP/1.1 204 No Content\r\n\r\n")
