@@ -8,14 +8,15 @@ import Testing
     struct Token: Codable, Sendable { var token: String }
     struct User: Codable, Sendable, Equatable { var id: String }
 
-    private func makeServer() throws -> TestServer {
-        let server = try TestServer()
+    private let server: TestServer
+
+    init() throws {
+        server = try TestServer()
         server.route("/login") { _ in .json(#"{"token": "secret"}"#) }
         server.route("/me") { request in
             request.value(of: "Authorization") == "Bearer secret" ? .json(#"{"id": "ada"}"#) : .status(401)
         }
         server.respond { .status(200, body: $0.path) }
-        return server
     }
 
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -68,8 +69,6 @@ import Testing
     }
 
     @Test func theChain() async throws {
-        let server = try makeServer()
-        defer { server.shutDown() }
         let (loginURL, meURL) = (server.url("/login"), server.url("/me"))
         let (credentials, gate) = (["name": "ada"], Gate())
         server.enqueue(.json(#"{"token": "secret"}"#).stalling(until: gate))
@@ -104,8 +103,6 @@ import Testing
     }
 
     @Test func theDownload() async throws {
-        let server = try makeServer()
-        defer { server.shutDown() }
         let gate = Gate()
         let reply = Reply.resource(generatedByteCount: 100_000, etag: "\"v1\"")
         server.enqueue(reply.stalling(afterBodyBytes: 50_000, until: gate))
@@ -135,8 +132,6 @@ import Testing
     // The tests below run the fragments of the README over a real server.
 
     @Test func theBadDay() async throws {
-        let server = try makeServer()
-        defer { server.shutDown() }
         let (apiURL, reportURL) = (server.url(), server.url("/report"))
         let wasRefused = EventLog<Bool>()
         server.route("/report") { request in
@@ -161,8 +156,6 @@ import Testing
     @Test func anythingInAndOut() async throws {
         struct Receipt: Decodable, Sendable { let id: Int }
         struct Refusal: Error, Decodable { let reason: String }
-        let server = try makeServer()
-        defer { server.shutDown() }
         let (uploadURL, feedURL, manager) = (server.url("/upload"), server.url("/feed"), RequestManager())
         let (id, name, data) = (7, "ada", EventLog<String>())
         let print: (String) -> Void = { data.record($0) }
@@ -192,8 +185,6 @@ import Testing
     }
 
     @Test func chunksOneByOne() async throws {
-        let server = try makeServer()
-        defer { server.shutDown() }
         server.enqueue(.generated(byteCount: 300_000))
         var body = Data()
         for try await chunk in RequestManager().chunks(of: .get(server.url("/big"))) { body += chunk }

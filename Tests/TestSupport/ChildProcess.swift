@@ -49,8 +49,6 @@ package final class ChildProcess {
     deinit { process.send(SIGKILL) }
 
     package var isRunning: Bool { process.isRunning }
-    /// Whether a fork server started it.
-    package var isForked: Bool { !(process is Process) }
     package var output: String { text("output") }
     package var errors: String { text("errors") }
     /// The lines of the output that are not empty.

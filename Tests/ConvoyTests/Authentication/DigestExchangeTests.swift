@@ -23,24 +23,6 @@ struct DigestExchangeTests {
         #expect(second.status == 401)
     }
 
-    @Test func realmOfAnotherPathIsAnsweredToo() async throws {
-        let authenticator = try PasswordAuthenticator.mufasa()
-        let (first, second) = (DigestServer(.init(realm: "a")), DigestServer(.init(realm: "b")))
-        let answer: (PreparedRequest) -> MadeAnswer = { request in
-            request.url.path.hasPrefix("/a/") ? first.answer(to: request) : second.answer(to: request)
-        }
-        func sent(_ path: String) async throws -> [String] {
-            let result = try await exchange(.made("http://example.org\(path)"), through: authenticator, with: answer)
-            #expect(result.status == 200)
-            return uses(result.sent)
-        }
-        #expect(try await sent("/a/1") == ["none", "n1 00000001"])
-        // The authenticator first tries the nonce of the other realm.
-        #expect(try await sent("/b/1") == ["n1 00000002", "n1 00000001"])
-        #expect(try await sent("/a/2") == ["n1 00000003"])
-        #expect(try await sent("/b/2") == ["n1 00000002"])
-    }
-
     @Test func nonceThatCannotBeSentIsNotUsed() async throws {
         let authenticator = try PasswordAuthenticator.mufasa()
         let answer: (PreparedRequest) -> MadeAnswer = { request in
@@ -259,16 +241,6 @@ struct DigestSessionTests {
         func hash(_ text: String) -> String { ((try? HashFunction.md5.digest(of: Data(text.utf8))) ?? []).hexadecimal }
         let key = hash("\(hash("u:r:p")):first:c")
         #expect(field.contains("response=\"\(hash("\(key):second:00000001:c:auth:\(hash("GET:/"))"))\""))
-    }
-
-    @Test(arguments: [
-        "Basic realm=r", "Digest", "Digest realm=r", "Digest nonce=n", "Digest realm=r, nonce=n, algorithm=SHA-1",
-        "Digest realm=r, nonce=n, qop=auth-int", "Digest realm=r, nonce=n, qop=\"auth-int, x\"",
-        "Digest realm=r, nonce=n, algorithm=MD5-sess", "Digest realm=\"a\u{1}b\", nonce=n",
-        "Digest realm=r, nonce=\"a\\\r\nb\"",
-    ])
-    func unsupportedChallengesAreIgnored(text: String) {
-        #expect(DigestChallenge.strongest(of: AuthenticationChallenge.all(in: [text])) == nil)
     }
 
     @Test(arguments: [

@@ -76,6 +76,9 @@ struct PasswordAuthenticatorTests {
         ("Digest realm=r, nonce=n, qop=auth-int", 1), ("Digest realm=r, nonce=n, algorithm=X", 1),
         ("Digest realm=r, nonce=n, algorithm=X, Basic realm=r", 2), ("Negotiate, Basic realm=r", 2),
         ("Digest realm=r, nonce=n, qop=auth, stale=true", 2),
+        ("Digest nonce=n", 1), ("Digest realm=r, nonce=n, algorithm=MD5-sess", 1),
+        ("Digest realm=r, nonce=n, qop=\"auth-int, x\"", 1), ("Digest realm=\"a\u{1}b\", nonce=n", 1),
+        ("Digest realm=r, nonce=\"a\\\r\nb\"", 1),
     ])
     func refusalIsDeliveredAfterOneTry(challenge: String, attempts: Int) async throws {
         let result = try await exchange(.made(), through: PasswordAuthenticator.mufasa()) { _ in .challenge(challenge) }

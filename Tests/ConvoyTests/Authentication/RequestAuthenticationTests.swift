@@ -146,22 +146,4 @@ import Testing
         #expect(error?.response?.statusCode == 401)
         #expect(server.received("Authorization") == ["Basic YTpi", "Basic YTpi"])
     }
-
-    @Test(arguments: ConformingTransport.all)
-    func credentialsFollowRedirectsWithinTheirOriginOnly(_ subject: ConformingTransport) async throws {
-        let (server, other) = (try TestServer(), try TestServer())
-        defer {
-            server.shutDown()
-            other.shutDown()
-        }
-        server.route("/a") { _ in .redirect(to: "/b") }
-        server.route("/b") { _ in .redirect(to: "\(other.url("/c"))") }
-        // After a redirect back to the first server, the credentials are still omitted.
-        other.route("/c") { _ in .redirect(to: "\(server.url("/d"))") }
-        server.route("/d") { _ in .status(200) }
-        let request = Request<Data>.get(server.url("/a")).basicAuthentication(user: "a", password: "b")
-        try await subject.manager().send(request)
-        #expect(server.received("Authorization") == ["Basic YTpi", "Basic YTpi", nil])
-        #expect(other.received("Authorization") == [nil])
-    }
 }

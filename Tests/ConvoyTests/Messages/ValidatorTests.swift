@@ -119,17 +119,4 @@ import Testing
         #expect(!Validator.entityTag(composed).matches(head([("ETag", decomposed)])))
         #expect(Validator.entityTag(composed).matches(head([("ETag", composed)])))
     }
-
-    @Test(arguments: [Validator.entityTag("\"a\u{0}\\\u{E9}\""), .lastModified(modified), .entityTag("")])
-    func validatorIsKeptInAFile(validator: Validator) throws {
-        let data = try JSONEncoder().encode(validator)
-        #expect(try JSONDecoder().decode(Validator.self, from: data) == validator)
-    }
-
-    @Test(arguments: [
-        "", "{}", "null", #"{"entityTag":{}}"#, #"{"entityTag":{"_0":5}}"#, #"{"other":{"_0":"a"}}"#, "\u{0}",
-    ])
-    func damagedFileIsAnError(text: String) {
-        #expect(throws: (any Error).self) { try JSONDecoder().decode(Validator.self, from: Data(text.utf8)) }
-    }
 }

@@ -4,6 +4,9 @@ import Testing
 @testable import Convoy
 
 @Suite struct HARRecorderTests {
+    private let recorder = HARRecorder()
+    private let done = EventLog<Void>()
+
     /// The archive of a recorder, checked to be valid and to have consistent times.
     private func read(_ recorder: HARRecorder, sourceLocation: SourceLocation = #_sourceLocation) throws -> ReadHAR {
         let archive = try ReadHAR(recorder.har())
@@ -19,8 +22,7 @@ import Testing
     }
 
     @Test func theTimesOfARequestAddUpToItsLife() async throws {
-        let (server, clock, done) = (StubServer.held(), VirtualClock(), EventLog<Void>())
-        let recorder = HARRecorder()
+        let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(monitors: [recorder, EndMonitor(done: done)], clock: clock) { configuration in
             configuration.retries = .standard
             configuration.jitter = { 0.5 }
@@ -57,8 +59,7 @@ import Testing
     }
 
     @Test func redirectsRetriesAndFailuresOnTheWire() async throws {
-        let (server, done) = (try TestServer(), EventLog<Void>())
-        let recorder = HARRecorder()
+        let server = try TestServer()
         var configuration = RequestManager.Configuration(
             baseURL: server.url("/"), monitors: [recorder, EndMonitor(done: done)])
         configuration.retries = .standard
@@ -119,7 +120,6 @@ import Testing
     }
 
     @Test func bodiesAreKeptWhenTheyAreAskedFor() async throws {
-        let done = EventLog<Void>()
         let recorder = HARRecorder(bodyLimitBytes: 5, revealingSecrets: true)
         let server = StubServer { exchange in
             let path = exchange.request.url.path
@@ -180,7 +180,6 @@ import Testing
     }
 
     @Test func theOldestRequestsAreDroppedAndUnsentOnesAreNotRecorded() async throws {
-        let done = EventLog<Void>()
         let recorder = HARRecorder(requestLimit: 3)
         let manager = StubServer().manager(monitors: [recorder, EndMonitor(done: done)])
         for number in 1...8 {
@@ -196,8 +195,7 @@ import Testing
     }
 
     @Test func aSharedTransferIsRecordedOnce() async throws {
-        let (server, done) = (StubServer.held(), EventLog<Void>())
-        let recorder = HARRecorder()
+        let server = StubServer.held()
         let manager = server.manager(monitors: [recorder, EndMonitor(done: done)])
         let operations = (0..<3).map { _ in manager.enqueue(Request<Data>.get("http://stub/a").coalesced()) }
         await server.exchanges.wait()[0].answer(302, headerFields: ["Location": "/b"])
@@ -208,8 +206,7 @@ import Testing
     }
 
     @Test func bytesOfAnEarlierAnswerAreNotCountedAgain() async throws {
-        let (server, done) = (StubServer.held(), EventLog<Void>())
-        let recorder = HARRecorder()
+        let server = StubServer.held()
         let manager = server.manager(monitors: [recorder, EndMonitor(done: done)]) { configuration in
             configuration.retries = .standard
             configuration.jitter = { 0 }
@@ -233,7 +230,6 @@ import Testing
             try Data("old".utf8).write(to: file)
             try FileManager.default.setAttributes([.posixPermissions: existing], ofItemAtPath: file.path)
         }
-        let recorder = HARRecorder()
         try recorder.write(to: file)
         #expect(try Data(contentsOf: file) == recorder.har())
         let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
@@ -243,7 +239,6 @@ import Testing
 
     @Test func theFileIsReplacedAsAWholeOrTheErrorSaysWhy() throws {
         let directory = try TemporaryDirectory()
-        let recorder = HARRecorder()
         let file = directory.file("a.har")
         try recorder.write(to: file)
         #expect(try ReadHAR(Data(contentsOf: file)).defects == [])
