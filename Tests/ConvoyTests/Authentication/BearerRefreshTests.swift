@@ -52,31 +52,6 @@ import Testing
         #expect(tokens.countAfterRefresh(of: "t0") == 0)
     }
 
-    /// A request with the old token may arrive after the refresh has ended.
-    ///
-    /// The server rejects such a request, and the client sends it again.
-    @Test(arguments: ConformingTransport.all)
-    func refreshThatEndsAtOnceIsTheOnlyOne(_ subject: ConformingTransport) async throws {
-        gate.open()
-        let count = EventLog<Void>()
-        let authenticator = BearerAuthenticator(token: "t0") { [tokens] _ in
-            count.record(())
-            tokens.noteRefreshed()
-            return "t1"
-        }
-        let manager = manager(over: subject, 16, authenticator)
-        let results = await manager.results(of: (0..<200).map { .get(server.url("/\($0)")) })
-        #expect(results.count { (try? $0.get()) != nil } == 200)
-        #expect(count.count == 1)
-        // Each request is sent at most twice, and never again with the old token.
-        #expect(tokens.tokens.values.allSatisfy { $0 == ["t0", "t1"] || $0 == ["t1"] })
-        // Later requests are not sent with the old token.
-        let refusals = tokens.count(of: "t0")
-        let later = await manager.results(of: (200..<250).map { .get(server.url("/\($0)")) })
-        #expect(later.count { (try? $0.get()) != nil } == 50)
-        #expect(tokens.count(of: "t0") == refusals)
-    }
-
     /// Once the refresh has begun, no request is sent with the old token.
     ///
     /// This includes requests with the old token that wait for a slot. A stub without a network makes the order exact.

@@ -94,9 +94,8 @@ struct PasswordAuthenticatorTests {
             var adapted: [PreparedRequest] = []
             let result = try await exchange(.made(), through: authenticator) { request in
                 adapted.append(request)
-                return .challenge(
-                    AuthenticationChallengeTests.garbage(using: &random),
-                    AuthenticationChallengeTests.garbage(using: &random))
+                let pieces = FieldReader.challenges.pieces
+                return .challenge(pieces.sample(0...14, &random).joined(), pieces.sample(0...14, &random).joined())
             }
             #expect(result.status == 401)
             #expect(result.sent.count <= 3)

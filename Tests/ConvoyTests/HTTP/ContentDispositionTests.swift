@@ -103,35 +103,4 @@ import Testing
             #expect(name("attachment; filename=\(text); filename*=UTF-8''%FF") == expected)
         }
     }
-
-    @Test(arguments: [
-        "a", ";", "=", "\"", "\\", " ", "'", "%", "%41", "é", "\u{0}", "\u{301}", "filename=", "; filename=\"",
-        "; filename*=UTF-8''%",
-    ])
-    func longFieldsCostTimeInProportion(piece: String) {
-        let long = String(repeating: piece, count: 30_000 / piece.utf8.count)
-        for value in [
-            long, "a; filename=\(long)", "a; filename=\"\(long)", "a; filename*=UTF-8''\(long)", "a; \(long)=b",
-        ] {
-            #expect(name(value)?.utf8.count ?? 0 <= 30_000)
-        }
-    }
-
-    @Test func garbageNeverTraps() {
-        var generator = SeededGenerator(seed: 6_266)
-        let pieces = [
-            "attachment", ";", " ", "filename", "*", "=", "\"", "\\", "UTF-8", "iso-8859-1", "'", "%", "41", "C3", "FF",
-            "a", "\u{0}", "é", "\u{C3}", "\u{A9}", "\u{301}", "/", ",",
-        ]
-        var count = 0
-        for _ in 0..<LongRuns.count(3_000, long: 10_000) {
-            let value = pieces.sample(0...14, &generator).joined()
-            for name in [name(value), name("a; filename=" + value), name("a; filename*=UTF-8''" + value)] {
-                guard let name else { continue }
-                count += 1
-                #expect(!name.isEmpty)
-            }
-        }
-        #expect(count > 300)
-    }
 }

@@ -51,37 +51,9 @@ import Testing
         #expect(ContentRange("bytes */\(number)") == nil)
     }
 
-    @Test(arguments: ["9", " ", "-", "/", "*", ",", "bytes ", "bytes 5-9/100", "\u{0}", "é", "\u{301}"])
-    func longTextIsNil(piece: String) {
-        let long = String(repeating: piece, count: 100_000 / piece.utf8.count)
-        #expect(ContentRange(long) == nil)
-        #expect(ContentRange("bytes \(long)") == nil)
-        #expect(ContentRange("bytes 0-1/\(long)2") == nil)
-    }
-
     @Test func zerosInFrontDoNotCount() throws {
         let zeros = String(repeating: "0", count: 100_000)
         #expect(try #require(ContentRange("bytes \(zeros)5-\(zeros)9/\(zeros)100")).range == 5..<10)
-    }
-
-    @Test func garbageIsWithinBounds() {
-        var generator = SeededGenerator(seed: 14)
-        let pieces = [
-            "5", "9", "5-9", "9223372036854775806", "9223372036854775807", "9223372036854775808", "-", "/", "/100",
-            "/*", "*", "é",
-        ]
-        var readCount = 0
-        for _ in 0..<20_000 {
-            let text =
-                "bytes "
-                + pieces.sample(0...4, &generator).joined()
-            guard let read = ContentRange(text) else { continue }
-            readCount += 1
-            #expect(read.range != nil || read.totalBytes != nil)
-            #expect(read.range?.isEmpty != true && read.range?.lowerBound ?? 0 >= 0)
-            #expect(read.range?.upperBound ?? 0 <= read.totalBytes ?? .max)
-        }
-        #expect(readCount > 100)
     }
 }
 

@@ -74,16 +74,4 @@ import Testing
         let wait = try #require(told("Sun, 06 Nov 1994 08:49:38 GMT", now: Self.now + 0.25))
         #expect(wait == .milliseconds(750))
     }
-
-    @Test func garbageIsWithinBounds() {
-        var generator = SeededGenerator(seed: 3)
-        let pieces = [
-            "Sun", "Sunday", ", ", " ", "06", "-", "Nov", "94", "1994", "08:49:37", "GMT", "9", "0", "\u{0}", "ü",
-        ]
-        for _ in 0..<LongRuns.count(4_000, long: 20_000) {
-            let value = pieces.sample(0...9, &generator).joined()
-            guard let wait = told(value) else { continue }
-            #expect(wait >= .zero && wait <= .seconds(31_536_000))
-        }
-    }
 }
