@@ -56,6 +56,7 @@ struct FaultCase: Sendable, CustomTestStringConvertible {
 }
 
 @Suite struct ReplyFaultTests {
+    private let gate = Gate()
     private let server: TestServer
 
     init() throws { server = try TestServer() }
@@ -120,7 +121,6 @@ struct FaultCase: Sendable, CustomTestStringConvertible {
     }
 
     @Test func aClientThatDisconnectsDuringAStallIsDetected() async throws {
-        let gate = Gate()
         server.enqueue(.status(200).stalling(until: gate))
         let client = try server.client()
         try await gate.reached()
@@ -130,7 +130,6 @@ struct FaultCase: Sendable, CustomTestStringConvertible {
     }
 
     @Test func halfCloseEndsTheStreamButStillReads() async throws {
-        let gate = Gate()
         server.enqueue(
             .status(200, body: "hello").performing(.shutDownWriting, at: .responseEnd)
                 .performing(.wait(gate), at: .responseEnd))

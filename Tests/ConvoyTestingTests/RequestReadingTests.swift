@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @Suite struct RequestReadingTests {
+    private let gate = Gate()
     private let server: TestServer
 
     init() throws { server = try TestServer() }
@@ -142,7 +143,6 @@ import Testing
     }
 
     @Test func requestStartComesBeforeTheBodyIsRead() async throws {
-        let gate = Gate()
         server.enqueue(Reply.status(204).performing(.wait(gate), at: .requestStart))
         let client = try RawClient(server, sending: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n")
         try await gate.reached()

@@ -149,8 +149,9 @@ import Testing
 }
 
 @Suite struct GateTests {
+    private let gate = Gate()
+
     @Test func openWakesEveryWaiterAndStaysOpen() async throws {
-        let gate = Gate()
         #expect(!gate.isOpen)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<10 { group.addTask { try await gate.opened() } }
@@ -163,7 +164,6 @@ import Testing
     }
 
     @Test func waitsAreBoundedAndCancellable() async throws {
-        let gate = Gate()
         let bound = Duration.milliseconds(1)
         await #expect(throws: TestServerError.timedOut(waitingFor: "a gate to be opened", bound: bound)) {
             try await gate.opened(within: bound)
@@ -175,7 +175,6 @@ import Testing
 
     @Test func oneGateHoldsSeveralConnections() async throws {
         let server = try TestServer()
-        let gate = Gate()
         server.respond { _ in .status(204).stalling(until: gate) }
         let clients = try (0..<5).map { _ in try RawClient(server) }
         for client in clients { client.get("/") }

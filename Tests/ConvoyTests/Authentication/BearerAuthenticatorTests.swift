@@ -6,6 +6,9 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3))) struct BearerAuthenticatorTests {
     private let refresh = HeldRefresh()
+    private let authenticator: BearerAuthenticator
+
+    init() { authenticator = refresh.authenticator(token: "t0") }
 
     /// A request that was sent with this token.
     private func sent(_ token: String) throws -> PreparedRequest {
@@ -24,7 +27,6 @@ import Testing
     }
 
     @Test func refreshThatGivesTheSameTokenEnds() async throws {
-        let authenticator = refresh.authenticator(token: "t0")
         async let result = exchange(.made(), through: authenticator) { _ in .challenge("Bearer") }
         await refresh.finish(.success("t0"))
         #expect(try await result.sent == ["Bearer t0", "Bearer t0"])
@@ -53,7 +55,6 @@ import Testing
     }
 
     @Test func theCallersOwnAuthorizationIsNotChanged() async throws {
-        let authenticator = refresh.authenticator(token: "t0")
         let own = try sent("mine")
         #expect(try await authenticator.adapt(own, for: .made(own)) == own)
         #expect(try await authenticator.decide(after: .made(own, status: 401), of: .made(own)) == .proceed)
@@ -65,7 +66,6 @@ import Testing
 
     @Test(arguments: [200, 403, 407, 500])
     func otherStatusCodesAreIgnored(status: Int) async throws {
-        let authenticator = refresh.authenticator(token: "t0")
         #expect(try await decision(authenticator, on: "t0", status: status) == .proceed)
         let lost = AttemptEnd(request: try sent("t0"), response: nil, error: RequestError(.connectionLost, "lost"))
         #expect(try await authenticator.decide(after: lost, of: .made(.made())) == .proceed)
@@ -227,7 +227,6 @@ import Testing
 
     @Test func aTokenThatIsSetEndsTheWait() async throws {
         let server = StubServer { $0.answer($0.token == "t0" ? 401 : 200) }
-        let authenticator = refresh.authenticator(token: "t0")
         let operation = manager(server, authenticator).enqueue(Request.stub("a"))
         await refresh.begun.wait()
         authenticator.setToken("mine")
@@ -240,7 +239,6 @@ import Testing
 
     @Test func aRemovedTokenFailsWaitingRequestsAndIsNotSentAgain() async throws {
         let server = StubServer { $0.answer($0.token == "t0" ? 401 : 200) }
-        let authenticator = refresh.authenticator(token: "t0")
         let operation = manager(server, authenticator).enqueue(Request.stub("a"))
         await refresh.begun.wait()
         authenticator.setToken(nil)

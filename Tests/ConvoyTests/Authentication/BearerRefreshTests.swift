@@ -10,12 +10,6 @@ import Testing
     private let gate = Gate()
     private let server: TestServer
 
-    private func manager(
-        over subject: ConformingTransport, _ limit: Int = 200, _ authenticator: BearerAuthenticator? = nil
-    ) -> RequestManager {
-        subject.manager(limit, interceptors: [authenticator ?? refresh.authenticator(token: "t0")])
-    }
-
     /// Accepts the current token and delays each 401 until the gate opens.
     init() throws {
         server = try TestServer()
@@ -24,6 +18,12 @@ import Testing
             let reply = Reply.status(status, headerFields: [("WWW-Authenticate", "Bearer")], body: request.path)
             return status == 401 ? reply.stalling(until: gate) : reply
         }
+    }
+
+    private func manager(
+        over subject: ConformingTransport, _ limit: Int = 200, _ authenticator: BearerAuthenticator? = nil
+    ) -> RequestManager {
+        subject.manager(limit, interceptors: [authenticator ?? refresh.authenticator(token: "t0")])
     }
 
     // MARK: Two hundred requests at once

@@ -6,11 +6,13 @@ import Testing
 
 struct PasswordAuthenticatorTests {
     private let basic = PasswordAuthenticator.basicField
+    private let authenticator: PasswordAuthenticator
+
+    init() throws { authenticator = try PasswordAuthenticator.mufasa() }
 
     // MARK: Basic
 
     @Test func basicIsSentWhenAskedForAndBelowThatPathFromThenOn() async throws {
-        let authenticator = try PasswordAuthenticator.mufasa()
         func sent(_ url: String) async throws -> [String?] {
             try await exchange(.made(url), through: authenticator) {
                 $0.authorization == nil ? .challenge("Basic realm=\"r\"") : .ok
@@ -27,7 +29,6 @@ struct PasswordAuthenticatorTests {
     }
 
     @Test func refusedBasicIsNotSentAgainUnasked() async throws {
-        let authenticator = try PasswordAuthenticator.mufasa()
         for _ in 0..<2 {
             let result = try await exchange(.made(), through: authenticator) { _ in .challenge("Basic realm=r") }
             #expect(result.sent == [nil, basic])
@@ -38,7 +39,6 @@ struct PasswordAuthenticatorTests {
 
     /// Digest credentials for another realm of the origin are only a guess.
     @Test func basicIsAnsweredAfterDigestOfAnotherRealm() async throws {
-        let authenticator = try PasswordAuthenticator.mufasa()
         let server = DigestServer()
         #expect(
             try await exchange(.made("http://example.org/d/x"), through: authenticator, with: server.answer).status
@@ -58,7 +58,6 @@ struct PasswordAuthenticatorTests {
     ///
     /// The same ones are not sent twice.
     @Test func digestIsAnsweredAfterBasicThatWasAGuess() async throws {
-        let authenticator = try PasswordAuthenticator.mufasa()
         _ = try await exchange(.made(), through: authenticator) {
             $0.authorization == nil ? .challenge("Basic realm=r") : .ok
         }
@@ -81,7 +80,7 @@ struct PasswordAuthenticatorTests {
         ("Digest realm=r, nonce=\"a\\\r\nb\"", 1),
     ])
     func refusalIsDeliveredAfterOneTry(challenge: String, attempts: Int) async throws {
-        let result = try await exchange(.made(), through: PasswordAuthenticator.mufasa()) { _ in .challenge(challenge) }
+        let result = try await exchange(.made(), through: authenticator) { _ in .challenge(challenge) }
         #expect(result.sent.count == attempts)
         #expect(result.status == 401)
         #expect(result.sent.first == .some(nil))
@@ -89,7 +88,6 @@ struct PasswordAuthenticatorTests {
 
     @Test func garbageEndsAfterAtMostThreeAttempts() async throws {
         var random = SeededGenerator(seed: 401)
-        let authenticator = try PasswordAuthenticator.mufasa()
         for _ in 0..<1_000 {
             var adapted: [PreparedRequest] = []
             let result = try await exchange(.made(), through: authenticator) { request in
@@ -118,7 +116,7 @@ struct PasswordAuthenticatorTests {
             try await exchange(.made(), through: PasswordAuthenticator.mufasa(.basic), with: server).sent == [
                 nil, basic,
             ])
-        let strongest = try await exchange(.made(), through: PasswordAuthenticator.mufasa(), with: server)
+        let strongest = try await exchange(.made(), through: authenticator, with: server)
         #expect(strongest.sent.last??.hasPrefix("Digest ") == true)
         let onlyBasic = try await exchange(.made(), through: PasswordAuthenticator.mufasa(.digest)) { _ in
             .challenge("Basic realm=r")

@@ -5,6 +5,8 @@ import Testing
 
 /// Tests which cookies a jar accepts from a host, and which hosts receive them: RFC 6265bis, section 5.7.
 @Suite struct CookieAdmissionTests {
+    private let fixture = CookieFixture()
+
     /// An attribute of a cookie, the host that sends the cookie, and the hosts that later receive it.
     struct DomainCase: Sendable {
         let attribute: String
@@ -62,7 +64,6 @@ import Testing
         DomainCase("Domain=https://example.com", from: "example.com"),
     ])
     func aCookieGoesToItsHostOrDomainOnly(example: DomainCase) throws {
-        let fixture = CookieFixture()
         try fixture.receive("a=1; Path=/; \(example.attribute)", from: "https://\(example.host)/")
         let receivers = try DomainCase.asked.filter { try fixture.field("https://\($0)/") == "a=1" }
         #expect(receivers == example.receivers)
@@ -70,14 +71,12 @@ import Testing
     }
 
     @Test func internationalHostsAreKnownByTheirPunycode() throws {
-        let fixture = CookieFixture()
         try fixture.receive("a=1; Domain=xn--bcher-kva.example", from: "https://www.bücher.example/")
         #expect(try fixture.field("https://bücher.example/") == "a=1")
         #expect(try fixture.field("https://user:pw@XN--bcher-kva.Example:81/") == "a=1")
     }
 
     @Test func secureCookiesAreStoredAndSentOnlyOverHTTPS() throws {
-        let fixture = CookieFixture()
         for host in ["example.com", "localhost", "127.0.0.1"] {
             try fixture.receive("a=1; Secure", from: "http://\(host)/")
             #expect(fixture.jar.cookies.isEmpty)
@@ -94,7 +93,6 @@ import Testing
         ("a=1; SameSite=odd", "http", true),
     ])
     func sameSiteNoneHasToBeSecure(text: String, scheme: String, isTaken: Bool) throws {
-        let fixture = CookieFixture()
         try fixture.receive(text, from: "\(scheme)://example.com/")
         #expect(fixture.jar.cookies.isEmpty == !isTaken)
     }
@@ -111,7 +109,6 @@ import Testing
         let text =
             example.text.hasPrefix("Host")
             ? spellings[1] + example.text.dropFirst(4) : spellings[0] + example.text.dropFirst(6)
-        let fixture = CookieFixture()
         try fixture.receive(text)
         #expect(fixture.jar.cookies.isEmpty != example.isTaken, "\(text)")
         // The jar rejects a cookie without a name, because a server would read its value as a name.
@@ -136,7 +133,6 @@ import Testing
         ("a=new; Path=/login", "https://login.example.com/", true),
     ])
     func aSecureCookieIsNotOverlaidFromHTTP(text: String, url: String, isTaken: Bool) throws {
-        let fixture = CookieFixture()
         try fixture.receive("a=good; Secure; Path=/login", from: "https://login.example.com/")
         let before = fixture.jar.cookies
         try fixture.receive(text, from: url)
@@ -144,7 +140,6 @@ import Testing
     }
 
     @Test func aSecureCookieThatHasExpiredProtectsNothing() throws {
-        let fixture = CookieFixture()
         try fixture.receive("a=good; Secure; Max-Age=10")
         fixture.advance(by: 10)
         try fixture.receive("a=new", from: "http://example.com/")
@@ -152,7 +147,6 @@ import Testing
     }
 
     @Test func pathsDecideBelowWhichACookieIsSent() throws {
-        let fixture = CookieFixture()
         try fixture.receive(
             "default=1", "root=1; Path=/", "shop=1; Path=/shop/", "odd=1; Path=shop", "e=1; Path=/e",
             from: "https://example.com/a/b?c=/d/e")
@@ -165,14 +159,12 @@ import Testing
     }
 
     @Test func aDefaultPathThatIsTooLongIsRefusedAndNotShortened() throws {
-        let fixture = CookieFixture()
         try fixture.receive(
             "a=1", "b=1; Path=/", from: "https://example.com/" + String(repeating: "x", count: 1_100) + "/y")
         #expect(fixture.names == ["b"])
     }
 
     @Test func portsDoNotCount() throws {
-        let fixture = CookieFixture()
         try fixture.receive("a=1", from: "http://localhost:8080/")
         #expect(try fixture.field("http://localhost:9090/") == "a=1")
     }

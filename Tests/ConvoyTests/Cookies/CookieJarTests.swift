@@ -4,6 +4,8 @@ import Testing
 @testable import Convoy
 
 @Suite struct CookieJarTests {
+    private let fixture = CookieFixture()
+
     @Test func theExampleOfTheDocumentation() throws {
         let loginURL = try #require(URL(string: "https://example.com/login"))
         let accountURL = try #require(URL(string: "https://example.com/account"))
@@ -16,7 +18,6 @@ import Testing
     }
 
     @Test func aCommaIsPartOfAValue() throws {
-        let fixture = CookieFixture()
         try fixture.receive("note=hi, sid=evil; Path=/a", from: "http://example.com/")
         #expect(fixture.jar.cookies.map(\.name) == ["note"])
         #expect(fixture.jar.cookies.map(\.path) == ["/a"])
@@ -52,7 +53,6 @@ import Testing
     }
 
     @Test func aSavedJarIsTheSameJar() throws {
-        let fixture = CookieFixture()
         try fixture.receive("b=1; Path=/", "a=1; Domain=example.com; Max-Age=100; HttpOnly; SameSite=Lax", "=c; Secure")
         let saved = try JSONEncoder().encode(fixture.jar.cookies)
         let other = CookieFixture()
@@ -63,7 +63,6 @@ import Testing
     }
 
     @Test func cookiesOfOnesOwnAreSetAndRemoved() throws {
-        let fixture = CookieFixture()
         let wide = Cookie(name: "a", value: "1", domain: ".Example.COM", isHostOnly: false, path: "/x", isSecure: true)
         #expect(fixture.jar.set(wide))
         #expect(fixture.jar.cookies.map(\.domain) == ["example.com"])
@@ -100,14 +99,12 @@ import Testing
         Cookie(name: "a", value: "1", domain: "example.com", path: "/" + String(repeating: "x", count: 1_024)),
     ])
     func aCookieOfOnesOwnThatBreaksARuleIsRefused(cookie: Cookie) throws {
-        let fixture = CookieFixture()
         try fixture.receive("a=old")
         #expect(!fixture.jar.set(cookie))
         #expect(fixture.jar.cookies.map(\.value) == ["old"])
     }
 
     @Test func removeRemovesCookiesThatMatchAPredicate() throws {
-        let fixture = CookieFixture()
         try fixture.receive("a=1", "b=1; Domain=example.com", "c=1", from: "https://a.example.com/")
         fixture.jar.remove { !$0.isHostOnly || $0.name == "c" }
         #expect(fixture.names == ["a"])
@@ -150,7 +147,6 @@ import Testing
 
     @Test func aPredicateThatThrowsRemovesNothing() throws {
         struct Refusal: Error {}
-        let fixture = CookieFixture()
         try fixture.receive("a=1", "b=1")
         #expect(throws: Refusal.self) {
             try fixture.jar.remove { cookie in
