@@ -5,12 +5,11 @@ import Testing
 @testable import Convoy
 
 @Suite struct PasswordSendingTests {
+    private let basic = PasswordAuthenticator.basicField
+    private let challenge = [("WWW-Authenticate", "Basic realm=\"r\"")]
     private let server: TestServer
 
     init() throws { server = try TestServer() }
-
-    private let basic = PasswordAuthenticator.basicField
-    private let challenge = [("WWW-Authenticate", "Basic realm=\"r\"")]
 
     private func manager(
         over subject: ConformingTransport, _ schemes: PasswordAuthenticator.Schemes = [.basic, .digest],

@@ -43,62 +43,55 @@ import Testing
     }
 
     /// The challenges of a 401, the credentials that the request sends, and the reason in the error.
-    struct Refusal: Sendable, CustomTestStringConvertible {
-        let challenges: [String]
-        let sent: String?
-        let words: [String]
-
-        var testDescription: String { "\(sent ?? "nothing"): \(challenges)" }
-
-        init(_ challenges: String..., sent: String? = nil, saying words: [String]) {
-            (self.challenges, self.sent, self.words) = (challenges, sent, words)
-        }
-    }
-
-    @Test(arguments: [
-        Refusal(#"Basic realm="staff""#, saying: ["no credentials", #"Basic for the realm "staff""#]),
-        Refusal(
-            #"Digest realm="d", nonce="n""#, #"Basic realm="b""#,
-            saying: ["no credentials", "Digest", #"or Basic for"#]),
-        Refusal("Bearer", saying: ["no credentials", "Bearer"]),
-        Refusal("Negotiate", "NTLM", saying: ["no support", "Negotiate or NTLM"]),
-        Refusal(#"AWS4-HMAC-SHA256 realm="x""#, saying: ["no support", "AWS4-HMAC-SHA256"]),
-        Refusal(#"Digest realm="d", nonce="n", algorithm=SHA3-512"#, saying: ["Digest", #"the algorithm "SHA3-512""#]),
-        Refusal(saying: ["no WWW-Authenticate"]),
-        Refusal(
-            #"Basic realm="staff""#, sent: "Basic YTpiY2RlZmc=",
-            saying: [
-                "rejected", #"the Basic credentials for the realm "staff""#,
-            ]),
-        Refusal(
-            #"Digest realm="d", nonce="n", stale=true"#, sent: #"Digest username="u", realm="d", nonce="m""#,
-            saying: [
-                "nonce", "expired",
-            ]),
-        Refusal(
-            #"Digest realm="d", nonce="n""#, sent: "Basic YTpiY2RlZmc=",
-            saying: ["rejected the Basic credentials", "Digest"]),
-        Refusal(
-            #"Bearer error="invalid_token", error_description="The token expired""#, sent: "Bearer tokentoken",
-            saying: ["rejected the Bearer credentials", "invalid_token", "The token expired"]),
-        Refusal(
-            #"Bearer error="no tokentoken here""#, sent: "Bearer tokentoken",
-            saying: ["rejected the Bearer credentials", "no <redacted> here"]),
-        Refusal(sent: "Bearer tokentoken", saying: ["rejected", "no WWW-Authenticate"]),
-        Refusal("Basic", sent: "tokentoken", saying: ["rejected the credentials", "Basic"]),
-        Refusal("Basic realm=\"a\u{1B}[2Jb\"", saying: ["no credentials"]),
-    ])
-    func a401SaysWhyItStands(_ refusal: Refusal) async throws {
+    @Test(
+        arguments: [
+            ([#"Basic realm="staff""#], nil, ["no credentials", #"Basic for the realm "staff""#]),
+            (
+                [#"Digest realm="d", nonce="n""#, #"Basic realm="b""#], nil,
+                ["no credentials", "Digest", "or Basic for"]
+            ),
+            (["Bearer"], nil, ["no credentials", "Bearer"]),
+            (["Negotiate", "NTLM"], nil, ["no support", "Negotiate or NTLM"]),
+            ([#"AWS4-HMAC-SHA256 realm="x""#], nil, ["no support", "AWS4-HMAC-SHA256"]),
+            (
+                [#"Digest realm="d", nonce="n", algorithm=SHA3-512"#], nil,
+                ["Digest", #"the algorithm "SHA3-512""#]
+            ),
+            ([], nil, ["no WWW-Authenticate"]),
+            (
+                [#"Basic realm="staff""#], "Basic YTpiY2RlZmc=",
+                ["rejected", #"the Basic credentials for the realm "staff""#]
+            ),
+            (
+                [#"Digest realm="d", nonce="n", stale=true"#], #"Digest username="u", realm="d", nonce="m""#,
+                ["nonce", "expired"]
+            ),
+            (
+                [#"Digest realm="d", nonce="n""#], "Basic YTpiY2RlZmc=",
+                ["rejected the Basic credentials", "Digest"]
+            ),
+            (
+                [#"Bearer error="invalid_token", error_description="The token expired""#], "Bearer tokentoken",
+                ["rejected the Bearer credentials", "invalid_token", "The token expired"]
+            ),
+            (
+                [#"Bearer error="no tokentoken here""#], "Bearer tokentoken",
+                ["rejected the Bearer credentials", "no <redacted> here"]
+            ),
+            ([], "Bearer tokentoken", ["rejected", "no WWW-Authenticate"]),
+            (["Basic"], "tokentoken", ["rejected the credentials", "Basic"]),
+            (["Basic realm=\"a\u{1B}[2Jb\""], nil, ["no credentials"]),
+        ] as [([String], String?, [String])])
+    func a401SaysWhyItStands(challenges: [String], sent: String?, reasons: [String]) async throws {
         let server = StubServer { exchange in
-            let fields = HeaderFields(refusal.challenges.map { ("WWW-Authenticate", $0) })
-            exchange.answer(401, headerFields: fields)
+            exchange.answer(401, headerFields: HeaderFields(challenges.map { ("WWW-Authenticate", $0) }))
         }
-        let request = Request<Data>.get(url).header("Authorization", refusal.sent)
+        let request = Request<Data>.get(url).header("Authorization", sent)
         let error = await server.manager().error(of: request)
         let message = error?.message ?? ""
         #expect(error?.code == .unacceptableStatus)
         #expect(message.hasPrefix("the server answered 401; "), "\(message)")
-        for words in refusal.words { #expect(message.contains(words), "\(message)") }
+        for words in reasons { #expect(message.contains(words), "\(message)") }
         for secret in ["tokentoken", "YTpiY2RlZmc", "bcdefg"] { #expect(!message.contains(secret), "\(message)") }
         #expect(error?.description.isOneLine == true)
         // A request that accepts the status gets the response.

@@ -5,11 +5,10 @@ import Testing
 @testable import Convoy
 
 @Suite struct CookieSendingTests {
+    private let fixture = CookieFixture()
     private let server: TestServer
 
     init() throws { server = try TestServer() }
-
-    private let fixture = CookieFixture()
 
     @Test(arguments: ConformingTransport.all)
     func redirectsToItselfMaySetOneCookieAfterTheOther(_ subject: ConformingTransport) async throws {
