@@ -31,13 +31,6 @@ import Testing
         #expect(request.isBodyComplete && !request.isBodyCut)
     }
 
-    @Test func absoluteTargetHasAPath() async throws {
-        server.route("/p") { _ in .status(200, body: "route") }
-        let client = try server.client("http://other.example/p?q")
-        #expect(try client.readResponse().body == Data("route".utf8))
-        #expect(try await server.takeRequest().query == "q")
-    }
-
     @Test func chunkedBodyIsDecodedHoweverItArrives() async throws {
         server.respond { .status(200, body: $0.body) }
         let client = try RawClient(server)

@@ -8,13 +8,6 @@ import Testing
 
     init() throws { server = try TestServer() }
 
-    @Test func smallReplyHasExactlyTheseBytes() throws {
-        server.enqueue(.status(200, headerFields: [("X-A", "1")], body: "hello"))
-        let client = try server.client()
-        #expect(try client.readText(50) == "HTTP/1.1 200 OK\r\nX-A: 1\r\nContent-Length: 5\r\n\r\nhell")
-        #expect(try client.readText(1) == "o")
-    }
-
     @Test func queueComesBeforeRoutesAndRoutesBeforeFallback() throws {
         server.route("/a") { _ in .status(200, body: "route") }
         server.respond { .status(200, body: "fallback " + $0.path) }
@@ -103,15 +96,6 @@ import Testing
         #expect(try client.readHead() == "HTTP/1.1 304 Not Modified\r\n\r\n")
         client.get("/")
         #expect(try client.readHead() == "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-    }
-
-    @Test func serversAreIndependent() throws {
-        let servers = try (0..<8).map { _ in try TestServer() }
-        #expect(Set(servers.map(\.port)).count == 8)
-        for (index, server) in servers.enumerated() { server.enqueue(.status(200, body: "\(index)")) }
-        for (index, server) in servers.enumerated().reversed() {
-            #expect(try server.bodies(["/"]) == ["\(index)"])
-        }
     }
 
     @Test func handlerMayUseAndShutDownItsOwnServer() async throws {

@@ -88,19 +88,6 @@ import Testing
         #expect(broken.isEmpty)
     }
 
-    /// Each field has about 100,000 bytes.
-    ///
-    /// The jar must not need quadratic time.
-    @Test(arguments: [
-        "a=1, ", "a=1;", ";", "=", ", ", ",", " ", "a=b; Domain=", "é", "\t;", "Expires=1 1 1 1:1:1 ", ":",
-    ])
-    func longFieldsCostTimeInProportion(piece: String) throws {
-        let fixture = CookieFixture()
-        try fixture.receive(String(repeating: piece, count: 100_000 / piece.utf8.count))
-        try fixture.receive("x=1; Expires=" + String(repeating: piece, count: 100_000 / piece.utf8.count))
-        #expect(fixture.jar.cookies.count <= 50)
-    }
-
     @Test func aSiteWithManyHostsLeavesOthersTheirs() throws {
         var limits = CookieJar.Limits()
         limits.maxCookieCount = 300

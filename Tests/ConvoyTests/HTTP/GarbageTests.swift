@@ -63,11 +63,23 @@ struct FieldReader: Sendable, CustomTestStringConvertible {
         },
         FieldReader(
             "Retry-After",
-            ["Sun", "Sunday", ", ", " ", "06", "-", "Nov", "94", "1994", "08:49:37", "GMT", "9", "0", "\u{0}", "ü"]
+            [
+                "Sun", "Sunday", ", ", " ", "06", "-", "Nov", "94", "1994", "08:49:37", "GMT", "9", "0", "\u{0}", "ü",
+                "Sun, 06 Nov ", "Sunday, 06-Nov-", "Sun Nov  6 08:49:37 ",
+            ]
         ) { text in
             let head = ResponseHead(statusCode: 503, headerFields: ["Retry-After": text])
             let wait = head.retryAfter(now: Date(timeIntervalSince1970: 784_111_777)) ?? .zero
             return wait >= .zero && wait <= .seconds(31_536_000)
+        },
+        FieldReader(
+            "Set-Cookie",
+            ["a=1, ", "a=1;", ";", "=", ", ", ",", " ", "a=b; Domain=", "é", "\t;", "; Expires=1 1 1 1:1:1 ", ":"]
+        ) { text in
+            guard let url = URL(string: "https://example.com/") else { return false }
+            let jar = CookieJar()
+            jar.store(["Set-Cookie": text], from: url)
+            return jar.cookies.count <= 1
         },
         FieldReader("Location", "ab:/?#.@[]%1é".map(String.init)) { URLReference($0).text == $0 },
     ]
