@@ -61,9 +61,7 @@ package final class ChildProcess {
     /// Sends a signal, unless the process has ended.
     package func send(_ signal: Int32) { process.send(signal) }
 
-    /// Waits until the process ends.
-    ///
-    /// After `boundSeconds`, kills the process and records an issue.
+    /// Waits until the process ends; after `boundSeconds`, kills it and records an issue.
     @discardableResult
     package func ended(sourceLocation: SourceLocation = #_sourceLocation) async -> Ending {
         let bound = DispatchWorkItem { [process] in

@@ -68,9 +68,7 @@ struct MadeAnswer {
     }
 }
 
-/// Sends a request as an operation would, in at most ten attempts.
-///
-/// The interceptor adapts each attempt and decides after its response.
+/// Sends a request as an operation would: the interceptor adapts each of at most ten attempts, and decides after it.
 ///
 /// - Returns: the `Authorization` fields that were sent, in order, and the last status.
 func exchange(

@@ -83,9 +83,7 @@ final class DigestServer: Sendable {
             && parameters["username"] == "Mufasa" && parameters["realm"] == rules.realm
     }
 
-    /// Whether the nonce is valid and its count is higher than all counts before.
-    ///
-    /// If so, the server records the count.
+    /// Whether the nonce is valid and its count, which is recorded, is higher than all counts before.
     private func isFresh(_ parameters: [String: String]) -> Bool {
         state.withLock { state in
             guard let nonce = parameters["nonce"], let last = state.counts[nonce],

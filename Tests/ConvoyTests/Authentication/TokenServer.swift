@@ -15,9 +15,7 @@ final class TokenServer: Sendable {
 
     init(good: String) { state = Locked(State(good: good)) }
 
-    /// Records a request.
-    ///
-    /// - Returns: 200 for the accepted token, otherwise 401.
+    /// Records a request; returns 200 for the accepted token, otherwise 401.
     func status(path: String, authorization: String?) -> Int {
         state.withLock { state in
             let token = authorization.map { String($0.dropFirst("Bearer ".count)) }

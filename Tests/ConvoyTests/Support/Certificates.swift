@@ -3,9 +3,7 @@ import Foundation
 import Testing
 
 #if os(Linux)
-    /// A certificate authority and its certificates, as PEM files.
-    ///
-    /// They are made once in a process and removed at its end.
+    /// A certificate authority and its certificates, as PEM files that are removed at the end of this process.
     struct Certificates: Sendable {
         /// A certificate with its private key.
         struct Identity: Sendable {
@@ -157,18 +155,12 @@ import Testing
             }
         }
 
-        /// Kills the program.
-        ///
-        /// Safe to call again and after the program has ended.
+        /// Kills the program, unless it has ended.
         func kill() {
             lock.withLock { if isRunning { _ = Glibc.kill(process, SIGKILL) } }
         }
 
-        /// Waits for the program's exit status.
-        ///
-        /// Nil if a signal ended the program. After the time limit, this call kills the program.
-        ///
-        /// - Thread: blocks.
+        /// Waits for the exit status, which is nil after a signal; kills the program after the time limit.
         func waitForEnd(within seconds: DispatchTimeInterval) -> Int32? {
             if end.wait(timeout: .now() + seconds) == .timedOut { kill() } else { end.signal() }
             return lock.withLock { status }

@@ -126,9 +126,6 @@ import Testing
 
         deinit { shutDown() }
 
-        /// Stops listening and closes all connections.
-        ///
-        /// Safe to call again.
         func shutDown() {
             // Wakes the accepting thread, which closes the descriptor.
             socket.shutDown(reading: true, writing: true)
@@ -172,9 +169,7 @@ import Testing
         }
     }
 
-    /// One end of a connection.
-    ///
-    /// One thread reads and one writes, and no wait exceeds 30 seconds.
+    /// One end of a connection: one thread reads and one writes, and no wait exceeds 30 seconds.
     final class LoopbackConnection: @unchecked Sendable {
         // @unchecked: only the reader uses `rest`.
         private let socket: Descriptor

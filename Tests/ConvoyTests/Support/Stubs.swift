@@ -64,9 +64,7 @@ extension Result where Success: Sendable, Failure == RequestError {
 }
 
 extension RequestManager {
-    /// Waits until earlier requests to suspend, resume and cancel tasks have been carried out.
-    ///
-    /// It does not block, because the queue may need the waiting thread.
+    /// Waits, without blocking, until earlier requests to suspend, resume and cancel tasks have been carried out.
     func tasksAreAdjusted() async {
         await withCheckedContinuation { continuation in
             scheduler.context.taskControl.async { continuation.resume() }
@@ -84,9 +82,7 @@ extension VirtualClock {
 
         var count: Int { clock.timerCount }
 
-        /// Waits until a total of `count` timers were set.
-        ///
-        /// Records an issue when that takes more than 120 seconds.
+        /// Waits until a total of `count` timers were set; an issue after 120 seconds.
         func wait(count: Int = 1, sourceLocation: SourceLocation = #_sourceLocation) async {
             do { try await clock.timersSet(count: count, within: .seconds(120)) } catch {
                 Issue.record(error, sourceLocation: sourceLocation)
