@@ -227,14 +227,7 @@ import Testing
 
         func write(_ text: String) { write(Data(text.utf8)) }
 
-        func write(_ data: Data) {
-            var data = data
-            while !data.isEmpty {
-                let count = data.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-                guard count > 0 else { return }
-                data = Data(data.dropFirst(count))
-            }
-        }
+        func write(_ data: Data) { _ = data.withUnsafeBytes { socket.sendAll($0) } }
 
         /// Copies the bytes of another connection, including its end.
         func copy(from other: LoopbackConnection) {
