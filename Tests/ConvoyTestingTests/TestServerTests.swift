@@ -35,12 +35,11 @@ import Testing
 
     @Test func keepAliveNumbersConnectionsAndRequests() async throws {
         server.respond { _ in .status(204) }
-        let first = try server.client("/1")
-        _ = try first.readResponse()
-        first.get("/2")
-        _ = try first.readResponse()
-        let second = try server.client("/3")
-        _ = try second.readResponse()
+        let (first, second) = (try RawClient(server), try RawClient(server))
+        for client in [first, first, second] {
+            client.get("/")
+            _ = try client.readResponse()
+        }
         var numbers: [[Int]] = []
         for _ in 0..<3 {
             let request = try await server.takeRequest()

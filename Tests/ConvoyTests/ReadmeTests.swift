@@ -19,31 +19,26 @@ import Testing
         server.respond { .status(200, body: $0.path) }
     }
 
-    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
-
-    private static func text(_ path: String) throws -> String {
-        try String(contentsOf: root.appending(path: path), encoding: .utf8)
-    }
-
     /// The Swift code blocks of the README.
     ///
     /// Blocks with an import are programs; other blocks are fragments.
-    private static func blocks() throws -> [Substring] {
-        try text("README.md").split(separator: "```swift\n").dropFirst().map { $0.split(separator: "```")[0] }
+    private static func blocks() -> [Substring] {
+        LibrarySources.text("README.md").split(separator: "```swift\n").dropFirst().map {
+            $0.split(separator: "```")[0]
+        }
     }
 
     /// The target `ReadmeProgram` is built with the tests, so the program of the README compiles.
     @Test func theProgramIsATarget() throws {
-        let programs = try Self.blocks().filter { $0.hasPrefix("import ") }
-        #expect(try programs.map(String.init) == [Self.text("Tests/ReadmeProgram/main.swift")])
+        let programs = Self.blocks().filter { $0.hasPrefix("import ") }
+        #expect(programs.map(String.init) == [LibrarySources.text("Tests/ReadmeProgram/main.swift")])
     }
 
     /// Every other statement of the README is in one of the tests below, apart from its layout.
     @Test func theREADMEHasNoOtherCode() throws {
         let tests = try String(contentsOf: URL(fileURLWithPath: #filePath), encoding: .utf8)
             .filter { !$0.isWhitespace }
-        let blocks = try Self.blocks()
+        let blocks = Self.blocks()
         #expect(blocks.count == 4)
         let parts = blocks.filter { !$0.hasPrefix("import ") }
         for line in parts.joined(separator: "\n").split(separator: "\n") {
@@ -54,18 +49,18 @@ import Testing
 
     /// Every path in a link of the README exists.
     @Test func itsLinksLeadSomewhere() throws {
-        let links = try Self.text("README.md").split(separator: "](").dropFirst().compactMap {
+        let links = LibrarySources.text("README.md").split(separator: "](").dropFirst().compactMap {
             $0.split(separator: ")").first?.split(separator: "#").first.map(String.init)
         }
         #expect(links.count > 10)
         for link in links {
-            let isThere = FileManager.default.fileExists(atPath: Self.root.appending(path: link).path)
+            let isThere = FileManager.default.fileExists(atPath: LibrarySources.root.appending(path: link).path)
             #expect(isThere, "\(link)")
         }
     }
 
     @Test func theREADMEIsShort() throws {
-        #expect(try Self.text("README.md").split(separator: "\n", omittingEmptySubsequences: false).count <= 160)
+        #expect(LibrarySources.text("README.md").split(separator: "\n", omittingEmptySubsequences: false).count <= 160)
     }
 
     @Test func theChain() async throws {

@@ -135,9 +135,4 @@ import Testing
             "a=1", "b=1; Path=/", from: "https://example.com/" + String(repeating: "x", count: 1_100) + "/y")
         #expect(fixture.names == ["b"])
     }
-
-    @Test func portsDoNotCount() throws {
-        try fixture.receive("a=1", from: "http://localhost:8080/")
-        #expect(try fixture.field("http://localhost:9090/") == "a=1")
-    }
 }

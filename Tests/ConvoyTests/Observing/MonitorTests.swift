@@ -206,7 +206,7 @@ import Testing
         let manager = server.manager(monitors: [NotificationMonitor(center: center)]) {
             $0.retries = RetryPolicy(maxRetries: 1, baseDelay: .zero)
         }
-        let words = try await words(2) { try await manager.enqueue(.stub("a")).response() }
+        let words = try await words(2) { _ = try await manager.enqueue(.stub("a")).response() }
         #expect(words == ["start", "finish"] && log.events.last?.error == nil)
         #expect(server.exchanges.count == 2)
     }
