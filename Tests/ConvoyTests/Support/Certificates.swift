@@ -2,6 +2,8 @@
 import Foundation
 import Testing
 
+@testable import Convoy
+
 #if os(Linux)
     /// A certificate authority and its certificates, as PEM files that are removed at the end of this process.
     struct Certificates: Sendable {
