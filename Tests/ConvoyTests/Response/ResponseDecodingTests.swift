@@ -32,43 +32,33 @@ import Testing
         return error.message
     }
 
-    struct Encoding: Sendable, CustomTestStringConvertible {
-        let testDescription: String
-        let encoding: String.Encoding
-        let mark: [UInt8]
+    /// The encodings of Unicode, without and with a byte order mark.
+    private static let encodings: [(String.Encoding, [UInt8])] = [
+        (.utf8, []), (.utf8, [0xEF, 0xBB, 0xBF]), (.utf16LittleEndian, []), (.utf16LittleEndian, [0xFF, 0xFE]),
+        (.utf16BigEndian, []), (.utf16BigEndian, [0xFE, 0xFF]), (.utf32LittleEndian, []),
+        (.utf32LittleEndian, [0xFF, 0xFE, 0, 0]), (.utf32BigEndian, []), (.utf32BigEndian, [0, 0, 0xFE, 0xFF]),
+    ]
 
-        init(_ name: String, _ encoding: String.Encoding, _ mark: [UInt8] = []) {
-            (testDescription, self.encoding, self.mark) = (name, encoding, mark)
-        }
-
-        static let all = [
-            Encoding("UTF-8", .utf8), Encoding("UTF-8 marked", .utf8, [0xEF, 0xBB, 0xBF]),
-            Encoding("UTF-16LE", .utf16LittleEndian), Encoding("UTF-16LE marked", .utf16LittleEndian, [0xFF, 0xFE]),
-            Encoding("UTF-16BE", .utf16BigEndian), Encoding("UTF-16BE marked", .utf16BigEndian, [0xFE, 0xFF]),
-            Encoding("UTF-32LE", .utf32LittleEndian),
-            Encoding("UTF-32LE marked", .utf32LittleEndian, [0xFF, 0xFE, 0, 0]),
-            Encoding("UTF-32BE", .utf32BigEndian), Encoding("UTF-32BE marked", .utf32BigEndian, [0, 0, 0xFE, 0xFF]),
-        ]
-
-        func encode(_ text: String) throws -> Data { Data(mark) + (try #require(text.data(using: encoding))) }
+    private func encode(_ text: String, _ encoding: (String.Encoding, mark: [UInt8])) throws -> Data {
+        Data(encoding.mark) + (try #require(text.data(using: encoding.0)))
     }
 
     /// The encoding of JSON is detected from its bytes, whatever the charset.
-    @Test(arguments: Encoding.all, [nil, "text/plain", "application/json; charset=iso-8859-1"])
-    func jsonInEveryEncodingOfUnicode(encoding: Encoding, contentType: String?) async throws {
-        let body = try encoding.encode(Self.text)
+    @Test(arguments: encodings, [nil, "text/plain", "application/json; charset=iso-8859-1"])
+    func jsonInEveryEncodingOfUnicode(encoding: (String.Encoding, mark: [UInt8]), contentType: String?) async throws {
+        let body = try encode(Self.text, encoding)
         #expect(try await decode(User.self, body, contentType).get().value == User(name: "ü😀"))
     }
 
-    @Test(arguments: Encoding.all)
-    func fragmentsInEveryEncodingOfUnicode(encoding: Encoding) async throws {
-        #expect(try await decode(Int.self, try encoding.encode("4")).get().value == 4)
-        #expect(try await decode(Bool.self, try encoding.encode(" true\n")).get().value)
-        #expect(try await decode([String?].self, try encoding.encode("[null]")).get().value == [nil])
+    @Test(arguments: encodings)
+    func fragmentsInEveryEncodingOfUnicode(encoding: (String.Encoding, mark: [UInt8])) async throws {
+        #expect(try await decode(Int.self, try encode("4", encoding)).get().value == 4)
+        #expect(try await decode(Bool.self, try encode(" true\n", encoding)).get().value)
+        #expect(try await decode([String?].self, try encode("[null]", encoding)).get().value == [nil])
     }
 
-    @Test(arguments: Encoding.all)
-    func aByteOrderMarkAloneIsNotAValue(encoding: Encoding) async throws {
+    @Test(arguments: encodings)
+    func aByteOrderMarkAloneIsNotAValue(encoding: (String.Encoding, mark: [UInt8])) async throws {
         let text = try await message(User.self, Data(encoding.mark))
         #expect(text.contains(encoding.mark.isEmpty ? "the body is empty" : "it is not valid JSON"))
     }
