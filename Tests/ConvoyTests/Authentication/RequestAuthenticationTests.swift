@@ -116,13 +116,8 @@ import Testing
         let error = await #expect(throws: RequestError.self) { try await operation.response() }
         let prepared = try #require(server.exchanges.events.first?.request)
         #expect(prepared.authorization == "Basic TXVmYXNhOnMzY3JldA==")
-        for value: Any in [request, request.headerFields, prepared, error as Any, operation, [operation]] {
-            var dumped = ""
-            dump(value, to: &dumped)
-            for text in [dumped, "\(value)", String(reflecting: value)] {
-                #expect(!text.contains("s3cret") && !text.contains("TXVmYXNh"))
-            }
-        }
+        let shown = texts(showing: request, request.headerFields, prepared, error as Any, operation, [operation])
+        #expect(!shown.contains("s3cret") && !shown.contains("TXVmYXNh"))
     }
 
     @Test(arguments: ConformingTransport.all)

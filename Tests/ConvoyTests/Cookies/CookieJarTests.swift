@@ -27,16 +27,9 @@ import Testing
         for name in ["sid", ""] {
             let cookie = Cookie(
                 name: name, value: secret, domain: "example.com", isHostOnly: false, expires: .distantFuture,
-                isSecure: true,
-                isHTTPOnly: true, sameSite: "Lax")
+                isSecure: true, isHTTPOnly: true, sameSite: "Lax")
             #expect(jar.set(cookie))
-            for value in [cookie, jar, [cookie], Optional(cookie) as Any] as [Any] {
-                var dumped = ""
-                dump(value, to: &dumped)
-                for text in [dumped, "\(value)", String(reflecting: value)] {
-                    #expect(!text.contains(secret), "\(text)")
-                }
-            }
+            #expect(!texts(showing: cookie, jar, [cookie], Optional(cookie) as Any).contains(secret))
         }
         #expect(jar.description == "CookieJar(2 cookies)")
         let cookie = Cookie(name: "sid", value: secret, domain: "example.com", isSecure: true)

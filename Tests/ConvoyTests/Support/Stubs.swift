@@ -138,3 +138,12 @@ final class RecordingClient: TransportClient {
     func didSend(totalBytes: Int64) { calls.record(.sent(totalBytes)) }
     func didFinish(_ error: RequestError?) { calls.record(.end(error?.code)) }
 }
+
+/// The texts that show values: their descriptions and their reflections.
+func texts(showing values: Any...) -> String {
+    values.map { value in
+        var dumped = ""
+        dump(value, to: &dumped)
+        return "\(value) \(String(reflecting: value)) \(dumped)"
+    }.joined(separator: "\n")
+}
