@@ -78,10 +78,7 @@ struct DigestExchangeTests {
 
     @Test func spacesThatAreKeptAreBounded() throws {
         var spaces = ProtectionSpaces()
-        let text = "Digest realm=r, nonce=n, qop=auth"
-        let challenge = try #require(DigestChallenge.strongest(of: AuthenticationChallenge.all(in: [text])))
-        let session = try DigestSession(
-            answering: challenge, with: Credential(user: "u", password: "p"), clientNonce: "c")
+        let session = try DigestSession.made("Digest realm=r, nonce=n, qop=auth")
         for number in 0..<1_000 {
             let key = ProtectionSpaces.Key(origin: "http://example.org:80", realm: "\(number)")
             let path = "/\(number)/x"
@@ -196,9 +193,8 @@ struct DigestCase: Sendable, CustomTestStringConvertible {
 
 struct DigestSessionTests {
     private func parameters(_ test: DigestCase) throws -> [String: String] {
-        let challenge = try #require(DigestChallenge.strongest(of: AuthenticationChallenge.all(in: [test.challenge])))
         let credential = Credential(user: test.user, password: test.password)
-        var session = try DigestSession(answering: challenge, with: credential, clientNonce: test.clientNonce)
+        var session = try DigestSession.made(test.challenge, credential, clientNonce: test.clientNonce)
         var field = ""
         for _ in 0..<test.request {
             field = try session.nextField(test.target)
@@ -222,19 +218,13 @@ struct DigestSessionTests {
 
     /// Servers accept `qop`, `nc` and `algorithm` only without quotes (RFC 7616, section 3.4).
     @Test func countAndQualityAreNotQuoted() throws {
-        let challenge = try #require(
-            DigestChallenge.strongest(of: AuthenticationChallenge.all(in: [DigestCase.all[0].challenge])))
-        var session = try DigestSession(
-            answering: challenge, with: Credential(user: "u", password: "p"), clientNonce: "c")
+        var session = try DigestSession.made(DigestCase.all[0].challenge)
         let field = try session.nextField("/")
         for part in ["qop=auth,", "nc=00000001,", "algorithm=MD5,"] { #expect(field.contains(part), "\(part)") }
     }
 
     @Test func nextNonceBeginsANewCountAndKeepsTheKeyOfTheSession() throws {
-        let text = "Digest realm=r, nonce=first, qop=auth, algorithm=MD5-sess"
-        let challenge = try #require(DigestChallenge.strongest(of: AuthenticationChallenge.all(in: [text])))
-        var session = try DigestSession(
-            answering: challenge, with: Credential(user: "u", password: "p"), clientNonce: "c")
+        var session = try DigestSession.made("Digest realm=r, nonce=first, qop=auth, algorithm=MD5-sess")
         _ = session.counted()
         session.proceed(to: "second")
         let field = try session.nextField("/")
@@ -256,6 +246,14 @@ struct DigestSessionTests {
 }
 
 extension DigestSession {
+    /// The session of a challenge.
+    static func made(
+        _ text: String, _ credential: Credential = Credential(user: "u", password: "p"), clientNonce: String = "c"
+    ) throws -> DigestSession {
+        let challenge = try #require(DigestChallenge.strongest(of: AuthenticationChallenge.all(in: [text])))
+        return try DigestSession(answering: challenge, with: credential, clientNonce: clientNonce)
+    }
+
     /// The `Authorization` field of the next GET request; empty if the nonce count has reached its maximum.
     fileprivate mutating func nextField(_ target: String) throws -> String {
         try counted()?.fieldValue(method: .get, target: target) ?? ""
