@@ -1,6 +1,7 @@
-import ConvoyTesting
 import Foundation
 import Testing
+
+@testable import ConvoyTesting
 
 #if canImport(Darwin)
     private let streamType = SOCK_STREAM
@@ -21,70 +22,42 @@ final class RawClient {
         var statusLine: String { String(head.prefix { $0 != "\r\n" }) }
     }
 
-    private let socket: Int32
+    private let socket: Descriptor
     private var buffer = Data()
-    private var isOpen = true
+
+    convenience init(_ server: TestServer, sending text: String) throws {
+        try self.init(server)
+        send(text)
+    }
 
     init(_ server: TestServer, receiveBufferBytes: Int32? = nil) throws {
-        socket = Foundation.socket(AF_INET, streamType, 0)
-        try #require(socket >= 0)
+        let number = Foundation.socket(AF_INET, streamType, 0)
+        try #require(number >= 0)
+        socket = Descriptor(number)
         var on: Int32 = 1
-        _ = setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
-        if var receiveBufferBytes { _ = setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &receiveBufferBytes, 4) }
+        _ = setsockopt(number, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
+        if var receiveBufferBytes { _ = setsockopt(number, SOL_SOCKET, SO_RCVBUF, &receiveBufferBytes, 4) }
         var bound = timeval(tv_sec: 10, tv_usec: 0)
-        _ = setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
+        _ = setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = UInt16(server.port).bigEndian
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
         let result = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                connect(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-        if result != 0 {
-            let code = errno
-            close()
-            throw POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO)
-        }
+        if result != 0 { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
     }
 
-    deinit {
-        close()
-    }
+    func close() { socket.close() }
 
-    func close() {
-        if isOpen {
-            #if canImport(Darwin)
-                _ = Darwin.close(socket)
-            #else
-                _ = Glibc.close(socket)
-            #endif
-        }
-        isOpen = false
-    }
-
-    func endWriting() {
-        _ = shutdown(socket, Int32(SHUT_WR))
-    }
+    func endWriting() { socket.shutDown(reading: false, writing: true) }
 
     /// Sends all bytes, or as many as the server accepts before it ends the connection.
     @discardableResult
-    func send(_ data: Data) -> Bool {
-        #if canImport(Darwin)
-            let flags: Int32 = 0
-        #else
-            let flags = Int32(MSG_NOSIGNAL)
-        #endif
-        let bytes = [UInt8](data)
-        var offset = 0
-        while offset < bytes.count {
-            let count = bytes[offset...].withUnsafeBytes { Foundation.send(socket, $0.baseAddress, $0.count, flags) }
-            guard count > 0 else { return false }
-            offset += count
-        }
-        return true
-    }
+    func send(_ data: Data) -> Bool { data.withUnsafeBytes { socket.sendAll($0) } }
 
     @discardableResult
     func send(_ text: String) -> Bool { send(Data(text.utf8)) }
@@ -96,7 +69,7 @@ final class RawClient {
 
     private func fill() -> StreamEnd? {
         var bytes = [UInt8](repeating: 0, count: 64 * 1024)
-        let count = recv(socket, &bytes, bytes.count, 0)
+        let count = recv(socket.number, &bytes, bytes.count, 0)
         if count > 0 {
             buffer.append(contentsOf: bytes[..<count])
             return nil
@@ -151,10 +124,28 @@ final class RawClient {
     }
 }
 
+extension TestServer {
+    /// A client that has sent a GET request.
+    func client(_ target: String = "/", receiveBufferBytes: Int32? = nil) throws -> RawClient {
+        let client = try RawClient(self, receiveBufferBytes: receiveBufferBytes)
+        client.get(target)
+        return client
+    }
+
+    /// The bodies of the responses to GET requests on one connection.
+    func bodies(_ targets: [String]) throws -> [String] {
+        let client = try RawClient(self)
+        return try targets.map { target in
+            client.get(target)
+            return String(decoding: try client.readResponse().body, as: UTF8.self)
+        }
+    }
+}
+
 extension RawClient {
     /// Whether a read would return at once, with bytes or the end.
     var hasInput: Bool {
-        var entry = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
+        var entry = pollfd(fd: socket.number, events: Int16(POLLIN), revents: 0)
         return poll(&entry, 1, 0) > 0
     }
 }

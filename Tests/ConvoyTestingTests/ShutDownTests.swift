@@ -8,10 +8,8 @@ import Testing
         let gate = Gate()
         server.route("/gate") { _ in .status(200).stalling(until: gate) }
         server.route("/pause") { _ in Reply(steps: [.pause(.seconds(600))]) }
-        let stalled = try RawClient(server)
-        stalled.get("/gate")
-        let paused = try RawClient(server)
-        paused.get("/pause")
+        let stalled = try server.client("/gate")
+        let paused = try server.client("/pause")
         let idle = try RawClient(server)
         try await gate.reached()
         try await server.requestsReceived(count: 2)

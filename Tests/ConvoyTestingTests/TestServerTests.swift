@@ -4,63 +4,42 @@ import Testing
 @testable import ConvoyTesting
 
 @Suite struct TestServerTests {
-    @Test func smallReplyHasExactlyTheseBytes() throws {
-        let server = try TestServer()
-        server.enqueue(.status(200, headerFields: [("X-A", "1")], body: "hello"))
-        let client = try RawClient(server)
-        client.get("/")
-        #expect(try client.readText(50) == "HTTP/1.1 200 OK\r\nX-A: 1\r\nContent-Length: 5\r\n\r\nhell")
-        #expect(try client.readText(1) == "o")
-    }
+    private let server: TestServer
+
+    init() throws { server = try TestServer() }
 
     @Test func queueComesBeforeRoutesAndRoutesBeforeFallback() throws {
-        let server = try TestServer()
         server.route("/a") { _ in .status(200, body: "route") }
         server.respond { .status(200, body: "fallback " + $0.path) }
         server.enqueue([.status(200, body: "first"), .status(200, body: "second")])
         #expect(server.queuedReplyCount == 2)
-        let client = try RawClient(server)
-        var bodies: [String] = []
-        for target in ["/x", "/a", "/a?q=1", "/b%20c?q"] {
-            client.get(target)
-            bodies.append(String(decoding: try client.readResponse().body, as: UTF8.self))
-        }
+        let bodies = try server.bodies(["/x", "/a", "/a?q=1", "/b%20c?q"])
         #expect(bodies == ["first", "second", "route", "fallback /b%20c"])
         #expect(server.queuedReplyCount == 0)
     }
 
     @Test func aRouteWithAQueryAnswersOnlyThatQuery() throws {
-        let server = try TestServer()
         server.route("/a") { _ in .status(200, body: "any") }
         server.route("/a?page=2") { _ in .status(200, body: "second") }
         server.route("/b?") { _ in .status(200, body: "empty") }
-        let client = try RawClient(server)
-        var bodies: [String] = []
-        for target in ["/a", "/a?page=2", "/a?page=3", "http://127.0.0.1/a?page=2", "/b?", "/b", "/b?c"] {
-            client.get(target)
-            bodies.append(String(decoding: try client.readResponse().body, as: UTF8.self))
-        }
+        let bodies = try server.bodies([
+            "/a", "/a?page=2", "/a?page=3", "http://127.0.0.1/a?page=2", "/b?", "/b", "/b?c",
+        ])
         #expect(bodies == ["any", "second", "any", "second", "empty", "", ""])
     }
 
     @Test func unknownPathGets404() throws {
-        let server = try TestServer()
-        let client = try RawClient(server)
-        client.get("/")
+        let client = try server.client()
         #expect(try client.readResponse().statusLine == "HTTP/1.1 404 Not Found")
     }
 
     @Test func keepAliveNumbersConnectionsAndRequests() async throws {
-        let server = try TestServer()
         server.respond { _ in .status(204) }
-        let first = try RawClient(server)
-        first.get("/1")
-        _ = try first.readResponse()
-        first.get("/2")
-        _ = try first.readResponse()
-        let second = try RawClient(server)
-        second.get("/3")
-        _ = try second.readResponse()
+        let (first, second) = (try RawClient(server), try RawClient(server))
+        for client in [first, first, second] {
+            client.get("/")
+            _ = try client.readResponse()
+        }
         var numbers: [[Int]] = []
         for _ in 0..<3 {
             let request = try await server.takeRequest()
@@ -78,7 +57,6 @@ import Testing
     }
 
     @Test func pipelinedRequestsAreAnsweredInOrder() throws {
-        let server = try TestServer()
         server.respond { .status(200, body: $0.path + $0.bodyText) }
         let client = try RawClient(server)
         client.send(
@@ -95,10 +73,8 @@ import Testing
         ("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "Connection: keep-alive", false),
     ])
     func connectionFieldIsHonoured(request: String, field: String, closes: Bool) throws {
-        let server = try TestServer()
         server.respond { _ in .status(200, body: "x") }
-        let client = try RawClient(server)
-        client.send(request)
+        let client = try RawClient(server, sending: request)
         let response = try client.readResponse()
         #expect(response.head.contains("\r\n\(field)\r\n"))
         if closes {
@@ -110,10 +86,8 @@ import Testing
     }
 
     @Test func bodilessResponsesKeepTheConnectionClean() throws {
-        let server = try TestServer()
         server.enqueue([.status(200, body: "hello"), .status(204, body: "no"), .status(304, body: "no"), .status(200)])
-        let client = try RawClient(server)
-        client.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
+        let client = try RawClient(server, sending: "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
         #expect(try client.readHead() == "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
         client.get("/")
         #expect(try client.readHead() == "HTTP/1.1 204 No Content\r\n\r\n")
@@ -123,79 +97,56 @@ import Testing
         #expect(try client.readHead() == "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
     }
 
-    @Test func serversAreIndependent() throws {
-        let servers = try (0..<8).map { _ in try TestServer() }
-        #expect(Set(servers.map(\.port)).count == 8)
-        for (index, server) in servers.enumerated() { server.enqueue(.status(200, body: "\(index)")) }
-        for (index, server) in servers.enumerated().reversed() {
-            let client = try RawClient(server)
-            client.get("/")
-            #expect(try client.readResponse().body == Data("\(index)".utf8))
-        }
-    }
-
     @Test func handlerMayUseAndShutDownItsOwnServer() async throws {
-        let server = try TestServer()
         server.respond { [weak server] request in
             server?.enqueue(.status(200, body: "from a handler"))
             server?.shutDown()
             return .status(200)
         }
-        let client = try RawClient(server)
-        client.get("/")
+        let client = try server.client()
         #expect(client.readToEnd().text == "")
         #expect(server.queuedReplyCount == 1)
     }
 
     @Test func urlHoldsPortPathAndQuery() throws {
-        let server = try TestServer()
         #expect(server.url("/a?b=c").absoluteString == "http://127.0.0.1:\(server.port)/a?b=c")
         #expect(server.url().path == "/")
     }
 
     @Test func aPortInUseIsReported() throws {
-        let server = try TestServer()
         #expect(throws: TestServerError.cannotListen(call: "bind", code: EADDRINUSE)) {
             try TestServer(port: UInt16(server.port))
         }
     }
 
     @Test func disconnectAllClosesIdleConnectionsAndServesNewOnes() async throws {
-        let server = try TestServer()
         server.respond { _ in .status(204) }
-        let client = try RawClient(server)
-        client.get("/")
+        let client = try server.client()
         _ = try client.readResponse()
         server.disconnectAll()
         #expect(client.readToEnd() == ("", .end))
         try await server.connectionsClosed(count: 1)
-        let next = try RawClient(server)
-        next.get("/")
+        let next = try server.client()
         #expect(try next.readResponse().statusLine == "HTTP/1.1 204 No Content")
     }
 }
 
 @Suite struct GateTests {
-    @Test func openGateStaysOpen() async throws {
-        let gate = Gate()
-        #expect(!gate.isOpen)
-        gate.open()
-        gate.open()
-        #expect(gate.isOpen)
-        try await gate.opened()
-    }
+    private let gate = Gate()
 
-    @Test func openWakesEveryWaiter() async throws {
-        let gate = Gate()
+    @Test func openWakesEveryWaiterAndStaysOpen() async throws {
+        #expect(!gate.isOpen)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<10 { group.addTask { try await gate.opened() } }
             gate.open()
             try await group.waitForAll()
         }
+        gate.open()
+        #expect(gate.isOpen)
+        try await gate.opened()
     }
 
     @Test func waitsAreBoundedAndCancellable() async throws {
-        let gate = Gate()
         let bound = Duration.milliseconds(1)
         await #expect(throws: TestServerError.timedOut(waitingFor: "a gate to be opened", bound: bound)) {
             try await gate.opened(within: bound)
@@ -207,7 +158,6 @@ import Testing
 
     @Test func oneGateHoldsSeveralConnections() async throws {
         let server = try TestServer()
-        let gate = Gate()
         server.respond { _ in .status(204).stalling(until: gate) }
         let clients = try (0..<5).map { _ in try RawClient(server) }
         for client in clients { client.get("/") }
@@ -223,13 +173,6 @@ import Testing
 }
 
 @Suite struct DescriptorTests {
-    @Test func signalWakesTheWait() throws {
-        let pair = try #require(Descriptor.wakePair())
-        #expect(pair.reading.waitForInput(milliseconds: 0, or: nil) == .timedOut)
-        pair.writing.signal()
-        #expect(pair.reading.waitForInput(milliseconds: 60_000, or: nil) == .woken)
-    }
-
     /// Simulates a gate that opens when the connection no longer waits and has closed the reading end.
     @Test func signalToAClosedEndDoesNotEndTheProcess() async {
         await #expect(processExitsWith: .success) {

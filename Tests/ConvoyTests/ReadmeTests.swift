@@ -8,41 +8,37 @@ import Testing
     struct Token: Codable, Sendable { var token: String }
     struct User: Codable, Sendable, Equatable { var id: String }
 
-    private func makeServer() throws -> TestServer {
-        let server = try TestServer()
+    private let server: TestServer
+
+    init() throws {
+        server = try TestServer()
         server.route("/login") { _ in .json(#"{"token": "secret"}"#) }
         server.route("/me") { request in
             request.value(of: "Authorization") == "Bearer secret" ? .json(#"{"id": "ada"}"#) : .status(401)
         }
         server.respond { .status(200, body: $0.path) }
-        return server
-    }
-
-    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
-
-    private static func text(_ path: String) throws -> String {
-        try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
 
     /// The Swift code blocks of the README.
     ///
     /// Blocks with an import are programs; other blocks are fragments.
-    private static func blocks() throws -> [Substring] {
-        try text("README.md").split(separator: "```swift\n").dropFirst().map { $0.split(separator: "```")[0] }
+    private static func blocks() -> [Substring] {
+        LibrarySources.text("README.md").split(separator: "```swift\n").dropFirst().map {
+            $0.split(separator: "```")[0]
+        }
     }
 
     /// The target `ReadmeProgram` is built with the tests, so the program of the README compiles.
     @Test func theProgramIsATarget() throws {
-        let programs = try Self.blocks().filter { $0.hasPrefix("import ") }
-        #expect(try programs.map(String.init) == [Self.text("Tests/ReadmeProgram/main.swift")])
+        let programs = Self.blocks().filter { $0.hasPrefix("import ") }
+        #expect(programs.map(String.init) == [LibrarySources.text("Tests/ReadmeProgram/main.swift")])
     }
 
     /// Every other statement of the README is in one of the tests below, apart from its layout.
     @Test func theREADMEHasNoOtherCode() throws {
         let tests = try String(contentsOf: URL(fileURLWithPath: #filePath), encoding: .utf8)
             .filter { !$0.isWhitespace }
-        let blocks = try Self.blocks()
+        let blocks = Self.blocks()
         #expect(blocks.count == 4)
         let parts = blocks.filter { !$0.hasPrefix("import ") }
         for line in parts.joined(separator: "\n").split(separator: "\n") {
@@ -53,23 +49,21 @@ import Testing
 
     /// Every path in a link of the README exists.
     @Test func itsLinksLeadSomewhere() throws {
-        let links = try Self.text("README.md").split(separator: "](").dropFirst().compactMap {
+        let links = LibrarySources.text("README.md").split(separator: "](").dropFirst().compactMap {
             $0.split(separator: ")").first?.split(separator: "#").first.map(String.init)
         }
         #expect(links.count > 10)
         for link in links {
-            let isThere = FileManager.default.fileExists(atPath: Self.root.appending(path: link).path)
+            let isThere = FileManager.default.fileExists(atPath: LibrarySources.root.appending(path: link).path)
             #expect(isThere, "\(link)")
         }
     }
 
     @Test func theREADMEIsShort() throws {
-        #expect(try Self.text("README.md").split(separator: "\n", omittingEmptySubsequences: false).count <= 160)
+        #expect(LibrarySources.text("README.md").split(separator: "\n", omittingEmptySubsequences: false).count <= 160)
     }
 
     @Test func theChain() async throws {
-        let server = try makeServer()
-        defer { server.shutDown() }
         let (loginURL, meURL) = (server.url("/login"), server.url("/me"))
         let (credentials, gate) = (["name": "ada"], Gate())
         server.enqueue(.json(#"{"token": "secret"}"#).stalling(until: gate))
@@ -104,8 +98,6 @@ import Testing
     }
 
     @Test func theDownload() async throws {
-        let server = try makeServer()
-        defer { server.shutDown() }
         let gate = Gate()
         let reply = Reply.resource(generatedByteCount: 100_000, etag: "\"v1\"")
         server.enqueue(reply.stalling(afterBodyBytes: 50_000, until: gate))
@@ -135,8 +127,6 @@ import Testing
     // The tests below run the fragments of the README over a real server.
 
     @Test func theBadDay() async throws {
-        let server = try makeServer()
-        defer { server.shutDown() }
         let (apiURL, reportURL) = (server.url(), server.url("/report"))
         let wasRefused = EventLog<Bool>()
         server.route("/report") { request in
@@ -161,8 +151,6 @@ import Testing
     @Test func anythingInAndOut() async throws {
         struct Receipt: Decodable, Sendable { let id: Int }
         struct Refusal: Error, Decodable { let reason: String }
-        let server = try makeServer()
-        defer { server.shutDown() }
         let (uploadURL, feedURL, manager) = (server.url("/upload"), server.url("/feed"), RequestManager())
         let (id, name, data) = (7, "ada", EventLog<String>())
         let print: (String) -> Void = { data.record($0) }
@@ -192,8 +180,6 @@ import Testing
     }
 
     @Test func chunksOneByOne() async throws {
-        let server = try makeServer()
-        defer { server.shutDown() }
         server.enqueue(.generated(byteCount: 300_000))
         var body = Data()
         for try await chunk in RequestManager().chunks(of: .get(server.url("/big"))) { body += chunk }

@@ -49,8 +49,6 @@ package final class ChildProcess {
     deinit { process.send(SIGKILL) }
 
     package var isRunning: Bool { process.isRunning }
-    /// Whether a fork server started it.
-    package var isForked: Bool { !(process is Process) }
     package var output: String { text("output") }
     package var errors: String { text("errors") }
     /// The lines of the output that are not empty.
@@ -63,9 +61,7 @@ package final class ChildProcess {
     /// Sends a signal, unless the process has ended.
     package func send(_ signal: Int32) { process.send(signal) }
 
-    /// Waits until the process ends.
-    ///
-    /// After `boundSeconds`, kills the process and records an issue.
+    /// Waits until the process ends; after `boundSeconds`, kills it and records an issue.
     @discardableResult
     package func ended(sourceLocation: SourceLocation = #_sourceLocation) async -> Ending {
         let bound = DispatchWorkItem { [process] in

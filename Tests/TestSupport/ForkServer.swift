@@ -31,8 +31,6 @@
             }
         }
 
-        static func server(of program: URL) -> ForkServer? { servers.server(of: program) }
-
         /// A server has ended without an answer, or does not answer.
         struct Silent: Error {}
 
@@ -93,11 +91,9 @@
             Glibc.send(requests, message, MemoryLayout<Int32>.size * message.count, Int32(MSG_NOSIGNAL))
         }
 
-        /// - Parameter bound: The time limit for the answer of the server, in milliseconds.
         /// - Returns: nil if the server cannot start such a process.
         func start(
-            _ directory: String, _ arguments: [String], _ variables: [String], _ streams: [Int32],
-            within bound: Int32 = 60_000
+            _ directory: String, _ arguments: [String], _ variables: [String], _ streams: [Int32]
         ) throws(Silent) -> ForkedProcess? {
             guard let answers = try? Self.sockets(SOCK_STREAM) else { return nil }
             var message = Data()
@@ -107,7 +103,7 @@
             for text in arguments + variables + [directory] { message.append(contentsOf: Array(text.utf8) + [0]) }
             let isSent = send(message, with: streams + [answers.other])
             close(answers.other)
-            let identifier = isSent ? ForkedProcess.next(answers.own, within: bound) : nil
+            let identifier = isSent ? ForkedProcess.next(answers.own, within: 60_000) : nil
             if let identifier, identifier > 0 { return ForkedProcess(identifier, answers.own, of: self) }
             close(answers.own)
             if isSent, identifier == nil { throw Silent() }

@@ -30,9 +30,7 @@ package final class EventLog<Event: Sendable>: @unchecked Sendable {
         for waiter in due { waiter.continuation.resume(returning: true) }
     }
 
-    /// Waits until this number of events was recorded.
-    ///
-    /// Records an issue when that takes longer than `bound`.
+    /// Waits until this number of events was recorded; an issue after `bound`.
     @discardableResult
     package func wait(
         count: Int = 1, within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation
@@ -95,9 +93,7 @@ package func look(
     Issue.record("the condition was not true within \(bound)", sourceLocation: sourceLocation)
 }
 
-/// Checks a condition until it is true or the time is over.
-///
-/// - Returns: whether the condition was true.
+/// Checks a condition until it is true or the time is over, and returns whether it was true.
 package func turns(within bound: Duration, until isTrue: () async throws -> Bool) async rethrows -> Bool {
     let deadline = ContinuousClock.now + bound
     var count = 0

@@ -30,6 +30,10 @@ import Testing
         #"{"request": {"method": "\#(method)", "url": "\#(url)"}, "response": \#(response)}"#
     }
 
+    private func error(of url: String, from manager: RequestManager) async -> RequestError? {
+        await #expect(throws: RequestError.self) { try await manager.send(Request<Data>.get(url).retries(.never)) }
+    }
+
     @Test func aRecordingIsReplayedWithoutAServer() async throws {
         let server = try TestServer()
         let recorder = HARRecorder(bodyLimitBytes: 1 << 20)
@@ -100,9 +104,7 @@ import Testing
         #expect(response.statusCode == 201)
         #expect(response.value == Data([0, 0xFF]))
         #expect(response.headerFields.map(\.name) == ["X-A"])
-        let error = await #expect(throws: RequestError.self) {
-            try await manager.send(Request<Data>.get("https://example.com/").retries(.never))
-        }
+        let error = await self.error(of: "https://example.com/", from: manager)
         #expect(error?.code == .connectionLost)
     }
 
@@ -128,12 +130,10 @@ import Testing
             archive(
                 entry("http://h/a", #"{"status": 200, \#(content)"#),
                 entry("http://h/b", #"{"status": 404, \#(content)"#)))
-        let error = await #expect(throws: RequestError.self) { try await manager.send(Request<Data>.get("http://h/a")) }
+        let error = await self.error(of: "http://h/a", from: manager)
         #expect(error?.code == .transportFailed)
         #expect(error?.message.contains("7 bytes") == true)
-        let refusal = await #expect(throws: RequestError.self) {
-            try await manager.send(Request<Data>.get("http://h/b"))
-        }
+        let refusal = await self.error(of: "http://h/b", from: manager)
         #expect(refusal?.response?.statusCode == 404)
         stub.route("/a", replies: .status(200, body: Data("x".utf8)))
         #expect(try await manager.send(Request<Data>.get("http://h/a")).value == Data("x".utf8))
@@ -153,12 +153,10 @@ import Testing
                 entry("http://h/a", #"{"status": 0, "headers": [], "content": {}, "_error": "net::ERR_FAILED"}"#),
                 entry("http://h/b", #"{"status": 200, "headers": [], "content": {"text": "!", "encoding": "base64"}}"#)
             ))
-        let error = await #expect(throws: RequestError.self) { try await manager.send(Request<Data>.get("http://h/a")) }
+        let error = await self.error(of: "http://h/a", from: manager)
         #expect(error?.code == .connectionLost && error?.message.contains("net::ERR_FAILED") == true)
         // A recorded body that cannot be decoded is not replayed as an empty body.
-        let broken = await #expect(throws: RequestError.self) {
-            try await manager.send(Request<Data>.get("http://h/b"))
-        }
+        let broken = await self.error(of: "http://h/b", from: manager)
         #expect(broken?.code == .transportFailed && broken?.message.contains("base64") == true)
     }
 }

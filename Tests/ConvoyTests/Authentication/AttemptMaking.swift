@@ -39,6 +39,24 @@ extension AttemptEnd {
     }
 }
 
+extension PasswordAuthenticator {
+    /// The authenticator of the RFCs' user, with countable client nonces.
+    static func mufasa(
+        _ schemes: Schemes = [.basic, .digest], password: String = "Circle of Life", origins: [URL]? = nil
+    ) throws -> PasswordAuthenticator {
+        let numbers = Locked(0)
+        return try PasswordAuthenticator(user: "Mufasa", password: password, schemes: schemes, origins: origins) {
+            numbers.withLock { number in
+                number += 1
+                return "c\(number)"
+            }
+        }
+    }
+
+    /// The field of this user for Basic.
+    static let basicField = "Basic TXVmYXNhOkNpcmNsZSBvZiBMaWZl"
+}
+
 /// The response of a simulated server.
 struct MadeAnswer {
     var status: Int
@@ -50,9 +68,7 @@ struct MadeAnswer {
     }
 }
 
-/// Sends a request as an operation would, in at most ten attempts.
-///
-/// The interceptor adapts each attempt and decides after its response.
+/// Sends a request as an operation would: the interceptor adapts each of at most ten attempts, and decides after it.
 ///
 /// - Returns: the `Authorization` fields that were sent, in order, and the last status.
 func exchange(

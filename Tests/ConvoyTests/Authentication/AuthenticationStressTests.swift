@@ -1,5 +1,4 @@
 // Many requests with random cancellations; the tests also run under the thread sanitizer.
-import ConvoyTesting
 import Foundation
 import Testing
 

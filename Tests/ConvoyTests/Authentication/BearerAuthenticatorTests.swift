@@ -1,13 +1,14 @@
-// Bearer tokens and their refresh.
+// Bearer tokens: the rules of their refresh, their lifetime, and tokens that the caller sets.
 import Foundation
 import Testing
 
 @testable import Convoy
 
-struct BearerAuthenticatorTests {
-    private struct Refused: Error {}
-
+@Suite(.timeLimit(.minutes(3))) struct BearerAuthenticatorTests {
     private let refresh = HeldRefresh()
+    private let authenticator: BearerAuthenticator
+
+    init() { authenticator = refresh.authenticator(token: "t0") }
 
     /// A request that was sent with this token.
     private func sent(_ token: String) throws -> PreparedRequest {
@@ -15,10 +16,9 @@ struct BearerAuthenticatorTests {
     }
 
     private func decision(
-        _ authenticator: BearerAuthenticator, on token: String, status: Int = 401, earlier: [Int] = []
+        _ authenticator: BearerAuthenticator, on token: String, status: Int = 401
     ) async throws -> InterceptorDecision {
-        try await authenticator.decide(
-            after: .made(sent(token), status: status), of: .made(.made(), earlier: earlier))
+        try await authenticator.decide(after: .made(sent(token), status: status), of: .made(.made()))
     }
 
     private func token(of authenticator: BearerAuthenticator) async throws -> String? {
@@ -26,124 +26,11 @@ struct BearerAuthenticatorTests {
         return try await authenticator.adapt(request, for: .made(request)).authorization
     }
 
-    @Test func tokenIsSent() async throws {
-        #expect(try await token(of: refresh.authenticator(token: "t0")) == "Bearer t0")
-        #expect(refresh.begun.count == 0)
-    }
-
-    @Test func firstRequestsWaitForOneToken() async throws {
-        let authenticator = refresh.authenticator(token: nil)
-        async let first = token(of: authenticator)
-        async let second = token(of: authenticator)
-        await refresh.finish(.success("t1"))
-        #expect(try await [first, second] == ["Bearer t1", "Bearer t1"])
-        #expect(refresh.begun.events == [.noToken])
-    }
-
-    @Test func oneRefreshServesTwoHundredRequests() async throws {
-        let authenticator = refresh.authenticator(token: "t0")
-        let (refused, decided) = (EventLog<Int>(), EventLog<Int>())
-        let isWrong = try await withThrowingTaskGroup(of: Bool.self) { group in
-            for number in 0..<200 {
-                group.addTask {
-                    let request = try PreparedRequest.made("http://example.org/\(number)")
-                    let context = AttemptContext.made(request)
-                    let first = try await authenticator.adapt(request, for: context)
-                    // All requests have received their 401 before the first decision.
-                    refused.record(number)
-                    await refused.wait(count: 200)
-                    decided.record(number)
-                    let decision = try await authenticator.decide(after: .made(first, status: 401), of: context)
-                    let second = try await authenticator.adapt(request, for: .made(request, earlier: [401]))
-                    return first.authorization != "Bearer t0" || decision != .retry(after: .zero)
-                        || second.authorization != "Bearer t1"
-                }
-            }
-            await decided.wait(count: 200)
-            await refresh.finish(.success("t1"))
-            return try await group.contains(true)
-        }
-        #expect(!isWrong)
-        #expect(refresh.begun.count == 1)
-    }
-
-    @Test func requestsWaitWhileATokenIsRefreshed() async throws {
-        let authenticator = refresh.authenticator(token: "t0")
-        async let decision = decision(authenticator, on: "t0")
-        await refresh.begun.wait()
-        async let other = token(of: authenticator)
-        await refresh.finish(.success("t1"))
-        #expect(try await other == "Bearer t1")
-        #expect(try await decision == .retry(after: .zero))
-    }
-
-    @Test func theRefreshFunctionReceivesTheResponse() async throws {
-        let authenticator = refresh.authenticator(token: "t0")
-        async let decision = authenticator.decide(
-            after: .made(sent("t0"), status: 401, fields: ["WWW-Authenticate": "Bearer error=\"invalid_token\""]),
-            of: .made(.made()))
-        await refresh.finish(.success("t1"))
-        #expect(try await decision == .retry(after: .zero))
-        guard case .refused(let head)? = refresh.begun.events.first else {
-            Issue.record("\(refresh.begun.events)")
-            return
-        }
-        #expect(head.headerFields["WWW-Authenticate"] == "Bearer error=\"invalid_token\"")
-    }
-
-    @Test func freshTokenThatIsRefusedIsDelivered() async throws {
-        let authenticator = refresh.authenticator(token: "t0")
-        async let result = exchange(.made(), through: authenticator) { _ in .challenge("Bearer") }
-        await refresh.finish(.success("t1"))
-        #expect(try await result.sent == ["Bearer t0", "Bearer t1"])
-        #expect(try await result.status == 401)
-        #expect(refresh.begun.count == 1)
-    }
-
     @Test func refreshThatGivesTheSameTokenEnds() async throws {
-        let authenticator = refresh.authenticator(token: "t0")
         async let result = exchange(.made(), through: authenticator) { _ in .challenge("Bearer") }
         await refresh.finish(.success("t0"))
         #expect(try await result.sent == ["Bearer t0", "Bearer t0"])
         #expect(refresh.begun.count == 1)
-    }
-
-    @Test func olderTokenIsReplacedWithoutARefresh() async throws {
-        let authenticator = refresh.authenticator(token: "t0")
-        async let first = decision(authenticator, on: "t0")
-        await refresh.finish(.success("t1"))
-        #expect(try await first == .retry(after: .zero))
-        #expect(try await decision(authenticator, on: "t0") == .retry(after: .zero))
-        #expect(refresh.begun.count == 1)
-    }
-
-    @Test func failureOfARefreshEndsAllThatWait() async throws {
-        let (asked, isOver) = (EventLog<Int>(), EventLog<Void>())
-        let authenticator = BearerAuthenticator { _ in
-            await isOver.wait()
-            throw Refused()
-        }
-        await withTaskGroup(of: Void.self) { group in
-            for number in 0..<20 {
-                group.addTask {
-                    asked.record(number)
-                    await #expect(throws: Refused.self) { try await token(of: authenticator) }
-                }
-            }
-            await asked.wait(count: 20)
-            isOver.record(())
-        }
-    }
-
-    @Test func nextRefusalTriesAgainAfterAFailure() async throws {
-        let authenticator = refresh.authenticator(token: "t0")
-        async let first = #expect(throws: RequestError.self) { try await decision(authenticator, on: "t0") }
-        await refresh.finish(.failure(RequestError(.connectionFailed, "no")))
-        #expect(await first?.code == .connectionFailed)
-        async let second = decision(authenticator, on: "t0")
-        await refresh.finish(.success("t1"), number: 2)
-        #expect(try await second == .retry(after: .zero))
-        #expect(try await token(of: authenticator) == "Bearer t1")
     }
 
     @Test(arguments: ["", "a\r\nb", "a\u{0}"])
@@ -152,19 +39,6 @@ struct BearerAuthenticatorTests {
         let error = await #expect(throws: RequestError.self) { try await self.token(of: authenticator) }
         #expect(error?.code == .interceptorFailed)
         #expect(error?.description.contains("a\r") == false)
-    }
-
-    @Test func cancelledWaiterGoesAtOnceAndTheRefreshGoesOn() async throws {
-        let authenticator = refresh.authenticator(token: "t0")
-        let waiting = Task { try await decision(authenticator, on: "t0") }
-        await refresh.begun.wait()
-        waiting.cancel()
-        // The refresh is still running.
-        await #expect(throws: CancellationError.self) { try await waiting.value }
-        async let next = token(of: authenticator)
-        await refresh.finish(.success("t1"))
-        #expect(try await next == "Bearer t1")
-        #expect(refresh.begun.count == 1)
     }
 
     @Test func taskCancelledBeforeHandBeginsNoRefresh() async throws {
@@ -180,24 +54,7 @@ struct BearerAuthenticatorTests {
         #expect(refresh.begun.count == 0)
     }
 
-    @Test func requestIsCurrentUntilItsTokenIsRefusedOrReplaced() async throws {
-        let authenticator = refresh.authenticator(token: "t0")
-        #expect(try authenticator.isCurrent(sent("t0")))
-        async let decision = decision(authenticator, on: "t0")
-        await refresh.begun.wait()
-        #expect(try !authenticator.isCurrent(sent("t0")))
-        await refresh.finish(.success("t1"))
-        _ = try await decision
-        #expect(try !authenticator.isCurrent(sent("t0")))
-        #expect(try authenticator.isCurrent(sent("t1")))
-        // A request without a token or with a foreign token counts as current. Otherwise the authenticator would
-        // adapt it forever.
-        #expect(try authenticator.isCurrent(.made()))
-        #expect(try authenticator.isCurrent(sent("of somebody else")))
-    }
-
     @Test func theCallersOwnAuthorizationIsNotChanged() async throws {
-        let authenticator = refresh.authenticator(token: "t0")
         let own = try sent("mine")
         #expect(try await authenticator.adapt(own, for: .made(own)) == own)
         #expect(try await authenticator.decide(after: .made(own, status: 401), of: .made(own)) == .proceed)
@@ -207,25 +64,12 @@ struct BearerAuthenticatorTests {
         #expect(refresh.begun.count == 0)
     }
 
-    @Test func requestThatLeftItsOriginGetsNoTokenAndNoRefresh() async throws {
-        let authenticator = refresh.authenticator(token: "t0")
-        let request = try PreparedRequest.made()
-        let context = AttemptContext.made(request, hasLeftOrigin: true)
-        #expect(try await authenticator.adapt(request, for: context) == request)
-        #expect(try await authenticator.decide(after: .made(sent("t0"), status: 401), of: context) == .proceed)
-        #expect(refresh.begun.count == 0)
-    }
-
     @Test(arguments: [200, 403, 407, 500])
     func otherStatusCodesAreIgnored(status: Int) async throws {
-        #expect(try await decision(refresh.authenticator(token: "t0"), on: "t0", status: status) == .proceed)
+        #expect(try await decision(authenticator, on: "t0", status: status) == .proceed)
+        let lost = AttemptEnd(request: try sent("t0"), response: nil, error: RequestError(.connectionLost, "lost"))
+        #expect(try await authenticator.decide(after: lost, of: .made(.made())) == .proceed)
         #expect(refresh.begun.count == 0)
-    }
-
-    @Test func attemptsWithoutAResponseAreIgnored() async throws {
-        let authenticator = refresh.authenticator(token: "t0")
-        let end = AttemptEnd(request: try sent("t0"), response: nil, error: RequestError(.connectionLost, "lost"))
-        #expect(try await authenticator.decide(after: end, of: .made(.made())) == .proceed)
     }
 
     @Test(arguments: [
@@ -270,12 +114,149 @@ struct BearerAuthenticatorTests {
 
     @Test func descriptionsShowNoToken() async throws {
         let authenticator = BearerAuthenticator(token: "s3cret") { _ in "s3cret" }
-        var dumped = ""
-        dump(authenticator, to: &dumped)
+        let token = BearerAuthenticator.Token("s3cret", lifetime: .seconds(60))
         let adapted = try await authenticator.adapt(.made(), for: .made(.made()))
-        dump(adapted, to: &dumped)
-        for text in [dumped, "\(authenticator)", String(reflecting: authenticator), "\(adapted.headerFields)"] {
-            #expect(!text.contains("s3cret"))
+        #expect(!texts(showing: authenticator, token, adapted, adapted.headerFields).contains("s3cret"))
+    }
+
+    // MARK: Limits
+
+    private func manager(_ server: StubServer, _ authenticator: BearerAuthenticator) -> RequestManager {
+        server.manager(200, perHost: 200, configure: { $0.interceptors = [authenticator] })
+    }
+
+    private func code(of operation: RequestOperation<Data>) async -> RequestError.Code? {
+        do throws(RequestError) { _ = try await operation.response() } catch { return error.code }
+        return nil
+    }
+
+    /// An authenticator whose refreshes return tokens with increasing numbers.
+    private func counting(_ count: EventLog<Void>, _ limits: RefreshLimits = RefreshLimits()) -> BearerAuthenticator {
+        BearerAuthenticator(token: "t0", limits: limits) { _ in
+            count.record(())
+            return "t\(count.count)"
         }
     }
+
+    @Test func twoHundredRequestsGetThroughWithTokensOfFiftyUses() async {
+        let (uses, refused) = (Locked<[String: Int]>([:]), EventLog<StubExchange>())
+        let server = StubServer { exchange in
+            let count = uses.withLock { uses in
+                uses[exchange.token, default: 0] += 1
+                return uses[exchange.token] ?? 0
+            }
+            if count <= 50 { exchange.answer(200) } else { refused.record(exchange) }
+        }
+        let (count, finished) = (EventLog<Void>(), EventLog<RequestError.Code?>())
+        let manager = manager(server, counting(count))
+        for number in 0..<200 {
+            let operation = manager.enqueue(Request.stub("\(number)"))
+            Task { finished.record(await code(of: operation)) }
+        }
+        var answered = 0
+        for round in 1...3 {
+            await finished.wait(count: 50 * round)
+            let held = await refused.wait(count: answered + 200 - 50 * round)
+            for exchange in held[answered...] { exchange.answer(401) }
+            answered = held.count
+        }
+        #expect(await finished.wait(count: 200).allSatisfy { $0 == nil })
+        #expect(count.count == 3)
+    }
+
+    /// The server accepts each token for one request only.
+    @Test func refreshesEndAfterTheLimit() async {
+        let used = Locked<Set<String>>([])
+        let server = StubServer { exchange in
+            exchange.answer(used.withLock { $0.insert(exchange.token).inserted } ? 200 : 401)
+        }
+        let count = EventLog<Void>()
+        let manager = manager(server, counting(count, RefreshLimits(maxRefreshes: 2)))
+        var codes: [RequestError.Code?] = []
+        for _ in 0..<5 { codes.append(await code(of: manager.enqueue(Request.stub("a")))) }
+        #expect(codes == [nil, nil, nil, .unacceptableStatus, .unacceptableStatus])
+        #expect(count.count == 2)
+    }
+
+    @Test func theLimitIsOfAWindow() {
+        let begin = ContinuousClock.now
+        let limits = RefreshLimits(maxRefreshes: 1, window: .seconds(30))
+        var state = TokenState(token: .init("t0"), limits: limits, now: begin)
+        #expect(state.verdict(on: "Bearer t0", refusals: 0, now: begin) == .refused(token: "t0"))
+        state.noteRefresh(at: begin)
+        #expect(state.verdict(on: "Bearer t0", refusals: 0, now: begin + .seconds(29)) == .stands)
+        #expect(state.verdict(on: "Bearer t0", refusals: 0, now: begin + .seconds(30)) == .refused(token: "t0"))
+        state.noteAccepted("Bearer t0")
+        #expect(state.verdict(on: "Bearer t0", refusals: 1, now: begin + .seconds(30)) == .stands)
+    }
+
+    @Test func aTokenIsReplacedBeforeItsEnd() async throws {
+        let now = Locked(ContinuousClock.now)
+        let (reasons, number) = (EventLog<BearerAuthenticator.RefreshReason>(), Locked(0))
+        let authenticator = BearerAuthenticator(
+            token: .init("t0", lifetime: .seconds(60)), origins: nil, limits: RefreshLimits(margin: .seconds(10)),
+            now: { now.withLock { $0 } },
+            refresh: { reason in
+                reasons.record(reason)
+                let count = number.withLock { number in
+                    number += 1
+                    return number
+                }
+                // The lifetime is less than twice the margin, so the token is used for half of its lifetime.
+                return .init("t\(count)", lifetime: .seconds(6))
+            })
+        let server = StubServer()
+        let manager = manager(server, authenticator)
+        for step in [0, 49, 1, 2, 1] {
+            now.withLock { $0 += .seconds(step) }
+            _ = try await manager.send(Request.stub("a"))
+        }
+        #expect(server.exchanges.events.map(\.token) == ["t0", "t0", "t1", "t1", "t2"])
+        #expect(reasons.events == [.expiring, .expiring])
+    }
+
+    // MARK: Tokens set by the caller
+
+    @Test func aTokenThatIsSetEndsTheWait() async throws {
+        let server = StubServer { $0.answer($0.token == "t0" ? 401 : 200) }
+        let operation = manager(server, authenticator).enqueue(Request.stub("a"))
+        await refresh.begun.wait()
+        authenticator.setToken("mine")
+        _ = try await operation.response()
+        // The result of the running refresh is discarded.
+        await refresh.finish(.success("late"))
+        _ = try await manager(server, authenticator).send(Request.stub("b"))
+        #expect(server.exchanges.events.map(\.token) == ["t0", "mine", "mine"])
+    }
+
+    @Test func aRemovedTokenFailsWaitingRequestsAndIsNotSentAgain() async throws {
+        let server = StubServer { $0.answer($0.token == "t0" ? 401 : 200) }
+        let operation = manager(server, authenticator).enqueue(Request.stub("a"))
+        await refresh.begun.wait()
+        authenticator.setToken(nil)
+        #expect(await code(of: operation) == .interceptorFailed)
+        async let next = manager(server, authenticator).send(Request.stub("b"))
+        await refresh.begun.wait(count: 2)
+        #expect(refresh.begun.events.last == .noToken)
+        await refresh.finish(.success("late"))
+        await refresh.finish(.success("next"), number: 2)
+        _ = try await next
+        #expect(server.exchanges.events.map(\.token) == ["t0", "next"])
+    }
+
+    /// The new token may belong to another user, so the request is not sent again with it.
+    @Test func aRefusedRequestIsNotSentAgainWithATokenThatWasSetMeanwhile() async throws {
+        let server = StubServer.held()
+        let authenticator = refresh.authenticator(token: "ada's")
+        let operation = manager(server, authenticator).enqueue(Request.stub("a"))
+        let exchange = await server.exchanges.wait()[0]
+        authenticator.setToken("bob's")
+        exchange.answer(401)
+        #expect(await code(of: operation) == .unacceptableStatus)
+        #expect(server.exchanges.count == 1 && refresh.begun.count == 0)
+    }
+}
+
+extension StubExchange {
+    fileprivate var token: String { String(request.authorization?.dropFirst("Bearer ".count) ?? "") }
 }

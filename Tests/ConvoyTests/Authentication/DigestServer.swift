@@ -1,5 +1,4 @@
 // The server's side of Digest, implemented independently: RFC 7616.
-import ConvoyTesting
 import Foundation
 
 @testable import Convoy
@@ -84,9 +83,7 @@ final class DigestServer: Sendable {
             && parameters["username"] == "Mufasa" && parameters["realm"] == rules.realm
     }
 
-    /// Whether the nonce is valid and its count is higher than all counts before.
-    ///
-    /// If so, the server records the count.
+    /// Whether the nonce is valid and its count, which is recorded, is higher than all counts before.
     private func isFresh(_ parameters: [String: String]) -> Bool {
         state.withLock { state in
             guard let nonce = parameters["nonce"], let last = state.counts[nonce],

@@ -1,26 +1,21 @@
 // A server that checks bearer tokens.
-import ConvoyTesting
 import Foundation
 
 @testable import Convoy
 
-/// Accepts one token, and records the order of requests and of the end of a refresh.
+/// Accepts one token, and records the requests in their order.
 final class TokenServer: Sendable {
     private struct State {
         var good: String
         /// The path and token of each request, in order of arrival.
         var arrivals: [(path: String, token: String?)] = []
-        /// The number of requests that had arrived when the refresh ended.
-        var arrivedBeforeRefresh: Int?
     }
 
     private let state: Locked<State>
 
     init(good: String) { state = Locked(State(good: good)) }
 
-    /// Records a request.
-    ///
-    /// - Returns: 200 for the accepted token, otherwise 401.
+    /// Records a request; returns 200 for the accepted token, otherwise 401.
     func status(path: String, authorization: String?) -> Int {
         state.withLock { state in
             let token = authorization.map { String($0.dropFirst("Bearer ".count)) }
@@ -37,11 +32,6 @@ final class TokenServer: Sendable {
         status(path: exchange.request.url.path, authorization: exchange.request.authorization)
     }
 
-    /// Records the end of a refresh.
-    ///
-    /// `countAfterRefresh(of:)` counts the requests that arrive from now on.
-    func noteRefreshed() { state.withLock { $0.arrivedBeforeRefresh = $0.arrivals.count } }
-
     /// Accepts only this token.
     func accept(_ token: String) { state.withLock { $0.good = token } }
 
@@ -51,11 +41,4 @@ final class TokenServer: Sendable {
     }
 
     func count(of token: String?) -> Int { state.withLock { $0.arrivals.count { $0.token == token } } }
-
-    /// The number of requests with this token after the refresh.
-    func countAfterRefresh(of token: String) -> Int {
-        state.withLock { state in
-            state.arrivals.dropFirst(state.arrivedBeforeRefresh ?? state.arrivals.count).count { $0.token == token }
-        }
-    }
 }

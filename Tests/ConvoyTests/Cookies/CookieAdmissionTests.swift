@@ -5,78 +5,50 @@ import Testing
 
 /// Tests which cookies a jar accepts from a host, and which hosts receive them: RFC 6265bis, section 5.7.
 @Suite struct CookieAdmissionTests {
+    private let fixture = CookieFixture()
+
+    private static let hosts = [
+        "example.com", "a.example.com", "b.a.example.com", "other.com", "badexample.com", "com", "co.uk", "x.co.uk",
+        "me.github.io", "you.github.io", "github.io", "localhost", "127.0.0.1", "0.1", "[::1]", "example.com.",
+        "a.example.com.",
+    ]
+
     /// An attribute of a cookie, the host that sends the cookie, and the hosts that later receive it.
-    struct DomainCase: Sendable {
-        let attribute: String
-        let host: String
-        let receivers: [String]
-
-        init(_ attribute: String, from host: String, goesTo receivers: String...) {
-            (self.attribute, self.host, self.receivers) = (attribute, host, receivers)
-        }
-
-        static let asked = [
-            "example.com", "a.example.com", "b.a.example.com", "other.com", "badexample.com", "com", "co.uk", "x.co.uk",
-            "me.github.io", "you.github.io", "github.io", "localhost", "127.0.0.1", "0.1", "[::1]", "example.com.",
-            "a.example.com.",
-        ]
-    }
-
-    @Test(arguments: [
-        DomainCase("", from: "example.com", goesTo: "example.com"),
-        DomainCase("", from: "a.example.com", goesTo: "a.example.com"),
-        DomainCase(
-            "Domain=example.com", from: "example.com", goesTo: "example.com", "a.example.com", "b.a.example.com"),
-        DomainCase(
-            "Domain=.EXAMPLE.com", from: "A.example.COM", goesTo: "example.com", "a.example.com", "b.a.example.com"),
-        DomainCase("Domain=a.example.com", from: "a.example.com", goesTo: "a.example.com", "b.a.example.com"),
-        DomainCase("Domain=", from: "a.example.com", goesTo: "a.example.com"),
-        DomainCase("Domain=.", from: "a.example.com", goesTo: "a.example.com"),
-        DomainCase("Domain=a.example.com", from: "example.com"),
-        DomainCase("Domain=other.com", from: "example.com"),
-        DomainCase("Domain=example.com", from: "badexample.com"),
-        DomainCase("Domain=xample.com", from: "example.com"),
-        DomainCase("Domain=..example.com", from: "a.example.com"),
-        DomainCase("Domain=example.com.", from: "example.com"),
-        DomainCase("Domain=example.com", from: "example.com."),
-        DomainCase("Domain=com.", from: "example.com."),
-        DomainCase("Domain=example.com.", from: "example.com.", goesTo: "example.com."),
-        DomainCase("Domain=com", from: "example.com"),
-        DomainCase("Domain=.com", from: "example.com"),
-        DomainCase("Domain=com", from: "com", goesTo: "com"),
-        DomainCase("Domain=co.uk", from: "x.co.uk"),
-        DomainCase("Domain=co.uk", from: "co.uk", goesTo: "co.uk"),
-        DomainCase("Domain=github.io", from: "me.github.io"),
-        DomainCase("Domain=github.io", from: "github.io", goesTo: "github.io"),
-        DomainCase("Domain=me.github.io", from: "me.github.io", goesTo: "me.github.io"),
-        DomainCase("Domain=localhost", from: "localhost", goesTo: "localhost"),
-        DomainCase("Domain=127.0.0.1", from: "127.0.0.1", goesTo: "127.0.0.1"),
-        DomainCase("Domain=0.1", from: "127.0.0.1"),
-        DomainCase("Domain=.0.0.1", from: "127.0.0.1"),
-        DomainCase("", from: "[::1]", goesTo: "[::1]"),
-        DomainCase("Domain=::1", from: "[::1]", goesTo: "[::1]"),
-        DomainCase("Domain=exämple.com", from: "example.com"),
-        DomainCase("Domain=example.\u{212A}om", from: "example.kom"),
-        DomainCase("Domain=example.com:443", from: "example.com"),
-        DomainCase("Domain=https://example.com", from: "example.com"),
-    ])
-    func aCookieGoesToItsHostOrDomainOnly(example: DomainCase) throws {
-        let fixture = CookieFixture()
-        try fixture.receive("a=1; Path=/; \(example.attribute)", from: "https://\(example.host)/")
-        let receivers = try DomainCase.asked.filter { try fixture.field("https://\($0)/") == "a=1" }
-        #expect(receivers == example.receivers)
-        #expect(fixture.jar.cookies.isEmpty == example.receivers.isEmpty)
+    @Test(
+        arguments: [
+            ("", "example.com", "example.com"), ("", "a.example.com", "a.example.com"),
+            ("Domain=example.com", "example.com", "example.com a.example.com b.a.example.com"),
+            ("Domain=.EXAMPLE.com", "A.example.COM", "example.com a.example.com b.a.example.com"),
+            ("Domain=a.example.com", "a.example.com", "a.example.com b.a.example.com"),
+            ("Domain=", "a.example.com", "a.example.com"), ("Domain=.", "a.example.com", "a.example.com"),
+            ("Domain=a.example.com", "example.com", ""), ("Domain=other.com", "example.com", ""),
+            ("Domain=example.com", "badexample.com", ""), ("Domain=xample.com", "example.com", ""),
+            ("Domain=..example.com", "a.example.com", ""), ("Domain=example.com.", "example.com", ""),
+            ("Domain=example.com", "example.com.", ""), ("Domain=com.", "example.com.", ""),
+            ("Domain=example.com.", "example.com.", "example.com."), ("Domain=com", "example.com", ""),
+            ("Domain=.com", "example.com", ""), ("Domain=com", "com", "com"), ("Domain=co.uk", "x.co.uk", ""),
+            ("Domain=co.uk", "co.uk", "co.uk"), ("Domain=github.io", "me.github.io", ""),
+            ("Domain=github.io", "github.io", "github.io"), ("Domain=me.github.io", "me.github.io", "me.github.io"),
+            ("Domain=localhost", "localhost", "localhost"), ("Domain=127.0.0.1", "127.0.0.1", "127.0.0.1"),
+            ("Domain=0.1", "127.0.0.1", ""), ("Domain=.0.0.1", "127.0.0.1", ""), ("Domain=1.0x1", "0x7f.1.0x1", ""),
+            ("", "[::1]", "[::1]"), ("Domain=::1", "[::1]", "[::1]"), ("Domain=exämple.com", "example.com", ""),
+            ("Domain=example.\u{212A}om", "example.kom", ""), ("Domain=example.com:443", "example.com", ""),
+            ("Domain=https://example.com", "example.com", ""),
+        ] as [(String, String, String)])
+    func aCookieGoesToItsHostOrDomainOnly(attribute: String, host: String, receivers: String) throws {
+        try fixture.receive("a=1; Path=/; \(attribute)", from: "https://\(host)/")
+        let receiving = try Self.hosts.filter { try fixture.field("https://\($0)/") == "a=1" }
+        #expect(receiving.joined(separator: " ") == receivers)
+        #expect(fixture.jar.cookies.isEmpty == receivers.isEmpty)
     }
 
     @Test func internationalHostsAreKnownByTheirPunycode() throws {
-        let fixture = CookieFixture()
         try fixture.receive("a=1; Domain=xn--bcher-kva.example", from: "https://www.bücher.example/")
         #expect(try fixture.field("https://bücher.example/") == "a=1")
-        #expect(try fixture.field("https://xn--bcher-kva.example/") == "a=1")
+        #expect(try fixture.field("https://user:pw@XN--bcher-kva.Example:81/") == "a=1")
     }
 
     @Test func secureCookiesAreStoredAndSentOnlyOverHTTPS() throws {
-        let fixture = CookieFixture()
         for host in ["example.com", "localhost", "127.0.0.1"] {
             try fixture.receive("a=1; Secure", from: "http://\(host)/")
             #expect(fixture.jar.cookies.isEmpty)
@@ -93,7 +65,6 @@ import Testing
         ("a=1; SameSite=odd", "http", true),
     ])
     func sameSiteNoneHasToBeSecure(text: String, scheme: String, isTaken: Bool) throws {
-        let fixture = CookieFixture()
         try fixture.receive(text, from: "\(scheme)://example.com/")
         #expect(fixture.jar.cookies.isEmpty == !isTaken)
     }
@@ -110,7 +81,6 @@ import Testing
         let text =
             example.text.hasPrefix("Host")
             ? spellings[1] + example.text.dropFirst(4) : spellings[0] + example.text.dropFirst(6)
-        let fixture = CookieFixture()
         try fixture.receive(text)
         #expect(fixture.jar.cookies.isEmpty != example.isTaken, "\(text)")
         // The jar rejects a cookie without a name, because a server would read its value as a name.
@@ -118,13 +88,6 @@ import Testing
         #expect(!fixture.names.contains(""))
         try fixture.receive("_" + text)
         #expect(fixture.names.contains { $0.hasPrefix("___") })
-    }
-
-    @Test func prefixedCookiesOverHTTPAreRefused() throws {
-        let fixture = CookieFixture()
-        try fixture.receive(
-            "__Host-a=1; Secure; Path=/", "__Secure-a=1; Secure", "__Host-b=1; Path=/", from: "http://example.com/")
-        #expect(fixture.jar.cookies.isEmpty)
     }
 
     /// A cookie over http, and whether the jar accepts it beside a Secure cookie of `login.example.com` with the path
@@ -142,7 +105,6 @@ import Testing
         ("a=new; Path=/login", "https://login.example.com/", true),
     ])
     func aSecureCookieIsNotOverlaidFromHTTP(text: String, url: String, isTaken: Bool) throws {
-        let fixture = CookieFixture()
         try fixture.receive("a=good; Secure; Path=/login", from: "https://login.example.com/")
         let before = fixture.jar.cookies
         try fixture.receive(text, from: url)
@@ -150,7 +112,6 @@ import Testing
     }
 
     @Test func aSecureCookieThatHasExpiredProtectsNothing() throws {
-        let fixture = CookieFixture()
         try fixture.receive("a=good; Secure; Max-Age=10")
         fixture.advance(by: 10)
         try fixture.receive("a=new", from: "http://example.com/")
@@ -158,50 +119,20 @@ import Testing
     }
 
     @Test func pathsDecideBelowWhichACookieIsSent() throws {
-        let fixture = CookieFixture()
         try fixture.receive(
-            "default=1", "root=1; Path=/", "shop=1; Path=/shop", "odd=1; Path=shop",
+            "default=1", "root=1; Path=/", "shop=1; Path=/shop/", "odd=1; Path=shop", "e=1; Path=/e",
             from: "https://example.com/a/b?c=/d/e")
         #expect(try fixture.field("https://example.com") == "root=1")
         #expect(try fixture.field("https://example.com/a") == "default=1; odd=1; root=1")
         #expect(try fixture.field("https://example.com/a/x?y") == "default=1; odd=1; root=1")
-        #expect(try fixture.field("https://example.com/ab") == "root=1")
-        #expect(try fixture.field("https://example.com/shop/") == "shop=1; root=1")
+        for path in ["/ab", "/A", "/e\u{301}"] { #expect(try fixture.field("https://example.com\(path)") == "root=1") }
+        #expect(try fixture.field("https://example.com/shop/x") == "shop=1; root=1")
+        #expect(try fixture.field("https://example.com/shop") == "root=1")
     }
 
     @Test func aDefaultPathThatIsTooLongIsRefusedAndNotShortened() throws {
-        let fixture = CookieFixture()
         try fixture.receive(
             "a=1", "b=1; Path=/", from: "https://example.com/" + String(repeating: "x", count: 1_100) + "/y")
         #expect(fixture.names == ["b"])
-    }
-
-    @Test func portsDoNotCount() throws {
-        let fixture = CookieFixture()
-        try fixture.receive("a=1", from: "http://localhost:8080/")
-        #expect(try fixture.field("http://localhost:9090/") == "a=1")
-    }
-
-    @Test(arguments: [
-        "", "=", ";", "; Secure", "a=b\0c", "a=b\r\nSet-Cookie: x=y", "a\u{1}=b", "a=\u{7F}", "=; Path=/", "\t = \t",
-        "a=" + String(repeating: "x", count: 4_096), "a=b; Domain=other.com", "a=b; Max-Age=0",
-        "a=b; Expires=Thu, 01 Jan 1970 00:00:00 GMT",
-    ])
-    func malformedFieldsLeaveTheJarAsItWas(text: String) throws {
-        let fixture = CookieFixture()
-        try fixture.receive(text)
-        #expect(fixture.jar.cookies.isEmpty)
-        #expect(try fixture.field() == "")
-    }
-
-    @Test(arguments: [
-        ("a", "a"), ("=a", "a"), ("a=", "a="), (#"a="x y""#, #"a="x y""#),
-        ("a=b; Expires=soon; Max-Age=x; Path=; Foo", "a=b"),
-        ("a=ü", "a=ü"),
-    ])
-    func malformedCookiesAreParsedLeniently(text: String, field: String) throws {
-        let fixture = CookieFixture()
-        try fixture.receive(text)
-        #expect(try fixture.field() == field)
     }
 }

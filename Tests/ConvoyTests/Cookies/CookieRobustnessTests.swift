@@ -7,20 +7,16 @@ import Testing
 @Suite(.serialized) struct CookieRobustnessTests {
     private static let pieces = [
         "a", "b", "sid", "__Host-", "__secure-", "=", "=", "=", ";", ";", "; ", ",", ", ", " ", "\t", "\"", "/", "/x",
-        ".", "..",
-        "Path=", "Path=/", "Domain=", "Domain=example.com", "Domain=.a.example.com", "Domain=com", "Secure", "HttpOnly",
-        "SameSite=None", "Max-Age=", "-", "0", "9", "99999999999999999999", "Expires=", "Wed, 21 Oct 2099 07:28:00 GMT",
-        "Thu, 01-Jan-70 00:00:00 GMT", "31 Feb 2024", "25:61:61", ":", "\r", "\n", "\r\n", "\0", "\u{7F}", "\u{1B}",
-        "é",
-        "e\u{301}", "\u{301}", "\u{0600}", "👩‍👩‍👧", "\u{FEFF}", "\u{2028}", "\u{FFFD}", "%00", "%0d%0a",
-        "\u{85}",
+        ".", "..", "Path=", "Path=/", "Domain=", "Domain=example.com", "Domain=.a.example.com", "Domain=com", "Secure",
+        "HttpOnly", "SameSite=None", "Max-Age=", "-", "0", "9", "99999999999999999999", "Expires=",
+        "Wed, 21 Oct 2099 07:28:00 GMT", "Thu, 01-Jan-70 00:00:00 GMT", "31 Feb 2024", "25:61:61", ":", "\r", "\n",
+        "\r\n", "\0", "\u{7F}", "\u{1B}", "é", "e\u{301}", "\u{301}", "\u{0600}", "👩‍👩‍👧", "\u{FEFF}", "\u{2028}",
+        "\u{FFFD}", "%00", "%0d%0a", "\u{85}",
     ]
     private static let hosts = [
         "example.com", "a.example.com", "b.a.example.com", "EXAMPLE.com.", "co.uk", "x.co.uk", "com", "127.0.0.1",
-        "[::1]",
-        "localhost", "bücher.example", "ex%2Fample.com", String(repeating: "a.", count: 300) + "example.com", "..",
-        "a..com",
-        ".com", "0x7f.1",
+        "[::1]", "localhost", "bücher.example", "ex%2Fample.com", String(repeating: "a.", count: 300) + "example.com",
+        "..", "a..com", ".com", "0x7f.1",
     ]
     private static let paths = [
         "", "/", "/x", "/x/", "/x/y?z=1", "//", "/%2F/", "/é/b", "?q", "/" + String(repeating: "y/", count: 800),
@@ -90,19 +86,6 @@ import Testing
                 || !(cookie.isHostOnly || CookieDomain.mayBeShared(cookie.domain)) || !cookie.keepsPromiseOfPrefix
         }
         #expect(broken.isEmpty)
-    }
-
-    /// Each field has about 100,000 bytes.
-    ///
-    /// The jar must not need quadratic time.
-    @Test(arguments: [
-        "a=1, ", "a=1;", ";", "=", ", ", ",", " ", "a=b; Domain=", "é", "\t;", "Expires=1 1 1 1:1:1 ", ":",
-    ])
-    func longFieldsCostTimeInProportion(piece: String) throws {
-        let fixture = CookieFixture()
-        try fixture.receive(String(repeating: piece, count: 100_000 / piece.utf8.count))
-        try fixture.receive("x=1; Expires=" + String(repeating: piece, count: 100_000 / piece.utf8.count))
-        #expect(fixture.jar.cookies.count <= 50)
     }
 
     @Test func aSiteWithManyHostsLeavesOthersTheirs() throws {

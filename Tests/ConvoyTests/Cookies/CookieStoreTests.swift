@@ -5,6 +5,8 @@ import Testing
 
 /// Tests how cookies are stored, replaced and removed.
 @Suite struct CookieStoreTests {
+    private let fixture = CookieFixture()
+
     private func limits(perDomain: Int = 50, count: Int = 3_000) -> CookieJar.Limits {
         var limits = CookieJar.Limits()
         (limits.maxCookiesPerDomain, limits.maxCookieCount) = (perDomain, count)
@@ -12,7 +14,6 @@ import Testing
     }
 
     @Test func longerPathsComeFirstThenOlderCookies() throws {
-        let fixture = CookieFixture()
         try fixture.receive("c=1; Path=/", "b=1; Path=/x/y", "a=1; Path=/", "d=1; Path=/x; Domain=example.com")
         try fixture.receive("b=2; Path=/x/y", "c=2; Path=/")
         #expect(try fixture.field("https://example.com/x/y/z") == "b=2; d=1; c=2; a=1")
@@ -20,7 +21,6 @@ import Testing
     }
 
     @Test func aReplacementKeepsThePlaceOfTheFirst() throws {
-        let fixture = CookieFixture()
         try fixture.receive("a=1", "b=1")
         fixture.advance(by: 100)
         try fixture.receive("a=2; Secure; HttpOnly; Max-Age=50")
@@ -33,14 +33,12 @@ import Testing
     }
 
     @Test func cookiesDifferByNameDomainPathAndScope() throws {
-        let fixture = CookieFixture()
         try fixture.receive(
             "a=1", "A=2", "a=3; Path=/x", "a=4; Domain=example.com", "é=5", "e\u{301}=6", "=7", "8", "a=9")
         #expect(fixture.jar.cookies.map(\.value) == ["9", "2", "3", "4", "5", "6", "8"])
     }
 
     @Test func cookiesEndWhenTheirTimeIsOver() throws {
-        let fixture = CookieFixture()
         try fixture.receive("a=1; Max-Age=10", "b=1; Expires=Tue, 14 Nov 2023 22:13:40 GMT", "c=1")
         fixture.advance(by: 9.5)
         #expect(try fixture.field() == "a=1; b=1; c=1")
@@ -57,7 +55,6 @@ import Testing
         "Max-Age=0", "Max-Age=-1", "Expires=Thu, 01 Jan 1970 00:00:00 GMT", "Max-Age=-99999999999999999999",
     ])
     func aPastEndRemovesACookie(attribute: String) throws {
-        let fixture = CookieFixture()
         try fixture.receive("a=1", "b=1")
         try fixture.receive("a=; \(attribute); Path=/other")
         #expect(fixture.names == ["a", "b"])
@@ -66,7 +63,6 @@ import Testing
     }
 
     @Test func noCookieLivesLongerThan400Days() throws {
-        let fixture = CookieFixture()
         try fixture.receive("a=1; Expires=Fri, 31 Dec 9999 23:59:59 GMT", "b=1; Max-Age=99999999999999999999")
         fixture.jar.set(Cookie(name: "c", value: "1", domain: "example.com", expires: .distantFuture))
         #expect(fixture.jar.cookies.allSatisfy { $0.expires == CookieFixture.start + 400 * 86_400 })
@@ -83,7 +79,6 @@ import Testing
     }
 
     @Test func sixtyCookiesOf4kBLeaveTheLastFifty() throws {
-        let fixture = CookieFixture()
         let value = String(repeating: "x", count: 4_092)
         try fixture.receive((0..<60).map { "c\(10 + $0)=\(value)" })
         #expect(fixture.names == (10..<60).map { "c\(10 + $0)" })
@@ -155,19 +150,5 @@ import Testing
         let closed = CookieFixture(limits: none)
         try closed.receive("a=1")
         #expect(closed.jar.cookies.isEmpty)
-    }
-
-    @Test func theCountIsTheNumberOfCookies() throws {
-        var store = CookieStore(limits: limits(perDomain: 5, count: 20))
-        let now = CookieFixture.start
-        for number in 0..<200 {
-            let cookie = Cookie(
-                name: "c\(number % 7)", value: "1", domain: "h\(number % 11).com", expires: number % 5 == 0 ? now : nil)
-            store.insert(cookie, now: now)
-            #expect(store.count == store.cookies(now: now).count)
-            #expect(store.count <= 20)
-        }
-        for cookie in store.cookies(now: now) { store.remove(cookie) }
-        #expect(store.count == 0)
     }
 }

@@ -1,15 +1,13 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// Tests a block around an asynchronous POST.
+/// Tests callbacks: of a block around an asynchronous POST, and one that blocks its thread.
 @Suite struct CallbackExampleTests {
     /// The callback is called once for each call: after a response, without a connection, and after a time-out.
     @Test func onePostWithOneCallbackOnEveryPath() async throws {
         let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue(Reply.chunked([Data("saved ".utf8), Data("ünder 7".utf8)]))
         server.enqueue(Reply.status(200).stalling())
         let manager = RequestManager()
@@ -34,13 +32,17 @@ import Testing
         #expect(request.bodyText == "name=Ann&age=7")
     }
 
-    /// A second response, after a redirect, begins with an empty buffer.
-    @Test func theBufferIsEmptiedByEachResponse() async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.enqueue(.status(302, headerFields: [("Location", "/there")], body: "gone"))
-        server.enqueue(.status(200, body: "here"))
-        let response = try await RequestManager().send(Request<String>.get(server.url()))
-        #expect(response.value == "here")
+    @Test func aSlowCallbackDelaysNoOther() async throws {
+        let server = StubServer()
+        let manager = server.manager()
+        let (gate, told) = (DispatchSemaphore(value: 0), EventLog<Int>())
+        manager.enqueue(Request.stub("slow")).onFinish { _ in
+            gate.wait()
+            told.record(0)
+        }
+        for index in 1...20 { manager.enqueue(Request.stub("\(index)")).onFinish { _ in told.record(index) } }
+        #expect(Set(await told.wait(count: 20)) == Set(1...20))
+        gate.signal()
+        #expect(await told.wait(count: 21).last == 0)
     }
 }

@@ -11,19 +11,13 @@ import Testing
     /// The three formats of RFC 9110, section 5.6.7.
     @Test(arguments: [
         "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
-    ])
-    func theThreeFormsAreTheSameMoment(text: String) {
-        #expect(seconds(text) == 784_111_777)
-    }
-
-    /// Servers send these dates, and each has only one meaning.
-    @Test(arguments: [
+        // Servers send these dates, and each has only one meaning.
         "Sun, 6 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 6 Nov 1994 08:49:37 UTC",
         "Sun, 06 Nov 1994 08:49:37 UT", "Sun, 06 Nov 1994 08:49:37 +0000", "Sun, 06 Nov 1994 08:49:37 -0000",
         "sun, 06 nov 1994 08:49:37 gmt", "SUN, 06 NOV 1994 08:49:37 utc", "Sunday, 6-Nov-94 08:49:37 UTC",
         "Sun Nov 6 08:49:37 1994", "Sun Nov 06 08:49:37 1994",
     ])
-    func lenientFormsAreTheSameMoment(text: String) {
+    func datesAreTheSameMoment(text: String) {
         #expect(seconds(text) == 784_111_777)
     }
 
@@ -44,20 +38,17 @@ import Testing
 
     @Test(arguments: [
         "", " ", "Sun", "Sun,", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 CET",
-        "Sun, 06 Nov 1994 08:49:37 +0100",
-        "Sun, 06 Nov 1994 08:49:37 UTCX", "Sun, 006 Nov 1994 08:49:37 GMT", "Sun, Nov 1994 08:49:37 GMT",
-        "Sun, 06 Nov 1994 08:49:37 GMT ", " Sun, 06 Nov 1994 08:49:37 GMT",
-        "Sun, 06 Nov 94 08:49:37 GMT",
-        "Sun, 06 Nov 1994 8:49:37 GMT", "Sun, 06 Nov 1994 08:49 GMT", "Sun, 06 Nov 1994 24:00:00 GMT",
-        "Sun, 06 Nov 1994 08:60:00 GMT", "Sun, 06 Nov 1994 08:49:60 GMT", "Sun, 06 Nov 1994 23:59:61 GMT",
-        "Sun, 00 Nov 1994 08:49:37 GMT", "Sun, 31 Nov 1994 08:49:37 GMT", "Sun, 32 Dec 1994 08:49:37 GMT",
-        "Wed, 29 Feb 2023 00:00:00 GMT", "Mon, 29 Feb 2100 00:00:00 GMT", "Thu, 30 Feb 2024 00:00:00 GMT",
-        "Sun, 06 Foo 1994 08:49:37 GMT", "Foo, 06 Nov 1994 08:49:37 GMT", "Sun, -6 Nov 1994 08:49:37 GMT",
-        "Sun, +6 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 19941 08:49:37 GMT", "Sun, ٠٦ Nov 1994 08:49:37 GMT",
-        "Sun, 06-Nov-94 08:49:37 GMT", "Sunday, 06-Nov-1994 08:49:37 GMT", "Sunday, 06 Nov 1994 08:49:37 GMT",
-        "Sun Nov  6 08:49:37 1994 GMT", "Sun Nov   08:49:37 1994",
-        "Sun Nov  0 08:49:37 1994",
-        "1994-11-06T08:49:37Z", "784111777", "Sun,\u{A0}06 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49:37 +0100", "Sun, 06 Nov 1994 08:49:37 UTCX", "Sun, 006 Nov 1994 08:49:37 GMT",
+        "Sun, Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT ", " Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 94 08:49:37 GMT", "Sun, 06 Nov 1994 8:49:37 GMT", "Sun, 06 Nov 1994 08:49 GMT",
+        "Sun, 06 Nov 1994 24:00:00 GMT", "Sun, 06 Nov 1994 08:60:00 GMT", "Sun, 06 Nov 1994 08:49:60 GMT",
+        "Sun, 06 Nov 1994 23:59:61 GMT", "Sun, 00 Nov 1994 08:49:37 GMT", "Sun, 31 Nov 1994 08:49:37 GMT",
+        "Sun, 32 Dec 1994 08:49:37 GMT", "Wed, 29 Feb 2023 00:00:00 GMT", "Mon, 29 Feb 2100 00:00:00 GMT",
+        "Thu, 30 Feb 2024 00:00:00 GMT", "Sun, 06 Foo 1994 08:49:37 GMT", "Foo, 06 Nov 1994 08:49:37 GMT",
+        "Sun, -6 Nov 1994 08:49:37 GMT", "Sun, +6 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 19941 08:49:37 GMT",
+        "Sun, ٠٦ Nov 1994 08:49:37 GMT", "Sun, 06-Nov-94 08:49:37 GMT", "Sunday, 06-Nov-1994 08:49:37 GMT",
+        "Sunday, 06 Nov 1994 08:49:37 GMT", "Sun Nov  6 08:49:37 1994 GMT", "Sun Nov   08:49:37 1994",
+        "Sun Nov  0 08:49:37 1994", "1994-11-06T08:49:37Z", "784111777", "Sun,\u{A0}06 Nov 1994 08:49:37 GMT",
     ])
     func otherTextIsNotADate(text: String) {
         #expect(seconds(text) == nil)
@@ -80,39 +71,13 @@ import Testing
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = try #require(TimeZone(secondsFromGMT: 0))
         let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-        func digits(_ number: Int, _ count: Int) -> String {
-            let text = String(number)
-            return String(repeating: "0", count: max(0, count - text.count)) + text
-        }
         for day in stride(from: -130_000, through: 180_000, by: 41) {
             let date = Date(timeIntervalSince1970: Double(day) * 86_400 + 3_661)
             let parts = calendar.dateComponents([.year, .month, .day], from: date)
-            let (year, month, dayOfMonth) = try #require(
-                {
-                    if let year = parts.year, let month = parts.month, let day = parts.day {
-                        (year, month, day)
-                    } else {
-                        nil
-                    }
-                }())
-            let text = "Mon, \(digits(dayOfMonth, 2)) \(months[month - 1]) \(digits(year, 4)) 01:01:01 GMT"
+            let (year, month) = (parts.year ?? 0, parts.month ?? 1)
+            let numbers = [String(format: "%02d", parts.day ?? 0), months[month - 1], String(format: "%04d", year)]
+            let text = "Mon, \(numbers.joined(separator: " ")) 01:01:01 GMT"
             #expect(seconds(text) == Int64(date.timeIntervalSince1970), "\(text)")
-        }
-    }
-
-    @Test func garbageDoesNotTrap() {
-        var generator = SeededGenerator(seed: 11)
-        let forms = [
-            "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
-        ].map { Array($0.utf8) }
-        for _ in 0..<LongRuns.count(4_000, long: 20_000) {
-            var bytes = forms.randomElement(using: &generator) ?? []
-            for _ in 0..<Int.random(in: 1...3, using: &generator) {
-                let index = Int.random(in: 0..<bytes.count, using: &generator)
-                bytes[index] = UInt8.random(in: 0...255, using: &generator)
-            }
-            let text = String(decoding: bytes.prefix(Int.random(in: 0...40, using: &generator)), as: UTF8.self)
-            if let seconds = seconds(text) { #expect((-62_167_219_200...253_402_300_800).contains(seconds)) }
         }
     }
 }

@@ -43,11 +43,10 @@ import Testing
 
     @Test(arguments: [
         ("a=1&token=x&b=2", "a=1&token=%3Credacted%3E&b=2"),
-        ("token=x&token=y", "token=%3Credacted%3E&token=%3Credacted%3E"),
-        ("token", "token"), ("token=", "token="), ("", ""), ("&&", "&&"), ("%74oken=x", "%74oken=%3Credacted%3E"),
-        ("api+key=x=y", "api+key=%3Credacted%3E"), ("filter%5Btoken%5D=x", "filter%5Btoken%5D=%3Credacted%3E"),
-        ("%FFtoken=x", "%FFtoken=%3Credacted%3E"), ("q=token", "q=token"),
-        ("stripe_key_live=x&keyboard=y", "stripe_key_live=%3Credacted%3E&keyboard=y"),
+        ("token=x&token=y", "token=%3Credacted%3E&token=%3Credacted%3E"), ("token", "token"), ("token=", "token="),
+        ("", ""), ("&&", "&&"), ("%74oken=x", "%74oken=%3Credacted%3E"), ("api+key=x=y", "api+key=%3Credacted%3E"),
+        ("filter%5Btoken%5D=x", "filter%5Btoken%5D=%3Credacted%3E"), ("%FFtoken=x", "%FFtoken=%3Credacted%3E"),
+        ("q=token", "q=token"), ("stripe_key_live=x&keyboard=y", "stripe_key_live=%3Credacted%3E&keyboard=y"),
     ])
     func valuesOfAQueryAreReplaced(query: String, redacted: String) {
         #expect(words.redacted(query: query) == redacted)
@@ -55,8 +54,7 @@ import Testing
 
     @Test(arguments: [
         ("https://me:pw@h/a?sig=x#f", "https://h/a?sig=%3Credacted%3E#f"),
-        ("/b?x=1&sig=x", "/b?x=1&sig=%3Credacted%3E"),
-        ("https://h/token", "https://h/token"), ("", ""),
+        ("/b?x=1&sig=x", "/b?x=1&sig=%3Credacted%3E"), ("https://h/token", "https://h/token"), ("", ""),
         ("https://h/#access_token=x&page=2", "https://h/#access_token=%3Credacted%3E&page=2"),
     ])
     func secretsOfAReferenceAreReplaced(reference: String, redacted: String) {

@@ -10,11 +10,10 @@ import Testing
 
     @Test(arguments: [
         ("a=b", "a", "b"), (" a \t=\t b ", "a", "b"), ("a=b=c==", "a", "b=c=="), ("a=", "a", ""),
-        ("a =b c; x", "a", "b c"),
-        ("=b", "", "b"), ("b", "", "b"), (" b ", "", "b"), ("==b", "", "=b"), (#"a="b; c"; Path=/"#, "a", #""b"#),
-        (#"a="b""#, "a", #""b""#), ("a=b,c", "a", "b,c"), ("a=b\tc", "a", "b\tc"), ("é=ü%20", "é", "ü%20"),
-        ("a[0]=1", "a[0]", "1"), ("a=\u{0600} ", "a", "\u{0600}"), ("a=\u{301};\u{301}=x", "a", "\u{301}"),
-        ("a=\u{a0}b\u{a0}", "a", "\u{a0}b\u{a0}"),
+        ("a =b c; x", "a", "b c"), ("=b", "", "b"), ("b", "", "b"), (" b ", "", "b"), ("==b", "", "=b"),
+        (#"a="b; c"; Path=/"#, "a", #""b"#), (#"a="b""#, "a", #""b""#), ("a=b,c", "a", "b,c"), ("a=b\tc", "a", "b\tc"),
+        ("é=ü%20", "é", "ü%20"), ("a[0]=1", "a[0]", "1"), ("a=\u{0600} ", "a", "\u{0600}"),
+        ("a=\u{301};\u{301}=x", "a", "\u{301}"), ("a=\u{a0}b\u{a0}", "a", "\u{a0}b\u{a0}"),
     ])
     func theFirstEqualsSignSeparatesNameAndValue(text: String, name: String, value: String) throws {
         let cookie = try #require(parse(text))
@@ -22,9 +21,8 @@ import Testing
         #expect(cookie.value.utf8.elementsEqual(value.utf8))
     }
 
-    @Test(arguments: ["", "=", " = ", ";", "; Path=/", "=; Secure", "\t"])
-    func aFieldWithoutNameAndValueIsNotACookie(text: String) {
-        #expect(parse(text) == nil)
+    @Test func aFieldWithoutNameAndValueIsNotACookie() {
+        for text in ["", "=", " = ", ";", "; Path=/", "=; Secure", "\t"] { #expect(parse(text) == nil) }
     }
 
     @Test(arguments: (0...31).map { UInt8($0) } + [127])
@@ -66,6 +64,8 @@ import Testing
         #expect(parse("a=b; Path=/x; Path=y")?.path == "")
         #expect(parse("a=b; Domain=a.com; Domain=")?.domain == "")
         #expect(parse("a=b; Max-Age=5; Max-Age=soon")?.expires == CookieFixture.start + 5)
+        let past = "Expires=Thu, 01 Jan 1970 00:00:00 GMT"
+        #expect(parse("a=b; \(past); Expires=nonsense")?.expires == Date(timeIntervalSince1970: 0))
     }
 
     @Test func attributesOfMoreThan1024BytesArePassedOver() {
@@ -76,18 +76,19 @@ import Testing
         #expect(parse("a=b; Domain=\(long)")?.domain == "")
     }
 
-    @Test(arguments: [
-        ("1", 1), ("0060", 60), ("34560000", 34_560_000), ("34560001", 34_560_000),
-        ("99999999999999999999999999999999999999999999", 34_560_000),
-        (String(repeating: "9", count: 1_024), 34_560_000),
-    ])
-    func maxAgeIsCappedAt400Days(text: String, seconds: TimeInterval) {
-        #expect(parse("a=b; Max-Age=\(text)")?.expires == CookieFixture.start + seconds)
-    }
-
-    @Test(arguments: ["0", "-1", "-0", "000", "-99999999999999999999999999"])
-    func maxAgeOfZeroOrLessIsThePast(text: String) {
-        #expect(parse("a=b; Max-Age=\(text); Expires=Fri, 01 Jan 2100 00:00:00 GMT")?.expires == .distantPast)
+    @Test(
+        arguments: [
+            ("1", 1), ("0060", 60), ("34560000", 34_560_000), ("34560001", 34_560_000),
+            ("99999999999999999999999999999999999999999999", 34_560_000),
+            (String(repeating: "9", count: 1_024), 34_560_000),
+            // Zero or less is the past.
+            ("0", nil), ("-1", nil), ("-0", nil), ("000", nil), ("-99999999999999999999999999", nil),
+        ] as [(String, TimeInterval?)])
+    func maxAgeIsCappedAt400DaysAndComesBeforeExpires(text: String, seconds: TimeInterval?) {
+        let expected = seconds.map { CookieFixture.start + $0 } ?? .distantPast
+        let end = "Expires=Fri, 01 Jan 2100 00:00:00 GMT"
+        #expect(parse("a=b; Max-Age=\(text); \(end)")?.expires == expected)
+        #expect(parse("a=b; \(end); Max-Age=\(text)")?.expires == expected)
     }
 
     @Test(arguments: ["", "-", "+1", "1.5", "1e3", "x", "--1", "0x10", "1 0", "１"])
@@ -95,13 +96,6 @@ import Testing
         let cookie = parse("a=b; Expires=Tue, 14 Nov 2023 23:00:00 GMT; Max-Age=\(text)")
         #expect(cookie?.expires == Date(timeIntervalSince1970: 1_700_002_800))
         #expect(parse("a=b; Max-Age=\(text)")?.expires == nil)
-    }
-
-    @Test func maxAgeCountsBeforeExpiresWhicheverComesFirst() {
-        let past = "Expires=Thu, 01 Jan 1970 00:00:00 GMT"
-        #expect(parse("a=b; \(past); Max-Age=9")?.expires == CookieFixture.start + 9)
-        #expect(parse("a=b; Max-Age=9; \(past)")?.expires == CookieFixture.start + 9)
-        #expect(parse("a=b; \(past); Expires=nonsense")?.expires == Date(timeIntervalSince1970: 0))
     }
 
     /// URLSession joins several Set-Cookie fields into one.
@@ -121,5 +115,108 @@ import Testing
     ])
     func joinedFieldsAreSplitOnlyBetweenCookies(joined: String, texts: [String]) {
         #expect(SetCookie.apart(joined).map(String.init) == texts)
+    }
+}
+
+@Suite struct CookieDateTests {
+    /// Dates that servers send: in the formats of RFC 1123, RFC 850 and asctime, and in formats that no RFC defines.
+    @Test(arguments: [
+        "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
+        "06 Nov 1994 8:49:37", "08:49:37 6 november 94", "Sun, 06-NOV-1994 08:49:37 UTC", "6.Nov.1994+08:49:37",
+        "\tnov/6/1994@08:49:37;", "06th Nov 1994 08:49:37", "6 Novembre 1994x 8:49:37.5", "08:49:37z 06 Nov 1994AD",
+        "Sun, 06 Nov 1994 08:49:37 GMT+0100", "06 08:49:37 Nov 1994 07 Dec 2000 09:00:00",
+    ])
+    func manySpellingsAreOneDate(text: String) {
+        #expect(CookieDate.parse(text[...]) == Date(timeIntervalSince1970: 784_111_777))
+    }
+
+    /// The first number is the day, and `06` is the year.
+    @Test func eachPartComesFromTheFirstTokenThatCanBeIt() {
+        let date = CookieDate.parse("1 2 3 6:0:0x 06 Nov 1994 Dec 07:00:00")
+        #expect(date == Date(timeIntervalSince1970: 1_162_360_800))
+    }
+
+    @Test(arguments: [
+        ("1 Jan 1970 00:00:00", 0), ("1 Jan 70 0:0:0", 0), ("31 Dec 69 23:59:59", 3_155_759_999),
+        ("29 Feb 2000 12:00:00", 951_825_600), ("29 Feb 2024 00:00:00", 1_709_164_800),
+        ("1 Mar 2023 00:00:00", 1_677_628_800), ("31 Dec 1999 23:59:59", 946_684_799),
+        ("1 Jan 00 00:00:00", 946_684_800),
+        ("1 Jan 1601 00:00:00", -11_644_473_600), ("31 Dec 9999 23:59:59", 253_402_300_799),
+        ("1 Jan 99 00:00:00", 915_148_800), ("19 Jan 2038 03:14:08", 2_147_483_648),
+    ])
+    func daysAreThoseOfTheCalendar(text: String, seconds: TimeInterval) {
+        #expect(CookieDate.parse(text[...]) == Date(timeIntervalSince1970: seconds))
+    }
+
+    @Test(arguments: [
+        "", " ", "garbage", "06 Nov 1994", "Nov 1994 08:49:37", "06 1994 08:49:37", "06 Nov 08:49:37",
+        "0 Nov 1994 08:49:37", "32 Jan 1994 08:49:37", "31 Nov 1994 08:49:37", "29 Feb 2023 00:00:00",
+        "29 Feb 1900 00:00:00", "30 Feb 2024 00:00:00", "06 Nov 1600 08:49:37", "06 Nov 100 08:49:37",
+        "06 Nov 1994 24:00:00", "06 Nov 1994 08:60:00", "06 Nov 1994 08:49:60", "06 Nov 1994 99:99:99 08:49:37",
+        "006 Nov 1994 08:49:37", "06 Nov 19945 08:49:37", "06 No 1994 08:49:37", "06 Nov 1994 008:49:37",
+        "06 Nov 1994 08:49", "06 Nov 1994 08:49:", "06 Nov 1994 ::", "06 Nov 1994 08:49:037", "06 Nov 1994 8x:49:37",
+        "99999999999999999999 Nov 1994 08:49:37", "06 Nov -1994 08:49", "06 ñov 1994 08:49:37", "06 Nov １９９４ 08:49:37",
+    ])
+    func anInvalidDateIsRefused(text: String) {
+        #expect(CookieDate.parse(text[...]) == nil)
+    }
+}
+
+@Suite struct CookieDomainTests {
+    @Test(arguments: [
+        "http://evil.com%2F.example.com/", "http://evil.com%00.example.com/", "http://a%20b.example.com/",
+    ])
+    func escapedSignsOfAHostStayEscaped(url: String) throws {
+        // Some versions of Foundation reject such a URL.
+        guard let parsed = URL(string: url), let host = CookieDomain.host(of: parsed) else { return }
+        #expect(host.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && !host.contains("/"))
+    }
+
+    @Test(arguments: ["file:///etc/passwd", "http:///x", "ftp://example.com/", "x", "data:,x", "http:"])
+    func onlyHTTPWithAHostHasCookies(url: String) throws {
+        #expect(CookieOrigin(try #require(URL(string: url))) == nil)
+    }
+
+    @Test(arguments: [
+        ("example.com", true), ("a.example.co.uk", true), ("com", false), ("localhost", false), ("co.uk", false),
+        ("github.io", false), ("me.github.io", true), ("com.", false), ("example.com.", false), (".com", false),
+        ("a..com", false), ("1.2.3.4", false), ("::1", false), ("", false), (".", false), ("example.co.jp", true),
+        // Addresses are not names of hosts.
+        ("127.1", false), ("0x7f000001", false), ("1.2.3.4.", false), ("a.0x", false), ("4.com", true),
+        ("1.2.3.4x", true), ("a.0xg", true),
+    ])
+    func aDomainWithManyOwnersIsNotShared(domain: String, isShared: Bool) {
+        #expect(CookieDomain.mayBeShared(domain) == isShared)
+    }
+
+    @Test(arguments: [
+        ("example.com", "example.com"), ("a.b.example.com", "example.com"), ("a.b.example.co.uk", "example.co.uk"),
+        ("co.uk", "co.uk"), ("com", "com"), ("1.2.3.4", "1.2.3.4"), ("a.me.github.io", "me.github.io"), ("::1", "::1"),
+        ("github.io", "github.io"),
+    ])
+    func theSiteIsTheRegistrableDomain(host: String, site: String) {
+        #expect(PublicSuffixes.site(of: host) == site)
+    }
+
+    @Test func theTableHasSuffixesOfTwoLabelsInLowerCaseOnly() {
+        #expect(PublicSuffixes.table.count > 200)
+        for suffix in PublicSuffixes.table {
+            #expect(suffix.split(separator: ".", omittingEmptySubsequences: false).count == 2, "\(suffix)")
+            #expect(suffix.utf8.allSatisfy { $0.isASCIILetter || ".-2".utf8.contains($0) })
+        }
+    }
+
+    /// A name cannot have 300 labels.
+    ///
+    /// Such a host has no parent domains and needs one look-up.
+    @Test func aHostOf300LabelsIsOneDomain() throws {
+        let host = String(repeating: "a.", count: 300) + "example.com"
+        let longest = String(repeating: "a.", count: 121) + "example.com"
+        #expect(longest.utf8.count == 253)
+        let fixture = CookieFixture()
+        try fixture.receive("own=1", "shared=1; Domain=example.com", from: "https://\(host)/")
+        try fixture.receive("above=1; Domain=example.com")
+        #expect(try fixture.field("https://\(host)/") == "own=1")
+        #expect(try fixture.field("https://\(longest)/") == "above=1")
     }
 }

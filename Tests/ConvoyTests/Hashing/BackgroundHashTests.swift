@@ -61,24 +61,4 @@ import Testing
         asked.doAll()
         #expect(noting.counts.withLock { $0.count } == most + 3)
     }
-
-    @Test func littleAsksForNoThread() throws {
-        let (noting, asked) = (NotingHash(), Asked())
-        let hash = BackgroundHash(noting) { work in asked.work.withLock { $0.append(work) } }
-        hash.update(Data(count: BackgroundHash.batchBytes - 1))
-        _ = try hash.finish()
-        hash.update(Data(count: BackgroundHash.batchBytes - 1))
-        _ = try hash.finish()
-        #expect(asked.work.withLock { $0.count } == 0)
-        #expect(noting.counts.withLock { $0.count } == 2)
-    }
-
-    @Test func aThreadThatStartsAtOnceIsUsed() {
-        let noting = NotingHash()
-        let hash = BackgroundHash(noting) { $0() }
-        for count in 1...30 {
-            hash.update(Data(count: BackgroundHash.batchBytes))
-            #expect(noting.counts.withLock { $0.count } == count)
-        }
-    }
 }

@@ -80,15 +80,13 @@ import Testing
         "sha-256= :\(base256):", "SHA-256=:\(base256):", "sha256=:\(base256):", "sha-256=:\(base256):x",
         "sha-256=:\(base256)::", "sha-256=(:\(base256):)", "sha-384=:\(base512):", "sha-256=:\(base512):",
         "sha-512=:\(base256):", "sha-512=:\(base512.dropLast()):", "sha-256=: \(base256):", "sha-256=:\(base256)=:",
-        "sha-256=:\(base256.dropLast(2)):",
-        "sha-256=:\(base256.dropLast(2))==:", "sha-256=:=\(base256.dropFirst()):", "sha-256=:\(base256.dropLast())A:",
-        "sha-256=:ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0=:",
+        "sha-256=:\(base256.dropLast(2)):", "sha-256=:\(base256.dropLast(2))==:", "sha-256=:=\(base256.dropFirst()):",
+        "sha-256=:\(base256.dropLast())A:", "sha-256=:ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0=:",
         "sha-256=:\u{0}ngWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:",
         "sha-256=:ungWv48Bz+pBQUDeXa4\niI7ADYaOWF3qctBD/YfIAFa0=:",
         "sha-256=:éngWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0:",
         "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAF===:", "a=\"b, sha-256=:\(base256):",
-        "a=\"\\\", sha-256=:\(base256):,",
-        "a=\", sha-256=:\(base256):, \"",
+        "a=\"\\\", sha-256=:\(base256):,", "a=\", sha-256=:\(base256):, \"",
     ])
     func anInvalidDigestIsNil(value: String) {
         #expect(digest("Repr-Digest", value) == nil)
@@ -96,54 +94,10 @@ import Testing
 
     @Test(arguments: [
         "", "SHA-256", "SHA-256=", "SHA-256=:\(base256):", "SHA-256 = \(base256)", "SHA-256=\"\(base256)\"",
-        "SHA=\(base256)",
-        "SHA-256=\(base512)", "SHA-512=\(base256)", "SHA-256=\(base256);q=1", "SHA-256=\(digest256.hexadecimal)",
-        "id-sha-256=\(base256)", "SHA-256=\(base256)\u{0}",
+        "SHA=\(base256)", "SHA-256=\(base512)", "SHA-512=\(base256)", "SHA-256=\(base256);q=1",
+        "SHA-256=\(digest256.hexadecimal)", "id-sha-256=\(base256)", "SHA-256=\(base256)\u{0}",
     ])
     func anInvalidObsoleteDigestIsNil(value: String) {
         #expect(digest("Digest", value) == nil)
-    }
-
-    @Test(arguments: ["sha-256=:A:, ", "sha-256=:", ",", "\"", "\\", "=", ":", ";", "A", "\u{0}", "é", " ", "sha-512="])
-    func longFieldsCostTimeInProportion(piece: String) {
-        let long = String(repeating: piece, count: 100_000 / piece.utf8.count)
-        #expect(digest("Repr-Digest", long) == nil)
-        #expect(digest("Repr-Digest", "sha-256=:\(long):") == nil)
-        #expect(digest("Digest", "sha-256=\(long)") == nil)
-    }
-
-    /// A wrong character never turns one digest into another.
-    @Test func damagedPaddingAndAlphabetNeverGiveAnotherDigest() {
-        for position in 0..<Self.base256.utf8.count {
-            for byte in "=:;,\" \t-_é\u{0}".unicodeScalars {
-                var scalars = Array(Self.base256.unicodeScalars)
-                guard scalars[position] != byte else { continue }
-                scalars[position] = byte
-                let text = String(String.UnicodeScalarView(scalars))
-                #expect(digest("Repr-Digest", "sha-256=:\(text):") == nil, "\(text.debugDescription)")
-                guard byte != ",", byte != " ", byte != "\t" || position + 1 < Self.base256.utf8.count else { continue }
-                #expect(digest("Digest", "SHA-256=\(text)") == nil, "\(text.debugDescription)")
-            }
-        }
-    }
-
-    @Test func garbageGivesNoOtherDigest() {
-        var generator = SeededGenerator(seed: 9_530)
-        let pieces = [
-            "sha-256=", "sha-512=", "=", ":", Self.base256, ":\(Self.base256):", ":\(Self.base512):", ",", ", ", ";",
-            "\"", "\\", "a",
-        ]
-        var count = 0
-        for _ in 0..<LongRuns.count(2_000, long: 10_000) {
-            let value = (0..<Int.random(in: 0...9, using: &generator)).compactMap { _ in
-                pieces.randomElement(using: &generator)
-            }.joined()
-            for name in ["Repr-Digest", "Digest"] {
-                guard let digest = digest(name, value) else { continue }
-                count += 1
-                #expect([Self.digest256, Self.digest512].contains(digest))
-            }
-        }
-        #expect(count > LongRuns.count(5, long: 50))
     }
 }

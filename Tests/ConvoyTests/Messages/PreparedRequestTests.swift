@@ -19,17 +19,13 @@ import Testing
             ("users/1", "http://stub/%C3%BC%2F", "http://stub/%C3%BC%2F/users/1"),
             ("/users", "http://stub/api", "http://stub/users"),
             ("../users", "http://stub/api/v1", "http://stub/api/users"),
-            ("/users", "http://stub/api/", "http://stub/users"),
-            ("../b", "http://stub/a/c/", "http://stub/a/b"),
-            ("?q=1", "http://stub/a/b", "http://stub/a/b/?q=1"),
-            ("//other/b", "http://stub/a", "http://other/b"),
+            ("/users", "http://stub/api/", "http://stub/users"), ("../b", "http://stub/a/c/", "http://stub/a/b"),
+            ("?q=1", "http://stub/a/b", "http://stub/a/b/?q=1"), ("//other/b", "http://stub/a", "http://other/b"),
             // An empty reference is the base itself (RFC 3986, section 5.2.2).
             ("", "http://stub/a/b", "http://stub/a/b"), ("", "http://stub/a/", "http://stub/a/"),
             ("", "http://stub", "http://stub"), ("", "http://stub/a?key=1#part", "http://stub/a?key=1"),
-            ("http://other/b", "http://stub/a/", "http://other/b"),
-            ("users:1", "http://stub/a/", nil),
-            ("a", "ftp://stub/", nil),
-            ("a", "stub/", nil),
+            ("http://other/b", "http://stub/a/", "http://other/b"), ("users:1", "http://stub/a/", nil),
+            ("a", "ftp://stub/", nil), ("a", "stub/", nil),
         ] as [(String, String, String?)])
     func relativeURLIsResolvedAgainstTheBase(given: String, base: String, expected: String?) throws {
         if let expected {
@@ -83,22 +79,14 @@ import Testing
     // MARK: Encoding
 
     @Test(arguments: [
-        ("http://stub/ü", "http://stub/%C3%BC"),
-        ("http://stub/a b", "http://stub/a%20b"),
-        ("http://stub/a?q=ä ö", "http://stub/a?q=%C3%A4%20%C3%B6"),
-        ("http://stub/%C3%BC", "http://stub/%C3%BC"),
+        ("http://stub/ü", "http://stub/%C3%BC"), ("http://stub/a b", "http://stub/a%20b"),
+        ("http://stub/a?q=ä ö", "http://stub/a?q=%C3%A4%20%C3%B6"), ("http://stub/%C3%BC", "http://stub/%C3%BC"),
         ("http://stub/日本", "http://stub/%E6%97%A5%E6%9C%AC"),
         ("http://stub/\"<>\\^`{|}", "http://stub/%22%3C%3E%5C%5E%60%7B%7C%7D"),
-        ("http://stub/a\r\nb", "http://stub/a%0D%0Ab"),
+        ("http://stub/a\r\nb", "http://stub/a%0D%0Ab"), ("http://stub/a%20b c", "http://stub/a%20b%20c"),
+        ("http://stub/%41?q=ü", "http://stub/%41?q=%C3%BC"),
     ])
-    func charactersThatAURLMayNotContainAreEncoded(given: String, expected: String) throws {
-        #expect(try url(.get(given)) == expected)
-    }
-
-    @Test(arguments: [
-        ("http://stub/a%20b c", "http://stub/a%20b%20c"), ("http://stub/%41?q=ü", "http://stub/%41?q=%C3%BC"),
-    ])
-    func existingEscapesAreNotEscapedAgain(given: String, expected: String) throws {
+    func charactersThatAURLMayNotContainAreEncodedOnce(given: String, expected: String) throws {
         #expect(try url(.get(given)) == expected)
     }
 
@@ -122,12 +110,9 @@ import Testing
     }
 
     @Test(arguments: [
-        ("http://stub/p", "http://stub/p?a=1&a=2&b"),
-        ("http://stub", "http://stub?a=1&a=2&b"),
-        ("http://stub/p?x=%20y+z", "http://stub/p?x=%20y+z&a=1&a=2&b"),
-        ("http://stub/p?", "http://stub/p?a=1&a=2&b"),
-        ("http://stub/p#f", "http://stub/p?a=1&a=2&b#f"),
-        ("http://stub:81/p%2Fq", "http://stub:81/p%2Fq?a=1&a=2&b"),
+        ("http://stub/p", "http://stub/p?a=1&a=2&b"), ("http://stub", "http://stub?a=1&a=2&b"),
+        ("http://stub/p?x=%20y+z", "http://stub/p?x=%20y+z&a=1&a=2&b"), ("http://stub/p?", "http://stub/p?a=1&a=2&b"),
+        ("http://stub/p#f", "http://stub/p?a=1&a=2&b#f"), ("http://stub:81/p%2Fq", "http://stub:81/p%2Fq?a=1&a=2&b"),
         ("http://user@stub/p", "http://user@stub/p?a=1&a=2&b"),
     ])
     func queryItemsFollowThoseOfTheURL(given: String, expected: String) throws {
@@ -135,10 +120,6 @@ import Testing
             .init(name: "a", value: "2"), .init(name: "b", value: nil),
         ])
         #expect(try url(request) == expected)
-    }
-
-    @Test func queryItemsGoToARelativeURLToo() throws {
-        #expect(try url(.get("p?x=1").query("a", "b"), base: "http://stub/d/") == "http://stub/d/p?x=1&a=b")
     }
 
     // MARK: Descriptions
@@ -155,14 +136,5 @@ import Testing
     ])
     func hostKeyIsSchemeHostAndPort(url: String, key: String) throws {
         #expect(try PreparedRequest(Request<Data>.get(url).core, baseURL: nil).hostKey == key)
-    }
-
-    @Test func aPreparedRequestHasThePropertiesOfTheRequest() throws {
-        let request = Request<Data>.put("http://stub/").body(Data("x".utf8)).header("A", "1").idleTimeout(.seconds(3))
-        let prepared = try PreparedRequest(request.core, baseURL: nil)
-        #expect(prepared.method == .put)
-        #expect(prepared.body == .data(Data("x".utf8)))
-        #expect(prepared.headerFields == request.headerFields)
-        #expect(prepared.idleTimeout == .seconds(3))
     }
 }

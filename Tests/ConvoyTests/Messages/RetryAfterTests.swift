@@ -17,12 +17,10 @@ import Testing
     @Test(
         arguments: [
             ("120", 120), ("0", 0), ("007", 7), (" 5\t", 5), ("31536000", 31_536_000), ("5, 5", 5),
-            ("31536001", 31_536_000),
-            ("1000000000000000000", 31_536_000), ("9223372036854775807", 31_536_000),
+            ("31536001", 31_536_000), ("1000000000000000000", 31_536_000), ("9223372036854775807", 31_536_000),
             ("9223372036854775808", 31_536_000), ("99999999999999999999999999999999", 31_536_000), ("-1", nil),
-            ("+1", nil), ("1.5", nil), ("1e3", nil),
-            ("0x10", nil), ("", nil), (" ", nil), ("soon", nil), ("5 s", nil), ("5, 6", nil), ("٥", nil),
-            ("5;q=1", nil),
+            ("+1", nil), ("1.5", nil), ("1e3", nil), ("0x10", nil), ("", nil), (" ", nil), ("soon", nil), ("5 s", nil),
+            ("5, 6", nil), ("٥", nil), ("5;q=1", nil),
         ] as [(String, Int?)])
     func secondsAreDigitsAndNothingElse(value: String, expected: Int?) {
         #expect(told(value) == expected.map { .seconds($0) })
@@ -49,11 +47,10 @@ import Testing
         #expect(told("Sun, 06 Nov 1994 08:50:37 GMT", date: sent, now: now) == .seconds(60))
         #expect(told("Sun, 06 Nov 1994 08:49:07 GMT", date: sent, now: now) == nil)
         #expect(told("30", date: sent, now: now) == .seconds(30))
-    }
-
-    @Test(arguments: ["", "yesterday", "Sun, 06 Nov 1994"])
-    func anInvalidDateIsIgnored(date: String) {
-        #expect(told("Sun, 06 Nov 1994 08:50:37 GMT", date: date) == .seconds(60))
+        // Without a valid date, the clock decides.
+        for date in ["", "yesterday", "Sun, 06 Nov 1994"] {
+            #expect(told("Sun, 06 Nov 1994 08:50:37 GMT", date: date) == .seconds(60))
+        }
     }
 
     @Test func fieldsThatDifferSayNothing() {
@@ -76,19 +73,5 @@ import Testing
     @Test func fractionsOfOurClockAreKept() throws {
         let wait = try #require(told("Sun, 06 Nov 1994 08:49:38 GMT", now: Self.now + 0.25))
         #expect(wait == .milliseconds(750))
-    }
-
-    @Test func garbageIsWithinBounds() {
-        var generator = SeededGenerator(seed: 3)
-        let pieces = [
-            "Sun", "Sunday", ", ", " ", "06", "-", "Nov", "94", "1994", "08:49:37", "GMT", "9", "0", "\u{0}", "ü",
-        ]
-        for _ in 0..<LongRuns.count(4_000, long: 20_000) {
-            let value = (0..<Int.random(in: 0...9, using: &generator)).compactMap { _ in
-                pieces.randomElement(using: &generator)
-            }.joined()
-            guard let wait = told(value) else { continue }
-            #expect(wait >= .zero && wait <= .seconds(31_536_000))
-        }
     }
 }

@@ -30,10 +30,8 @@ import Testing
 
     @Test(arguments: [
         #"W/"xyzzy""#, #"w/"xyzzy""#, #"W/"""#, "", " ", "\"", "xyzzy", #""xyzzy"#, #"xyzzy""#, #""xy zzy""#,
-        #""xy"zzy""#,
-        #"'xyzzy'"#, "\"xy\u{0}zzy\"", "\"xy\u{7F}zzy\"", "\"xy\tzzy\"", "\"xy\r\nX: y\"", #""a", "a""#, #""a";q=1"#,
-        #"""""#,
-        "\u{201C}a\u{201D}", "\"\u{301}a\"b\u{301}",
+        #""xy"zzy""#, #"'xyzzy'"#, "\"xy\u{0}zzy\"", "\"xy\u{7F}zzy\"", "\"xy\tzzy\"", "\"xy\r\nX: y\"", #""a", "a""#,
+        #""a";q=1"#, #"""""#, "\u{201C}a\u{201D}", "\"\u{301}a\"b\u{301}",
     ])
     func aWeakOrInvalidEntityTagIsSkipped(tag: String) {
         #expect(validator(("ETag", tag)) == nil)
@@ -66,11 +64,6 @@ import Testing
         let expected = isStrong ? Validator.lastModified(modified) : nil
         #expect(validator(("Last-Modified", modified), ("Date", sent)) == expected)
         #expect(validator(("date", "\t\(sent) "), ("last-modified", " \(modified)")) == expected)
-    }
-
-    @Test func dateIsKeptAsItWasSent() {
-        let text = "Sunday, 06-Nov-94 08:49:37 GMT"
-        #expect(validator(("Last-Modified", text), ("Date", Self.aSecondLater))?.fieldValue == text)
     }
 
     @Test func lastModifiedWithoutADateIsIgnored() {
@@ -125,26 +118,5 @@ import Testing
         #expect(composed == decomposed)
         #expect(!Validator.entityTag(composed).matches(head([("ETag", decomposed)])))
         #expect(Validator.entityTag(composed).matches(head([("ETag", composed)])))
-    }
-
-    @Test func longFieldsAreAccepted() {
-        let long = String(repeating: "x", count: 100_000)
-        #expect(validator(("ETag", "\"\(long)\"")) == .entityTag("\"\(long)\""))
-        #expect(validator(("ETag", "\"\(long)")) == nil)
-        #expect(validator(("Last-Modified", long), ("Date", Self.aSecondLater)) == nil)
-        #expect(!Validator.entityTag("\"\(long)\"").matches(head([("ETag", long)])))
-    }
-
-    @Test(arguments: [Validator.entityTag("\"a\u{0}\\\u{E9}\""), .lastModified(modified), .entityTag("")])
-    func validatorIsKeptInAFile(validator: Validator) throws {
-        let data = try JSONEncoder().encode(validator)
-        #expect(try JSONDecoder().decode(Validator.self, from: data) == validator)
-    }
-
-    @Test(arguments: [
-        "", "{}", "null", #"{"entityTag":{}}"#, #"{"entityTag":{"_0":5}}"#, #"{"other":{"_0":"a"}}"#, "\u{0}",
-    ])
-    func damagedFileIsAnError(text: String) {
-        #expect(throws: (any Error).self) { try JSONDecoder().decode(Validator.self, from: Data(text.utf8)) }
     }
 }

@@ -1,17 +1,21 @@
 #if os(Linux)
-    import ConvoyTesting
     import Foundation
     import Testing
 
     @testable import Convoy
 
     /// Runs curl commands of exported requests in shells.
-    @Suite struct CURLWireTests {
-        @Test(.enabled(if: ["sh", "curl", "setpriv"].allSatisfy(isInstalled)))
-        func hostileRequestsArriveAsTheTransportSendsThem() async throws {
-            let count = LongRuns.count(120, long: 1_000)
-            let (server, directory) = (try TestServer(), try TemporaryDirectory())
+    @Suite(.enabled(if: ["sh", "curl", "setpriv"].allSatisfy(isInstalled))) struct CURLWireTests {
+        private let server: TestServer
+        private let directory: TemporaryDirectory
+
+        init() throws {
+            (server, directory) = (try TestServer(), try TemporaryDirectory())
             server.respond { _ in .status(200) }
+        }
+
+        @Test func hostileRequestsArriveAsTheTransportSendsThem() async throws {
+            let count = LongRuns.count(120, long: 1_000)
             let base = "http://127.0.0.1:\(server.port)"
             let hostile = try await HostileRequest.make(count, base: base, directory: directory, seed: 20_261_121)
             #expect(hostile.compactMap(\.request.defect) == [])
@@ -25,7 +29,7 @@
                 Result { try hostile.map { try $0.request.cURLCommand(revealingSecrets: true) } }
             }
             let commands = try made.get()
-            try await Self.run(commands, with: "sh", in: directory)
+            try await run(commands)
             let arrived = server.recordedRequests
             #expect((sent.count, arrived.count) == (count, count))
             #expect(server.rejectedRequestCount == 0)
@@ -37,21 +41,18 @@
             #expect(try !directory.entries.contains("pwned"))
         }
 
-        @Test(.enabled(if: ["bash", "curl", "setpriv"].allSatisfy(isInstalled)))
-        func bashWithHistoryExpansionUnderstandsTheSame() async throws {
-            let (server, directory) = (try TestServer(), try TemporaryDirectory())
-            server.respond { _ in .status(200) }
+        @Test(.enabled(if: isInstalled("bash"))) func bashWithHistoryExpansionUnderstandsTheSame() async throws {
             let base = "http://127.0.0.1:\(server.port)"
             let hostile = try await HostileRequest.make(20, base: base, directory: directory, seed: 7)
             let commands = try hostile.map { hostile in
                 // A value with exclamation marks, which an interactive shell also expands between double quotes.
                 try hostile.request.header("X-It's", "\t!!\t!1 !touch").cURLCommand(revealingSecrets: true)
             }
-            try await Self.run(commands, with: "sh", in: directory)
+            try await run(commands)
             let first = server.recordedRequests
             for _ in first { _ = try await server.takeRequest() }
             // The shell has history expansion, like an interactive one.
-            try await Self.run(commands, with: "bash --norc -o history -o histexpand", in: directory, batches: 1)
+            try await run(commands, with: "bash --norc -o history -o histexpand", batches: 1)
             let second = Dictionary(grouping: server.recordedRequests, by: \.number)
             #expect(first.count == 20)
             for request in first {
@@ -60,32 +61,24 @@
             #expect(try !directory.entries.contains("pwned"))
         }
 
-        @Test(.enabled(if: ["sh", "curl", "setpriv"].allSatisfy(isInstalled)))
-        func aBodyThatIsNotShownSendsNothing() async throws {
-            let (server, directory) = (try TestServer(), try TemporaryDirectory())
+        @Test func aBodyThatIsNotShownSendsNothing() async throws {
             let command = try Request<Data>.post(server.url("/")).body(Data(count: 20_000)).cURLCommand()
             #expect(command.hasSuffix(" < '<replace this by a file with the body, 20000 bytes>'"))
-            try await Self.run([command], with: "sh", in: directory)
+            try await run([command])
             #expect(server.connectionCount == 0)
         }
 
-        @Test(.enabled(if: ["sh", "curl", "setpriv"].allSatisfy(isInstalled)))
-        func aLargeFileDoesNotWaitForLeave() async throws {
-            let (server, directory) = (try TestServer(), try TemporaryDirectory())
-            server.respond { _ in .status(200) }
+        @Test func aLargeFileDoesNotWaitForLeave() async throws {
             try Data(count: 3 << 20).write(to: directory.file("large"))
             let request = Request<Data>.post(server.url("/1")).body(fromFile: directory.file("large"))
             _ = try await RequestManager().send(request)
-            try await Self.run([try request.cURLCommand()], with: "sh", in: directory)
+            try await run([try request.cURLCommand()])
             let (sent, arrived) = (try await server.takeRequest(), try await server.takeRequest())
             #expect(sent.value(of: "Expect") == nil)
             #expect(arrived.bytes == sent.bytes)
         }
 
-        @Test(.enabled(if: ["sh", "curl", "setpriv"].allSatisfy(isInstalled)))
-        func aFormWithFilesArrivesAsTheTransportSendsIt() async throws {
-            let (server, directory) = (try TestServer(), try TemporaryDirectory())
-            server.respond { _ in .status(200) }
+        @Test func aFormWithFilesArrivesAsTheTransportSendsIt() async throws {
             let name = "-it's \"50%\"; a=@b\n!1"
             try Data([0, 0x27, 0xFF, 0x25]).write(to: directory.file(name))
             var form = MultipartForm()
@@ -95,12 +88,12 @@
             let request = Request<Data>.post(server.url("/1")).multipart(form)
             _ = try await RequestManager().send(request)
             let command = try request.cURLCommand()
-            try await Self.run([command], with: "sh", in: directory)
+            try await run([command])
             let (sent, arrived) = (try await server.takeRequest(), try await server.takeRequest())
             #expect(arrived.bytes == sent.bytes, "\(command)")
 
             try FileManager.default.removeItem(at: directory.file(name))
-            try await Self.run([command], with: "sh", in: directory)
+            try await run([command])
             #expect(server.recordedRequests.isEmpty)
         }
 
@@ -112,9 +105,7 @@
         }
 
         /// Runs commands, some of them at the same time.
-        private static func run(
-            _ commands: [String], with shell: String, in directory: TemporaryDirectory, batches: Int = 2
-        ) async throws {
+        private func run(_ commands: [String], with shell: String = "sh", batches: Int = 2) async throws {
             try Data("silent\nmax-time = 30\n".utf8).write(to: directory.file(".curlrc"))
             let home = directory.url.path.shellWord
             let size = (commands.count + batches - 1) / batches
@@ -136,11 +127,11 @@
             }
             #expect(try status.get() == 0)
         }
+    }
 
-        private static func isInstalled(_ program: String) -> Bool {
-            (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
-                .contains { access("\($0)/\(program)", X_OK) == 0 }
-        }
+    private func isInstalled(_ program: String) -> Bool {
+        (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+            .contains { access("\($0)/\(program)", X_OK) == 0 }
     }
 
     extension RecordedRequest {

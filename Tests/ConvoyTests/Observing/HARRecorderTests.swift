@@ -1,10 +1,12 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
 @testable import Convoy
 
 @Suite struct HARRecorderTests {
+    private let recorder = HARRecorder()
+    private let done = EventLog<Void>()
+
     /// The archive of a recorder, checked to be valid and to have consistent times.
     private func read(_ recorder: HARRecorder, sourceLocation: SourceLocation = #_sourceLocation) throws -> ReadHAR {
         let archive = try ReadHAR(recorder.har())
@@ -20,8 +22,7 @@ import Testing
     }
 
     @Test func theTimesOfARequestAddUpToItsLife() async throws {
-        let (server, clock, done) = (StubServer.held(), VirtualClock(), EventLog<Void>())
-        let recorder = HARRecorder()
+        let (server, clock) = (StubServer.held(), VirtualClock())
         let manager = server.manager(monitors: [recorder, EndMonitor(done: done)], clock: clock) { configuration in
             configuration.retries = .standard
             configuration.jitter = { 0.5 }
@@ -58,8 +59,7 @@ import Testing
     }
 
     @Test func redirectsRetriesAndFailuresOnTheWire() async throws {
-        let (server, done) = (try TestServer(), EventLog<Void>())
-        let recorder = HARRecorder()
+        let server = try TestServer()
         var configuration = RequestManager.Configuration(
             baseURL: server.url("/"), monitors: [recorder, EndMonitor(done: done)])
         configuration.retries = .standard
@@ -120,7 +120,6 @@ import Testing
     }
 
     @Test func bodiesAreKeptWhenTheyAreAskedFor() async throws {
-        let done = EventLog<Void>()
         let recorder = HARRecorder(bodyLimitBytes: 5, revealingSecrets: true)
         let server = StubServer { exchange in
             let path = exchange.request.url.path
@@ -142,18 +141,6 @@ import Testing
                 "ok", "no", "raw", "long1",
             ])
         #expect(entries[0].fields("request").contains("Authorization: Bearer b"))
-    }
-
-    @Test func bodiesOfDecodedAnswersAreKeptWhereTheyAreAskedFor() async throws {
-        let server = StubServer { $0.answer(200, body: Data("[1, 2]".utf8)) }
-        for limit in [0, 5, 6] {
-            let recorder = HARRecorder(bodyLimitBytes: limit)
-            let manager = server.manager(monitors: [recorder])
-            #expect(try await manager.send(Request<[Int]>.get("http://stub/a")).value == [1, 2])
-            await manager.drain()
-            let content = try read(recorder).entries.first?.member("response", "content", "text") as? String
-            #expect(content == (limit < 6 ? nil : "[1, 2]"))
-        }
     }
 
     /// The recorder recognises secrets by their names in URLs, header fields and forms.
@@ -193,7 +180,6 @@ import Testing
     }
 
     @Test func theOldestRequestsAreDroppedAndUnsentOnesAreNotRecorded() async throws {
-        let done = EventLog<Void>()
         let recorder = HARRecorder(requestLimit: 3)
         let manager = StubServer().manager(monitors: [recorder, EndMonitor(done: done)])
         for number in 1...8 {
@@ -209,8 +195,7 @@ import Testing
     }
 
     @Test func aSharedTransferIsRecordedOnce() async throws {
-        let (server, done) = (StubServer.held(), EventLog<Void>())
-        let recorder = HARRecorder()
+        let server = StubServer.held()
         let manager = server.manager(monitors: [recorder, EndMonitor(done: done)])
         let operations = (0..<3).map { _ in manager.enqueue(Request<Data>.get("http://stub/a").coalesced()) }
         await server.exchanges.wait()[0].answer(302, headerFields: ["Location": "/b"])
@@ -221,8 +206,7 @@ import Testing
     }
 
     @Test func bytesOfAnEarlierAnswerAreNotCountedAgain() async throws {
-        let (server, done) = (StubServer.held(), EventLog<Void>())
-        let recorder = HARRecorder()
+        let server = StubServer.held()
         let manager = server.manager(monitors: [recorder, EndMonitor(done: done)]) { configuration in
             configuration.retries = .standard
             configuration.jitter = { 0 }
@@ -246,7 +230,6 @@ import Testing
             try Data("old".utf8).write(to: file)
             try FileManager.default.setAttributes([.posixPermissions: existing], ofItemAtPath: file.path)
         }
-        let recorder = HARRecorder()
         try recorder.write(to: file)
         #expect(try Data(contentsOf: file) == recorder.har())
         let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
@@ -256,7 +239,6 @@ import Testing
 
     @Test func theFileIsReplacedAsAWholeOrTheErrorSaysWhy() throws {
         let directory = try TemporaryDirectory()
-        let recorder = HARRecorder()
         let file = directory.file("a.har")
         try recorder.write(to: file)
         #expect(try ReadHAR(Data(contentsOf: file)).defects == [])
@@ -268,5 +250,33 @@ import Testing
         #expect(try Data(contentsOf: file) == recorder.har())
         let error = #expect(throws: RequestError.self) { try recorder.write(to: directory.file("no/a.har")) }
         #expect(error?.code == .destinationUnwritable)
+    }
+}
+
+@Suite struct HARTimingsTests {
+    /// The timings of an attempt of a millisecond.
+    private func timings(hasAnswer: Bool, _ change: (inout TransferMetrics) -> Void) -> HARTimings {
+        var metrics = TransferMetrics()
+        change(&metrics)
+        return HARTimings(
+            waited: .microseconds(50), delay: .microseconds(20), total: .microseconds(1_000), firstByte: nil,
+            hasAnswer: hasAnswer, metrics: metrics)
+    }
+
+    @Test func everyPhaseHasItsPart() {
+        let secure = timings(hasAnswer: true) { metrics in
+            metrics.nameLookup = .microseconds(100)
+            metrics.connect = .microseconds(250)
+            metrics.secureConnect = .microseconds(600)
+            metrics.firstByte = .microseconds(900)
+        }
+        #expect([secure.dns, secure.connect, secure.ssl] == [100, 500, 350])
+        #expect([secure.blocked, secure.queued, secure.wait, secure.receive] == [50, 30, 300, 100])
+        #expect(secure.time == 1_050)
+    }
+
+    @Test func aConnectionThatNeverCameAboutTookTheTime() {
+        let failed = timings(hasAnswer: false) { $0.nameLookup = .microseconds(100) }
+        #expect([failed.dns, failed.connect, failed.wait, failed.receive] == [100, 900, 0, 0])
     }
 }

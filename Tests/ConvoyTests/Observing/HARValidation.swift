@@ -1,100 +1,79 @@
 // The rules of HAR 1.2 for an archive: http://www.softwareishard.com/blog/har-12-spec/.
 import Foundation
 
-/// The expected form of a value in an archive.
-indirect enum HARShape: Sendable {
-    case string
-    case integer
-    /// A time in milliseconds; -1 means that it does not apply, if allowed.
-    case time(mayBeMissing: Bool)
-    case flag
-    case dateTime
-    case list(HARShape)
-    case object(required: [String: HARShape], optional: [String: HARShape] = [:])
-
-    static let log = HARShape.object(required: [
-        "log": .object(
-            required: ["version": .string, "creator": creator, "entries": .list(entry)],
-            optional: ["browser": creator, "pages": .list(.object(required: [:])), "comment": .string])
-    ])
-
-    private static let creator = HARShape.object(
-        required: ["name": .string, "version": .string], optional: ["comment": .string])
-    private static let entry = HARShape.object(
-        required: [
-            "startedDateTime": .dateTime, "time": .time(mayBeMissing: false), "request": request, "response": response,
-            "cache": .object(required: [:]), "timings": timings,
-        ], optional: ["pageref": .string, "serverIPAddress": .string, "connection": .string, "comment": .string])
-    private static let request = HARShape.object(
-        required: [
-            "method": .string, "url": .string, "httpVersion": .string, "cookies": .list(cookie), "headers": .list(pair),
-            "queryString": .list(pair), "headersSize": .integer, "bodySize": .integer,
-        ],
-        optional: [
-            "comment": .string,
-            "postData": .object(required: ["mimeType": .string], optional: ["text": .string, "comment": .string]),
-        ])
-    private static let response = HARShape.object(
-        required: [
-            "status": .integer, "statusText": .string, "httpVersion": .string, "cookies": .list(cookie),
-            "headers": .list(pair), "redirectURL": .string, "headersSize": .integer, "bodySize": .integer,
-            "content": .object(
-                required: ["size": .integer, "mimeType": .string],
-                optional: ["compression": .integer, "text": .string, "encoding": .string, "comment": .string]),
-        ], optional: ["comment": .string])
-    private static let pair = HARShape.object(
-        required: ["name": .string, "value": .string], optional: ["comment": .string])
-    private static let cookie = HARShape.object(
-        required: ["name": .string, "value": .string],
-        optional: [
-            "path": .string, "domain": .string, "expires": .dateTime, "httpOnly": .flag, "secure": .flag,
-            "comment": .string,
-        ])
-    private static let timings = HARShape.object(
-        required: [
-            "send": .time(mayBeMissing: false), "wait": .time(mayBeMissing: false),
-            "receive": .time(mayBeMissing: false),
-        ],
-        optional: [
-            "blocked": .time(mayBeMissing: true), "dns": .time(mayBeMissing: true),
-            "connect": .time(mayBeMissing: true),
-            "ssl": .time(mayBeMissing: true), "comment": .string,
-        ])
-
-    /// The defects of a value, each with the path to it.
-    func defects(of value: Any, at path: String = "") -> [String] {
-        switch self {
-        case .string: value is String ? [] : ["\(path) is no string"]
-        case .flag: "\(value)" == "true" || "\(value)" == "false" || value is Bool ? [] : ["\(path) is no Boolean"]
-        case .integer:
-            (value as? NSNumber).map { $0.doubleValue == Double($0.intValue) && $0.intValue >= -1 } == true
-                ? [] : ["\(path) is no integer from -1 on"]
-        case .time(let mayBeMissing):
-            (value as? NSNumber).map { $0.doubleValue >= 0 || (mayBeMissing && $0.doubleValue == -1) } == true
-                ? [] : ["\(path) is no time"]
-        case .dateTime:
-            (value as? String)?.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) != nil
-                ? [] : ["\(path) is no date and time"]
-        case .list(let shape):
-            (value as? [Any])?.enumerated().flatMap { shape.defects(of: $1, at: "\(path)[\($0)]") }
-                ?? ["\(path) is no array"]
-        case .object(let required, let optional): Self.defects(of: value, required, optional, at: path)
+/// The members of the objects of HAR 1.2.
+enum HARRules {
+    /// For each object the members and their forms; those of optional members end with a question mark.
+    ///
+    /// An array of objects has its own line. A time in milliseconds may be -1, "does not apply", if it is optional.
+    private static let members: [String: [String: String]] = {
+        let text = """
+            : log=object
+            log: version=string creator=object entries=list browser=object? pages=list? comment=string?
+            log.creator: name=string version=string comment=string?
+            log.browser: name=string version=string comment=string?
+            log.pages:
+            log.entries: startedDateTime=date time=time request=object response=object cache=object timings=object
+            log.entries: pageref=string? serverIPAddress=string? connection=string? comment=string?
+            log.entries.cache:
+            log.entries.request: method=string url=string httpVersion=string cookies=list headers=list
+            log.entries.request: queryString=list headersSize=integer bodySize=integer postData=object? comment=string?
+            log.entries.request.postData: mimeType=string text=string? comment=string?
+            log.entries.response: status=integer statusText=string httpVersion=string cookies=list headers=list
+            log.entries.response: redirectURL=string headersSize=integer bodySize=integer content=object comment=string?
+            log.entries.response.content: size=integer mimeType=string compression=integer? text=string?
+            log.entries.response.content: encoding=string? comment=string?
+            log.entries.timings: send=time wait=time receive=time blocked=time? dns=time? connect=time? ssl=time?
+            log.entries.timings: comment=string?
+            headers: name=string value=string comment=string?
+            queryString: name=string value=string comment=string?
+            cookies: name=string value=string path=string? domain=string? expires=date? httpOnly=flag? secure=flag?
+            cookies: comment=string?
+            """
+        var members: [String: [String: String]] = [:]
+        for line in text.split(separator: "\n") {
+            let words = line.split(separator: " ").map(String.init)
+            let path = String(words[0].dropLast())
+            var object = members[path] ?? [:]
+            for word in words.dropFirst() {
+                let parts = word.split(separator: "=").map(String.init)
+                object[parts[0]] = parts[1]
+            }
+            members[path] = object
         }
+        return members
+    }()
+
+    /// The defects of an object, each with the path to it.
+    static func defects(of value: Any, at path: String = "") -> [String] {
+        let last = path.split(separator: ".").last.map(String.init) ?? ""
+        guard let object = value as? [String: Any], let rules = members[path] ?? members[last] else {
+            return ["\(path) is no object"]
+        }
+        let missing = rules.filter { object[$0.key] == nil && !$0.value.hasSuffix("?") }.map { "\(path).\($0.key)" }
+        return missing.map { "\($0) is missing" }
+            + object.flatMap { name, member -> [String] in
+                let place = path.isEmpty ? name : "\(path).\(name)"
+                // Names of custom fields begin with an underscore: section "Custom fields".
+                guard let rule = rules[name] else { return name.hasPrefix("_") ? [] : ["\(place) is not of HAR 1.2"] }
+                return switch rule.prefix(while: \.isLetter) {
+                case "object": defects(of: member, at: place)
+                case "list": (member as? [Any])?.flatMap { defects(of: $0, at: place) } ?? ["\(place) is no array"]
+                default: isValid(member, rule) ? [] : ["\(place) is no \(rule)"]
+                }
+            }
     }
 
-    private static func defects(
-        of value: Any, _ required: [String: HARShape], _ optional: [String: HARShape], at path: String
-    ) -> [String] {
-        guard let members = value as? [String: Any] else { return ["\(path) is no object"] }
-        let missing = required.keys.filter { members[$0] == nil }.map { "\(path).\($0) is missing" }
-        return missing
-            + members.flatMap { name, member in
-                guard let shape = required[name] ?? optional[name] else {
-                    // Names of custom fields begin with an underscore: section "Custom fields".
-                    return name.hasPrefix("_") ? [] : ["\(path).\(name) is not of HAR 1.2"]
-                }
-                return shape.defects(of: member, at: "\(path).\(name)")
-            }
+    private static func isValid(_ value: Any, _ rule: String) -> Bool {
+        let number = (value as? NSNumber)?.doubleValue
+        return switch rule {
+        case "string", "string?": value is String
+        case "flag?": value is Bool || ["true", "false"].contains("\(value)")
+        case "integer", "integer?": number.map { $0 == $0.rounded() && $0 >= -1 } == true
+        case "time": number.map { $0 >= 0 } == true
+        case "time?": number.map { $0 >= 0 || $0 == -1 } == true
+        default: (value as? String)?.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) != nil
+        }
     }
 }
 
@@ -127,7 +106,7 @@ struct ReadHAR {
 
     init(_ data: Data) throws {
         let value = try JSONSerialization.jsonObject(with: data)
-        defects = HARShape.log.defects(of: value)
+        defects = HARRules.defects(of: value)
         let log = (value as? [String: Any])?["log"] as? [String: Any]
         entries = (log?["entries"] as? [[String: Any]] ?? []).map(Entry.init)
     }

@@ -9,7 +9,6 @@ import Testing
         return values
     }
 
-    /// A reader that is created between the last value and the end receives the last value.
     @Test func aReaderCreatedDuringTheEndReceivesTheLastValue() async {
         let ending = Locked(BroadcastSource<Int>?.none)
         let latecomers = EventLog<BroadcastReader<Int>>()
@@ -40,33 +39,6 @@ import Testing
         source.send(1)
         source.end()
         #expect(await all(reader) == [1])
-    }
-
-    @Test func nothingFollowsTheEnd() async {
-        let source = BroadcastSource<Int> { _, _ in false }
-        let reader = source.makeReader()
-        source.send(1)
-        source.end(with: 2)
-        source.end(with: 3)
-        source.send(4)
-        #expect(await all(reader) == [1, 2])
-        #expect(await all(source.makeReader()) == [2])
-    }
-
-    @Test func anEndWithoutAValueLeavesTheLastOne() async {
-        let source = BroadcastSource<Int> { _, _ in false }
-        source.send(1)
-        source.end()
-        #expect(await all(source.makeReader()) == [1])
-    }
-
-    @Test func repeatedValuesAreSkipped() async {
-        let source = BroadcastSource<Int>(replaces: { _, _ in false }, repeats: ==)
-        let reader = source.makeReader()
-        for value in [1, 1, 2, 1] { source.send(value) }
-        source.end(with: 1)
-        #expect(await all(reader) == [1, 2, 1])
-        #expect(await all(source.makeReader()) == [1])
     }
 
     @Test func aPacedReaderReceivesTheLatestValueAfterItsInterval() async {

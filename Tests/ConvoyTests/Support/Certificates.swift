@@ -2,10 +2,10 @@
 import Foundation
 import Testing
 
+@testable import Convoy
+
 #if os(Linux)
-    /// A certificate authority and its certificates, as PEM files.
-    ///
-    /// They are made once in a process and removed at its end.
+    /// A certificate authority and its certificates, as PEM files that are removed at the end of this process.
     struct Certificates: Sendable {
         /// A certificate with its private key.
         struct Identity: Sendable {
@@ -124,115 +124,67 @@ import Testing
     }
 
     /// A program that runs beside the tests and is killed when this process ends for any reason.
-    final class SpawnedProcess: @unchecked Sendable {
-        // @unchecked: `lock` guards `isRunning`, `status` and the descriptor.
-        private let lock = NSLock()
+    final class SpawnedProcess: Sendable {
+        private let process = Process()
         private let end = DispatchSemaphore(value: 0)
-        private var process: pid_t = 0
-        private var isRunning = false
-        private var status: Int32?
-        private var input: Int32 = -1
+        private let input: Int32
 
         /// Starts a program found by its name.
         ///
         /// - Parameter onOutput: receives the program's output, including errors, on a separate thread.
         init(_ arguments: [String], in directory: URL, onOutput: @escaping @Sendable (Data) -> Void) throws {
-            let isStarted = DispatchSemaphore(value: 0)
+            // The program's input is a socket, not a pipe. Writing to the socket with MSG_NOSIGNAL does not end this
+            // process when the program no longer reads.
+            var (toProgram, fromProgram): ([Int32], [Int32]) = ([-1, -1], [-1, -1])
+            let isOpen = socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &toProgram) == 0 && pipe(&fromProgram) == 0
+            try #require(isOpen)
+            for descriptor in toProgram + fromProgram { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+            input = toProgram[1]
+            let ends = [toProgram[0], fromProgram[1]].map { FileHandle(fileDescriptor: $0, closeOnDealloc: true) }
+            process.executableURL = URL(filePath: "/usr/bin/env")
+            process.arguments = ["-C", directory.path, "setpriv", "--pdeathsig", "KILL"] + arguments
+            (process.standardInput, process.standardOutput, process.standardError) = (ends[0], ends[1], ends[1])
+            let (isStarted, failure) = (DispatchSemaphore(value: 0), Locked<(any Error)?>(nil))
             // The system kills the program when the thread that started it ends, so this thread waits for the
             // program.
-            Thread { [self] in
-                let output = start(["env", "-C", directory.path, "setpriv", "--pdeathsig", "KILL"] + arguments)
+            Thread { [process, end, output = fromProgram[0]] in
+                // The program inherits the signals that this thread blocks. A shell waits for one of them.
+                var noSignals = sigset_t()
+                sigemptyset(&noSignals)
+                pthread_sigmask(SIG_SETMASK, &noSignals, nil)
+                do { try process.run() } catch { failure.withLock { $0 = error } }
+                for end in ends { try? end.close() }
                 isStarted.signal()
-                if let output { read(output, onOutput) }
+                var buffer = [UInt8](repeating: 0, count: 1 << 16)
+                while case let count = Glibc.read(output, &buffer, buffer.count), count > 0 {
+                    onOutput(Data(buffer[..<count]))
+                }
+                close(output)
+                if failure.withLock({ $0 == nil }) { process.waitUntilExit() }
+                end.signal()
             }.start()
             isStarted.wait()
-            try #require(lock.withLock { isRunning }, "\(arguments) could not be started")
+            if let error = failure.withLock({ $0 }) { throw error }
         }
+
+        deinit { close(input) }
 
         /// Writes bytes to the program's standard input.
         func write(_ data: Data) {
-            lock.withLock {
-                guard isRunning else { return }
-                _ = data.withUnsafeBytes { send(input, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-            }
+            _ = data.withUnsafeBytes { send(input, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
         }
 
-        /// Kills the program.
-        ///
-        /// Safe to call again and after the program has ended.
-        func kill() {
-            lock.withLock { if isRunning { _ = Glibc.kill(process, SIGKILL) } }
-        }
+        /// Kills the program, unless it has ended.
+        func kill() { if process.isRunning { _ = Glibc.kill(process.processIdentifier, SIGKILL) } }
 
-        /// Waits for the program's exit status.
-        ///
-        /// Nil if a signal ended the program. After the time limit, this call kills the program.
-        ///
-        /// - Thread: blocks.
+        /// Waits for the exit status, which is nil after a signal; kills the program after the time limit.
         func waitForEnd(within seconds: DispatchTimeInterval) -> Int32? {
-            if end.wait(timeout: .now() + seconds) == .timedOut { kill() } else { end.signal() }
-            return lock.withLock { status }
-        }
-
-        private func start(_ arguments: [String]) -> Int32? {
-            // The program's input is a socket, not a pipe. Writing to the socket with MSG_NOSIGNAL does not end this
-            // process when the program no longer reads.
-            var toProgram: [Int32] = [-1, -1]
-            var fromProgram: [Int32] = [-1, -1]
-            guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &toProgram) == 0, pipe(&fromProgram) == 0 else {
+            guard end.wait(timeout: .now() + seconds) == .success else {
+                kill()
                 return nil
             }
-            for descriptor in toProgram + fromProgram { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
-            var actions = posix_spawn_file_actions_t()
-            posix_spawn_file_actions_init(&actions)
-            posix_spawn_file_actions_adddup2(&actions, toProgram[0], 0)
-            posix_spawn_file_actions_adddup2(&actions, fromProgram[1], 1)
-            posix_spawn_file_actions_adddup2(&actions, fromProgram[1], 2)
-            // The program inherits no sockets of other servers. A connection that such a server closes would stay open.
-            for other in 3..<min(1_024, Int32(sysconf(Int32(_SC_OPEN_MAX)))) {
-                posix_spawn_file_actions_addclose(&actions, other)
-            }
-            var attributes = posix_spawnattr_t()
-            posix_spawnattr_init(&attributes)
-            var noSignals = sigset_t()
-            sigemptyset(&noSignals)
-            posix_spawnattr_setsigmask(&attributes, &noSignals)
-            posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-            var words = arguments.map { strdup($0) } + [nil]
-            var variables = ProcessInfo.processInfo.environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
-            let result = posix_spawnp(&process, arguments[0], &actions, &attributes, &words, &variables)
-            for pointer in words + variables { free(pointer) }
-            posix_spawnattr_destroy(&attributes)
-            posix_spawn_file_actions_destroy(&actions)
-            close(toProgram[0])
-            close(fromProgram[1])
-            lock.withLock {
-                isRunning = result == 0
-                input = toProgram[1]
-            }
-            if result == 0 { return fromProgram[0] }
-            close(toProgram[1])
-            close(fromProgram[0])
-            return nil
-        }
-
-        private func read(_ output: Int32, _ onOutput: (Data) -> Void) {
-            var buffer = [UInt8](repeating: 0, count: 1 << 16)
-            while case let count = Glibc.read(output, &buffer, buffer.count), count > 0 {
-                onOutput(Data(buffer[..<count]))
-            }
-            close(output)
-            // The process is reaped only under the lock, so that no signal is sent to a reused process id.
-            var information = siginfo_t()
-            waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT)
-            lock.withLock {
-                var state: Int32 = 0
-                waitpid(process, &state, 0)
-                status = state & 0x7F == 0 ? state >> 8 & 0xFF : nil
-                isRunning = false
-                close(input)
-            }
             end.signal()
+            return process.terminationReason == .exit ? process.terminationStatus : nil
         }
     }
 #endif

@@ -12,10 +12,9 @@ func endProcessIfStuck(after seconds: Int = 150) {
 }
 
 #if os(Linux)
-    /// The number of open descriptors of this process below 4096, plus one.
+    /// The number of open descriptors of this process below 4096, plus one, as in a listing of `/proc/self/fd`.
     ///
-    /// A listing of `/proc/self/fd` would have this count, because it contains its own descriptor. But the listing may
-    /// fail while another thread closes a descriptor.
+    /// Such a listing may fail while another thread closes a descriptor.
     func openDescriptorCount() -> Int { 1 + (Int32(0)..<4096).count { fcntl($0, F_GETFD) >= 0 } }
 
     /// Waits for a timer, so that libdispatch opens the descriptors of its timers now.
@@ -28,9 +27,7 @@ func endProcessIfStuck(after seconds: Int = 150) {
         }
     }
 
-    /// The open descriptors of this process, for a message.
-    ///
-    /// The function itself opens no descriptor.
+    /// The open descriptors of this process, for a message; opens none itself.
     func openFiles() -> String {
         (0..<256).compactMap { number -> String? in
             var path = [CChar](repeating: 0, count: 256)

@@ -5,9 +5,7 @@ import Testing
 @testable import Convoy
 
 #if os(Linux)
-    /// HTTP/2 over TLS on 127.0.0.1, one connection at a time.
-    ///
-    /// `openssl s_server` handles the TLS.
+    /// HTTP/2 over the TLS of `openssl s_server` on 127.0.0.1, one connection at a time.
     final class HTTP2Server: Sendable {
         /// A request: its stream, and the number of its connection, from 1.
         struct Stream: Sendable, Hashable {
@@ -50,9 +48,6 @@ import Testing
         /// Sends frames that belong to no response.
         func write(_ frames: Data) { reader.write(frames) }
 
-        /// Kills the program and with it the connection.
-        ///
-        /// Safe to call again.
         func shutDown() { process.kill() }
 
         // MARK: Frames

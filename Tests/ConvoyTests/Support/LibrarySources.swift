@@ -3,7 +3,7 @@ import Foundation
 /// The sources of the package and the documentation of the library.
 enum LibrarySources {
     /// The folder of the package.
-    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
     /// The paths of the Swift files below a folder of the package, relative to that folder.

@@ -3,9 +3,7 @@ import Foundation
 import Testing
 
 #if os(Linux)
-    /// nginx on 127.0.0.1 with TLS.
-    ///
-    /// The body of each response is nginx's connection number.
+    /// nginx on 127.0.0.1 with TLS, which responds with the number of the connection.
     final class Nginx: Sendable {
         static let isInstalled = FileManager.default.isExecutableFile(atPath: program)
 
@@ -55,9 +53,6 @@ import Testing
 
         func url(_ path: String = "/") -> String { "https://127.0.0.1:\(port)\(path)" }
 
-        /// Kills nginx.
-        ///
-        /// Safe to call again.
         func shutDown() { process.kill() }
 
         private static func configuration(

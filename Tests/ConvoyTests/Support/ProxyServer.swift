@@ -126,9 +126,6 @@ import Testing
 
         deinit { shutDown() }
 
-        /// Stops listening and closes all connections.
-        ///
-        /// Safe to call again.
         func shutDown() {
             // Wakes the accepting thread, which closes the descriptor.
             socket.shutDown(reading: true, writing: true)
@@ -172,9 +169,7 @@ import Testing
         }
     }
 
-    /// One end of a connection.
-    ///
-    /// One thread reads and one writes, and no wait exceeds 30 seconds.
+    /// One end of a connection: one thread reads and one writes, and no wait exceeds 30 seconds.
     final class LoopbackConnection: @unchecked Sendable {
         // @unchecked: only the reader uses `rest`.
         private let socket: Descriptor
@@ -232,14 +227,7 @@ import Testing
 
         func write(_ text: String) { write(Data(text.utf8)) }
 
-        func write(_ data: Data) {
-            var data = data
-            while !data.isEmpty {
-                let count = data.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-                guard count > 0 else { return }
-                data = Data(data.dropFirst(count))
-            }
-        }
+        func write(_ data: Data) { _ = data.withUnsafeBytes { socket.sendAll($0) } }
 
         /// Copies the bytes of another connection, including its end.
         func copy(from other: LoopbackConnection) {

@@ -22,25 +22,18 @@ struct Sending<Output: Sendable>: Sendable {
         operation.start()
     }
 
-    /// The outcome.
-    ///
-    /// A second outcome is an issue.
+    /// The outcome; a second one is an issue.
     func result(sourceLocation: SourceLocation = #_sourceLocation) async throws -> RequestOperation<Output>.Result {
         let results = await outcomes.wait(within: .seconds(120), sourceLocation: sourceLocation)
         #expect(results.count <= 1, "more than one outcome", sourceLocation: sourceLocation)
         return try #require(results.first, sourceLocation: sourceLocation)
     }
 
-    /// The response.
-    ///
-    /// Throws the error of a failed request.
     func response(sourceLocation: SourceLocation = #_sourceLocation) async throws -> Response<Output> {
         try await result(sourceLocation: sourceLocation).get()
     }
 
-    /// The error.
-    ///
-    /// A success is an issue.
+    /// The error; a success is an issue.
     func error(sourceLocation: SourceLocation = #_sourceLocation) async throws -> RequestError {
         switch try await result(sourceLocation: sourceLocation) {
         case .failure(let error): return error
@@ -71,5 +64,14 @@ extension DiskExecutor {
             result.withLock { $0 = found }
         }
         try result.withLock { $0 }.get()
+    }
+}
+
+extension RequestManager {
+    /// The error of a request; a success is an issue.
+    func error<Output: Sendable>(
+        of request: Request<Output>, sourceLocation: SourceLocation = #_sourceLocation
+    ) async -> RequestError? {
+        await #expect(throws: RequestError.self, sourceLocation: sourceLocation) { try await send(request) }
     }
 }

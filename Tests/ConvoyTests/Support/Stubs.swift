@@ -76,9 +76,7 @@ extension Result where Success: Sendable, Failure == RequestError {
 }
 
 extension RequestManager {
-    /// Waits until earlier requests to suspend, resume and cancel tasks have been carried out.
-    ///
-    /// It does not block, because the queue may need the waiting thread.
+    /// Waits, without blocking, until earlier requests to suspend, resume and cancel tasks have been carried out.
     func tasksAreAdjusted() async {
         await withCheckedContinuation { continuation in
             scheduler.context.taskControl.async { continuation.resume() }
@@ -96,9 +94,7 @@ extension VirtualClock {
 
         var count: Int { clock.timerCount }
 
-        /// Waits until a total of `count` timers were set.
-        ///
-        /// Records an issue when that takes more than 120 seconds.
+        /// Waits until a total of `count` timers were set; an issue after 120 seconds.
         func wait(count: Int = 1, sourceLocation: SourceLocation = #_sourceLocation) async {
             do { try await clock.timersSet(count: count, within: .seconds(120)) } catch {
                 Issue.record(error, sourceLocation: sourceLocation)
@@ -153,4 +149,13 @@ final class RecordingClient: TransportClient {
     func didPause() {}
     func didSend(totalBytes: Int64) { calls.record(.sent(totalBytes)) }
     func didFinish(_ error: RequestError?) { calls.record(.end(error?.code)) }
+}
+
+/// The texts that show values: their descriptions and their reflections.
+func texts(showing values: Any...) -> String {
+    values.map { value in
+        var dumped = ""
+        dump(value, to: &dumped)
+        return "\(value) \(String(reflecting: value)) \(dumped)"
+    }.joined(separator: "\n")
 }

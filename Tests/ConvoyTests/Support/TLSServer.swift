@@ -3,11 +3,7 @@ import Foundation
 import Testing
 
 #if os(Linux)
-    /// A TLS server on 127.0.0.1 that sends the same small response to every request.
-    ///
-    /// `openssl s_server` handles the TLS.
-    ///
-    /// It serves one connection at a time, and closes each after its response.
+    /// `openssl s_server` on 127.0.0.1 with the same small response to every request, after which it closes.
     final class TLSServer: Sendable {
         private let process: SpawnedProcess
         private let log: Log
@@ -47,9 +43,6 @@ import Testing
 
         func url(_ path: String = "/", host: String = "127.0.0.1") -> String { "https://\(host):\(port)\(path)" }
 
-        /// Kills the program.
-        ///
-        /// Safe to call again.
         func shutDown() { process.kill() }
 
         /// Parses the program's output.

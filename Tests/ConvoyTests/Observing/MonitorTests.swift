@@ -38,8 +38,7 @@ import Testing
         let lines = await log.wait(count: 7)
         #expect(
             lines.map(\.description) == [
-                "debug: GET http://stub/a?b: queued",
-                "debug: GET http://stub/a?b: attempt 1 started",
+                "debug: GET http://stub/a?b: queued", "debug: GET http://stub/a?b: attempt 1 started",
                 "info: GET http://stub/a?b: attempt 1 answered 302 after 12 ms; redirected to http://stub/b",
                 "debug: GET http://stub/a?b: attempt 2 started",
                 "info: GET http://stub/a?b: attempt 2 answered 503 after 8 ms; attempt 3 in 250 ms",
@@ -129,22 +128,6 @@ import Testing
         }
     }
 
-    @Test func aFunctionMayCallBack() async {
-        let (log, server) = (EventLog<String>(), StubServer())
-        let operations = Locked<[RequestOperation<Data>]>([])
-        let monitor = LogMonitor(minimumLevel: .debug) { _, line in
-            for operation in operations.withLock({ $0 }) {
-                log.record("\(line) \(operation.attempts) \(operation.progress)")
-            }
-        }
-        let manager = server.manager(monitors: [monitor])
-        let operation = manager.operation(.stub("a"))
-        operations.withLock { $0 = [operation] }
-        manager.enqueue(operation)
-        await log.wait(count: 3)
-        operations.withLock { $0 = [] }
-    }
-
     #if os(Linux)
         @Test func aClosedStandardErrorEndsNothing() async {
             await #expect(processExitsWith: .success) {
@@ -174,6 +157,59 @@ import Testing
             #expect(!text.contains("started"))
         }
     #endif
+}
+
+/// Posts the notifications of a manager's operations to a center, and records them.
+@Suite struct NotificationMonitorTests {
+    private let center = NotificationCenter()
+    private let log = EventLog<(word: String, operation: ObjectIdentifier?, error: RequestError?)>()
+
+    /// Sends a request, waits for a number of notifications, and returns their words.
+    private func words(_ count: Int, of work: () async throws -> Void) async throws -> [String] {
+        let names: [(Notification.Name, String)] = [
+            (.requestOperationDidStart, "start"), (.requestOperationDidFinish, "finish"),
+            (.requestOperationDidSuspend, "suspend"), (.requestOperationDidResume, "resume"),
+        ]
+        let observers = names.map { name, word in
+            center.addObserver(forName: name, object: nil, queue: nil) { [log] notification in
+                let operation = (notification.object as? AnyRequestOperation).map { ObjectIdentifier($0) }
+                log.record((word, operation, notification.userInfo?[NotificationMonitor.errorKey] as? RequestError))
+            }
+        }
+        defer { for observer in observers { center.removeObserver(observer) } }
+        try await work()
+        return await log.wait(count: count).map(\.word)
+    }
+
+    @Test func startSuspensionAndEndAreNotificationsWithTheOperationAsObject() async throws {
+        let server = StubServer.held()
+        let manager = server.manager(monitors: [NotificationMonitor(center: center)])
+        let operation = manager.operation(.stub("a"))
+        let words = try await words(4) {
+            manager.enqueue(operation)
+            let exchange = try await server.answered()
+            operation.suspend()
+            operation.resume()
+            exchange.finish(RequestError(.connectionLost, "cut"))
+        }
+        #expect(words == ["start", "suspend", "resume", "finish"])
+        #expect(log.events.allSatisfy { $0.operation == ObjectIdentifier(operation) })
+        #expect(log.events.last?.error?.code == .connectionLost)
+    }
+
+    @Test func aSuccessHasNoErrorAndRetriesPostNoStart() async throws {
+        let attempts = EventLog<Void>()
+        let server = StubServer { exchange in
+            attempts.record(())
+            exchange.answer(attempts.count == 1 ? 503 : 200)
+        }
+        let manager = server.manager(monitors: [NotificationMonitor(center: center)]) {
+            $0.retries = RetryPolicy(maxRetries: 1, baseDelay: .zero)
+        }
+        let words = try await words(2) { _ = try await manager.enqueue(.stub("a")).response() }
+        #expect(words == ["start", "finish"] && log.events.last?.error == nil)
+        #expect(server.exchanges.count == 2)
+    }
 }
 
 /// Signals when the monitors before it have handled all events.
