@@ -23,8 +23,7 @@ import Testing
         let next = try #require(RedirectPolicy.follow.first(.redirect(status, to: "/x"), of: request).request)
         #expect(next.method == expected)
         #expect(next.body == (method == expected ? request.body : nil))
-        #expect(next.headerFields["Content-Type"] == (method == expected ? "text/plain" : nil))
-        #expect(next.headerFields["X"] == "1")
+        #expect(next.headerFields == (method == expected ? request.headerFields : ["X": "1"]))
         #expect(next.url.absoluteString == "http://a/x")
         #expect((next.idleTimeout, next.attemptTimeout) == (request.idleTimeout, request.attemptTimeout))
     }
@@ -42,11 +41,6 @@ import Testing
             body: "hello")
         let next = try #require(RedirectPolicy.follow.first(.redirect(status, to: "/x"), of: request).request)
         #expect(next.headerFields.map(\.name) == (status == 303 ? others : names + others))
-    }
-
-    @Test func noRefererIsAdded() throws {
-        let next = RedirectPolicy.follow.first(.redirect(to: "/x"), of: try .test()).request
-        #expect(next?.headerFields == [:])
     }
 
     // MARK: The limit
@@ -79,17 +73,6 @@ import Testing
         #expect(message.utf8.count < 600)
     }
 
-    @Test func retriesDoNotCountAsRedirects() throws {
-        let request = try PreparedRequest.test()
-        let retry = AttemptRecord(
-            number: 1, request: request, started: .now, ended: .now, response: ResponseHead(statusCode: 503),
-            next: .retry(after: .zero))
-        let records = Array(repeating: retry, count: 50)
-        let policy = RedirectPolicy(maxCount: 1)
-        #expect(policy.next(after: .redirect(to: ""), of: request, earlier: records).isDelivery)
-        #expect(policy.next(after: .redirect(to: "?q"), of: request, earlier: records).request != nil)
-    }
-
     // MARK: Redirects that are not followed
 
     @Test(arguments: [
@@ -106,10 +89,9 @@ import Testing
     }
 
     @Test func aRefusalShowsNeitherCredentialsNorAllOfALongURL() throws {
-        let ftp = RedirectPolicy.follow.first(.redirect(to: "ftp://user:secret@h/x"), of: try .test()).error
-        #expect(ftp?.message.contains("ftp://h/x") == true && ftp?.message.contains("secret") == false)
-        let data = "data:text/plain," + String(repeating: "x", count: 10_000)
-        let error = try #require(RedirectPolicy.follow.first(.redirect(to: data), of: try .test()).error)
+        let location = "ftp://user:secret@h/x" + String(repeating: "x", count: 10_000)
+        let error = try #require(RedirectPolicy.follow.first(.redirect(to: location), of: try .test()).error)
+        #expect(error.message.contains("ftp://h/x") && !error.message.contains("secret"))
         #expect(error.message.utf8.count < 300)
     }
 
@@ -117,18 +99,10 @@ import Testing
     func fromHTTPSToHTTPIsRefusedUnlessAllowed(location: String) throws {
         let request = try PreparedRequest.test(.get, "https://a/b")
         let step = RedirectPolicy.follow.first(.redirect(to: location), of: request)
-        if location.lowercased().hasPrefix("http:") {
-            #expect(step.error?.code == .redirectRefused)
-            #expect(step.error?.message.contains("leads from https to http") == true)
-        } else {
-            #expect(step.request != nil)
-        }
+        let isRefused = location.lowercased().hasPrefix("http:")
+        #expect(step.error?.code == (isRefused ? .redirectRefused : nil))
+        #expect(step.error?.message.contains("leads from https to http") != false && (step.request != nil) != isRefused)
         #expect(RedirectPolicy(allowsInsecure: true).first(.redirect(to: location), of: request).request != nil)
-    }
-
-    @Test func redirectsFromHTTPAreFollowed() throws {
-        #expect(RedirectPolicy.follow.first(.redirect(to: "http://h/"), of: try .test()).request != nil)
-        #expect(RedirectPolicy.follow.first(.redirect(to: "https://h/"), of: try .test()).request != nil)
     }
 
     // MARK: Targets that a transport rejects
@@ -196,12 +170,17 @@ import Testing
         #expect(RedirectPolicy.follow.first(head, of: try .test()).isDelivery == (expected == nil))
     }
 
-    @Test func thereMustBeOneLocation() throws {
+    @Test func thereMustBeOneLocationOfAtMost16KiB() throws {
         #expect(try target() == nil)
         #expect(try target("/x", "/y") == nil)
         #expect(try target("/x", "") == nil)
         #expect(try target("/x", "/x ") == "http://a/x")
         #expect(try target("/x", "/x, /x") == "http://a/x")
+        let path = "/" + String(repeating: "x", count: (16 << 10) - 1)
+        #expect(try target(path) == "http://a" + path)
+        #expect(try target(path + "x") == nil)
+        #expect(try target("/" + String(repeating: "ü", count: 8 << 10)) == nil)
+        #expect(try target(String(repeating: "/, ", count: 20_000)) == nil)
     }
 
     @Test func aLocationThatIsNoURLIsShownWithoutSecrets() async {
@@ -214,25 +193,11 @@ import Testing
         #expect(error?.message.contains("s3cret") == false)
     }
 
-    @Test func anOverlongLocationIsUnusable() throws {
-        let path = "/" + String(repeating: "x", count: (16 << 10) - 1)
-        #expect(try target(path) == "http://a" + path)
-        #expect(try target(path + "x") == nil)
-        #expect(try target("/" + String(repeating: "ü", count: 8 << 10)) == nil)
-        #expect(try target(String(repeating: "/, ", count: 20_000)) == nil)
-    }
-
     /// The fragment of the target, or else that of the request: RFC 9110, section 10.2.2.
     @Test(arguments: [
         ("http://a/b#f", "/x", "http://a/x#f"), ("http://a/b#f", "/x#g", "http://a/x#g"),
         ("http://a/b#f", "/x#", "http://a/x#"), ("http://a/b#f", "http://h/", "http://h/#f"),
         ("http://a/b", "/x", "http://a/x"),
-    ])
-    func theFragmentIsInherited(from: String, location: String, expected: String) throws {
-        #expect(try target(location, from: from) == expected)
-    }
-
-    @Test(arguments: [
         ("http://u:p@a/b", "/x", "http://u:p@a/x"), ("http://u:p@a/b", "?y", "http://u:p@a/b?y"),
         ("http://u:p@a/b", "http://a/x", "http://a/x"), ("http://u:p@a/b", "//a/x", "http://a/x"),
         ("http://u:p@a/b", "http://h/x", "http://h/x"), ("http://a/b", "http://u:p@h/x", "http://h/x"),
@@ -240,7 +205,9 @@ import Testing
         ("http://a/b", "http://u:p@A:80/x", "http://u:p@A:80/x"),
         ("http://a/b", "http://a@b@evil/", "http://evil/"),
     ])
-    func userInfoStaysWithinItsOrigin(from: String, location: String, expected: String) throws {
+    func theFragmentIsInheritedAndUserInfoStaysWithinItsOrigin(
+        from: String, location: String, expected: String
+    ) throws {
         #expect(try target(location, from: from) == expected)
     }
 
@@ -319,26 +286,20 @@ import Testing
         #expect(tooMany.error?.code == .tooManyRedirects)
     }
 
-    @Test func aRefusalIsAnErrorWithTheAnswer() throws {
+    @Test func aRefusalIsAnErrorAndARewrittenRequestIsSentInstead() throws {
         let error = RedirectPolicy { _ in .refuse }.first(.redirect(307, to: "/x"), of: try .test()).error
         #expect(error?.code == .redirectRefused)
         #expect(error?.response?.statusCode == 307)
         #expect(error?.message == "onRedirect refused the redirect to http://a/x")
-    }
-
-    @Test func aRewrittenRequestIsSentInstead() throws {
         let target = try url("http://a/other")
-        let policy = rewriting {
-            $0.url = target
-            $0.headerFields.add("Authorization", "new")
-        }
+        let policy = rewriting { ($0.url, $0.headerFields["Authorization"]) = (target, "new") }
         let step = policy.first(.redirect(to: "/x"), of: try .test())
         #expect(step.request?.url == target)
         #expect(step.request?.headerFields["Authorization"] == "new")
         #expect(step.leavesOrigin == false)
     }
 
-    @Test(arguments: ["http://evil/", "http://u:p@evil/", "https://b/", "http://b:81/", "http://a/"])
+    @Test(arguments: ["http://b/", "http://evil/", "http://u:p@evil/", "https://b/", "http://b:81/", "http://a/"])
     func secretsForTheProposedOriginReachNoOther(text: String) throws {
         let target = try url(text)
         let policy = rewriting {
@@ -348,31 +309,25 @@ import Testing
             $0.headerFields.add("X-Plain", "1")
             $0.url = target
         }
-        let step = policy.first(.redirect(to: "http://b/x"), of: try .test())
-        #expect(step.request?.headerFields.map(\.name) == ["X-Plain"])
+        let step = policy.first(.redirect(to: "http://b/x"), of: try .test(fields: ["Authorization": "for a"]))
+        let names = text == "http://b/" ? ["Authorization", "X-Key", "Host", "X-Plain"] : ["X-Plain"]
+        #expect(step.request?.headerFields.map(\.name) == names)
+        #expect(step.request?.headerFields.map(\.value).contains("for a") == false)
         #expect(step.request?.url.user() == nil)
         #expect(step.leavesOrigin == (text != "http://a/"))
     }
 
-    @Test func secretsForTheProposedOriginReachIt() throws {
-        let policy = rewriting { $0.headerFields.add("Authorization", "for b") }
-        let step = policy.first(.redirect(to: "http://b/x"), of: try .test(fields: ["Authorization": "for a"]))
-        #expect(step.request?.headerFields.values(of: "Authorization") == ["for b"])
-        #expect(step.leavesOrigin == true)
-    }
-
     @Test func rewrittenRequestsAreCheckedAgain() throws {
         let (file, insecure) = (try url("file:///etc/passwd"), try url("http://a/x"))
-        let request = try PreparedRequest.test(.get, "https://a/b")
-        let toFile = rewriting { $0.url = file }.first(.redirect(to: "/x"), of: request).error
-        #expect(toFile?.code == .invalidRequest)
-        #expect(toFile?.response?.statusCode == 302)
-        let down = rewriting { $0.url = insecure }.first(.redirect(to: "/x"), of: request).error
-        #expect(down?.code == .redirectRefused)
-        let injected = rewriting { $0.headerFields["X"] = "a\r\nb" }.first(.redirect(to: "/x"), of: request).error
-        #expect(injected?.code == .invalidRequest)
-        let method = rewriting { $0.method = "A B" }.first(.redirect(to: "/x"), of: request).error
-        #expect(method?.code == .invalidRequest)
+        let rows: [(RequestError.Code, @Sendable (inout PreparedRequest) -> Void)] = [
+            (.invalidRequest, { $0.url = file }), (.redirectRefused, { $0.url = insecure }),
+            (.invalidRequest, { $0.headerFields["X"] = "a\r\nb" }), (.invalidRequest, { $0.method = "A B" }),
+        ]
+        for (code, change) in rows {
+            let error = rewriting(change).first(.redirect(to: "/x"), of: try .test(.get, "https://a/b")).error
+            #expect(error?.code == code)
+            #expect(error?.response?.statusCode == 302)
+        }
     }
 }
 
@@ -451,16 +406,6 @@ import Testing
         #expect(step.leavesOrigin == false)
         #expect(step.request?.headerFields == request.headerFields)
         #expect(step.request?.headerFields.filter(\.isSecret).count == 2)
-    }
-
-    @Test func droppedSecretsAreNotSentAgain() throws {
-        let locations = ["http://b/1", "http://a/2", "http://a/3"]
-        var index = -1
-        let (sent, _) = RedirectPolicy.follow.run(try request("Authorization")) { _ in
-            index += 1
-            return index < 3 ? .redirect(307, to: locations[index]) : ResponseHead(statusCode: 200)
-        }
-        #expect(sent.map { $0.headerFields.contains("Authorization") } == [true, false, false, false])
     }
 
     @Test(arguments: [("http://b/x", false), ("http://a:81/x", false), ("https://a/x", false), ("/x", true)])

@@ -174,11 +174,6 @@ import Testing
         }
     }
 
-    @Test func theReserveIsAvailableAtTheStart() {
-        let state = Account(RetryBudget())
-        #expect(state.drain() == 10)
-    }
-
     @Test func fiveRequestsEarnARetry() {
         let state = Account(RetryBudget(reserve: 0))
         #expect(!state.take())
