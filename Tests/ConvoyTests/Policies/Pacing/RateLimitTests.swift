@@ -70,36 +70,23 @@ import Testing
         #expect(!limit.holds(first.identity))
         clock.advance(by: .seconds(10))
         #expect(woken.events == ["second at 6"])
-    }
-
-    @Test func theLastPayerToLeaveRemovesTheTimer() {
-        let limit = RateLimit(1_000, clock: clock)
-        _ = charge(limit, 5_100, to: first)
-        _ = charge(limit, 1_000, to: second)
-        limit.leave(second.identity)
+        // The last payer to leave removes the timer.
+        _ = charge(limit, 50_000, to: first)
         limit.leave(first.identity)
         #expect(!clock.advanceToNext())
     }
 
-    @Test func aHigherRateWakesEarlier() {
+    @Test(arguments: [(10_100, 2, 8_000, 3), (2_100, 1, 100, 11)] as [(Int, Int, Int64, Int)])
+    func anotherRateMovesTheWakeUp(count: Int, changed: Int, rate: Int64, woken moment: Int) {
         let limit = RateLimit(1_000, clock: clock)
-        _ = charge(limit, 10_100, to: first)
-        clock.advance(by: .seconds(2))
-        limit.bytesPerSecond = 8_000
-        clock.advance(by: .seconds(1))
-        #expect(woken.events == ["first at 3"])
-        #expect(!clock.advanceToNext())
-    }
-
-    @Test func aLowerRateWakesLater() {
-        let limit = RateLimit(1_000, clock: clock)
-        _ = charge(limit, 2_100, to: first)
-        clock.advance(by: .seconds(1))
-        limit.bytesPerSecond = 100
-        clock.advance(by: .seconds(9))
+        _ = charge(limit, count, to: first)
+        clock.advance(by: .seconds(changed))
+        limit.bytesPerSecond = rate
+        clock.advance(by: .seconds(moment - changed) - .milliseconds(1))
         #expect(woken.events == [])
-        clock.advance(by: .seconds(1))
-        #expect(woken.events == ["first at 11"])
+        clock.advance(by: .milliseconds(1))
+        #expect(woken.events == ["first at \(moment)"])
+        #expect(!clock.advanceToNext())
     }
 
     @Test(arguments: [nil, 0, -1] as [Int64?])
@@ -169,16 +156,12 @@ import Testing
         #expect(charge(&bucket, 1) == .milliseconds(1))
     }
 
-    @Test func chargesArePaidOneAfterTheOther() {
+    @Test func chargesArePaidOneAfterTheOtherAndNoMoreThanABurstIsSavedUp() {
         var bucket = TokenBucket(rate: 1_000, now: start)
         #expect(charge(&bucket, 600) == .milliseconds(500))
         #expect(charge(&bucket, 1_000, after: .milliseconds(100)) == .milliseconds(1_500))
         #expect(charge(&bucket, 0, after: .milliseconds(200)) == .milliseconds(1_500))
         #expect(charge(&bucket, 50, after: .milliseconds(1_500)) == .milliseconds(1_550))
-    }
-
-    @Test func moreThanABurstIsNotSavedUp() {
-        var bucket = TokenBucket(rate: 1_000, now: start)
         #expect(charge(&bucket, 1_100, after: .seconds(3_600)) == .seconds(3_601))
     }
 
@@ -227,13 +210,11 @@ import Testing
         #expect(bucket.moment(of: position) == start + .seconds(11))
         bucket.setRate(2_000, now: start + .seconds(6))
         #expect(bucket.moment(of: position) == start + .seconds(6) + .milliseconds(250))
+        // The credit of the earlier rate is not more than the burst of the new one.
+        bucket.setRate(100, now: start + .seconds(50))
+        #expect(charge(&bucket, 110, after: .seconds(60)) == .seconds(61))
     }
 
-    @Test func creditOfAnotherRateIsNotMoreThanItsBurst() {
-        var bucket = TokenBucket(rate: 1_000, now: start)
-        bucket.setRate(100, now: start + .seconds(5))
-        #expect(charge(&bucket, 110, after: .seconds(6)) == .seconds(7))
-    }
 }
 
 @Suite struct SpeedWindowTests {
@@ -247,21 +228,15 @@ import Testing
         return window
     }
 
-    @Test func tooFewBytesAreReportedWhenTheTimeHasPassed() {
-        var window = running()
-        window.add(999)
-        #expect(window.due == start + .seconds(10))
-        #expect(window.look(now: start + .seconds(9)) == .goesOn)
-        #expect(window.due == start + .seconds(10))
-        #expect(window.look(now: start + .seconds(10)) == .isTooSlow(bytes: 999, time: .seconds(10)))
-    }
-
-    @Test func enoughBeginsTheNextStretch() {
+    @Test func enoughBeginsTheNextStretchAndTooFewBytesAreReported() {
         var window = running()
         window.add(1_000)
         #expect(window.look(now: start + .seconds(10)) == .goesOn)
+        window.add(999)
         #expect(window.due == start + .seconds(20))
-        #expect(window.look(now: start + .seconds(20)) == .isTooSlow(bytes: 0, time: .seconds(10)))
+        #expect(window.look(now: start + .seconds(19)) == .goesOn)
+        #expect(window.due == start + .seconds(20))
+        #expect(window.look(now: start + .seconds(20)) == .isTooSlow(bytes: 999, time: .seconds(10)))
     }
 
     @Test func heldBackDoesNotCount() {
