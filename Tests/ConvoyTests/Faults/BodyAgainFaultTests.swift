@@ -23,6 +23,10 @@ extension FaultsWithRepeats {
             #expect(response.transfer.download.completedBytes == 10)
             #expect(response.transfer.download.totalBytes == 10)
             #expect(server.seen.count == 3)
+            // Each attempt writes to its own stream.
+            let streams = try self.server(ground, fault)
+            let written = Request<Data>.get(streams.url()).written { OutputStream(toMemory: ()) }
+            #expect(try await streams.response(to: written).value == Data("0123456789".utf8))
         }
 
         /// The target is complete or unchanged.
@@ -54,15 +58,6 @@ extension FaultsWithRepeats {
             #expect(error.code == .connectionLost)
             #expect(error.attempts.count == 4)
             #expect(try directory.entries == [])
-        }
-
-        /// Each attempt writes to its own stream.
-        @Test(arguments: FaultGround.all, cuts)
-        func streamHoldsTheWholeBodyOnce(ground: FaultGround, fault: ServerAct) async throws {
-            let server = try server(ground, fault)
-            let request = Request<Data>.get(server.url()).written { OutputStream(toMemory: ()) }
-            #expect(try await server.response(to: request).value == Data("0123456789".utf8))
-            #expect(server.seen.count == 3)
         }
 
         /// The body starts over before the caller has read from it.
@@ -160,51 +155,39 @@ extension FaultsWithRepeats {
                 stub: { $0.answer(200, headerFields: HeaderFields(fields), body: body) })
         }
 
-        private func expectUndecodable<Output: Decodable & Sendable>(
-            _: Output.Type, _ ground: FaultGround, _ body: Data, _ contentType: String = ""
-        ) async throws {
-            let server = try ScriptedServer(ground, [Self.act(body, contentType)]) { configuration in
-                configuration.retries.errorCodes.insert(.decodingFailed)
-            }
-            let error = try await server.error(of: Request<Output>.get(server.url()))
-            #expect(error.code == .decodingFailed, "\(error)")
-            #expect(error.body == body)
-            #expect(error.response?.statusCode == 200)
-            #expect(!error.isRetryable)
-            #expect(error.description.isOneLine)
-            #expect(error.attempts.map(\.failure) == [.decodingFailed])
-            // The request is sent only once, because a retry would not help.
-            #expect(server.seen.count == 1)
-        }
-
-        @Test(
-            arguments: FaultGround.all,
-            ["", " ", "{", "{}", "{\"id\":\"1\"}", "null", "nul", "[]", "<html>", "{\"id\":1} x"])
-        func brokenJSONIsNotFetchedAgain(ground: FaultGround, text: String) async throws {
-            try await expectUndecodable(User.self, ground, Data(text.utf8), "application/json")
-        }
-
+        /// The request is sent only once, because a retry would not help.
         @Test(
             arguments: FaultGround.all,
             [
                 (Data([0x68, 0xFC]), ""), (Data([0x68, 0xFC]), "text/plain; charset=utf-8"),
-                (Data([0xEF, 0xBB, 0xBF, 0xFF]), ""), (Data([0xC3]), "text/plain"),
-                (Data([0x68, 0xFC]), "text/plain; charset=us-ascii"), (Data([0xFC]), "text/plain; charset=klingon"),
+                (Data([0xEF, 0xBB, 0xBF, 0xFF]), ""), (Data([0xFC]), "text/plain; charset=klingon"),
+                (Data(), "application/json"), (Data("{\"id\":\"1\"}".utf8), "application/json"),
+                (Data("{\"id\":1} x".utf8), "application/json"),
             ])
-        func undecodableTextIsNotRetried(ground: FaultGround, answer: (body: Data, type: String)) async throws {
-            try await expectUndecodable(String.self, ground, answer.body, answer.type)
+        func undecodableBodyIsNotFetchedAgain(ground: FaultGround, answer: (body: Data, type: String)) async throws {
+            let server = try ScriptedServer(ground, [Self.act(answer.body, answer.type)]) { configuration in
+                configuration.retries.errorCodes.insert(.decodingFailed)
+            }
+            let error =
+                try await answer.type.hasSuffix("json")
+                ? server.error(of: Request<User>.get(server.url()))
+                : server.error(of: Request<String>.get(server.url()))
+            #expect(error.code == .decodingFailed, "\(error)")
+            #expect(error.body == answer.body)
+            #expect(error.response?.statusCode == 200)
+            #expect(!error.isRetryable)
+            #expect(error.description.isOneLine)
+            #expect(error.attempts.map(\.failure) == [.decodingFailed])
+            #expect(server.seen.count == 1)
         }
 
-        /// The byte order mark takes precedence over the charset, and both over UTF-8.
+        /// The byte order mark takes precedence over the charset.
         @Test(
             arguments: FaultGround.all,
             [
-                (Data(), "", ""), (Data("hü".utf8), "", "hü"), (Data([0xEF, 0xBB, 0xBF, 0x68]), "", "h"),
-                (Data([0xFF, 0xFE, 0x68, 0, 0xFC, 0]), "", "hü"), (Data([0xFE, 0xFF, 0, 0x68]), "", "h"),
+                (Data([0xFF, 0xFE, 0x68, 0, 0xFC, 0]), "", "hü"),
                 (Data([0xEF, 0xBB, 0xBF, 0x68]), "text/plain; charset=iso-8859-1", "h"),
                 (Data([0x68, 0xFC]), "Text/Plain; Charset=ISO-8859-1", "hü"),
-                (Data([0x80]), "text/plain; charset=windows-1252", "€"),
-                (Data([0x68, 0, 0xFC, 0]), "text/plain; charset=\"utf-16le\"", "hü"),
             ])
         func textIsDecoded(ground: FaultGround, answer: (body: Data, type: String, text: String)) async throws {
             let server = try ScriptedServer(ground, [Self.act(answer.body, answer.type)])

@@ -159,17 +159,6 @@ extension FaultsWithRepeats {
                 #expect(server.heads == [])
             }
 
-            @Test func stubThatCannotBeTrustedIsAskedOnce() async throws {
-                let untrusted = ServerAct(
-                    testDescription: "", reply: .status(200),
-                    stub: { $0.finish(RequestError(.tlsFailed, "as scripted")) })
-                let stub = FaultGround(testDescription: "stub", transport: nil)
-                let server = try ScriptedServer(stub, [untrusted]) { $0.retries.errorCodes.insert(.tlsFailed) }
-                let error = try await server.error(of: Request<Data>.get("https://stub/"))
-                #expect(error.attempts.map(\.failure) == [.tlsFailed])
-                #expect(server.seen.count == 1)
-            }
-
             /// A server without TLS on an https port.
             @Test(arguments: FaultGround.wire)
             func peerWithoutTLSIsAskedOnce(ground: FaultGround) async throws {
@@ -205,31 +194,23 @@ extension FaultsWithRepeats {
                 return (server, server.url("/\(name)"))
             }
 
-            @Test func redirectFromHTTPSToHTTPIsRefused() async throws {
+            /// Even if the redirect is allowed, secrets are not sent, because another scheme is another origin.
+            @Test func aRedirectFromHTTPSToHTTPIsRefusedUnlessAllowedAndSendsNoSecrets() async throws {
                 let plain = try TestServer(always: .status(200, body: "read by all"))
                 defer { plain.shutDown() }
                 let (secure, url) = try await redirector(to: plain.url("/left").absoluteString)
                 defer { secure.shutDown() }
                 let manager = manager(try CurlTransport(.trustingTestAuthority()))
-                let request = Request<String>.get(url).bearer("hunter2")
+                let request = Request<String>.get(url).bearer("hunter2").header("Cookie", "a=hunter2")
+                    .secretHeader("X-Key", "hunter2")
                 let error = await #expect(throws: RequestError.self) { try await manager.send(request) }
                 #expect(error?.code == .redirectRefused)
                 #expect(error?.message.contains("https to http") == true)
                 #expect(error?.response?.statusCode == 307)
                 #expect(error?.attempts.count == 1)
                 #expect(plain.connectionCount == 0)
-            }
-
-            /// Even if the redirect is allowed, secrets are not sent, because another scheme is another origin.
-            @Test func aRedirectFromHTTPSToHTTPSendsNoSecrets() async throws {
-                let plain = try TestServer(always: .status(200, body: "read by all"))
-                defer { plain.shutDown() }
-                let (secure, url) = try await redirector(to: plain.url("/left").absoluteString)
-                defer { secure.shutDown() }
-                let request = Request<String>.get(url).bearer("hunter2").header("Cookie", "a=hunter2")
-                    .secretHeader("X-Key", "hunter2").redirects(RedirectPolicy(allowsInsecure: true))
-                let response = try await manager(CurlTransport(.trustingTestAuthority())).send(request)
-                #expect(response.value == "read by all")
+                let insecure = request.redirects(RedirectPolicy(allowsInsecure: true))
+                #expect(try await manager.send(insecure).value == "read by all")
                 let seen = try await plain.takeRequest()
                 #expect(!String(decoding: seen.headerBytes, as: UTF8.self).contains("hunter2"))
             }
@@ -245,18 +226,6 @@ extension FaultsWithRepeats {
                 #expect(response.value == "hello")
                 #expect(secure.heads.map { $0.hasPrefix("GET /safe ") } == [true])
                 #expect(!secure.heads.joined().contains("hunter2"))
-            }
-
-            @Test(arguments: [true, false])
-            func redirectOfAStubFromHTTPSToHTTP(isAllowed: Bool) async throws {
-                let stub = FaultGround(testDescription: "stub", transport: nil)
-                let server = try ScriptedServer(stub, [.redirect(to: "http://stub/left"), .answer(200)]) {
-                    $0.redirects.allowsInsecure = isAllowed
-                }
-                let result = try await server.result(of: Request<Data>.get("https://stub/a").bearer("hunter2"))
-                #expect(result.code == (isAllowed ? nil : .redirectRefused))
-                #expect(
-                    server.seen.map { $0.fields.contains("Authorization") } == (isAllowed ? [true, false] : [true]))
             }
         }
     }

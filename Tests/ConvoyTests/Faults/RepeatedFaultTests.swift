@@ -55,7 +55,10 @@ extension FaultsWithRepeats {
         /// The server may have processed the request, so it is not sent again (RFC 9110, section 9.2.2).
         ///
         /// After a 408 the server has not.
-        @Test(arguments: FaultGround.all, faults.filter { $0.statusCode != 408 })
+        @Test(
+            arguments: FaultGround.all,
+            faults.filter { $0.statusCode != 408 }
+                + [429, 503].map { ServerAct.answer($0, [("Retry-After", "5")], body: "sorry") })
         func postIsSentOnce(ground: FaultGround, fault: ServerAct) async throws {
             for method in [HTTPMethod.post, .patch] {
                 let server = try ScriptedServer(ground, [fault, .answer(200)])
@@ -69,24 +72,20 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// All attempts have the same key.
+        /// All attempts have the same key, or the policy asks for it.
         @Test(arguments: FaultGround.all, faults)
-        func postWithAKeyIsSentAgainWithThatKey(ground: FaultGround, fault: ServerAct) async throws {
-            let server = try ScriptedServer(ground, [fault, fault, .answer(201, body: "made")])
-            let request = Request<Data>.post(server.url()).body(Self.body).idempotencyKey()
-            #expect(try await server.response(to: request).value == Data("made".utf8))
-            #expect(server.seen.map(\.body) == [Self.body, Self.body, Self.body])
-            let keys = Set(server.seen.map { $0.fields["Idempotency-Key"] ?? "" })
-            #expect(keys.count == 1 && keys.first?.isEmpty == false)
-        }
-
-        @Test(arguments: FaultGround.all, faults)
-        func postIsSentAgainWhereThatIsAskedFor(ground: FaultGround, fault: ServerAct) async throws {
-            let server = try ScriptedServer(ground, [fault, .answer(201)])
-            var policy = RetryPolicy.standard
-            policy.retriesNonIdempotent = true
-            _ = try await server.response(to: Request<Data>.post(server.url()).body(Self.body).retries(policy))
-            #expect(server.seen.map(\.body) == [Self.body, Self.body])
+        func postWithAKeyOrWhereThatIsAskedForIsSentAgain(ground: FaultGround, fault: ServerAct) async throws {
+            for hasKey in [true, false] {
+                let server = try ScriptedServer(ground, [fault, fault, .answer(201, body: "made")]) {
+                    $0.retries.retriesNonIdempotent = !hasKey
+                }
+                let request = Request<Data>.post(server.url()).body(Self.body)
+                let response = try await server.response(to: hasKey ? request.idempotencyKey() : request)
+                #expect(response.value == Data("made".utf8))
+                #expect(server.seen.map(\.body) == [Self.body, Self.body, Self.body])
+                let keys = Set(server.seen.map { $0.fields["Idempotency-Key"] ?? "" })
+                #expect(keys.count == 1 && keys.first?.isEmpty == !hasKey)
+            }
         }
 
         /// A head that is truncated in its first line or between two lines is a lost connection.
@@ -197,39 +196,24 @@ extension FaultsWithRepeats {
             }
         }
 
+        /// The limit is the policy's maximum, or the deadline of 30 seconds.
         @Test(
             arguments: FaultGround.all,
-            ["301", "86400", "99999999999999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"])
-        func aLongerWaitThanThePolicysIsNotBegun(ground: FaultGround, value: String) async throws {
-            let server = try ScriptedServer(ground, [.answer(503, [("Retry-After", value)]), .answer(200)])
-            let error = try await server.error(of: Request<Data>.get(server.url()))
-            #expect(error.response?.statusCode == 503)
-            #expect(error.message.contains("Retry-After: \(value)"), "\(error)")
-            #expect(server.seen.count == 1 && server.clock.elapsed == .zero)
-        }
-
-        @Test(arguments: FaultGround.all, [429, 503])
-        func postIsNotSentAgainThoughTheServerNamesATime(ground: FaultGround, statusCode: Int) async throws {
-            let server = try ScriptedServer(ground, [.answer(statusCode, [("Retry-After", "5")]), .answer(200)])
-            let error = try await server.error(of: Request<Data>.post(server.url()).body(Data("x".utf8)))
-            #expect(error.response?.statusCode == statusCode)
-            #expect(error.response?.headerFields["Retry-After"] == "5")
-            #expect(error.isRetryable)
-            #expect(server.seen.count == 1)
-            #expect(server.clock.elapsed == .zero)
-        }
-
-        /// If the retry would start after the deadline, the response is the outcome at once.
-        @Test(arguments: FaultGround.all, ["30", "Tue, 14 Nov 2023 22:13:50 GMT"])
-        func aRetryAfterTheDeadlineIsNotWaitedFor(ground: FaultGround, value: String) async throws {
-            let fields = [("Retry-After", value), ("Date", Self.now)]
+            [
+                ("301", nil), ("86400", nil), ("99999999999999999999999999999", nil),
+                ("Fri, 31 Dec 9999 23:59:59 GMT", nil), ("30", 30), ("Tue, 14 Nov 2023 22:13:50 GMT", 30),
+            ] as [(String, Int?)])
+        func aRetryAfterTheLimitIsNotWaitedFor(ground: FaultGround, told: (value: String, deadline: Int?)) async throws
+        {
+            let fields = [("Retry-After", told.value), ("Date", Self.now)]
             let clock = VirtualClock()
             let server = try ScriptedServer(ground, clock: clock, [.answer(503, fields), .answer(200)])
-            let error = try await server.error(of: Request<Data>.get(server.url()).deadline(.seconds(30)))
+            let request = Request<Data>.get(server.url()).deadline(told.deadline.map { .seconds($0) })
+            let error = try await server.error(of: request)
             #expect(error.code == .unacceptableStatus, "\(error)")
             #expect(error.response?.statusCode == 503)
-            #expect(server.seen.count == 1)
-            #expect(clock.elapsed == .zero)
+            #expect(told.deadline != nil || error.message.contains("Retry-After: \(told.value)"), "\(error)")
+            #expect(server.seen.count == 1 && clock.elapsed == .zero)
         }
 
         /// With the policy `wholeHost`, all requests to the host wait.
@@ -343,9 +327,14 @@ extension FaultsWithRepeats {
             Request<Data>.get(server.url()).idleTimeout(.seconds(600)).deadline(.seconds(60))
         }
 
-        private func expectEnd(
-            of operation: RequestOperation<Data>, _ server: ScriptedServer, _ clock: VirtualClock
+        private func expectEnd<Output>(
+            of request: Request<Output>, _ server: ScriptedServer, receiving byteCount: Int64 = 0
         ) async throws {
+            let (clock, operation) = (server.clock, server.manager.operation(request))
+            let received = operation.received(bytes: byteCount)
+            server.manager.enqueue(operation)
+            await received.wait()
+            await server.requests.wait()
             clock.advance(by: .seconds(59))
             #expect(operation.result == nil)
             clock.advance(by: .seconds(1))
@@ -362,36 +351,19 @@ extension FaultsWithRepeats {
 
         @Test(arguments: FaultGround.all, endless)
         func headThatNeverEndsIsEndedByTheDeadline(ground: FaultGround, fault: ServerAct) async throws {
-            let clock = VirtualClock()
-            let server = try ScriptedServer(ground, clock: clock, [fault, .answer(200)])
-            let operation = server.manager.enqueue(request(server))
-            await server.requests.wait()
-            try await expectEnd(of: operation, server, clock)
-        }
-
-        @Test(arguments: FaultGround.all, endlessBodies)
-        func bodyThatNeverEndsIsEndedByTheDeadline(ground: FaultGround, fault: ServerAct) async throws {
-            let clock = VirtualClock()
-            let server = try ScriptedServer(ground, clock: clock, [fault, .answer(200)])
-            let operation = server.manager.operation(request(server))
-            let received = operation.received(bytes: 1)
-            server.manager.enqueue(operation)
-            await received.wait()
-            try await expectEnd(of: operation, server, clock)
+            let server = try ScriptedServer(ground, clock: VirtualClock(), [fault, .answer(200)])
+            try await expectEnd(of: request(server), server)
         }
 
         /// An endless slow download leaves no file.
         @Test(arguments: FaultGround.all, endlessBodies)
-        func fileThatNeverEndsIsNotThere(ground: FaultGround, fault: ServerAct) async throws {
-            let (directory, clock) = (try TemporaryDirectory(), VirtualClock())
-            let server = try ScriptedServer(ground, clock: clock, [fault, .answer(200)])
-            let operation = server.manager.operation(request(server).saved(to: directory.file("target")))
-            let received = operation.received(bytes: 1)
-            server.manager.enqueue(operation)
-            await received.wait()
-            clock.advance(by: .seconds(60))
-            let error = await #expect(throws: RequestError.self) { try await operation.response() }
-            #expect(error?.code == .deadlineExceeded)
+        func bodyThatNeverEndsIsEndedByTheDeadline(ground: FaultGround, fault: ServerAct) async throws {
+            let server = try ScriptedServer(ground, clock: VirtualClock(), [fault, .answer(200)])
+            try await expectEnd(of: request(server), server, receiving: 1)
+            let directory = try TemporaryDirectory()
+            let second = try ScriptedServer(ground, clock: VirtualClock(), [fault, .answer(200)])
+            try await expectEnd(
+                of: request(second).saved(to: directory.file("target")), second, receiving: 1)
             #expect(try directory.entries == [])
         }
 
@@ -441,6 +413,10 @@ extension FaultsWithRepeats {
                         #expect(second.seen.map(\.body) == Array(repeating: Second.body(method), count: 2))
                     }
                 }
+                let post = try await Second(.post, name, meeting: [.close], retries: .quick, key: "key")
+                #expect(try post.result.get().value == "again")
+                #expect(post.seen.map { $0.value(of: "Idempotency-Key") } == ["key", "key"])
+                #expect(post.seen.map(\.body) == Array(repeating: Second.body(.post), count: 2))
             }
         }
 
@@ -460,49 +436,30 @@ extension FaultsWithRepeats {
         }
 
         /// The server may have processed the request, so it is sent only once, whatever the policy says.
-        @Test(arguments: ConformingTransport.all, [HTTPMethod.post, .patch])
-        func unsafeRequestMetByAnEndIsNotSentAgain(_ subject: ConformingTransport, _ method: HTTPMethod) async {
+        ///
+        /// An empty idempotency key counts as none, for the policy and for a reused connection.
+        @Test(
+            arguments: ConformingTransport.all,
+            [(.post, nil), (.patch, nil), (.post, ""), (.post, "  ")] as [(HTTPMethod, String?)])
+        func unsafeRequestMetByAnEndIsNotSentAgain(
+            _ subject: ConformingTransport, _ request: (method: HTTPMethod, key: String?)
+        ) async {
             await withKnownIssue("SCF: libcurl sends again whatever the method is", isIntermittent: true) {
                 await #expect(processExitsWith: .success) {
-                    [name = subject.name as String, method = method.rawValue as String] in
+                    [
+                        name = subject.name as String, method = request.method.rawValue as String,
+                        key = request.key as String?
+                    ] in
                     endProcessIfStuck()
                     for end in [Reply.Step.close, .reset] {
                         let method = HTTPMethod(rawValue: method)
-                        let second = try await Second(method, name, meeting: [end], retries: .quick)
+                        let second = try await Second(method, name, meeting: [end], retries: .quick, key: key)
                         #expect(second.result.code == .connectionLost, "\(second.result)")
                         #expect(second.seen.map(\.body) == [Second.body(method)])
                     }
                 }
             } when: {
                 FaultGround(testDescription: "", transport: subject.transport).isURLSession
-            }
-        }
-
-        /// An empty idempotency key counts as none, for the policy and for a reused connection.
-        @Test(arguments: ConformingTransport.all)
-        func postWithAnEmptyKeyMetByAnEndIsNotSentAgain(_ subject: ConformingTransport) async {
-            await withKnownIssue("SCF: libcurl sends again whatever the method is", isIntermittent: true) {
-                await #expect(processExitsWith: .success) { [name = subject.name as String] in
-                    endProcessIfStuck()
-                    for key in ["", "  "] {
-                        let second = try await Second(.post, name, meeting: [.close], retries: .quick, key: key)
-                        #expect(second.result.code == .connectionLost, "\(second.result)")
-                        #expect(second.seen.count == 1)
-                    }
-                }
-            } when: {
-                FaultGround(testDescription: "", transport: subject.transport).isURLSession
-            }
-        }
-
-        @Test(arguments: ConformingTransport.all)
-        func postWithAKeyMetByAnEndIsSentAgain(_ subject: ConformingTransport) async {
-            await #expect(processExitsWith: .success) { [name = subject.name as String] in
-                endProcessIfStuck()
-                let second = try await Second(.post, name, meeting: [.close], retries: .quick, key: "key")
-                #expect(try second.result.get().value == "again")
-                #expect(second.seen.map { $0.value(of: "Idempotency-Key") } == ["key", "key"])
-                #expect(second.seen.map(\.body) == Array(repeating: Second.body(.post), count: 2))
             }
         }
 
@@ -583,11 +540,13 @@ private struct Second {
                 return try ScriptedServer(ground, [refused]) { $0.jitter = unit }
             }
 
-            @Test(arguments: FaultGround.all, [HTTPMethod.get, .put, .delete])
+            /// No server has processed the request, so a POST is sent again too.
+            @Test(arguments: FaultGround.all, [HTTPMethod.get, .put, .delete, .post, .patch])
             func refusalThatLastsIsTheOutcomeOfTheLastTry(ground: FaultGround, method: HTTPMethod) async throws {
                 let (closed, server) = (try LoopbackPort.refusing(), try server(ground))
-                let error = try await server.error(
-                    of: Request<Data>(method: method, url: "http://127.0.0.1:\(closed.port)/a"))
+                var request = Request<Data>(method: method, url: "http://127.0.0.1:\(closed.port)/a")
+                if [.post, .patch].contains(method) { request = request.body(Data("x".utf8)) }
+                let error = try await server.error(of: request)
                 #expect(error.code == .connectionFailed, "\(error)")
                 #expect(error.response == nil)
                 #expect(error.attempts.map(\.failure) == Array(repeating: .connectionFailed, count: 4))
@@ -600,17 +559,6 @@ private struct Second {
 
             /// The policy's delays of 0.5, 1 and 2 seconds, halved by the jitter of 0.5.
             private static let waits = [250, 500, 1_000].map { AttemptRecord.Next.retry(after: .milliseconds($0)) }
-
-            @Test(arguments: FaultGround.all, [HTTPMethod.post, .patch])
-            func refusedPostIsSentAgain(ground: FaultGround, method: HTTPMethod) async throws {
-                let (closed, server) = (try LoopbackPort.refusing(), try server(ground))
-                let request = Request<Data>(method: method, url: "http://127.0.0.1:\(closed.port)/a").body(
-                    Data("x".utf8))
-                let error = try await server.error(of: request)
-                #expect(error.code == .connectionFailed, "\(error)")
-                #expect(error.attempts.map(\.next) == Self.waits + [.outcome])
-                withExtendedLifetime(closed) {}
-            }
 
             /// The server is reachable again before the last attempt.
             @Test(arguments: FaultGround.wire)
