@@ -147,38 +147,28 @@ struct DecodedForm {
 
     let pairs: [Pair]
 
+    private static let unescaped = CharacterSet(
+        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/?")
+
     /// Reads a form strictly: its texts may contain only unreserved characters, `/`, `?` and upper-case escapes.
     ///
     /// A `+` is also permitted if it stands for a space.
     init(_ text: String, readsPlusAsSpace: Bool) throws {
-        pairs =
-            try text.isEmpty
-            ? []
-            : text.components(separatedBy: "&").map { pair in
-                let sides = pair.components(separatedBy: "=")
-                try #require(sides.count == 2, "\(pair) has not one equals sign")
-                let texts = try sides.map { try Self.unescaped($0, readsPlusAsSpace: readsPlusAsSpace) }
-                return Pair(key: texts[0], value: texts[1])
+        pairs = try text.split(separator: "&", omittingEmptySubsequences: text.isEmpty).map { pair in
+            let sides = try pair.components(separatedBy: "=").map { side in
+                let escaped = readsPlusAsSpace ? side.replacing("+", with: "%20") : side
+                // `removingPercentEncoding` drops a byte order mark.
+                let parts = escaped.split(separator: "%", omittingEmptySubsequences: false)
+                let bytes = parts.dropFirst().reduce(into: Array(parts[0].utf8)) { bytes, part in
+                    bytes += [UInt8(part.prefix(2), radix: 16) ?? 0] + part.dropFirst(2).utf8
+                }
+                let text = try #require(String(validating: bytes, as: UTF8.self))
+                let isStrict = text.addingPercentEncoding(withAllowedCharacters: Self.unescaped) == escaped
+                try #require(isStrict, "\(side) is not escaped as it must be")
+                return text
             }
-    }
-
-    private static func unescaped(_ text: String, readsPlusAsSpace: Bool) throws -> String {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            switch byte {
-            case UInt8(ascii: "%"):
-                let digits = String(decoding: rest.prefix(2), as: UTF8.self)
-                rest = rest.dropFirst(2)
-                let isCapital = digits == digits.uppercased()
-                bytes.append(try #require(isCapital ? UInt8(digits, radix: 16) : nil, "%\(digits) is no escape"))
-            case UInt8(ascii: "+") where readsPlusAsSpace: bytes.append(UInt8(ascii: " "))
-            default:
-                let isFine = Character(Unicode.Scalar(byte)).isLetter || Character(Unicode.Scalar(byte)).isNumber
-                try #require(byte < 128 && (isFine || "-._~/?".utf8.contains(byte)), "\(byte) is not escaped")
-                bytes.append(byte)
-            }
+            try #require(sides.count == 2, "\(pair) has not one equals sign")
+            return Pair(key: sides[0], value: sides[1])
         }
-        return try #require(String(validating: bytes, as: UTF8.self))
     }
 }
