@@ -21,15 +21,17 @@ extension FaultsWithRepeats {
         ]
 
         private func server(
-            _ ground: FaultGround, _ challenge: [String], interceptors: [any RequestInterceptor] = []
+            _ ground: ConformingTransport, _ challenge: [String], interceptors: [any RequestInterceptor] = []
         ) throws -> ScriptedServer {
             let refusal = ServerAct.answer(401, challenge.map { ("WWW-Authenticate", $0) }, body: "denied")
             return try ScriptedServer(ground, [refusal]) { $0.interceptors = interceptors }
         }
 
         /// Without an authenticator the 401 is the response, with its body, whatever the challenge.
-        @Test(arguments: FaultGround.all, challenges)
-        func refusalIsDeliveredOnce(ground: FaultGround, challenge: (fields: [String], requests: Int)) async throws {
+        @Test(arguments: ConformingTransport.all, challenges)
+        func refusalIsDeliveredOnce(ground: ConformingTransport, challenge: (fields: [String], requests: Int))
+            async throws
+        {
             let server = try server(ground, challenge.fields)
             for method in [HTTPMethod.get, .post] {
                 let request = Request<String>(method: method, url: server.url())
@@ -46,8 +48,10 @@ extension FaultsWithRepeats {
         }
 
         /// A wrong password is tried once, and the second 401 is the response.
-        @Test(arguments: FaultGround.all, challenges)
-        func wrongPasswordIsTriedOnce(ground: FaultGround, challenge: (fields: [String], requests: Int)) async throws {
+        @Test(arguments: ConformingTransport.all, challenges)
+        func wrongPasswordIsTriedOnce(ground: ConformingTransport, challenge: (fields: [String], requests: Int))
+            async throws
+        {
             let authenticator = try PasswordAuthenticator(user: "Mufasa", password: "hunter2")
             let server = try server(ground, challenge.fields, interceptors: [authenticator])
             let error = try await server.error(of: Request<Data>.get(server.url()))
@@ -64,8 +68,8 @@ extension FaultsWithRepeats {
         /// The body is sent again from its start with the credentials.
         ///
         /// Only the last response is written to a file.
-        @Test(arguments: FaultGround.all, ["Basic realm=r", "Digest realm=\"r\", nonce=\"n\", qop=\"auth\""])
-        func rightPasswordIsSentWithTheWholeBody(ground: FaultGround, challenge: String) async throws {
+        @Test(arguments: ConformingTransport.all, ["Basic realm=r", "Digest realm=\"r\", nonce=\"n\", qop=\"auth\""])
+        func rightPasswordIsSentWithTheWholeBody(ground: ConformingTransport, challenge: String) async throws {
             let (directory, body) = (try TemporaryDirectory(), Reply.pattern(range: 0..<100_000))
             let file = directory.file("target")
             let server = try ScriptedServer(ground) { configuration in
@@ -85,8 +89,8 @@ extension FaultsWithRepeats {
         }
 
         /// If the server also rejects the fresh token, the token is not refreshed again.
-        @Test(arguments: FaultGround.all)
-        func tokenIsRefreshedOnce(ground: FaultGround) async throws {
+        @Test(arguments: ConformingTransport.all)
+        func tokenIsRefreshedOnce(ground: ConformingTransport) async throws {
             let refreshes = Locked(0)
             let authenticator = BearerAuthenticator(token: "t0") { _ in
                 refreshes.withLock { refreshes in
@@ -102,8 +106,8 @@ extension FaultsWithRepeats {
         }
 
         /// A server that alternates between 401 and 503 receives the password in one attempt and its retry.
-        @Test(arguments: FaultGround.all)
-        func refusalsBetweenRetriesAreCountedTogether(ground: FaultGround) async throws {
+        @Test(arguments: ConformingTransport.all)
+        func refusalsBetweenRetriesAreCountedTogether(ground: ConformingTransport) async throws {
             let server = try ScriptedServer(ground) { configuration in
                 configuration.interceptors = [try PasswordAuthenticator(user: "Mufasa", password: "p")]
             } script: { _, index in
@@ -116,8 +120,8 @@ extension FaultsWithRepeats {
         }
 
         /// A server that responds with 401 after a redirect to it from another origin receives no password.
-        @Test(arguments: FaultGround.wire)
-        func refusalElsewhereGetsNoPassword(ground: FaultGround) async throws {
+        @Test(arguments: ConformingTransport.all)
+        func refusalElsewhereGetsNoPassword(ground: ConformingTransport) async throws {
             let second = try server(ground, ["Basic realm=r"])
             let first = try ScriptedServer(ground, [.redirect(to: second.url("/left"))]) {
                 $0.interceptors = [try PasswordAuthenticator(user: "Mufasa", password: "p")]
@@ -142,13 +146,15 @@ extension FaultsWithRepeats {
             }
 
             /// URLSession on Linux has no setting for trust, so every certificate has an unknown authority there.
-            @Test(arguments: FaultGround.wire, CurlTrustTests.BadServer.allCases)
-            func serverThatCannotBeTrustedIsAskedOnce(ground: FaultGround, bad: CurlTrustTests.BadServer) async throws {
+            @Test(arguments: ConformingTransport.all, CurlTrustTests.BadServer.allCases)
+            func serverThatCannotBeTrustedIsAskedOnce(ground: ConformingTransport, bad: CurlTrustTests.BadServer)
+                async throws
+            {
                 let server = try await bad.start()
                 defer { server.shutDown() }
                 var options = try ConnectionOptions.trustingTestAuthority()
                 if bad == .unknownAuthority { options.trust = .system }
-                let transport = ground.isURLSession ? try #require(ground.transport) : try CurlTransport(options)
+                let transport: any Transport = ground.isURLSession ? ground.transport : try CurlTransport(options)
                 let error = await #expect(throws: RequestError.self) {
                     try await manager(transport).send(Request<Data>.get(server.url()).bearer("hunter2"))
                 }
@@ -160,8 +166,8 @@ extension FaultsWithRepeats {
             }
 
             /// A server without TLS on an https port.
-            @Test(arguments: FaultGround.wire)
-            func peerWithoutTLSIsAskedOnce(ground: FaultGround) async throws {
+            @Test(arguments: ConformingTransport.all)
+            func peerWithoutTLSIsAskedOnce(ground: ConformingTransport) async throws {
                 let peer = try LoopbackListener { connection in
                     _ = connection.read()
                     connection.write("HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -169,7 +175,7 @@ extension FaultsWithRepeats {
                 }
                 defer { peer.shutDown() }
                 let error = await #expect(throws: RequestError.self) {
-                    try await manager(try #require(ground.transport)).send(
+                    try await manager(ground.transport).send(
                         Request<Data>.get("https://127.0.0.1:\(peer.port)/"))
                 }
                 #expect(error?.code == .tlsFailed, "\(error.map { "\($0)" } ?? "")")

@@ -14,8 +14,8 @@ extension FaultsWithRepeats {
         /// Idempotent requests are sent again unchanged after the waits of the policy.
         ///
         /// The body and its byte count contain nothing of the failed attempts.
-        @Test(arguments: FaultGround.all, faults)
-        func idempotentRequestIsSentAgainUntilItWorks(ground: FaultGround, fault: ServerAct) async throws {
+        @Test(arguments: ConformingTransport.all, faults)
+        func idempotentRequestIsSentAgainUntilItWorks(ground: ConformingTransport, fault: ServerAct) async throws {
             for method in [HTTPMethod.get, .put, .delete] {
                 let server = try ScriptedServer(ground, [fault, fault, .answer(200, body: "whole")])
                 var request = Request<Data>(method: method, url: server.url("/a?b")).header("X-A", "1")
@@ -37,8 +37,8 @@ extension FaultsWithRepeats {
             }
         }
 
-        @Test(arguments: FaultGround.all, faults)
-        func faultThatLastsIsTheOutcomeOfTheLastTry(ground: FaultGround, fault: ServerAct) async throws {
+        @Test(arguments: ConformingTransport.all, faults)
+        func faultThatLastsIsTheOutcomeOfTheLastTry(ground: ConformingTransport, fault: ServerAct) async throws {
             let server = try ScriptedServer(ground, [fault])
             let request = Request<Data>.get(server.url()).retries(RetryPolicy(maxRetries: 2))
             let error = try await server.error(of: request)
@@ -56,10 +56,10 @@ extension FaultsWithRepeats {
         ///
         /// After a 408 the server has not.
         @Test(
-            arguments: FaultGround.all,
+            arguments: ConformingTransport.all,
             faults.filter { $0.statusCode != 408 }
                 + [429, 503].map { ServerAct.answer($0, [("Retry-After", "5")], body: "sorry") })
-        func postIsSentOnce(ground: FaultGround, fault: ServerAct) async throws {
+        func postIsSentOnce(ground: ConformingTransport, fault: ServerAct) async throws {
             for method in [HTTPMethod.post, .patch] {
                 let server = try ScriptedServer(ground, [fault, .answer(200)])
                 let error = try await server.error(of: Request<Data>(method: method, url: server.url()).body(Self.body))
@@ -73,8 +73,8 @@ extension FaultsWithRepeats {
         }
 
         /// All attempts have the same key, or the policy asks for it.
-        @Test(arguments: FaultGround.all, faults)
-        func postWithAKeyOrWhereThatIsAskedForIsSentAgain(ground: FaultGround, fault: ServerAct) async throws {
+        @Test(arguments: ConformingTransport.all, faults)
+        func postWithAKeyOrWhereThatIsAskedForIsSentAgain(ground: ConformingTransport, fault: ServerAct) async throws {
             for hasKey in [true, false] {
                 let server = try ScriptedServer(ground, [fault, fault, .answer(201, body: "made")]) {
                     $0.retries.retriesNonIdempotent = !hasKey
@@ -93,12 +93,10 @@ extension FaultsWithRepeats {
         /// Within a later line it counts as malformed and is not retried. URLSession on Linux crashes the process,
         /// see KnownURLSessionFaultsTests.
         @Test(
-            arguments: FaultGround.all.filter { !$0.isURLSession },
+            arguments: ConformingTransport.all.filter { !$0.isURLSession },
             ["H", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"])
-        func headThatIsCutIsAskedForAgain(ground: FaultGround, head: String) async throws {
-            let cut = ServerAct(
-                testDescription: "", reply: .raw(head),
-                stub: { $0.finish(RequestError(.connectionLost, "as scripted")) }, failure: .connectionLost)
+        func headThatIsCutIsAskedForAgain(ground: ConformingTransport, head: String) async throws {
+            let cut = ServerAct(.raw(head))
             let server = try ScriptedServer(ground, [cut, cut, .answer(200, body: "whole")])
             let response = try await server.response(to: Request<String>.get(server.url()))
             #expect(response.value == "whole")
@@ -107,8 +105,8 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 3)
         }
 
-        @Test(arguments: FaultGround.all, [0, 1, 2, 3, 4, 9])
-        func serverThatFlapsIsAskedOnceMoreThanItFails(ground: FaultGround, failures: Int) async throws {
+        @Test(arguments: ConformingTransport.all, [0, 1, 2, 3, 4, 9])
+        func serverThatFlapsIsAskedOnceMoreThanItFails(ground: ConformingTransport, failures: Int) async throws {
             let server = try ScriptedServer(ground) { _, index in .answer(index < failures ? 503 : 200) }
             let result = try await server.result(of: Request<Data>.get(server.url()))
             #expect(server.seen.count == min(failures, 3) + 1)
@@ -116,8 +114,8 @@ extension FaultsWithRepeats {
             #expect((try? result.get().attempts.count) ?? 4 == server.seen.count)
         }
 
-        @Test(arguments: FaultGround.all)
-        func waitForARetryIsCancelledAtOnce(ground: FaultGround) async throws {
+        @Test(arguments: ConformingTransport.all)
+        func waitForARetryIsCancelledAtOnce(ground: ConformingTransport) async throws {
             let clock = VirtualClock()
             let server = try ScriptedServer(ground, clock: clock, [.answer(503), .answer(200)])
             let ended = EventLog<RequestError.Code?>()
@@ -135,8 +133,8 @@ extension FaultsWithRepeats {
         /// Many requests are cancelled during their retries.
         ///
         /// Each request has one outcome, and the server receives no later request.
-        @Test(arguments: FaultGround.all)
-        func crowdThatFlapsIsCancelledWithOneOutcomeEach(ground: FaultGround) async throws {
+        @Test(arguments: ConformingTransport.all)
+        func crowdThatFlapsIsCancelledWithOneOutcomeEach(ground: ConformingTransport) async throws {
             let server = try ScriptedServer(ground) { configuration in
                 configuration.retries = RetryPolicy(maxRetries: .max)
             } script: { _, _ in
@@ -166,7 +164,7 @@ extension FaultsWithRepeats {
         /// A date is relative to the response's own `Date`. Without a
         /// valid `Date`, it is relative to the client's calendar. Invalid values are ignored.
         @Test(
-            arguments: FaultGround.all,
+            arguments: ConformingTransport.all,
             [
                 ([("Retry-After", "120")], 120), ([("Retry-After", "0")], 0), ([("Retry-After", "300")], 300),
                 ([("retry-after", " 7 ")], 7),
@@ -185,7 +183,7 @@ extension FaultsWithRepeats {
                 ([("Retry-After", "5"), ("Retry-After", "6")], 0), ([("Retry-After", "5"), ("Retry-After", "5")], 5),
             ] as [([(String, String)], Int)])
         func theServersTimeIsWaitedAndNonsenseIsIgnored(
-            ground: FaultGround, told: (fields: [(String, String)], seconds: Int)
+            ground: ConformingTransport, told: (fields: [(String, String)], seconds: Int)
         ) async throws {
             for statusCode in [503, 429] {
                 let server = try ScriptedServer(ground, [.answer(statusCode, told.fields), .answer(200)])
@@ -198,12 +196,13 @@ extension FaultsWithRepeats {
 
         /// The limit is the policy's maximum, or the deadline of 30 seconds.
         @Test(
-            arguments: FaultGround.all,
+            arguments: ConformingTransport.all,
             [
                 ("301", nil), ("86400", nil), ("99999999999999999999999999999", nil),
                 ("Fri, 31 Dec 9999 23:59:59 GMT", nil), ("30", 30), ("Tue, 14 Nov 2023 22:13:50 GMT", 30),
             ] as [(String, Int?)])
-        func aRetryAfterTheLimitIsNotWaitedFor(ground: FaultGround, told: (value: String, deadline: Int?)) async throws
+        func aRetryAfterTheLimitIsNotWaitedFor(ground: ConformingTransport, told: (value: String, deadline: Int?))
+            async throws
         {
             let fields = [("Retry-After", told.value), ("Date", Self.now)]
             let clock = VirtualClock()
@@ -219,8 +218,8 @@ extension FaultsWithRepeats {
         /// With the policy `wholeHost`, all requests to the host wait.
         ///
         /// Other hosts are not affected.
-        @Test(arguments: FaultGround.all)
-        func allRequestsToTheHostWait(ground: FaultGround) async throws {
+        @Test(arguments: ConformingTransport.all)
+        func allRequestsToTheHostWait(ground: ConformingTransport) async throws {
             let clock = VirtualClock()
             let server = try ScriptedServer(ground, clock: clock, configure: { $0.retries = .wholeHost }) { _, index in
                 index == 0 ? .answer(503, [("Retry-After", "30")]) : .answer(200)
@@ -229,8 +228,7 @@ extension FaultsWithRepeats {
             // The two timers are the host's back-off and the retry after it.
             await clock.armed.wait(count: 2)
             let second = server.manager.enqueue(Request<Data>.get(server.url("/second")))
-            let elsewhere = server.url("/elsewhere").replacing("127.0.0.1", with: "localhost").replacing(
-                "stub", with: "b")
+            let elsewhere = server.url("/elsewhere").replacing("127.0.0.1", with: "localhost")
             _ = try await server.manager.send(Request<Data>.get(elsewhere))
             #expect(server.manager.why(second).contains("on hold for another 30.0 s"))
             clock.advance(by: .seconds(29))
@@ -245,8 +243,8 @@ extension FaultsWithRepeats {
         /// During the wait the calendar clock is set forward and back by hours.
         ///
         /// The retry is neither earlier nor later.
-        @Test(arguments: FaultGround.all, ["60", "Tue, 14 Nov 2023 22:14:20 GMT"])
-        func calendarThatIsSetMovesNothing(ground: FaultGround, value: String) async throws {
+        @Test(arguments: ConformingTransport.all, ["60", "Tue, 14 Nov 2023 22:14:20 GMT"])
+        func calendarThatIsSetMovesNothing(ground: ConformingTransport, value: String) async throws {
             let clock = VirtualClock()
             let fields = [("Retry-After", value), ("Date", Self.now)]
             let server = try ScriptedServer(ground, clock: clock, [.answer(503, fields), .answer(200)])
@@ -265,10 +263,10 @@ extension FaultsWithRepeats {
         }
 
         /// A change of the calendar clock does not move a deadline.
-        @Test(arguments: FaultGround.all)
-        func calendarThatIsSetMovesNoDeadline(ground: FaultGround) async throws {
+        @Test(arguments: ConformingTransport.all)
+        func calendarThatIsSetMovesNoDeadline(ground: ConformingTransport) async throws {
             let clock = VirtualClock()
-            let silent = ServerAct.endless("", Reply.status(200).stalling()) { _ in }
+            let silent = ServerAct(Reply.status(200).stalling())
             let server = try ScriptedServer(ground, clock: clock, [silent])
             let operation = server.manager.enqueue(Request<Data>.get(server.url()).deadline(.seconds(60)))
             await server.requests.wait()
@@ -290,34 +288,24 @@ extension FaultsWithRepeats {
 
         /// Endless responses that stall, or arrive one byte at a time.
         private static let endless: [ServerAct] = [
-            .endless("silence", Reply.status(200).stalling()) { _ in },
-            .endless(
+            ServerAct("silence", Reply.status(200).stalling()),
+            ServerAct(
                 "dripping status line",
-                Reply(steps: [drop, .writeRepeatedly(Data("HTTP/1.1 200 ".utf8), count: 1), .wait(Gate())])
-            ) { _ in },
-            .endless(
+                Reply(steps: [drop, .writeRepeatedly(Data("HTTP/1.1 200 ".utf8), count: 1), .wait(Gate())])),
+            ServerAct(
                 "dripping header",
-                Reply(steps: [drop, .write(head), .writeRepeatedly(Data("X-A: b\r\n".utf8), count: 1 << 30)])
-            ) { _ in },
-            .endless("stalled header", Reply(steps: [.write(head + Data("X-".utf8)), .wait(Gate())])) { _ in },
-        ]
-        private static let endlessBodies: [ServerAct] = [
-            .endless("dripping body", Reply.generated(byteCount: 1 << 20).dripping(bytesPerSecond: 100, pieceBytes: 1))
-            {
-                $0.respond(ResponseHead(statusCode: 200, expectedBytes: 1 << 20))
-                $0.send(Data("x".utf8))
-            },
-            .endless(
+                Reply(steps: [drop, .write(head), .writeRepeatedly(Data("X-A: b\r\n".utf8), count: 1 << 30)])),
+            ServerAct("stalled header", Reply(steps: [.write(head + Data("X-".utf8)), .wait(Gate())])),
+            ServerAct(
+                "dripping body",
+                Reply.generated(byteCount: 1 << 20).dripping(bytesPerSecond: 100, pieceBytes: 1), statusCode: 200),
+            ServerAct(
                 "dripping body without a length",
-                Reply(steps: [.write(head + Data("\r\n".utf8)), drop, .writeRepeatedly(Data("x".utf8), count: 1 << 30)])
-            ) {
-                $0.respond(ResponseHead(statusCode: 200))
-                $0.send(Data("x".utf8))
-            },
-            .endless("stalled body", Reply.generated(byteCount: 1_000).stalling(afterBodyBytes: 10)) {
-                $0.respond(ResponseHead(statusCode: 200, expectedBytes: 1_000))
-                $0.send(Data(count: 10))
-            },
+                Reply(steps: [.write(head + Data("\r\n".utf8)), drop, .writeRepeatedly(Data("x".utf8), count: 1 << 30)]
+                ),
+                statusCode: 200),
+            ServerAct(
+                "stalled body", Reply.generated(byteCount: 1_000).stalling(afterBodyBytes: 10), statusCode: 200),
         ]
 
         /// A GET with a deadline of one minute.
@@ -328,10 +316,12 @@ extension FaultsWithRepeats {
         }
 
         private func expectEnd<Output>(
-            of request: Request<Output>, _ server: ScriptedServer, receiving byteCount: Int64 = 0
+            _ ground: ConformingTransport, _ fault: ServerAct, _ change: (Request<Data>) -> Request<Output>
         ) async throws {
-            let (clock, operation) = (server.clock, server.manager.operation(request))
-            let received = operation.received(bytes: byteCount)
+            let clock = VirtualClock()
+            let server = try ScriptedServer(ground, clock: clock, [fault, .answer(200)])
+            let operation = server.manager.operation(change(request(server)))
+            let received = operation.received(bytes: fault.statusCode == nil ? 0 : 1)
             server.manager.enqueue(operation)
             await received.wait()
             await server.requests.wait()
@@ -346,33 +336,24 @@ extension FaultsWithRepeats {
             // No retry or other timer is left.
             #expect(!clock.advanceToNext())
             #expect(server.seen.count == 1)
-            try await server.wire?.connectionsClosed()
-        }
-
-        @Test(arguments: FaultGround.all, endless)
-        func headThatNeverEndsIsEndedByTheDeadline(ground: FaultGround, fault: ServerAct) async throws {
-            let server = try ScriptedServer(ground, clock: VirtualClock(), [fault, .answer(200)])
-            try await expectEnd(of: request(server), server)
+            try await server.wire.connectionsClosed()
         }
 
         /// An endless slow download leaves no file.
-        @Test(arguments: FaultGround.all, endlessBodies)
-        func bodyThatNeverEndsIsEndedByTheDeadline(ground: FaultGround, fault: ServerAct) async throws {
-            let server = try ScriptedServer(ground, clock: VirtualClock(), [fault, .answer(200)])
-            try await expectEnd(of: request(server), server, receiving: 1)
+        @Test(arguments: ConformingTransport.all, endless)
+        func whatNeverEndsIsEndedByTheDeadline(ground: ConformingTransport, fault: ServerAct) async throws {
+            try await expectEnd(ground, fault) { $0 }
             let directory = try TemporaryDirectory()
-            let second = try ScriptedServer(ground, clock: VirtualClock(), [fault, .answer(200)])
-            try await expectEnd(
-                of: request(second).saved(to: directory.file("target")), second, receiving: 1)
+            try await expectEnd(ground, fault) { $0.saved(to: directory.file("target")) }
             #expect(try directory.entries == [])
         }
 
         /// One deadline applies to all attempts; a retry does not restart it.
-        @Test(arguments: FaultGround.all)
-        func deadlineIsOneForAllAttempts(ground: FaultGround) async throws {
+        @Test(arguments: ConformingTransport.all)
+        func deadlineIsOneForAllAttempts(ground: ConformingTransport) async throws {
             let clock = VirtualClock()
             let acts: [ServerAct] = [
-                .answer(503), .redirect(307, to: "/b"), .endless("", Reply.status(200).stalling()) { _ in },
+                .answer(503), .redirect(307, to: "/b"), ServerAct(Reply.status(200).stalling()),
             ]
             let server = try ScriptedServer(ground, clock: clock, acts) {
                 $0.retries = RetryPolicy(baseDelay: .seconds(40), maxDelay: .seconds(40))
@@ -394,8 +375,6 @@ extension FaultsWithRepeats {
 
 extension FaultsWithRepeats {
     /// Each test runs in its own process, because a shared transport closes idle connections when other tests use it.
-    ///
-    /// The stub is not tested, because it has no connections.
     @Suite(.timeLimit(.minutes(5))) struct KeptConnectionFaultTests {
         /// The transport sends the request again once, immediately.
         ///
@@ -459,7 +438,7 @@ extension FaultsWithRepeats {
                     }
                 }
             } when: {
-                FaultGround(testDescription: "", transport: subject.transport).isURLSession
+                subject.isURLSession
             }
         }
 
@@ -528,21 +507,17 @@ private struct Second {
 #if canImport(CLibcurl)
     extension FaultsWithRepeats {
         @Suite(.timeLimit(.minutes(5))) struct RefusedFaultTests {
-            /// A manager in virtual time.
-            ///
-            /// Without a transport the manager uses a stub that refuses connections.
+            /// A manager in virtual time; its server is not used.
             private func server(
-                _ ground: FaultGround, unit: @escaping @Sendable () -> Double = { 0.5 }
+                _ ground: ConformingTransport, unit: @escaping @Sendable () -> Double = { 0.5 }
             ) throws -> ScriptedServer {
-                let refused = ServerAct(
-                    testDescription: "", reply: .status(200),
-                    stub: { $0.finish(RequestError(.connectionFailed, "refused, as scripted")) })
-                return try ScriptedServer(ground, [refused]) { $0.jitter = unit }
+                try ScriptedServer(ground, [.answer(200)]) { $0.jitter = unit }
             }
 
             /// No server has processed the request, so a POST is sent again too.
-            @Test(arguments: FaultGround.all, [HTTPMethod.get, .put, .delete, .post, .patch])
-            func refusalThatLastsIsTheOutcomeOfTheLastTry(ground: FaultGround, method: HTTPMethod) async throws {
+            @Test(arguments: ConformingTransport.all, [HTTPMethod.get, .put, .delete, .post, .patch])
+            func refusalThatLastsIsTheOutcomeOfTheLastTry(ground: ConformingTransport, method: HTTPMethod) async throws
+            {
                 let (closed, server) = (try LoopbackPort.refusing(), try server(ground))
                 var request = Request<Data>(method: method, url: "http://127.0.0.1:\(closed.port)/a")
                 if [.post, .patch].contains(method) { request = request.body(Data("x".utf8)) }
@@ -561,8 +536,8 @@ private struct Second {
             private static let waits = [250, 500, 1_000].map { AttemptRecord.Next.retry(after: .milliseconds($0)) }
 
             /// The server is reachable again before the last attempt.
-            @Test(arguments: FaultGround.wire)
-            func serverThatComesBackIsReached(ground: FaultGround) async throws {
+            @Test(arguments: ConformingTransport.all)
+            func serverThatComesBackIsReached(ground: ConformingTransport) async throws {
                 let (port, tries) = (try LatePort(answering: "whole"), Locked(0))
                 let server = try server(ground) {
                     // The manager calls this closure before each wait. The port opens before the third wait, so the
@@ -586,16 +561,16 @@ private struct Second {
             /// A request to a host that does not answer is retried after a timeout.
             ///
             /// Over libcurl the connect timeout ends the attempt. Over URLSession the idle timeout ends it.
-            @Test(arguments: FaultGround.wire)
-            func blackHoleIsTriedAgain(ground: FaultGround) async throws {
+            @Test(arguments: ConformingTransport.all)
+            func blackHoleIsTriedAgain(ground: ConformingTransport) async throws {
                 let hole = try BlackHole()
-                let transport =
+                let transport: any Transport =
                     ground.isURLSession
                     ? ground.transport
                     : try CurlTransport.alone {
                         $0.connectTimeout = .milliseconds(100)
                     }
-                let server = try server(FaultGround(testDescription: "", transport: transport))
+                let server = try server(ConformingTransport(name: "", transport: transport))
                 let request = Request<Data>.get("http://127.0.0.1:\(hole.port)/")
                     .idleTimeout(ground.isURLSession ? .seconds(1) : .seconds(60)).retries(
                         RetryPolicy(maxRetries: 1))
@@ -608,8 +583,8 @@ private struct Second {
             }
 
             /// The domain `.invalid` never has addresses: RFC 6761, section 6.4.
-            @Test(arguments: FaultGround.wire)
-            func hostWithoutAnAddressIsAskedForTwice(ground: FaultGround) async throws {
+            @Test(arguments: ConformingTransport.all)
+            func hostWithoutAnAddressIsAskedForTwice(ground: ConformingTransport) async throws {
                 let server = try server(ground)
                 let error = try await server.error(of: Request<Data>.get("http://convoy.invalid/"))
                 #expect(error.code == .connectionFailed, "\(error)")
@@ -621,8 +596,8 @@ private struct Second {
 
             /// URLSession on Linux rejects an address in brackets (NSURLErrorBadURL), so the origin needs a name
             /// there.
-            @Test(arguments: FaultGround.wire, ["[::1]", "localhost"])
-            func originWithIPv6OnlyIsReachedOrRefusedAtOnce(ground: FaultGround, host: String) async throws {
+            @Test(arguments: ConformingTransport.all, ["[::1]", "localhost"])
+            func originWithIPv6OnlyIsReachedOrRefusedAtOnce(ground: ConformingTransport, host: String) async throws {
                 let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
                 // Without IPv6 this test is skipped.
                 guard let origin = try IPv6OnlyServer(answering: answer) else { return }
