@@ -538,7 +538,8 @@ private struct Second {
             /// The server is reachable again before the last attempt.
             @Test(arguments: ConformingTransport.all)
             func serverThatComesBackIsReached(ground: ConformingTransport) async throws {
-                let (port, tries) = (try LatePort(answering: "whole"), Locked(0))
+                let (closed, tries) = (try LoopbackPort.refusing(), Locked(0))
+                let (heads, origin) = (EventLog<String>(), Locked<LoopbackListener?>(nil))
                 let server = try server(ground) {
                     // The manager calls this closure before each wait. The port opens before the third wait, so the
                     // fourth attempt succeeds.
@@ -546,16 +547,25 @@ private struct Second {
                         tries += 1
                         return tries
                     }
-                    if number == 3 { port.open() }
+                    guard number == 3 else { return 0.5 }
+                    let listener = try? LoopbackListener(port: closed.port) { connection in
+                        guard let head = connection.readHead() else { return }
+                        heads.record(head)
+                        // The body is read, because a reset for unread bytes could destroy the response.
+                        if head.hasPrefix("PUT") { _ = connection.read() }
+                        connection.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nwhole")
+                    }
+                    origin.withLock { $0 = listener }
                     return 0.5
                 }
-                let put = Request<String>.put("http://127.0.0.1:\(port.number)/a").body(Data("body".utf8))
+                let put = Request<String>.put("http://127.0.0.1:\(closed.port)/a").body(Data("body".utf8))
                 let response = try await server.response(to: put)
                 #expect(response.value == "whole")
                 #expect(response.attempts.map(\.next) == Self.waits + [.outcome])
                 #expect(
                     response.attempts.map(\.failure).dropLast() == Array(repeating: .connectionFailed, count: 3)[...])
-                #expect(port.heads.events.map { $0.hasPrefix("PUT /a ") } == [true])
+                #expect(heads.events.map { $0.hasPrefix("PUT /a ") } == [true])
+                withExtendedLifetime((closed, origin)) {}
             }
 
             /// A request to a host that does not answer is retried after a timeout.
@@ -598,9 +608,14 @@ private struct Second {
             /// there.
             @Test(arguments: ConformingTransport.all, ["[::1]", "localhost"])
             func originWithIPv6OnlyIsReachedOrRefusedAtOnce(ground: ConformingTransport, host: String) async throws {
-                let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
                 // Without IPv6 this test is skipped.
-                guard let origin = try IPv6OnlyServer(answering: answer) else { return }
+                guard LoopbackListener.canUseIPv6 else { return }
+                // The same port of 127.0.0.1 refuses connections.
+                let closed = try LoopbackPort.refusing()
+                let origin = try LoopbackListener(isIPv6: true, port: closed.port) { connection in
+                    _ = connection.readHead()
+                    connection.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+                }
                 let server = try server(ground)
                 let result = try await server.result(of: Request<String>.get("http://\(host):\(origin.port)/"))
                 switch result {
@@ -612,47 +627,8 @@ private struct Second {
                     #expect(error.attempts.count == 1)
                     #expect(!error.isRetryable)
                 }
-                withExtendedLifetime(origin) {}
+                withExtendedLifetime((closed, origin)) {}
             }
-        }
-    }
-
-    /// A port on 127.0.0.1 that refuses connections until it is opened, and then sends one response to each
-    /// connection.
-    private final class LatePort: Sendable {
-        let number: Int
-        /// The heads of the received requests.
-        let heads = EventLog<String>()
-        private let descriptor: Int32
-        private let body: String
-        private let isOpen = Locked(false)
-
-        init(answering body: String) throws {
-            (descriptor, number) = try LoopbackSocket.bound()
-            self.body = body
-        }
-
-        func open() {
-            isOpen.withLock { $0 = true }
-            listen(descriptor, 16)
-            Thread.detachNewThread { [descriptor, heads, body] in
-                while case let number = accept(descriptor, nil, nil), number >= 0 {
-                    let connection = LoopbackConnection(number)
-                    guard let head = connection.readHead() else { continue }
-                    heads.record(head)
-                    // The body is read, because a reset for unread bytes could destroy the response.
-                    if head.hasPrefix("PUT") { _ = connection.read() }
-                    connection.write(
-                        "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n\(body)")
-                    connection.close()
-                }
-                close(descriptor)
-            }
-        }
-
-        deinit {
-            // Wakes the accepting thread, which closes the socket.
-            if isOpen.withLock({ $0 }) { shutdown(descriptor, Int32(SHUT_RDWR)) } else { close(descriptor) }
         }
     }
 #endif
