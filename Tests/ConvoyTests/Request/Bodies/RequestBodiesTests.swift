@@ -29,32 +29,25 @@ import Testing
 
     // MARK: Framing
 
-    @Test(arguments: ["5", "0", "3, 4", "", "-4", "four", "18446744073709551620"])
-    func lengthThatIsNotTrueIsRefused(_ length: String) async throws {
-        let server = StubServer()
-        let request = post.body("four").header("content-length", length)
-        let error = try await Sending(request, over: server.transport).error()
-        #expect(error.code == .invalidRequest)
-        #expect(error.message.contains("Content-Length is set by the transport"))
-        #expect(server.exchanges.count == 0)
-    }
-
-    @Test func framingThatIsTrueIsAccepted() throws {
-        #expect(try prepared(post.body("four").header("Content-Length", "4")).body?.byteCount == 4)
-        let stream = post.body { InputStream(data: Data()) }
-        #expect(try prepared(stream.header("Transfer-Encoding", "chunked")).body != nil)
-    }
-
     /// Request smuggling uses both `Content-Length` and `Transfer-Encoding`, or one of them twice.
-    @Test func framingThatContradictsItselfIsRefused() {
-        let stream = post.body { InputStream(data: Data()) }
-        for request in [
-            post.body("four").header("Transfer-Encoding", "chunked"), stream.header("Content-Length", "4"),
-            stream.header("Transfer-Encoding", "gzip, chunked"), stream.header("Transfer-Encoding", "identity"),
-            post.body("four").addingHeader("Content-Length", "4").addingHeader("Content-Length", "4"),
-        ] {
-            #expect(#expect(throws: RequestError.self) { try prepared(request) }?.code == .invalidRequest)
+    @Test func framingThatIsNotTrueIsRefused() async throws {
+        let (four, stream) = (post.body("four"), post.body { InputStream(data: Data()) })
+        let server = StubServer()
+        for length in ["5", "0", "3, 4", "", "-4", "four", "18446744073709551620"] {
+            let error = try await Sending(four.header("content-length", length), over: server.transport).error()
+            #expect(error.code == .invalidRequest)
+            #expect(error.message.contains("Content-Length is set by the transport"))
         }
+        for request in [
+            four.header("Transfer-Encoding", "chunked"), stream.header("Content-Length", "4"),
+            stream.header("Transfer-Encoding", "gzip, chunked"), stream.header("Transfer-Encoding", "identity"),
+            four.addingHeader("Content-Length", "4").addingHeader("Content-Length", "4"),
+        ] {
+            #expect(try await Sending(request, over: server.transport).error().code == .invalidRequest)
+        }
+        #expect(server.exchanges.count == 0)
+        #expect(try prepared(four.header("Content-Length", "4")).body?.byteCount == 4)
+        #expect(try prepared(stream.header("Transfer-Encoding", "chunked")).body != nil)
     }
 
     /// `check()` also finds contradictions that an interceptor adds to a prepared request.
@@ -66,9 +59,6 @@ import Testing
         #expect(#expect(throws: RequestError.self) { try request.check() }?.code == .invalidRequest)
         request.body = nil
         #expect(throws: RequestError.self) { try request.check() }
-    }
-
-    @Test func negativeLengthIsRefused() {
         #expect(post.body(byteCount: -1) { nil }.defect?.contains("negative") == true)
         #expect(post.body(Chunks.of(Data()), byteCount: -1).defect?.contains("negative") == true)
     }
@@ -77,13 +67,12 @@ import Testing
 
     @Test(arguments: [
         ("a.png", "image/png"), ("A.PNG", "image/png"), ("a.tar.gz", "application/gzip"), ("a.jpeg", "image/jpeg"),
-        ("noextension", "application/octet-stream"), ("a.", "application/octet-stream"),
-        ("", "application/octet-stream"),
-        (".json", "application/json"), ("a.unheard-of", "application/octet-stream"),
-        ("a.b/c", "application/octet-stream"),
-        ("a.JSON\u{301}", "application/octet-stream"), ("日本.txt", "text/plain"),
+        ("noextension", nil), ("a.", nil), ("", nil), (".json", "application/json"), ("a.unheard-of", nil),
+        ("a.b/c", nil), ("a.JSON\u{301}", nil), ("日本.txt", "text/plain"),
     ])
-    func typeFollowsTheName(_ name: String, _ type: String) { #expect(ContentType.of(fileName: name) == type) }
+    func typeFollowsTheName(_ name: String, _ type: String?) {
+        #expect(ContentType.of(fileName: name) == type ?? "application/octet-stream")
+    }
 
     // MARK: gzip
 
@@ -123,12 +112,7 @@ import Testing
         #expect(try unzipped(packed) == body)
         if !isRandom, byteCount > 1_000 { #expect(packed.count < byteCount / 100) }
         #expect(post.body(body).gzipped().body == packed)
-    }
-
-    @Test func codingsAreListedInTheirOrder() {
-        #expect(
-            post.body("x").header("Content-Encoding", "br").gzipped().headerFields["Content-Encoding"] == "br, gzip")
-        #expect(post.body("x").gzipped().gzipped().headerFields["Content-Encoding"] == "gzip, gzip")
+        #expect(request.gzipped().headerFields["Content-Encoding"] == "gzip, gzip")
     }
 
     @Test func onlyABodyInMemoryIsCompressed() throws {
@@ -144,11 +128,20 @@ import Testing
 }
 
 /// A part of a form as a receiver reads it.
-struct ReceivedPart: Equatable, Sendable {
+struct ReceivedPart: Equatable, Sendable, Decodable {
     var name: String
     var fileName: String?
     var contentType: String?
     var content: Data
+}
+
+extension ReceivedPart {
+    // The search is literal, because a digit and a following combining mark form one character.
+    fileprivate var unescaped: ReceivedPart {
+        let unescape = { (text: String) in text.replacingOccurrences(of: "%22", with: "\"", options: .literal) }
+        return ReceivedPart(
+            name: unescape(name), fileName: fileName.map(unescape), contentType: contentType, content: content)
+    }
 }
 
 /// An independent parser of forms: it reads RFC 7578 strictly and shares no code with the writer.
@@ -181,12 +174,7 @@ enum FormParser {
     }
 
     private static func part(_ bytes: Data) throws -> ReceivedPart {
-        let end: Range<Data.Index>
-        if let found = bytes.range(of: Data("\r\n\r\n".utf8)) {
-            end = found
-        } else {
-            throw Malformed(what: "no empty line")
-        }
+        guard let end = bytes.range(of: Data("\r\n\r\n".utf8)) else { throw Malformed(what: "no empty line") }
         // CR and LF form one `Character`, so each line is checked by Unicode scalars.
         let lines = try #require(String(data: bytes[..<end.lowerBound], encoding: .utf8)).components(
             separatedBy: "\r\n")
@@ -208,16 +196,11 @@ enum FormParser {
         let pieces = disposition.split(separator: "\"", omittingEmptySubsequences: false).map(String.init)
         switch pieces.count {
         case 3 where pieces[2].isEmpty: break
-        case 5 where pieces[2] == "; filename=" && pieces[4].isEmpty: part.fileName = unescaped(pieces[3])
+        case 5 where pieces[2] == "; filename=" && pieces[4].isEmpty: part.fileName = pieces[3]
         default: throw Malformed(what: disposition)
         }
-        part.name = unescaped(pieces[1])
-        return part
-    }
-
-    // The search is literal, because a digit and a following combining mark form one character.
-    private static func unescaped(_ text: String) -> String {
-        text.replacingOccurrences(of: "%22", with: "\"", options: .literal)
+        part.name = pieces[1]
+        return part.unescaped
     }
 }
 
@@ -263,20 +246,9 @@ extension MultipartForm {
             print(json.dumps(results))
             """
 
-        private struct Part: Decodable, Equatable {
-            var name: String
-            var fileName: String?
-            var contentType: String?
-            var content: Data
-        }
-
         private static let hasPython =
-            ["/usr/bin", "/usr/local/bin", "/bin"].contains {
-                access($0 + "/python3", X_OK) == 0
-            }
-            || ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":").contains {
-                access($0 + "/python3", X_OK) == 0
-            } == true
+            "/usr/bin:/usr/local/bin:/bin:\(ProcessInfo.processInfo.environment["PATH"] ?? "")".split(separator: ":")
+            .contains { access($0 + "/python3", X_OK) == 0 }
 
         @Test(.enabled(if: hasPython)) func anotherParserSeesTheSameParts() async throws {
             let directory = try TemporaryDirectory()
@@ -293,18 +265,9 @@ extension MultipartForm {
             let status = await offPool { process.waitForEnd(within: .seconds(40)) }
             let text = output.withLock { $0 }
             try #require(status == 0, "\(String(decoding: text.prefix(2_000), as: UTF8.self))")
-            let seen = try JSONDecoder().decode([[Part]].self, from: text)
-            #expect(seen.count == forms.count)
-            for (form, parts) in zip(forms, seen) {
-                let expected = try form.received().map {
-                    // Python does not decode %22.
-                    Part(
-                        name: $0.name.replacingOccurrences(of: "\"", with: "%22"),
-                        fileName: $0.fileName?.replacingOccurrences(of: "\"", with: "%22"), contentType: $0.contentType,
-                        content: $0.content)
-                }
-                #expect(parts == expected)
-            }
+            // Python does not decode %22.
+            let seen = try JSONDecoder().decode([[ReceivedPart]].self, from: text).map { $0.map(\.unescaped) }
+            #expect(try seen == forms.map { try $0.received() })
         }
 
         private static func forms(_ directory: TemporaryDirectory) throws -> [MultipartForm] {
