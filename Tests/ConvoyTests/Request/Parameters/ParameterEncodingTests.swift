@@ -462,20 +462,9 @@ extension EncodedCase {
             """),
         Self(["array": [1, 2]], .init(arrayEncoding: .custom { "\($0).\($1 + 1)" }), "array.1=1&array.2=2"),
         Self(
-            everything, .init(arrayEncoding: .indexInBrackets),
-            """
-            bornAt=123.456&innerValue%5BdeepList%5D%5B0%5D%5B0%5D=x%20y&\
-            innerValue%5BdeepList%5D%5B1%5D%5B0%5D=z&innerValue%5BisDeep%5D=0&\
-            innerValue%5Bpairs%5D%5B0%5D%5BaB%5D=1&innerValue%5Bpairs%5D%5B1%5D%5BaB%5D=2&isActive=1&raw=Afo%3D&\
-            tagList%5B0%5D=a%20b&tagList%5B1%5D=c&userName=Ann%20Lee
-            """),
-        Self(
-            everything, .init(arrayEncoding: .noBrackets),
-            """
-            bornAt=123.456&innerValue%5BdeepList%5D=x%20y&innerValue%5BdeepList%5D=z&innerValue%5BisDeep%5D=0&\
-            innerValue%5Bpairs%5D%5BaB%5D=1&innerValue%5Bpairs%5D%5BaB%5D=2&isActive=1&raw=Afo%3D&tagList=a%20b&\
-            tagList=c&userName=Ann%20Lee
-            """),
+            ["a": [["b": [1, 2]], ["c": [3]]]], .init(arrayEncoding: .indexInBrackets),
+            "a%5B0%5D%5Bb%5D%5B0%5D=1&a%5B0%5D%5Bb%5D%5B1%5D=2&a%5B1%5D%5Bc%5D%5B0%5D=3"),
+        Self(["a": [[1, 2], [3]], "b": [["c": 4]]], .init(arrayEncoding: .noBrackets), "a=1&a=2&a=3&b%5Bc%5D=4"),
         Self(["bool": true], .init(boolEncoding: .literal), "bool=true"),
         Self(["bool": [true, true]], .init(boolEncoding: .literal), "bool%5B%5D=true&bool%5B%5D=true"),
         Self(["data": Data([251, 255])], .init(dataEncoding: .base64), "data=%2B/8%3D"),
@@ -571,6 +560,9 @@ extension EncodedCase {
         Self(["controls": "\0\t\r\n\u{7F}"], "controls=%00%09%0D%0A%7F"),
         Self(["": "", "a[b]": "1"], "=&a%5Bb%5D=1"),
         Self(["e\u{301}": "\u{E9}"], "e%CC%81=%C3%A9"),
+        Self(
+            ["\u{FEFF}": "\u{202E}\u{10FFFF}👩‍👩‍👧"],
+            "%EF%BB%BF=%E2%80%AE%F4%8F%BF%BF%F0%9F%91%A9%E2%80%8D%F0%9F%91%A9%E2%80%8D%F0%9F%91%A7"),
     ]
 
     private enum Weekday: String, Encodable {
