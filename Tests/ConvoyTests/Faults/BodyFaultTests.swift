@@ -1,4 +1,4 @@
-// Tests cookies without a jar, and texts that could split a request, over the network.
+// Tests texts that could split a request, over the network.
 #if canImport(CLibcurl)
     import ConvoyTesting
     import Foundation
@@ -7,27 +7,6 @@
     @testable import Convoy
 
     @Suite(.timeLimit(.minutes(5))) struct BodyFaultTests {
-        /// No cookie is stored, so only the caller's cookies are sent.
-        @Test(
-            arguments: [
-                ["a=b"], ["a=b; Path=/; Max-Age=3600"], ["a=b; Domain=example.com"], ["a=b; Secure"],
-                ["__Host-a=b; Secure; Path=/"], ["__Secure-a=b"], ["=b"], ["a"], [";;;"], ["a=b; Domain=127.0.0.1"],
-                ["a=b; Expires=Fri, 31 Dec 9999 23:59:59 GMT"],
-                (0..<60).map { "c\($0)=\(String(repeating: "v", count: 4_000))" },
-            ])
-        func cookiesAreNeitherStoredNorSent(cookies: [String]) async throws {
-            let server = try TestServer(always: .status(200, headerFields: cookies.map { ("Set-Cookie", $0) }))
-            defer { server.shutDown() }
-            let transport = try CurlTransport.alone()
-            for _ in 0..<2 {
-                let response = try await Sending(server.get(), transport).response()
-                #expect(response.headerFields.values(of: "Set-Cookie") == cookies)
-                #expect(try await server.takeRequest().value(of: "Cookie") == nil)
-            }
-            _ = try await Sending(server.get().header("Cookie", "mine=1"), transport).response()
-            #expect(try await server.takeRequest().values(of: "Cookie") == ["mine=1"])
-        }
-
         // MARK: Texts that could split a request
 
         @Test(arguments: [

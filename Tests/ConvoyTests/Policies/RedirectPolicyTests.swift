@@ -341,14 +341,19 @@ import Testing
 
     private func request(_ name: String) throws -> PreparedRequest {
         var fields: HeaderFields = ["Accept": "text/plain", "Origin": "http://a"]
-        fields.add(name, "hunter2", isSecret: name == "X-API-Key")
-        fields.add(name, "hunter3", isSecret: name == "X-API-Key")
+        fields.add(name, "hunter2", isSecret: name == "X-Own")
+        fields.add(name, "hunter3", isSecret: name == "X-Own")
         return try .test(.post, "http://a/b", fields: fields, body: "x")
     }
 
+    /// The names of the later fields indicate a secret, although the caller has not marked them.
     @Test(
-        arguments: ["Authorization", "Cookie", "Proxy-Authorization", "X-API-Key", "AUTHORIZATION", "cookie"],
-        elsewhere)
+        arguments: [
+            "Authorization", "Cookie", "Proxy-Authorization", "X-Own", "AUTHORIZATION", "cookie", "X-Api-Key", "apikey",
+            "Api-Key", "X-Auth-Token", "Private-Token", "Ocp-Apim-Subscription-Key", "X-Amz-Security-Token",
+            "X-Goog-Api-Key", "X-Vault-Token", "X-CSRF-Token", "X-Client-Secret", "X-Password", "X-Session-Id",
+            "X-Signature",
+        ], elsewhere)
     func secretsAreNotSentToAnotherOrigin(name: String, location: String) throws {
         for status in [301, 302, 303, 307, 308] {
             let step = RedirectPolicy.follow.first(.redirect(status, to: location), of: try request(name))
@@ -357,22 +362,6 @@ import Testing
             #expect(next.headerFields.map(\.name) == ["Accept", "Origin"])
             #expect(next.url.user() == nil && next.url.password() == nil)
         }
-    }
-
-    /// The names of these fields indicate a secret, although the caller has not marked them.
-    @Test(
-        arguments: [
-            "X-Api-Key", "apikey", "Api-Key", "X-Auth-Token", "Private-Token", "Ocp-Apim-Subscription-Key",
-            "X-Amz-Security-Token", "X-Goog-Api-Key", "X-Vault-Token", "X-CSRF-Token", "X-Client-Secret", "X-Password",
-            "X-Session-Id", "X-Signature",
-        ], ["http://b/x", "http://a:81/x", "https://a/x"])
-    func fieldsNamedAsSecretsAreNotSentToAnotherOrigin(name: String, location: String) throws {
-        let fields: HeaderFields = ["Accept": "text/plain", name: "hunter2"]
-        let request = try PreparedRequest.test(.get, "http://a/b", fields: fields)
-        let next = RedirectPolicy.follow.first(.redirect(to: location), of: request).request
-        #expect(next?.headerFields.map(\.name) == ["Accept"])
-        let stays = RedirectPolicy.follow.first(.redirect(to: "/x"), of: request).request
-        #expect(stays?.headerFields == fields)
     }
 
     @Test(arguments: ["X-Trace-Id", "Idempotency-Key", "Range", "Sec-WebSocket-Key", "X-Page-Size"])
@@ -399,13 +388,13 @@ import Testing
         #expect(names == [["X-Api-Key", "X-Auth-Token"], [], ["X-Api-Key", "X-Auth-Token"]])
     }
 
-    @Test(arguments: ["Authorization", "Cookie", "Proxy-Authorization", "X-API-Key"], here)
+    @Test(arguments: ["Authorization", "Cookie", "Proxy-Authorization", "X-Own", "X-Auth-Token"], here)
     func withinTheOriginEverythingIsSentAgain(name: String, location: String) throws {
         let request = try request(name)
         let step = RedirectPolicy.follow.first(.redirect(307, to: location), of: request)
         #expect(step.leavesOrigin == false)
         #expect(step.request?.headerFields == request.headerFields)
-        #expect(step.request?.headerFields.filter(\.isSecret).count == 2)
+        #expect((step.request?.headerFields.filter(\.isSecret).count == 2) == (name != "X-Auth-Token"))
     }
 
     @Test(arguments: [("http://b/x", false), ("http://a:81/x", false), ("https://a/x", false), ("/x", true)])

@@ -76,19 +76,6 @@ import Testing
         #expect(!clock.advanceToNext())
     }
 
-    @Test(arguments: [(10_100, 2, 8_000, 3), (2_100, 1, 100, 11)] as [(Int, Int, Int64, Int)])
-    func anotherRateMovesTheWakeUp(count: Int, changed: Int, rate: Int64, woken moment: Int) {
-        let limit = RateLimit(1_000, clock: clock)
-        _ = charge(limit, count, to: first)
-        clock.advance(by: .seconds(changed))
-        limit.bytesPerSecond = rate
-        clock.advance(by: .seconds(moment - changed) - .milliseconds(1))
-        #expect(woken.events == [])
-        clock.advance(by: .milliseconds(1))
-        #expect(woken.events == ["first at \(moment)"])
-        #expect(!clock.advanceToNext())
-    }
-
     @Test(arguments: [nil, 0, -1] as [Int64?])
     func removingTheLimitWakesAllInOrder(rate: Int64?) {
         let limit = RateLimit(1, clock: clock)
@@ -194,14 +181,6 @@ import Testing
         #expect(charge(&bucket, .max, after: .seconds(2_000_000_000)) > .seconds(1_000_000_000))
     }
 
-    @Test(arguments: [0, -1, Int64.min])
-    func noRateIsOneByteASecond(rate: Int64) {
-        var bucket = TokenBucket(rate: rate, now: start)
-        #expect(charge(&bucket, 2) == .seconds(1))
-        bucket.setRate(rate, now: start)
-        #expect(charge(&bucket, -5) == .seconds(1))
-    }
-
     @Test func anotherRateMovesTheMomentOfADebt() {
         var bucket = TokenBucket(rate: 1_000, now: start)
         let position = bucket.charge(2_100, now: start)
@@ -226,29 +205,6 @@ import Testing
         window.begin()
         window.note(isRunning: true, change: 0, now: start)
         return window
-    }
-
-    @Test func enoughBeginsTheNextStretchAndTooFewBytesAreReported() {
-        var window = running()
-        window.add(1_000)
-        #expect(window.look(now: start + .seconds(10)) == .goesOn)
-        window.add(999)
-        #expect(window.due == start + .seconds(20))
-        #expect(window.look(now: start + .seconds(19)) == .goesOn)
-        #expect(window.due == start + .seconds(20))
-        #expect(window.look(now: start + .seconds(20)) == .isTooSlow(bytes: 999, time: .seconds(10)))
-    }
-
-    @Test func heldBackDoesNotCount() {
-        var window = running()
-        window.note(isRunning: false, change: 1, now: start + .seconds(4))
-        #expect(window.due == nil)
-        #expect(window.look(now: start + .seconds(100)) == .goesOn)
-        window.note(isRunning: false, change: 2, now: start + .seconds(200))
-        window.note(isRunning: true, change: 3, now: start + .seconds(300))
-        window.note(isRunning: true, change: 4, now: start + .seconds(302))
-        #expect(window.due == start + .seconds(306))
-        #expect(window.look(now: start + .seconds(306)) == .isTooSlow(bytes: 0, time: .seconds(10)))
     }
 
     @Test func ofTwoChangesTheLaterCounts() {
