@@ -227,7 +227,9 @@ extension FaultsWithRepeats {
                 }
             }
             let target = (place == .host ? first : second).url("/left")
-            end.withLock { $0 = place == .port ? target : target.replacing("127.0.0.1", with: "localhost") }
+            let location = place == .port ? target : target.replacing("127.0.0.1", with: "localhost")
+            // The user name and password of a URL are only sent to that URL's origin.
+            end.withLock { $0 = location.replacing("http://", with: "http://user:hunter2@") }
             start.withLock { $0 = first.url("/back") }
             return (first, second)
         }
@@ -251,7 +253,7 @@ extension FaultsWithRepeats {
                 #expect(all.map(\.target) == ["/start", "/same", "/left"])
                 for (index, seen) in all.enumerated() {
                     let isAtHome = index < 2
-                    #expect((seen.fields["Authorization"] == "Bearer hunter2") == isAtHome)
+                    #expect(seen.fields["Authorization"] == (isAtHome ? "Bearer hunter2" : nil))
                     #expect((seen.fields["Cookie"] == "a=hunter2") == isAtHome)
                     #expect((seen.fields["X-API-Key"] == "hunter2") == isAtHome)
                     #expect(seen.fields["X-Plain"] == "1")
@@ -291,17 +293,6 @@ extension FaultsWithRepeats {
             let all = first.seen + second.seen
             #expect(all.map { $0.fields.contains("Authorization") } == [true, true, false])
             #expect(all.map { $0.fields.contains("X-Key") } == [true, true, false])
-        }
-
-        /// The user name and password of a URL are only sent to that URL's origin.
-        @Test(arguments: ConformingTransport.all)
-        func userInfoOfALocationIsNotSentToAnotherOrigin(ground: ConformingTransport) async throws {
-            let second = try ScriptedServer(ground, [.answer(200)])
-            let location = second.url("/left").replacing("http://", with: "http://user:hunter2@")
-            let first = try ScriptedServer(ground, [.redirect(to: location)])
-            let response = try await first.response(to: Request<Data>.get(first.url()))
-            #expect(response.request.url.user() == nil)
-            #expect(second.seen.map { $0.fields.contains("Authorization") } == [false])
         }
 
         /// Errors and records show no secret.

@@ -105,15 +105,6 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 3)
         }
 
-        @Test(arguments: ConformingTransport.all, [0, 1, 2, 3, 4, 9])
-        func serverThatFlapsIsAskedOnceMoreThanItFails(ground: ConformingTransport, failures: Int) async throws {
-            let server = try ScriptedServer(ground) { _, index in .answer(index < failures ? 503 : 200) }
-            let result = try await server.result(of: Request<Data>.get(server.url()))
-            #expect(server.seen.count == min(failures, 3) + 1)
-            #expect(result.code == (failures > 3 ? .unacceptableStatus : nil))
-            #expect((try? result.get().attempts.count) ?? 4 == server.seen.count)
-        }
-
         @Test(arguments: ConformingTransport.all)
         func waitForARetryIsCancelledAtOnce(ground: ConformingTransport) async throws {
             let clock = VirtualClock()

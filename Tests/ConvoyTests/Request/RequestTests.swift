@@ -124,22 +124,6 @@ import Testing
 
     // MARK: Building requests
 
-    @Test func factoriesSetTheMethod() {
-        let url = "http://stub/"
-        let item = Item(number: 1)
-        #expect(Request<Data>.get(url).method == .get)
-        #expect(Request<Data>.delete(url).method == .delete)
-        #expect(Request<Data>.post(url).method == .post)
-        #expect(Request<Data>.put(url).method == .put)
-        #expect(Request<Data>.patch(url, json: item).method == .patch)
-        #expect(Request<Void>.head(url).method == .head)
-        #expect(Request<Data>.post(url).body == nil)
-        for request in [Request<Data>.post(url, json: item), .put(url, json: item), .patch(url, json: item)] {
-            #expect(request.body == Data(#"{"number":1}"#.utf8))
-            #expect(request.headerFields["Content-Type"] == "application/json")
-        }
-    }
-
     /// If nothing defines the output of `.get(url)`, the output is the body.
     @Test func aCallThatNamesNoOutputGivesTheBody() async throws {
         let (server, item) = (StubServer(), Item(number: 1))
@@ -162,6 +146,9 @@ import Testing
         let nothing: Request<Void> = .post("http://stub/a", json: item)
         #expect(try await manager.send(nothing).value == ())
         #expect(try await manager.send(Request<Void>.get("http://stub/a")).value == ())
+        let methods = server.exchanges.events.map(\.request.method)
+        #expect(methods == [.get, .get, .delete, .post, .put, .patch, .post, .put, .get, .get, .post, .get])
+        #expect(server.exchanges.events[5].request.headerFields["Content-Type"] == "application/json")
     }
 
     @Test func headersSetsSeveralFields() {
@@ -184,17 +171,12 @@ import Testing
         let changed = original.tagged("a", "b").tagged("b", "c").named("n").priority(.high).header("X", "1")
         #expect(changed.tags == ["a", "b", "c"])
         #expect(changed.priority == .high)
+        let operation = RequestOperation(changed)
+        #expect(operation.name == "n" && operation.queuePriority == .high && operation.tags == changed.tags)
+        #expect(operation.description == "n (not started)")
         #expect(original.tags.isEmpty)
         #expect(original.priority == .normal)
         #expect(original.headerFields.isEmpty)
-    }
-
-    @Test func nameAndPriorityReachTheOperation() {
-        let operation = RequestOperation(Request<Data>.get("http://stub/").named("n").priority(.high).tagged("t"))
-        #expect(operation.name == "n")
-        #expect(operation.queuePriority == .high)
-        #expect(operation.tags == ["t"])
-        #expect(operation.description == "n (not started)")
     }
 }
 

@@ -28,15 +28,6 @@ import Testing
             })
     }
 
-    @Test(arguments: [nil, 0, -1, Int64.min])
-    func withoutALimitNothingWaits(rate: Int64?) {
-        let limit = RateLimit(rate, clock: clock)
-        #expect(charge(limit, .max, to: first))
-        #expect(limit.bytesPerSecond == nil)
-        #expect(limit.pieceBytes == .max)
-        #expect(clock.armed.count == 0)
-    }
-
     @Test func firstComeFirstServed() {
         let limit = RateLimit(1_000, clock: clock)
         #expect(charge(limit, 100, to: first))
@@ -74,19 +65,6 @@ import Testing
         _ = charge(limit, 50_000, to: first)
         limit.leave(first.identity)
         #expect(!clock.advanceToNext())
-    }
-
-    @Test(arguments: [nil, 0, -1] as [Int64?])
-    func removingTheLimitWakesAllInOrder(rate: Int64?) {
-        let limit = RateLimit(1, clock: clock)
-        for payer in [third, first, second] { _ = charge(limit, 1_000_000, to: payer) }
-        limit.bytesPerSecond = rate
-        #expect(woken.events == ["third at 0", "first at 0", "second at 0"])
-        #expect(limit.bytesPerSecond == nil)
-        #expect(!clock.advanceToNext())
-        limit.bytesPerSecond = 1_000
-        #expect(charge(limit, 100, to: first))
-        #expect(!charge(limit, 1, to: first))
     }
 
     @Test func aPieceIsATwentiethOfASecond() {
