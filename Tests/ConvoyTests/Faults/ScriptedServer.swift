@@ -202,8 +202,6 @@ struct ReplyMutator {
     private static let gzip =
         Data(base64Encoded: "H4sIAAAAAAACA0vOzyvLr1RIHqVGqVFqlBqlRqlRapTCRwEAiHc6/zQIAAA=") ?? Data()
 
-    // MARK: Valid replies
-
     private mutating func validReply() -> (lines: [Data], body: Data) {
         let body = Data((0..<below(3_000)).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ 33) })
         let more = (0..<below(4)).map { "X-\($0): \(String(repeating: "v", count: 1 + $0 * 40))" }
@@ -235,8 +233,6 @@ struct ReplyMutator {
         return bytes + Self.line("0") + (below(3) == 0 ? Self.line("X-Trailer: t") : Data()) + Self.line("")
     }
 
-    // MARK: Damage
-
     private static let fields = [
         "Content-Length: 0", "Content-Length: 5", "Content-Length: -1", "Content-Length: 5, 5", "Content-Length: 5, 6",
         "Content-Length: 0x5", "Content-Length:", "Content-Length: 99999999999999999999", "Content-Length: 4 4",
@@ -253,9 +249,9 @@ struct ReplyMutator {
         guard lines.count > 1 else { return }
         let index = below(lines.count)
         switch below(10) {
-        case 0:
-            lines.insert(Self.line(one(of: [" folded: \(String(repeating: "z", count: 70))", "\tf", " "])), at: index)
-        case 1: lines.insert(Self.line(" folded: \(String(repeating: "z", count: 1 + below(200)))"), at: 1)
+        case 0, 1:
+            let folded = " folded: \(String(repeating: "z", count: 1 + below(200)))"
+            lines.insert(Self.line(one(of: [folded, "\tf", " "])), at: one(of: [1, index]))
         case 2: lines.insert(lines[index], at: below(lines.count))
         case 3: lines.remove(at: index)
         case 4: lines.swapAt(index, below(lines.count))
@@ -307,23 +303,18 @@ struct ReplyMutator {
         let testDescription: String
         let reply: Reply
 
-        init(_ name: String, _ reply: Reply) {
-            testDescription = name
-            self.reply = reply
-        }
+        init(_ name: String, _ reply: Reply) { (testDescription, self.reply) = (name, reply) }
 
         /// Raw bytes, followed by the end of the connection unless stated otherwise.
         init(_ name: String, raw: String, closes: Bool = true) {
             self.init(name, .raw(raw, closes: closes))
         }
 
-        /// A body in raw chunked coding.
         init(_ name: String, chunked body: String, closes: Bool = true) {
             self.init(
                 name, raw: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body, closes: closes)
         }
 
-        /// A 200 with these header lines, and a body.
         init(_ name: String, fields: [String], body: String = "", closes: Bool = true) {
             let head = (["HTTP/1.1 200 OK"] + fields).joined(separator: "\r\n")
             self.init(name, raw: head + "\r\n\r\n" + body, closes: closes)
@@ -359,7 +350,6 @@ struct ReplyMutator {
     }
 
     extension Sending {
-        /// Starts a request over libcurl, without a manager.
         init(
             _ request: Request<Output>, _ transport: CurlTransport = .shared,
             prepare: (RequestOperation<Output>) -> Void = { _ in }
@@ -370,9 +360,6 @@ struct ReplyMutator {
 
     /// Sends a GET to a server that always sends the same response.
     enum Fault {
-        /// The response to the GET.
-        ///
-        /// Throws the error of a failure.
         static func response(
             to reply: Reply, over transport: CurlTransport = .shared,
             sourceLocation: SourceLocation = #_sourceLocation,

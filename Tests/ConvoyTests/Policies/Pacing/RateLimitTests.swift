@@ -115,15 +115,11 @@ import Testing
         return start.duration(to: bucket.moment(of: position))
     }
 
-    @Test func aTenthOfASecondMayComeAtOnce() {
-        var bucket = TokenBucket(rate: 1_000, now: start)
-        #expect(charge(&bucket, 100) <= .zero)
-        #expect(charge(&bucket, 1) == .milliseconds(1))
-    }
-
     @Test func chargesArePaidOneAfterTheOtherAndNoMoreThanABurstIsSavedUp() {
         var bucket = TokenBucket(rate: 1_000, now: start)
-        #expect(charge(&bucket, 600) == .milliseconds(500))
+        // A tenth of a second may come at once.
+        #expect(charge(&bucket, 100) <= .zero)
+        #expect(charge(&bucket, 500) == .milliseconds(500))
         #expect(charge(&bucket, 1_000, after: .milliseconds(100)) == .milliseconds(1_500))
         #expect(charge(&bucket, 0, after: .milliseconds(200)) == .milliseconds(1_500))
         #expect(charge(&bucket, 50, after: .milliseconds(1_500)) == .milliseconds(1_550))
@@ -183,6 +179,16 @@ import Testing
         window.begin()
         window.note(isRunning: true, change: 0, now: start)
         return window
+    }
+
+    @Test func enoughBeginsTheNextStretchAndTooFewBytesAreReported() {
+        var window = running()
+        window.add(1_000)
+        #expect(window.look(now: start + .seconds(10)) == .goesOn)
+        window.add(999)
+        #expect(window.due == start + .seconds(20))
+        #expect(window.look(now: start + .seconds(19)) == .goesOn)
+        #expect(window.look(now: start + .seconds(20)) == .isTooSlow(bytes: 999, time: .seconds(10)))
     }
 
     @Test func ofTwoChangesTheLaterCounts() {

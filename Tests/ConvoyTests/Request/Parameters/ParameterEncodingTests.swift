@@ -422,19 +422,16 @@ extension EncodedCase {
     private static let values: [Self] = [
         Self(["a": "a"], "a=a"),
         Self(["a": ""], "a="),
-        Self(["a": Decimal(string: "1.123456", locale: nil)], "a=1.123456"),
         Self(["a": Decimal(string: "12345678901234567890.125", locale: nil)], "a=12345678901234567890.125"),
         Self(["a": -2.5e-9], "a=-2.5e-09"),
         Self(["a": 1e21], "a=1e%2B21"),
         Self(["a": [[1, 2], [3]]], "a%5B%5D%5B%5D=1&a%5B%5D%5B%5D=2&a%5B%5D%5B%5D=3"),
         Self(
             ["a": [["b": [1, 2]], ["b": [3]]]], "a%5B%5D%5Bb%5D%5B%5D=1&a%5B%5D%5Bb%5D%5B%5D=2&a%5B%5D%5Bb%5D%5B%5D=3"),
-        Self(["a": Data("data".utf8)], "a=ZGF0YQ%3D%3D"),
+        Self(["a": Data([251, 255])], "a=%2B/8%3D"),
         Self(["a": Data()], "a="),
         Self(["a": nil as Int?], ""),
-        Self(["a": nil as [Int]?], ""),
         Self(["a": [] as [Int]], ""),
-        Self(["a": [:] as [String: Int]], ""),
         Self(["a": Double.infinity], "a=inf"),
         Self(["a": Double.nan], "a=nan"),
         Self([:] as [String: Int], ""),
@@ -453,21 +450,12 @@ extension EncodedCase {
 
     /// Every value of every option, with the other options at their defaults.
     private static let options: [Self] = [
-        Self(
-            everything, .init(alphabetizeKeyValuePairs: false),
-            """
-            userName=Ann%20Lee&isActive=1&raw=Afo%3D&bornAt=123.456&tagList%5B%5D=a%20b&tagList%5B%5D=c&\
-            innerValue%5BdeepList%5D%5B%5D%5B%5D=x%20y&innerValue%5BdeepList%5D%5B%5D%5B%5D=z&\
-            innerValue%5BisDeep%5D=0&innerValue%5Bpairs%5D%5B%5D%5BaB%5D=1&innerValue%5Bpairs%5D%5B%5D%5BaB%5D=2
-            """),
         Self(["array": [1, 2]], .init(arrayEncoding: .custom { "\($0).\($1 + 1)" }), "array.1=1&array.2=2"),
         Self(
             ["a": [["b": [1, 2]], ["c": [3]]]], .init(arrayEncoding: .indexInBrackets),
             "a%5B0%5D%5Bb%5D%5B0%5D=1&a%5B0%5D%5Bb%5D%5B1%5D=2&a%5B1%5D%5Bc%5D%5B0%5D=3"),
         Self(["a": [[1, 2], [3]], "b": [["c": 4]]], .init(arrayEncoding: .noBrackets), "a=1&a=2&a=3&b%5Bc%5D=4"),
-        Self(["bool": true], .init(boolEncoding: .literal), "bool=true"),
-        Self(["bool": [true, true]], .init(boolEncoding: .literal), "bool%5B%5D=true&bool%5B%5D=true"),
-        Self(["data": Data([251, 255])], .init(dataEncoding: .base64), "data=%2B/8%3D"),
+        Self(["bool": [true, false]], .init(boolEncoding: .literal), "bool%5B%5D=true&bool%5B%5D=false"),
         Self(["data": Data([251, 255])], .init(dataEncoding: .deferredToData), "data%5B%5D=251&data%5B%5D=255"),
         Self(["data": Data([1, 2])], .init(dataEncoding: .custom { "\($0.count) bytes" }), "data=2%20bytes"),
         Self(date, .init(dateEncoding: .secondsSince1970), "at=978307323.456"),
@@ -483,10 +471,8 @@ extension EncodedCase {
         Self(Optionals(), .init(nilEncoding: .dropValue), "one=one&two="),
         Self(Optionals(), .init(nilEncoding: .null), "one=one&two=null"),
         Self(Optionals(), .init(nilEncoding: .dropKey), "one=one"),
-        Self(["a": ["b": nil as Int?]], .init(nilEncoding: .null), "a%5Bb%5D=null"),
         Self(["a": [nil, 1] as [Int?]], .init(nilEncoding: .dropValue), "a%5B%5D=&a%5B%5D=1"),
         Self(["a + b": "c + d"], .init(spaceEncoding: .plusReplaced), "a+%2B+b=c+%2B+d"),
-        Self(["allowed": "?/"], .init(allowedCharacters: []), "allowed=%3F%2F"),
         Self(["allowed$": "?/$,"], .init(allowedCharacters: ["$", "/"]), "allowed$=%3F/$%2C"),
     ]
 
