@@ -63,7 +63,9 @@
         }
 
         private static var figures: (descriptors: Int, threads: Int) {
-            let count = { (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/\($0)").count) ?? 0 }
+            let count = { (name: String) in
+                (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/\(name)").count) ?? 0
+            }
             return (count("fd"), count("task"))
         }
 
