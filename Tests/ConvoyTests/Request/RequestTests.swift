@@ -39,6 +39,10 @@ import Testing
         (.get("http://stub/").maxBodyBytes(-1), "limit is negative"),
         (.get("http://stub/").idleTimeout(.zero), "idle timeout"),
         (.get("http://stub/").idleTimeout(.seconds(-1)), "idle timeout"),
+    ]
+
+    /// Parameters and bodies that cannot be encoded.
+    private static let unencodable: [(Request<Data>, String)] = [
         (.get("http://stub/").query(["a", "b"]), "\(query)it has no key"),
         (.get("http://stub/").query("a"), "\(query)it has no key"),
         (.get("http://stub/").query(7), "\(query)it has no key"),
@@ -58,7 +62,7 @@ import Testing
         (.post("http://stub/").form(1).json(Item(number: .infinity)).form(["a": 1]), form),
     ]
 
-    @Test(arguments: defective)
+    @Test(arguments: defective + unencodable)
     func defectiveRequestIsNeverSent(request: Request<Data>, reason: String) async throws {
         let defect = try #require(request.defect)
         #expect(defect.contains(reason))
