@@ -9,12 +9,13 @@ extension FaultsWithRepeats {
     @Suite(.timeLimit(.minutes(5))) struct BodyAgainFaultTests {
         private static let cuts = [ServerAct.cutBody, .resetBody, .cutChunks]
 
-        private func server(_ ground: FaultGround, _ fault: ServerAct, times: Int = 2) throws -> ScriptedServer {
+        private func server(_ ground: ConformingTransport, _ fault: ServerAct, times: Int = 2) throws -> ScriptedServer
+        {
             try ScriptedServer(ground, Array(repeating: fault, count: times) + [.answer(200, body: "0123456789")])
         }
 
-        @Test(arguments: FaultGround.all, cuts)
-        func memoryHoldsTheWholeBodyOnce(ground: FaultGround, fault: ServerAct) async throws {
+        @Test(arguments: ConformingTransport.all, cuts)
+        func memoryHoldsTheWholeBodyOnce(ground: ConformingTransport, fault: ServerAct) async throws {
             let server = try server(ground, fault)
             // The limit is ten bytes. Bytes that were kept from a failed attempt would exceed it.
             let request = Request<String>.get(server.url()).maxBodyBytes(10)
@@ -23,11 +24,15 @@ extension FaultsWithRepeats {
             #expect(response.transfer.download.completedBytes == 10)
             #expect(response.transfer.download.totalBytes == 10)
             #expect(server.seen.count == 3)
+            // Each attempt writes to its own stream.
+            let streams = try self.server(ground, fault)
+            let written = Request<Data>.get(streams.url()).written { OutputStream(toMemory: ()) }
+            #expect(try await streams.response(to: written).value == Data("0123456789".utf8))
         }
 
         /// The target is complete or unchanged.
-        @Test(arguments: FaultGround.all, cuts)
-        func fileHoldsTheWholeBodyOnce(ground: FaultGround, fault: ServerAct) async throws {
+        @Test(arguments: ConformingTransport.all, cuts)
+        func fileHoldsTheWholeBodyOnce(ground: ConformingTransport, fault: ServerAct) async throws {
             let directory = try TemporaryDirectory()
             let file = directory.file("target")
             try Data("before".utf8).write(to: file)
@@ -43,31 +48,16 @@ extension FaultsWithRepeats {
             #expect(reads.events == ["before", "before"])
             #expect(try String(contentsOf: file, encoding: .utf8) == "0123456789")
             #expect(try directory.entries == ["target"])
-        }
-
-        @Test(arguments: FaultGround.all, cuts)
-        func fileThatNeverComesWholeIsNotThere(ground: FaultGround, fault: ServerAct) async throws {
-            let directory = try TemporaryDirectory()
-            let file = directory.file("target")
-            let server = try ScriptedServer(ground, [fault])
-            let error = try await server.error(of: Request<Data>.get(server.url()).saved(to: file))
-            #expect(error.code == .connectionLost)
-            #expect(error.attempts.count == 4)
-            #expect(try directory.entries == [])
-        }
-
-        /// Each attempt writes to its own stream.
-        @Test(arguments: FaultGround.all, cuts)
-        func streamHoldsTheWholeBodyOnce(ground: FaultGround, fault: ServerAct) async throws {
-            let server = try server(ground, fault)
-            let request = Request<Data>.get(server.url()).written { OutputStream(toMemory: ()) }
-            #expect(try await server.response(to: request).value == Data("0123456789".utf8))
-            #expect(server.seen.count == 3)
+            let lasting = try ScriptedServer(ground, [fault])
+            let other = directory.file("other")
+            let error = try await lasting.error(of: Request<Data>.get(lasting.url()).saved(to: other))
+            #expect(error.code == .connectionLost && error.attempts.count == 4)
+            #expect(try directory.entries == ["target"])
         }
 
         /// The body starts over before the caller has read from it.
-        @Test(arguments: FaultGround.all, [ServerAct.closes, .resets, .answer(503)])
-        func chunksNobodyHasReadBeginAgain(ground: FaultGround, fault: ServerAct) async throws {
+        @Test(arguments: ConformingTransport.all, [ServerAct.closes, .resets, .answer(503)])
+        func chunksNobodyHasReadBeginAgain(ground: ConformingTransport, fault: ServerAct) async throws {
             let server = try server(ground, fault)
             var body = Data()
             for try await chunk in server.manager.chunks(of: Request<Data>.get(server.url())) { body += chunk }
@@ -76,16 +66,14 @@ extension FaultsWithRepeats {
         }
 
         /// Bytes that the caller has read cannot be withdrawn, so the request fails.
-        @Test(arguments: FaultGround.wire, [Reply.Step.close, .reset])
-        func chunksThatHaveBeenReadDoNotBeginAgain(ground: FaultGround, end: Reply.Step) async throws {
+        @Test(arguments: ConformingTransport.all, [Reply.Step.close, .reset])
+        func chunksThatHaveBeenReadDoNotBeginAgain(ground: ConformingTransport, end: Reply.Step) async throws {
             for isChunked in [false, true] {
                 let gate = Gate()
                 let whole =
                     isChunked ? Reply.chunked([Data("half".utf8), Data("more".utf8)]) : .status(200, body: "half5678")
                 let moment = Reply.Moment.responseBody(afterBytes: isChunked ? 9 : 4)
-                let cut = ServerAct(
-                    testDescription: "", reply: whole.performing(.wait(gate), at: moment).performing(end, at: moment),
-                    stub: { $0.finish() })
+                let cut = ServerAct(whole.performing(.wait(gate), at: moment).performing(end, at: moment))
                 let server = try ScriptedServer(ground, [cut, .answer(200)])
                 var iterator = server.manager.chunks(of: Request<Data>.get(server.url())).makeAsyncIterator()
                 #expect(try await iterator.next() == Data("half".utf8))
@@ -96,38 +84,25 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// A stalled body is abandoned after the idle timeout and fetched again.
-        @Test(arguments: FaultGround.all, [0, 4])
-        func bodyThatStallsIsFetchedAgain(ground: FaultGround, byteCount: Int) async throws {
+        /// A stalled head or body is abandoned after the idle timeout and fetched again.
+        @Test(
+            arguments: ConformingTransport.all,
+            [
+                ServerAct(
+                    "head", Reply(steps: [.write(Data("HTTP/1.1 200 OK\r\nX-".utf8)), .wait(Gate())])),
+                ServerAct("body", .status(200, body: "half567890").stalling(afterBodyBytes: 0), statusCode: 200),
+                ServerAct("half", .status(200, body: "half567890").stalling(afterBodyBytes: 4), statusCode: 200),
+            ])
+        func whatStallsIsFetchedAgain(ground: ConformingTransport, stall: ServerAct) async throws {
             let directory = try TemporaryDirectory()
             let file = directory.file("target")
-            let stall = ServerAct(
-                testDescription: "", reply: .status(200, body: "half567890").stalling(afterBodyBytes: Int64(byteCount)),
-                stub: { exchange in
-                    exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 10))
-                    if byteCount > 0 { exchange.send(Data("half".utf8)) }
-                    exchange.finish(RequestError(.timedOut, "as scripted"))
-                })
             let server = try ScriptedServer(ground, [stall, .answer(200, body: "0123456789")])
             let request = Request<Data>.get(server.url()).impatientAtFirst().saved(to: file)
             let response = try await server.response(to: request)
             #expect(response.attempts.map(\.failure) == [.timedOut, nil])
-            #expect(response.attempts.map(\.statusCode) == [200, 200])
+            #expect(response.attempts.map(\.statusCode) == [stall.statusCode, 200])
             #expect(try String(contentsOf: file, encoding: .utf8) == "0123456789")
             #expect(try directory.entries == ["target"])
-            #expect(server.seen.count == 2)
-        }
-
-        @Test(arguments: FaultGround.all)
-        func headThatStallsIsAskedForAgain(ground: FaultGround) async throws {
-            let stall = ServerAct(
-                testDescription: "", reply: Reply(steps: [.write(Data("HTTP/1.1 200 OK\r\nX-".utf8)), .wait(Gate())]),
-                stub: { $0.finish(RequestError(.timedOut, "as scripted")) })
-            let server = try ScriptedServer(ground, [stall, .answer(200, body: "whole")])
-            let response = try await server.response(to: Request<String>.get(server.url()).impatientAtFirst())
-            #expect(response.value == "whole")
-            #expect(response.attempts.map(\.failure) == [.timedOut, nil])
-            #expect(response.attempts.map(\.statusCode) == [nil, 200])
             #expect(server.seen.count == 2)
         }
     }
@@ -153,69 +128,33 @@ extension FaultsWithRepeats {
             var id: Int
         }
 
-        private static func act(_ body: Data, _ contentType: String) -> ServerAct {
-            let fields = contentType.isEmpty ? [] : [("Content-Type", contentType)]
-            return ServerAct(
-                testDescription: "", reply: .status(200, headerFields: fields, body: body),
-                stub: { $0.answer(200, headerFields: HeaderFields(fields), body: body) })
-        }
-
-        private func expectUndecodable<Output: Decodable & Sendable>(
-            _: Output.Type, _ ground: FaultGround, _ body: Data, _ contentType: String = ""
+        /// The raw body is kept, and the request is sent only once, because a retry would not help.
+        @Test(
+            arguments: ConformingTransport.all,
+            [
+                (Data(), 200), (Data("{\"id\":\"1\"}".utf8), 200), (Data("{\"id\":\"\u{FC}".utf8).dropLast(), 200),
+                (Data("{\"id\":2}".utf8), 503),
+            ] as [(Data, Int)])
+        func undecodableBodyIsNotFetchedAgain(
+            ground: ConformingTransport, first: (body: Data, statusCode: Int)
         ) async throws {
-            let server = try ScriptedServer(ground, [Self.act(body, contentType)]) { configuration in
-                configuration.retries.errorCodes.insert(.decodingFailed)
+            let fields = [("Content-Type", "application/json; charset=utf-8")]
+            let reply = Reply.status(first.statusCode, headerFields: fields, body: first.body)
+            let server = try ScriptedServer(ground, [ServerAct(reply), .cutBody, .answer(200, body: "{\"id\":2}")]) {
+                $0.retries.errorCodes.insert(.decodingFailed)
             }
-            let error = try await server.error(of: Request<Output>.get(server.url()))
+            // The last body is decoded after a retry.
+            guard first.statusCode == 200 else {
+                return #expect(try await server.response(to: Request<User>.get(server.url())).value.id == 2)
+            }
+            let error = try await server.error(of: Request<User>.get(server.url()))
             #expect(error.code == .decodingFailed, "\(error)")
-            #expect(error.body == body)
+            #expect(error.body == first.body)
             #expect(error.response?.statusCode == 200)
             #expect(!error.isRetryable)
             #expect(error.description.isOneLine)
             #expect(error.attempts.map(\.failure) == [.decodingFailed])
-            // The request is sent only once, because a retry would not help.
             #expect(server.seen.count == 1)
-        }
-
-        @Test(
-            arguments: FaultGround.all,
-            ["", " ", "{", "{}", "{\"id\":\"1\"}", "null", "nul", "[]", "<html>", "{\"id\":1} x"])
-        func brokenJSONIsNotFetchedAgain(ground: FaultGround, text: String) async throws {
-            try await expectUndecodable(User.self, ground, Data(text.utf8), "application/json")
-        }
-
-        @Test(
-            arguments: FaultGround.all,
-            [
-                (Data([0x68, 0xFC]), ""), (Data([0x68, 0xFC]), "text/plain; charset=utf-8"),
-                (Data([0xEF, 0xBB, 0xBF, 0xFF]), ""), (Data([0xC3]), "text/plain"),
-                (Data([0x68, 0xFC]), "text/plain; charset=us-ascii"), (Data([0xFC]), "text/plain; charset=klingon"),
-            ])
-        func undecodableTextIsNotRetried(ground: FaultGround, answer: (body: Data, type: String)) async throws {
-            try await expectUndecodable(String.self, ground, answer.body, answer.type)
-        }
-
-        /// The byte order mark takes precedence over the charset, and both over UTF-8.
-        @Test(
-            arguments: FaultGround.all,
-            [
-                (Data(), "", ""), (Data("hü".utf8), "", "hü"), (Data([0xEF, 0xBB, 0xBF, 0x68]), "", "h"),
-                (Data([0xFF, 0xFE, 0x68, 0, 0xFC, 0]), "", "hü"), (Data([0xFE, 0xFF, 0, 0x68]), "", "h"),
-                (Data([0xEF, 0xBB, 0xBF, 0x68]), "text/plain; charset=iso-8859-1", "h"),
-                (Data([0x68, 0xFC]), "Text/Plain; Charset=ISO-8859-1", "hü"),
-                (Data([0x80]), "text/plain; charset=windows-1252", "€"),
-                (Data([0x68, 0, 0xFC, 0]), "text/plain; charset=\"utf-16le\"", "hü"),
-            ])
-        func textIsDecoded(ground: FaultGround, answer: (body: Data, type: String, text: String)) async throws {
-            let server = try ScriptedServer(ground, [Self.act(answer.body, answer.type)])
-            #expect(try await server.response(to: Request<String>.get(server.url())).value == answer.text)
-        }
-
-        @Test(arguments: FaultGround.all)
-        func theLastBodyIsDecodedAfterARetry(ground: FaultGround) async throws {
-            let server = try ScriptedServer(
-                ground, [.answer(503, body: "{\"id\":1}"), .cutBody, .answer(200, body: "{\"id\":2}")])
-            #expect(try await server.response(to: Request<User>.get(server.url())).value.id == 2)
         }
     }
 }

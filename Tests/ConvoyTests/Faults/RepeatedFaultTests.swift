@@ -14,8 +14,8 @@ extension FaultsWithRepeats {
         /// Idempotent requests are sent again unchanged after the waits of the policy.
         ///
         /// The body and its byte count contain nothing of the failed attempts.
-        @Test(arguments: FaultGround.all, faults)
-        func idempotentRequestIsSentAgainUntilItWorks(ground: FaultGround, fault: ServerAct) async throws {
+        @Test(arguments: ConformingTransport.all, faults)
+        func idempotentRequestIsSentAgainUntilItWorks(ground: ConformingTransport, fault: ServerAct) async throws {
             for method in [HTTPMethod.get, .put, .delete] {
                 let server = try ScriptedServer(ground, [fault, fault, .answer(200, body: "whole")])
                 var request = Request<Data>(method: method, url: server.url("/a?b")).header("X-A", "1")
@@ -37,8 +37,8 @@ extension FaultsWithRepeats {
             }
         }
 
-        @Test(arguments: FaultGround.all, faults)
-        func faultThatLastsIsTheOutcomeOfTheLastTry(ground: FaultGround, fault: ServerAct) async throws {
+        @Test(arguments: ConformingTransport.all, faults)
+        func faultThatLastsIsTheOutcomeOfTheLastTry(ground: ConformingTransport, fault: ServerAct) async throws {
             let server = try ScriptedServer(ground, [fault])
             let request = Request<Data>.get(server.url()).retries(RetryPolicy(maxRetries: 2))
             let error = try await server.error(of: request)
@@ -55,8 +55,11 @@ extension FaultsWithRepeats {
         /// The server may have processed the request, so it is not sent again (RFC 9110, section 9.2.2).
         ///
         /// After a 408 the server has not.
-        @Test(arguments: FaultGround.all, faults.filter { $0.statusCode != 408 })
-        func postIsSentOnce(ground: FaultGround, fault: ServerAct) async throws {
+        @Test(
+            arguments: ConformingTransport.all,
+            faults.filter { $0.statusCode != 408 }
+                + [429, 503].map { ServerAct.answer($0, [("Retry-After", "5")], body: "sorry") })
+        func postIsSentOnce(ground: ConformingTransport, fault: ServerAct) async throws {
             for method in [HTTPMethod.post, .patch] {
                 let server = try ScriptedServer(ground, [fault, .answer(200)])
                 let error = try await server.error(of: Request<Data>(method: method, url: server.url()).body(Self.body))
@@ -69,24 +72,20 @@ extension FaultsWithRepeats {
             }
         }
 
-        /// All attempts have the same key.
-        @Test(arguments: FaultGround.all, faults)
-        func postWithAKeyIsSentAgainWithThatKey(ground: FaultGround, fault: ServerAct) async throws {
-            let server = try ScriptedServer(ground, [fault, fault, .answer(201, body: "made")])
-            let request = Request<Data>.post(server.url()).body(Self.body).idempotencyKey()
-            #expect(try await server.response(to: request).value == Data("made".utf8))
-            #expect(server.seen.map(\.body) == [Self.body, Self.body, Self.body])
-            let keys = Set(server.seen.map { $0.fields["Idempotency-Key"] ?? "" })
-            #expect(keys.count == 1 && keys.first?.isEmpty == false)
-        }
-
-        @Test(arguments: FaultGround.all, faults)
-        func postIsSentAgainWhereThatIsAskedFor(ground: FaultGround, fault: ServerAct) async throws {
-            let server = try ScriptedServer(ground, [fault, .answer(201)])
-            var policy = RetryPolicy.standard
-            policy.retriesNonIdempotent = true
-            _ = try await server.response(to: Request<Data>.post(server.url()).body(Self.body).retries(policy))
-            #expect(server.seen.map(\.body) == [Self.body, Self.body])
+        /// All attempts have the same key, or the policy asks for it.
+        @Test(arguments: ConformingTransport.all, faults)
+        func postWithAKeyOrWhereThatIsAskedForIsSentAgain(ground: ConformingTransport, fault: ServerAct) async throws {
+            for hasKey in [true, false] {
+                let server = try ScriptedServer(ground, [fault, fault, .answer(201, body: "made")]) {
+                    $0.retries.retriesNonIdempotent = !hasKey
+                }
+                let request = Request<Data>.post(server.url()).body(Self.body)
+                let response = try await server.response(to: hasKey ? request.idempotencyKey() : request)
+                #expect(response.value == Data("made".utf8))
+                #expect(server.seen.map(\.body) == [Self.body, Self.body, Self.body])
+                let keys = Set(server.seen.map { $0.fields["Idempotency-Key"] ?? "" })
+                #expect(keys.count == 1 && keys.first?.isEmpty == !hasKey)
+            }
         }
 
         /// A head that is truncated in its first line or between two lines is a lost connection.
@@ -94,12 +93,10 @@ extension FaultsWithRepeats {
         /// Within a later line it counts as malformed and is not retried. URLSession on Linux crashes the process,
         /// see KnownURLSessionFaultsTests.
         @Test(
-            arguments: FaultGround.all.filter { !$0.isURLSession },
+            arguments: ConformingTransport.all.filter { !$0.isURLSession },
             ["H", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"])
-        func headThatIsCutIsAskedForAgain(ground: FaultGround, head: String) async throws {
-            let cut = ServerAct(
-                testDescription: "", reply: .raw(head),
-                stub: { $0.finish(RequestError(.connectionLost, "as scripted")) }, failure: .connectionLost)
+        func headThatIsCutIsAskedForAgain(ground: ConformingTransport, head: String) async throws {
+            let cut = ServerAct(.raw(head))
             let server = try ScriptedServer(ground, [cut, cut, .answer(200, body: "whole")])
             let response = try await server.response(to: Request<String>.get(server.url()))
             #expect(response.value == "whole")
@@ -108,17 +105,8 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 3)
         }
 
-        @Test(arguments: FaultGround.all, [0, 1, 2, 3, 4, 9])
-        func serverThatFlapsIsAskedOnceMoreThanItFails(ground: FaultGround, failures: Int) async throws {
-            let server = try ScriptedServer(ground) { _, index in .answer(index < failures ? 503 : 200) }
-            let result = try await server.result(of: Request<Data>.get(server.url()))
-            #expect(server.seen.count == min(failures, 3) + 1)
-            #expect(result.code == (failures > 3 ? .unacceptableStatus : nil))
-            #expect((try? result.get().attempts.count) ?? 4 == server.seen.count)
-        }
-
-        @Test(arguments: FaultGround.all)
-        func waitForARetryIsCancelledAtOnce(ground: FaultGround) async throws {
+        @Test(arguments: ConformingTransport.all)
+        func waitForARetryIsCancelledAtOnce(ground: ConformingTransport) async throws {
             let clock = VirtualClock()
             let server = try ScriptedServer(ground, clock: clock, [.answer(503), .answer(200)])
             let ended = EventLog<RequestError.Code?>()
@@ -131,28 +119,6 @@ extension FaultsWithRepeats {
             #expect(!clock.advanceToNext())
             #expect(operation.error?.attempts.map(\.statusCode) == [503])
             #expect(server.seen.count == 1)
-        }
-
-        /// Many requests are cancelled during their retries.
-        ///
-        /// Each request has one outcome, and the server receives no later request.
-        @Test(arguments: FaultGround.all)
-        func crowdThatFlapsIsCancelledWithOneOutcomeEach(ground: FaultGround) async throws {
-            let server = try ScriptedServer(ground) { configuration in
-                configuration.retries = RetryPolicy(maxRetries: .max)
-            } script: { _, _ in
-                .answer(503)
-            }
-            let outcomes = EventLog<RequestError.Code?>()
-            for number in 0..<30 {
-                server.manager.enqueue(Request<Data>.get(server.url("/\(number)"))) { outcomes.record($0.code) }
-            }
-            await server.requests.wait(count: 100)
-            server.manager.cancelAll()
-            await server.manager.drain()
-            #expect(await outcomes.wait(count: 30).allSatisfy { $0 == .cancelled })
-            #expect(outcomes.count == 30)
-            #expect(!server.clock.advanceToNext())
         }
     }
 }
@@ -167,26 +133,18 @@ extension FaultsWithRepeats {
         /// A date is relative to the response's own `Date`. Without a
         /// valid `Date`, it is relative to the client's calendar. Invalid values are ignored.
         @Test(
-            arguments: FaultGround.all,
+            arguments: ConformingTransport.all,
             [
-                ([("Retry-After", "120")], 120), ([("Retry-After", "0")], 0), ([("Retry-After", "300")], 300),
-                ([("retry-after", " 7 ")], 7),
+                ([], 0), ([("Retry-After", "-1")], 0), ([("Retry-After", "soon")], 0), ([("Retry-After", "300")], 300),
                 ([("Retry-After", "Tue, 14 Nov 2023 22:14:20 GMT")], 60),
-                ([("Retry-After", "Tuesday, 14-Nov-23 22:14:20 GMT")], 60),
-                ([("Retry-After", "Tue Nov 14 22:14:20 2023")], 60),
                 ([("Date", now), ("Retry-After", "Tue, 14 Nov 2023 22:14:20 GMT")], 60),
-                ([("Date", "Tue, 14 Nov 2023 23:13:20 GMT"), ("Retry-After", "Tue, 14 Nov 2023 23:14:20 GMT")], 60),
-                ([("Date", "Tue, 14 Nov 2023 21:13:20 GMT"), ("Retry-After", "Tue, 14 Nov 2023 21:14:20 GMT")], 60),
                 ([("Date", "Sat, 04 Jul 1998 00:00:00 GMT"), ("Retry-After", "Sat, 04 Jul 1998 00:01:00 GMT")], 60),
                 ([("Date", "garbage"), ("Retry-After", "Tue, 14 Nov 2023 22:14:20 GMT")], 60),
-                ([], 0), ([("Retry-After", "-1")], 0), ([("Retry-After", "soon")], 0),
-                ([("Retry-After", "")], 0), ([("Retry-After", "1.5")], 0), ([("Retry-After", "0x10")], 0),
                 ([("Retry-After", "Tue, 14 Nov 2023 20:00:00 GMT")], 0),
-                ([("Retry-After", "Tue, 31 Feb 2024 00:00:00 GMT")], 0),
                 ([("Retry-After", "5"), ("Retry-After", "6")], 0), ([("Retry-After", "5"), ("Retry-After", "5")], 5),
             ] as [([(String, String)], Int)])
         func theServersTimeIsWaitedAndNonsenseIsIgnored(
-            ground: FaultGround, told: (fields: [(String, String)], seconds: Int)
+            ground: ConformingTransport, told: (fields: [(String, String)], seconds: Int)
         ) async throws {
             for statusCode in [503, 429] {
                 let server = try ScriptedServer(ground, [.answer(statusCode, told.fields), .answer(200)])
@@ -197,72 +155,32 @@ extension FaultsWithRepeats {
             }
         }
 
+        /// The limit is the policy's maximum, or the deadline of 30 seconds.
         @Test(
-            arguments: FaultGround.all,
-            ["301", "86400", "99999999999999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"])
-        func aLongerWaitThanThePolicysIsNotBegun(ground: FaultGround, value: String) async throws {
-            let server = try ScriptedServer(ground, [.answer(503, [("Retry-After", value)]), .answer(200)])
-            let error = try await server.error(of: Request<Data>.get(server.url()))
-            #expect(error.response?.statusCode == 503)
-            #expect(error.message.contains("Retry-After: \(value)"), "\(error)")
-            #expect(server.seen.count == 1 && server.clock.elapsed == .zero)
-        }
-
-        @Test(arguments: FaultGround.all, [429, 503])
-        func postIsNotSentAgainThoughTheServerNamesATime(ground: FaultGround, statusCode: Int) async throws {
-            let server = try ScriptedServer(ground, [.answer(statusCode, [("Retry-After", "5")]), .answer(200)])
-            let error = try await server.error(of: Request<Data>.post(server.url()).body(Data("x".utf8)))
-            #expect(error.response?.statusCode == statusCode)
-            #expect(error.response?.headerFields["Retry-After"] == "5")
-            #expect(error.isRetryable)
-            #expect(server.seen.count == 1)
-            #expect(server.clock.elapsed == .zero)
-        }
-
-        /// If the retry would start after the deadline, the response is the outcome at once.
-        @Test(arguments: FaultGround.all, ["30", "Tue, 14 Nov 2023 22:13:50 GMT"])
-        func aRetryAfterTheDeadlineIsNotWaitedFor(ground: FaultGround, value: String) async throws {
-            let fields = [("Retry-After", value), ("Date", Self.now)]
+            arguments: ConformingTransport.all,
+            [
+                ("301", nil), ("86400", nil), ("99999999999999999999999999999", nil),
+                ("Fri, 31 Dec 9999 23:59:59 GMT", nil), ("30", 30), ("Tue, 14 Nov 2023 22:13:50 GMT", 30),
+            ] as [(String, Int?)])
+        func aRetryAfterTheLimitIsNotWaitedFor(ground: ConformingTransport, told: (value: String, deadline: Int?))
+            async throws
+        {
+            let fields = [("Retry-After", told.value), ("Date", Self.now)]
             let clock = VirtualClock()
             let server = try ScriptedServer(ground, clock: clock, [.answer(503, fields), .answer(200)])
-            let error = try await server.error(of: Request<Data>.get(server.url()).deadline(.seconds(30)))
+            let request = Request<Data>.get(server.url()).deadline(told.deadline.map { .seconds($0) })
+            let error = try await server.error(of: request)
             #expect(error.code == .unacceptableStatus, "\(error)")
             #expect(error.response?.statusCode == 503)
-            #expect(server.seen.count == 1)
-            #expect(clock.elapsed == .zero)
-        }
-
-        /// With the policy `wholeHost`, all requests to the host wait.
-        ///
-        /// Other hosts are not affected.
-        @Test(arguments: FaultGround.all)
-        func allRequestsToTheHostWait(ground: FaultGround) async throws {
-            let clock = VirtualClock()
-            let server = try ScriptedServer(ground, clock: clock, configure: { $0.retries = .wholeHost }) { _, index in
-                index == 0 ? .answer(503, [("Retry-After", "30")]) : .answer(200)
-            }
-            let first = server.manager.enqueue(Request<Data>.get(server.url("/first")))
-            // The two timers are the host's back-off and the retry after it.
-            await clock.armed.wait(count: 2)
-            let second = server.manager.enqueue(Request<Data>.get(server.url("/second")))
-            let elsewhere = server.url("/elsewhere").replacing("127.0.0.1", with: "localhost").replacing(
-                "stub", with: "b")
-            _ = try await server.manager.send(Request<Data>.get(elsewhere))
-            #expect(server.manager.why(second).contains("on hold for another 30.0 s"))
-            clock.advance(by: .seconds(29))
-            clock.advance(by: .seconds(1))
-            _ = try await second.response()
-            clock.advance(by: .seconds(1))
-            _ = try await first.response()
-            #expect(server.seen.map(\.target) == ["/first", "/elsewhere", "/second", "/first"])
-            #expect(server.seen[2].at == .seconds(30))
+            #expect(told.deadline != nil || error.message.contains("Retry-After: \(told.value)"), "\(error)")
+            #expect(server.seen.count == 1 && clock.elapsed == .zero)
         }
 
         /// During the wait the calendar clock is set forward and back by hours.
         ///
         /// The retry is neither earlier nor later.
-        @Test(arguments: FaultGround.all, ["60", "Tue, 14 Nov 2023 22:14:20 GMT"])
-        func calendarThatIsSetMovesNothing(ground: FaultGround, value: String) async throws {
+        @Test(arguments: ConformingTransport.all, ["60", "Tue, 14 Nov 2023 22:14:20 GMT"])
+        func calendarThatIsSetMovesNothing(ground: ConformingTransport, value: String) async throws {
             let clock = VirtualClock()
             let fields = [("Retry-After", value), ("Date", Self.now)]
             let server = try ScriptedServer(ground, clock: clock, [.answer(503, fields), .answer(200)])
@@ -280,22 +198,6 @@ extension FaultsWithRepeats {
             #expect(at >= .seconds(60) + .milliseconds(250) && at <= .seconds(61))
         }
 
-        /// A change of the calendar clock does not move a deadline.
-        @Test(arguments: FaultGround.all)
-        func calendarThatIsSetMovesNoDeadline(ground: FaultGround) async throws {
-            let clock = VirtualClock()
-            let silent = ServerAct.endless("", Reply.status(200).stalling()) { _ in }
-            let server = try ScriptedServer(ground, clock: clock, [silent])
-            let operation = server.manager.enqueue(Request<Data>.get(server.url()).deadline(.seconds(60)))
-            await server.requests.wait()
-            clock.setCalendar(forward: 3_600)
-            clock.advance(by: .seconds(59))
-            clock.setCalendar(forward: -7_200)
-            #expect(operation.result == nil)
-            clock.advance(by: .seconds(1))
-            let error = await #expect(throws: RequestError.self) { try await operation.response() }
-            #expect(error?.code == .deadlineExceeded)
-        }
     }
 }
 
@@ -306,34 +208,24 @@ extension FaultsWithRepeats {
 
         /// Endless responses that stall, or arrive one byte at a time.
         private static let endless: [ServerAct] = [
-            .endless("silence", Reply.status(200).stalling()) { _ in },
-            .endless(
+            ServerAct("silence", Reply.status(200).stalling()),
+            ServerAct(
                 "dripping status line",
-                Reply(steps: [drop, .writeRepeatedly(Data("HTTP/1.1 200 ".utf8), count: 1), .wait(Gate())])
-            ) { _ in },
-            .endless(
+                Reply(steps: [drop, .writeRepeatedly(Data("HTTP/1.1 200 ".utf8), count: 1), .wait(Gate())])),
+            ServerAct(
                 "dripping header",
-                Reply(steps: [drop, .write(head), .writeRepeatedly(Data("X-A: b\r\n".utf8), count: 1 << 30)])
-            ) { _ in },
-            .endless("stalled header", Reply(steps: [.write(head + Data("X-".utf8)), .wait(Gate())])) { _ in },
-        ]
-        private static let endlessBodies: [ServerAct] = [
-            .endless("dripping body", Reply.generated(byteCount: 1 << 20).dripping(bytesPerSecond: 100, pieceBytes: 1))
-            {
-                $0.respond(ResponseHead(statusCode: 200, expectedBytes: 1 << 20))
-                $0.send(Data("x".utf8))
-            },
-            .endless(
+                Reply(steps: [drop, .write(head), .writeRepeatedly(Data("X-A: b\r\n".utf8), count: 1 << 30)])),
+            ServerAct("stalled header", Reply(steps: [.write(head + Data("X-".utf8)), .wait(Gate())])),
+            ServerAct(
+                "dripping body",
+                Reply.generated(byteCount: 1 << 20).dripping(bytesPerSecond: 100, pieceBytes: 1), statusCode: 200),
+            ServerAct(
                 "dripping body without a length",
-                Reply(steps: [.write(head + Data("\r\n".utf8)), drop, .writeRepeatedly(Data("x".utf8), count: 1 << 30)])
-            ) {
-                $0.respond(ResponseHead(statusCode: 200))
-                $0.send(Data("x".utf8))
-            },
-            .endless("stalled body", Reply.generated(byteCount: 1_000).stalling(afterBodyBytes: 10)) {
-                $0.respond(ResponseHead(statusCode: 200, expectedBytes: 1_000))
-                $0.send(Data(count: 10))
-            },
+                Reply(steps: [.write(head + Data("\r\n".utf8)), drop, .writeRepeatedly(Data("x".utf8), count: 1 << 30)]
+                ),
+                statusCode: 200),
+            ServerAct(
+                "stalled body", Reply.generated(byteCount: 1_000).stalling(afterBodyBytes: 10), statusCode: 200),
         ]
 
         /// A GET with a deadline of one minute.
@@ -343,10 +235,20 @@ extension FaultsWithRepeats {
             Request<Data>.get(server.url()).idleTimeout(.seconds(600)).deadline(.seconds(60))
         }
 
-        private func expectEnd(
-            of operation: RequestOperation<Data>, _ server: ScriptedServer, _ clock: VirtualClock
+        private func expectEnd<Output>(
+            _ ground: ConformingTransport, _ fault: ServerAct, _ change: (Request<Data>) -> Request<Output>
         ) async throws {
+            let clock = VirtualClock()
+            let server = try ScriptedServer(ground, clock: clock, [fault, .answer(200)])
+            let operation = server.manager.operation(change(request(server)))
+            let received = operation.received(bytes: fault.statusCode == nil ? 0 : 1)
+            server.manager.enqueue(operation)
+            await received.wait()
+            await server.requests.wait()
+            // A change of the calendar clock does not move a deadline.
+            clock.setCalendar(forward: 3_600)
             clock.advance(by: .seconds(59))
+            clock.setCalendar(forward: -7_200)
             #expect(operation.result == nil)
             clock.advance(by: .seconds(1))
             let error = await #expect(throws: RequestError.self) { try await operation.response() }
@@ -357,73 +259,22 @@ extension FaultsWithRepeats {
             // No retry or other timer is left.
             #expect(!clock.advanceToNext())
             #expect(server.seen.count == 1)
-            try await server.wire?.connectionsClosed()
-        }
-
-        @Test(arguments: FaultGround.all, endless)
-        func headThatNeverEndsIsEndedByTheDeadline(ground: FaultGround, fault: ServerAct) async throws {
-            let clock = VirtualClock()
-            let server = try ScriptedServer(ground, clock: clock, [fault, .answer(200)])
-            let operation = server.manager.enqueue(request(server))
-            await server.requests.wait()
-            try await expectEnd(of: operation, server, clock)
-        }
-
-        @Test(arguments: FaultGround.all, endlessBodies)
-        func bodyThatNeverEndsIsEndedByTheDeadline(ground: FaultGround, fault: ServerAct) async throws {
-            let clock = VirtualClock()
-            let server = try ScriptedServer(ground, clock: clock, [fault, .answer(200)])
-            let operation = server.manager.operation(request(server))
-            let received = operation.received(bytes: 1)
-            server.manager.enqueue(operation)
-            await received.wait()
-            try await expectEnd(of: operation, server, clock)
+            try await server.wire.connectionsClosed()
         }
 
         /// An endless slow download leaves no file.
-        @Test(arguments: FaultGround.all, endlessBodies)
-        func fileThatNeverEndsIsNotThere(ground: FaultGround, fault: ServerAct) async throws {
-            let (directory, clock) = (try TemporaryDirectory(), VirtualClock())
-            let server = try ScriptedServer(ground, clock: clock, [fault, .answer(200)])
-            let operation = server.manager.operation(request(server).saved(to: directory.file("target")))
-            let received = operation.received(bytes: 1)
-            server.manager.enqueue(operation)
-            await received.wait()
-            clock.advance(by: .seconds(60))
-            let error = await #expect(throws: RequestError.self) { try await operation.response() }
-            #expect(error?.code == .deadlineExceeded)
+        @Test(arguments: ConformingTransport.all, endless)
+        func whatNeverEndsIsEndedByTheDeadline(ground: ConformingTransport, fault: ServerAct) async throws {
+            try await expectEnd(ground, fault) { $0 }
+            let directory = try TemporaryDirectory()
+            try await expectEnd(ground, fault) { $0.saved(to: directory.file("target")) }
             #expect(try directory.entries == [])
-        }
-
-        /// One deadline applies to all attempts; a retry does not restart it.
-        @Test(arguments: FaultGround.all)
-        func deadlineIsOneForAllAttempts(ground: FaultGround) async throws {
-            let clock = VirtualClock()
-            let acts: [ServerAct] = [
-                .answer(503), .redirect(307, to: "/b"), .endless("", Reply.status(200).stalling()) { _ in },
-            ]
-            let server = try ScriptedServer(ground, clock: clock, acts) {
-                $0.retries = RetryPolicy(baseDelay: .seconds(40), maxDelay: .seconds(40))
-            }
-            let operation = server.manager.enqueue(request(server))
-            // The two timers are the deadline and the first retry.
-            await clock.armed.wait(count: 2)
-            clock.advance(by: .seconds(20))
-            await server.requests.wait(count: 3)
-            clock.advance(by: .seconds(40))
-            let error = await #expect(throws: RequestError.self) { try await operation.response() }
-            #expect(error?.code == .deadlineExceeded)
-            #expect(error?.attempts.map(\.statusCode) == [503, 307, nil])
-            #expect(error?.message.contains("20.0 s between attempts") == true, "\(error?.message ?? "")")
-            #expect(server.seen.count == 3)
         }
     }
 }
 
 extension FaultsWithRepeats {
     /// Each test runs in its own process, because a shared transport closes idle connections when other tests use it.
-    ///
-    /// The stub is not tested, because it has no connections.
     @Suite(.timeLimit(.minutes(5))) struct KeptConnectionFaultTests {
         /// The transport sends the request again once, immediately.
         ///
@@ -441,10 +292,16 @@ extension FaultsWithRepeats {
                         #expect(second.seen.map(\.body) == Array(repeating: Second.body(method), count: 2))
                     }
                 }
+                let post = try await Second(.post, name, meeting: [.close], retries: .quick, key: "key")
+                #expect(try post.result.get().value == "again")
+                #expect(post.seen.map { $0.value(of: "Idempotency-Key") } == ["key", "key"])
+                #expect(post.seen.map(\.body) == Array(repeating: Second.body(.post), count: 2))
             }
         }
 
         /// If the new connection also ends, the request fails with `connectionLost`, and the retry policy decides.
+        ///
+        /// A silent reused connection ends with the idle timeout, and the retry opens a new connection.
         @Test(arguments: ConformingTransport.all)
         func secondLossIsForThePolicy(_ subject: ConformingTransport) async {
             await #expect(processExitsWith: .success) { [name = subject.name as String] in
@@ -456,68 +313,38 @@ extension FaultsWithRepeats {
                 #expect(try repeated.result.get().attempts.map(\.failure) == [.connectionLost, nil])
                 #expect(repeated.connections == [1, 2, 3])
                 #expect(repeated.seen.map(\.body) == Array(repeating: Second.body(.put), count: 3))
+                let silent = try await Second(.get, name, meeting: [.wait(Gate())], retries: .quick)
+                #expect(try silent.result.get().value == "again")
+                #expect(try silent.result.get().attempts.map(\.failure) == [.timedOut, nil])
+                #expect(silent.connections == [1, 2])
             }
         }
 
         /// The server may have processed the request, so it is sent only once, whatever the policy says.
-        @Test(arguments: ConformingTransport.all, [HTTPMethod.post, .patch])
-        func unsafeRequestMetByAnEndIsNotSentAgain(_ subject: ConformingTransport, _ method: HTTPMethod) async {
+        ///
+        /// An empty idempotency key counts as none, for the policy and for a reused connection.
+        @Test(
+            arguments: ConformingTransport.all,
+            [(.post, nil), (.patch, nil), (.post, ""), (.post, "  ")] as [(HTTPMethod, String?)])
+        func unsafeRequestMetByAnEndIsNotSentAgain(
+            _ subject: ConformingTransport, _ request: (method: HTTPMethod, key: String?)
+        ) async {
             await withKnownIssue("SCF: libcurl sends again whatever the method is", isIntermittent: true) {
                 await #expect(processExitsWith: .success) {
-                    [name = subject.name as String, method = method.rawValue as String] in
+                    [
+                        name = subject.name as String, method = request.method.rawValue as String,
+                        key = request.key as String?
+                    ] in
                     endProcessIfStuck()
                     for end in [Reply.Step.close, .reset] {
                         let method = HTTPMethod(rawValue: method)
-                        let second = try await Second(method, name, meeting: [end], retries: .quick)
+                        let second = try await Second(method, name, meeting: [end], retries: .quick, key: key)
                         #expect(second.result.code == .connectionLost, "\(second.result)")
                         #expect(second.seen.map(\.body) == [Second.body(method)])
                     }
                 }
             } when: {
-                FaultGround(testDescription: "", transport: subject.transport).isURLSession
-            }
-        }
-
-        /// An empty idempotency key counts as none, for the policy and for a reused connection.
-        @Test(arguments: ConformingTransport.all)
-        func postWithAnEmptyKeyMetByAnEndIsNotSentAgain(_ subject: ConformingTransport) async {
-            await withKnownIssue("SCF: libcurl sends again whatever the method is", isIntermittent: true) {
-                await #expect(processExitsWith: .success) { [name = subject.name as String] in
-                    endProcessIfStuck()
-                    for key in ["", "  "] {
-                        let second = try await Second(.post, name, meeting: [.close], retries: .quick, key: key)
-                        #expect(second.result.code == .connectionLost, "\(second.result)")
-                        #expect(second.seen.count == 1)
-                    }
-                }
-            } when: {
-                FaultGround(testDescription: "", transport: subject.transport).isURLSession
-            }
-        }
-
-        @Test(arguments: ConformingTransport.all)
-        func postWithAKeyMetByAnEndIsSentAgain(_ subject: ConformingTransport) async {
-            await #expect(processExitsWith: .success) { [name = subject.name as String] in
-                endProcessIfStuck()
-                let second = try await Second(.post, name, meeting: [.close], retries: .quick, key: "key")
-                #expect(try second.result.get().value == "again")
-                #expect(second.seen.map { $0.value(of: "Idempotency-Key") } == ["key", "key"])
-                #expect(second.seen.map(\.body) == Array(repeating: Second.body(.post), count: 2))
-            }
-        }
-
-        /// A silent reused connection ends with the idle timeout.
-        ///
-        /// The retry opens a new connection.
-        @Test(arguments: ConformingTransport.all)
-        func silentConnectionIsReplacedAfterTheIdleTime(_ subject: ConformingTransport) async {
-            await #expect(processExitsWith: .success) { [name = subject.name as String] in
-                endProcessIfStuck()
-                let second = try await Second(.get, name, meeting: [.wait(Gate())], retries: .quick)
-                let response = try second.result.get()
-                #expect(response.value == "again")
-                #expect(response.attempts.map(\.failure) == [.timedOut, nil])
-                #expect(second.connections == [1, 2])
+                subject.isURLSession
             }
         }
     }
@@ -571,23 +398,21 @@ private struct Second {
 #if canImport(CLibcurl)
     extension FaultsWithRepeats {
         @Suite(.timeLimit(.minutes(5))) struct RefusedFaultTests {
-            /// A manager in virtual time.
-            ///
-            /// Without a transport the manager uses a stub that refuses connections.
+            /// A manager in virtual time; its server is not used.
             private func server(
-                _ ground: FaultGround, unit: @escaping @Sendable () -> Double = { 0.5 }
+                _ ground: ConformingTransport, unit: @escaping @Sendable () -> Double = { 0.5 }
             ) throws -> ScriptedServer {
-                let refused = ServerAct(
-                    testDescription: "", reply: .status(200),
-                    stub: { $0.finish(RequestError(.connectionFailed, "refused, as scripted")) })
-                return try ScriptedServer(ground, [refused]) { $0.jitter = unit }
+                try ScriptedServer(ground, [.answer(200)]) { $0.jitter = unit }
             }
 
-            @Test(arguments: FaultGround.all, [HTTPMethod.get, .put, .delete])
-            func refusalThatLastsIsTheOutcomeOfTheLastTry(ground: FaultGround, method: HTTPMethod) async throws {
+            /// No server has processed the request, so a POST is sent again too.
+            @Test(arguments: ConformingTransport.all, [HTTPMethod.get, .put, .delete, .post, .patch])
+            func refusalThatLastsIsTheOutcomeOfTheLastTry(ground: ConformingTransport, method: HTTPMethod) async throws
+            {
                 let (closed, server) = (try LoopbackPort.refusing(), try server(ground))
-                let error = try await server.error(
-                    of: Request<Data>(method: method, url: "http://127.0.0.1:\(closed.port)/a"))
+                var request = Request<Data>(method: method, url: "http://127.0.0.1:\(closed.port)/a")
+                if [.post, .patch].contains(method) { request = request.body(Data("x".utf8)) }
+                let error = try await server.error(of: request)
                 #expect(error.code == .connectionFailed, "\(error)")
                 #expect(error.response == nil)
                 #expect(error.attempts.map(\.failure) == Array(repeating: .connectionFailed, count: 4))
@@ -601,21 +426,11 @@ private struct Second {
             /// The policy's delays of 0.5, 1 and 2 seconds, halved by the jitter of 0.5.
             private static let waits = [250, 500, 1_000].map { AttemptRecord.Next.retry(after: .milliseconds($0)) }
 
-            @Test(arguments: FaultGround.all, [HTTPMethod.post, .patch])
-            func refusedPostIsSentAgain(ground: FaultGround, method: HTTPMethod) async throws {
-                let (closed, server) = (try LoopbackPort.refusing(), try server(ground))
-                let request = Request<Data>(method: method, url: "http://127.0.0.1:\(closed.port)/a").body(
-                    Data("x".utf8))
-                let error = try await server.error(of: request)
-                #expect(error.code == .connectionFailed, "\(error)")
-                #expect(error.attempts.map(\.next) == Self.waits + [.outcome])
-                withExtendedLifetime(closed) {}
-            }
-
             /// The server is reachable again before the last attempt.
-            @Test(arguments: FaultGround.wire)
-            func serverThatComesBackIsReached(ground: FaultGround) async throws {
-                let (port, tries) = (try LatePort(answering: "whole"), Locked(0))
+            @Test(arguments: ConformingTransport.all)
+            func serverThatComesBackIsReached(ground: ConformingTransport) async throws {
+                let (closed, tries) = (try LoopbackPort.refusing(), Locked(0))
+                let (heads, origin) = (EventLog<String>(), Locked<LoopbackListener?>(nil))
                 let server = try server(ground) {
                     // The manager calls this closure before each wait. The port opens before the third wait, so the
                     // fourth attempt succeeds.
@@ -623,31 +438,40 @@ private struct Second {
                         tries += 1
                         return tries
                     }
-                    if number == 3 { port.open() }
+                    guard number == 3 else { return 0.5 }
+                    let listener = try? LoopbackListener(port: closed.port) { connection in
+                        guard let head = connection.readHead() else { return }
+                        heads.record(head)
+                        // The body is read, because a reset for unread bytes could destroy the response.
+                        if head.hasPrefix("PUT") { _ = connection.read() }
+                        connection.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nwhole")
+                    }
+                    origin.withLock { $0 = listener }
                     return 0.5
                 }
-                let put = Request<String>.put("http://127.0.0.1:\(port.number)/a").body(Data("body".utf8))
+                let put = Request<String>.put("http://127.0.0.1:\(closed.port)/a").body(Data("body".utf8))
                 let response = try await server.response(to: put)
                 #expect(response.value == "whole")
                 #expect(response.attempts.map(\.next) == Self.waits + [.outcome])
                 #expect(
                     response.attempts.map(\.failure).dropLast() == Array(repeating: .connectionFailed, count: 3)[...])
-                #expect(port.heads.events.map { $0.hasPrefix("PUT /a ") } == [true])
+                #expect(heads.events.map { $0.hasPrefix("PUT /a ") } == [true])
+                withExtendedLifetime((closed, origin)) {}
             }
 
             /// A request to a host that does not answer is retried after a timeout.
             ///
             /// Over libcurl the connect timeout ends the attempt. Over URLSession the idle timeout ends it.
-            @Test(arguments: FaultGround.wire)
-            func blackHoleIsTriedAgain(ground: FaultGround) async throws {
+            @Test(arguments: ConformingTransport.all)
+            func blackHoleIsTriedAgain(ground: ConformingTransport) async throws {
                 let hole = try BlackHole()
-                let transport =
+                let transport: any Transport =
                     ground.isURLSession
                     ? ground.transport
                     : try CurlTransport.alone {
                         $0.connectTimeout = .milliseconds(100)
                     }
-                let server = try server(FaultGround(testDescription: "", transport: transport))
+                let server = try server(ConformingTransport(name: "", transport: transport))
                 let request = Request<Data>.get("http://127.0.0.1:\(hole.port)/")
                     .idleTimeout(ground.isURLSession ? .seconds(1) : .seconds(60)).retries(
                         RetryPolicy(maxRetries: 1))
@@ -660,8 +484,8 @@ private struct Second {
             }
 
             /// The domain `.invalid` never has addresses: RFC 6761, section 6.4.
-            @Test(arguments: FaultGround.wire)
-            func hostWithoutAnAddressIsAskedForTwice(ground: FaultGround) async throws {
+            @Test(arguments: ConformingTransport.all)
+            func hostWithoutAnAddressIsAskedForTwice(ground: ConformingTransport) async throws {
                 let server = try server(ground)
                 let error = try await server.error(of: Request<Data>.get("http://convoy.invalid/"))
                 #expect(error.code == .connectionFailed, "\(error)")
@@ -673,11 +497,16 @@ private struct Second {
 
             /// URLSession on Linux rejects an address in brackets (NSURLErrorBadURL), so the origin needs a name
             /// there.
-            @Test(arguments: FaultGround.wire, ["[::1]", "localhost"])
-            func originWithIPv6OnlyIsReachedOrRefusedAtOnce(ground: FaultGround, host: String) async throws {
-                let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+            @Test(arguments: ConformingTransport.all, ["[::1]", "localhost"])
+            func originWithIPv6OnlyIsReachedOrRefusedAtOnce(ground: ConformingTransport, host: String) async throws {
                 // Without IPv6 this test is skipped.
-                guard let origin = try IPv6OnlyServer(answering: answer) else { return }
+                guard LoopbackListener.canUseIPv6 else { return }
+                // The same port of 127.0.0.1 refuses connections.
+                let closed = try LoopbackPort.refusing()
+                let origin = try LoopbackListener(isIPv6: true, port: closed.port) { connection in
+                    _ = connection.readHead()
+                    connection.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+                }
                 let server = try server(ground)
                 let result = try await server.result(of: Request<String>.get("http://\(host):\(origin.port)/"))
                 switch result {
@@ -689,47 +518,8 @@ private struct Second {
                     #expect(error.attempts.count == 1)
                     #expect(!error.isRetryable)
                 }
-                withExtendedLifetime(origin) {}
+                withExtendedLifetime((closed, origin)) {}
             }
-        }
-    }
-
-    /// A port on 127.0.0.1 that refuses connections until it is opened, and then sends one response to each
-    /// connection.
-    private final class LatePort: Sendable {
-        let number: Int
-        /// The heads of the received requests.
-        let heads = EventLog<String>()
-        private let descriptor: Int32
-        private let body: String
-        private let isOpen = Locked(false)
-
-        init(answering body: String) throws {
-            (descriptor, number) = try LoopbackSocket.bound()
-            self.body = body
-        }
-
-        func open() {
-            isOpen.withLock { $0 = true }
-            listen(descriptor, 16)
-            Thread.detachNewThread { [descriptor, heads, body] in
-                while case let number = accept(descriptor, nil, nil), number >= 0 {
-                    let connection = LoopbackConnection(number)
-                    guard let head = connection.readHead() else { continue }
-                    heads.record(head)
-                    // The body is read, because a reset for unread bytes could destroy the response.
-                    if head.hasPrefix("PUT") { _ = connection.read() }
-                    connection.write(
-                        "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n\(body)")
-                    connection.close()
-                }
-                close(descriptor)
-            }
-        }
-
-        deinit {
-            // Wakes the accepting thread, which closes the socket.
-            if isOpen.withLock({ $0 }) { shutdown(descriptor, Int32(SHUT_RDWR)) } else { close(descriptor) }
         }
     }
 #endif

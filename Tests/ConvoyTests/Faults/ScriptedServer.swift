@@ -1,4 +1,4 @@
-// A server with scripted failures: on loopback for a real transport, or as a stub.
+// A server with scripted failures on loopback.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -12,32 +12,27 @@ import Testing
 /// process.
 @Suite(.serialized) enum FaultsWithRepeats {}
 
-/// The transport of a test: a real one to a server on loopback, or a stub.
-struct FaultGround: Sendable, CustomTestStringConvertible {
-    let testDescription: String
-    /// The real transport; nil for the stub.
-    let transport: (any Transport)?
-
-    static let wire = ConformingTransport.all.map { FaultGround(testDescription: $0.name, transport: $0.transport) }
-    static let all = wire + [FaultGround(testDescription: "stub", transport: nil)]
-
+extension ConformingTransport {
     var isURLSession: Bool { transport is URLSessionTransport }
 }
 
-/// The server's behaviour for one request, over the network and as a stub.
+/// The server's behaviour for one request, and what the record of the attempt says.
 struct ServerAct: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let reply: Reply
-    let stub: @Sendable (StubExchange) -> Void
-    /// The status code in the record of the attempt; nil without a response.
+    /// Nil without a response.
     var statusCode: Int?
     var failure: RequestError.Code?
 
+    init(_ name: String, _ reply: Reply, statusCode: Int? = nil, failure: RequestError.Code? = nil) {
+        (testDescription, self.reply, self.statusCode, self.failure) = (name, reply, statusCode, failure)
+    }
+
+    init(_ reply: Reply) { self.init("", reply) }
+
     static func answer(_ statusCode: Int, _ fields: [(String, String)] = [], body: String = "") -> ServerAct {
         ServerAct(
-            testDescription: "\(statusCode)", reply: .status(statusCode, headerFields: fields, body: body),
-            stub: { $0.answer(statusCode, headerFields: HeaderFields(fields), body: Data(body.utf8)) },
-            statusCode: statusCode)
+            "\(statusCode)", .status(statusCode, headerFields: fields, body: body), statusCode: statusCode)
     }
 
     /// A redirect with a body.
@@ -46,38 +41,18 @@ struct ServerAct: Sendable, CustomTestStringConvertible {
     }
 
     /// The server reads the request and sends nothing.
-    static let closes = lost("FIN before the status", .status(200).disconnecting(afterBytes: 0), head: nil)
-    static let resets = lost("RST before the status", .status(200).resetting(afterBytes: 0), head: nil)
+    static let closes = lost("FIN before the status", .status(200).disconnecting(afterBytes: 0), statusCode: nil)
+    static let resets = lost("RST before the status", .status(200).resetting(afterBytes: 0), statusCode: nil)
     /// The server sends four bytes of ten.
-    static let cutBody = lost("FIN in the body", .raw(tenBytes + "half"))
+    static let cutBody = lost("FIN in the body", .raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"))
     static let resetBody = lost(
         "RST in the body", .status(200, body: "half567890").performing(.reset, at: .responseBody(afterBytes: 4)))
     static let cutChunks = lost(
-        "no last chunk", .raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"),
-        head: ResponseHead(statusCode: 200))
+        "no last chunk", .raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"))
     static let losses = [closes, resets, cutBody, resetBody, cutChunks]
 
-    private static let tenBytes = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
-
-    private static func lost(
-        _ name: String, _ reply: Reply, head: ResponseHead? = ResponseHead(statusCode: 200, expectedBytes: 10)
-    ) -> ServerAct {
-        ServerAct(
-            testDescription: name, reply: reply,
-            stub: { exchange in
-                if let head {
-                    exchange.respond(head)
-                    exchange.send(Data("half".utf8))
-                }
-                exchange.finish(RequestError(.connectionLost, "lost, as scripted"))
-            }, statusCode: head?.statusCode, failure: .connectionLost)
-    }
-
-    /// An endless response.
-    ///
-    /// A stub leaves the exchange open.
-    static func endless(_ name: String, _ reply: Reply, stub: @escaping @Sendable (StubExchange) -> Void) -> ServerAct {
-        ServerAct(testDescription: name, reply: reply, stub: stub)
+    private static func lost(_ name: String, _ reply: Reply, statusCode: Int? = 200) -> ServerAct {
+        ServerAct(name, reply, statusCode: statusCode, failure: .connectionLost)
     }
 }
 
@@ -99,8 +74,7 @@ final class ScriptedServer: Sendable {
     let manager: RequestManager
     let clock: VirtualClock
     let requests = EventLog<SeenRequest>()
-    /// The server on loopback; nil for a stub.
-    let wire: TestServer?
+    let wire: TestServer
 
     /// Starts a server.
     ///
@@ -108,60 +82,48 @@ final class ScriptedServer: Sendable {
     ///   - clock: a clock that the test moves. Without one, time passes as soon as a timer is set.
     ///   - script: the behaviour for each request, numbered from 0.
     init(
-        _ ground: FaultGround, clock: VirtualClock? = nil,
+        _ ground: ConformingTransport, clock: VirtualClock? = nil,
         configure: (inout RequestManager.Configuration) throws -> Void = { _ in }, script: @escaping Script
     ) throws {
         let (requests, virtual, count) = (requests, clock ?? VirtualClock(), Locked(0))
-        let act = { @Sendable (request: SeenRequest) in
+        let server = try TestServer()
+        server.respond { request in
             let index = count.withLock { count in
                 defer { count += 1 }
                 return count
             }
-            requests.record(request)
-            return script(request, index)
+            let seen = SeenRequest(
+                method: request.method, target: request.target,
+                fields: HeaderFields(request.headerFields.map { ($0.name, $0.value) }), body: request.body,
+                at: virtual.elapsed)
+            requests.record(seen)
+            return script(seen, index).reply
         }
-        var configuration: RequestManager.Configuration
-        if let transport = ground.transport {
-            let server = try TestServer()
-            server.respond { request in
-                act(
-                    SeenRequest(
-                        method: request.method, target: request.target,
-                        fields: HeaderFields(request.headerFields.map { ($0.name, $0.value) }), body: request.body,
-                        at: virtual.elapsed)
-                ).reply
-            }
-            wire = server
-            configuration = RequestManager.Configuration(transport: .custom(transport))
-        } else {
-            let stub = StubTransport { act(SeenRequest($0.request, at: virtual.elapsed)).stub($0) }
-            wire = nil
-            configuration = RequestManager.Configuration(transport: .custom(stub))
-        }
+        var configuration = RequestManager.Configuration(transport: .custom(ground.transport))
         configuration.clock = clock ?? EagerClock(virtual)
         configuration.retries = .standard
         configuration.retryBudget = .unlimited
         configuration.jitter = { 0.5 }
         try configure(&configuration)
-        self.clock = virtual
+        (self.clock, wire) = (virtual, server)
         manager = RequestManager(configuration: configuration)
     }
 
     /// Starts a server with these behaviours in order; the last is repeated.
     convenience init(
-        _ ground: FaultGround, clock: VirtualClock? = nil, _ acts: [ServerAct],
+        _ ground: ConformingTransport, clock: VirtualClock? = nil, _ acts: [ServerAct],
         configure: (inout RequestManager.Configuration) throws -> Void = { _ in }
     ) throws {
         try self.init(ground, clock: clock, configure: configure) { _, index in acts[min(index, acts.count - 1)] }
     }
 
-    deinit { wire?.shutDown() }
+    deinit { wire.shutDown() }
 
     var seen: [SeenRequest] { requests.events }
 
-    func url(_ target: String = "/a") -> String { wire?.url(target).absoluteString ?? "http://stub\(target)" }
+    func url(_ target: String = "/a") -> String { wire.url(target).absoluteString }
     /// The host for a `Location`.
-    var authority: String { wire.map { "127.0.0.1:\($0.port)" } ?? "stub" }
+    var authority: String { "127.0.0.1:\(wire.port)" }
 
     /// Sends a request and waits for its outcome.
     ///
@@ -188,22 +150,6 @@ final class ScriptedServer: Sendable {
     ) async throws -> RequestError {
         let result = try await result(of: request, sourceLocation: sourceLocation)
         return try #require(result.failure as? RequestError, "it succeeded", sourceLocation: sourceLocation)
-    }
-}
-
-extension SeenRequest {
-    fileprivate init(_ request: PreparedRequest, at: Duration) {
-        let body: Data =
-            switch request.body {
-            case .data(let data): data
-            case .file(let file, _): (try? Data(contentsOf: file)) ?? Data()
-            case nil, .joined, .stream: Data()
-            }
-        let path = request.url.path(percentEncoded: true)
-        self.init(
-            method: request.method.rawValue,
-            target: path + (request.url.query(percentEncoded: true).map { "?" + $0 } ?? ""),
-            fields: request.headerFields, body: body, at: at)
     }
 }
 
@@ -256,8 +202,6 @@ struct ReplyMutator {
     private static let gzip =
         Data(base64Encoded: "H4sIAAAAAAACA0vOzyvLr1RIHqVGqVFqlBqlRqlRapTCRwEAiHc6/zQIAAA=") ?? Data()
 
-    // MARK: Valid replies
-
     private mutating func validReply() -> (lines: [Data], body: Data) {
         let body = Data((0..<below(3_000)).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ 33) })
         let more = (0..<below(4)).map { "X-\($0): \(String(repeating: "v", count: 1 + $0 * 40))" }
@@ -289,8 +233,6 @@ struct ReplyMutator {
         return bytes + Self.line("0") + (below(3) == 0 ? Self.line("X-Trailer: t") : Data()) + Self.line("")
     }
 
-    // MARK: Damage
-
     private static let fields = [
         "Content-Length: 0", "Content-Length: 5", "Content-Length: -1", "Content-Length: 5, 5", "Content-Length: 5, 6",
         "Content-Length: 0x5", "Content-Length:", "Content-Length: 99999999999999999999", "Content-Length: 4 4",
@@ -307,9 +249,9 @@ struct ReplyMutator {
         guard lines.count > 1 else { return }
         let index = below(lines.count)
         switch below(10) {
-        case 0:
-            lines.insert(Self.line(one(of: [" folded: \(String(repeating: "z", count: 70))", "\tf", " "])), at: index)
-        case 1: lines.insert(Self.line(" folded: \(String(repeating: "z", count: 1 + below(200)))"), at: 1)
+        case 0, 1:
+            let folded = " folded: \(String(repeating: "z", count: 1 + below(200)))"
+            lines.insert(Self.line(one(of: [folded, "\tf", " "])), at: one(of: [1, index]))
         case 2: lines.insert(lines[index], at: below(lines.count))
         case 3: lines.remove(at: index)
         case 4: lines.swapAt(index, below(lines.count))
@@ -361,23 +303,18 @@ struct ReplyMutator {
         let testDescription: String
         let reply: Reply
 
-        init(_ name: String, _ reply: Reply) {
-            testDescription = name
-            self.reply = reply
-        }
+        init(_ name: String, _ reply: Reply) { (testDescription, self.reply) = (name, reply) }
 
         /// Raw bytes, followed by the end of the connection unless stated otherwise.
         init(_ name: String, raw: String, closes: Bool = true) {
             self.init(name, .raw(raw, closes: closes))
         }
 
-        /// A body in raw chunked coding.
         init(_ name: String, chunked body: String, closes: Bool = true) {
             self.init(
                 name, raw: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body, closes: closes)
         }
 
-        /// A 200 with these header lines, and a body.
         init(_ name: String, fields: [String], body: String = "", closes: Bool = true) {
             let head = (["HTTP/1.1 200 OK"] + fields).joined(separator: "\r\n")
             self.init(name, raw: head + "\r\n\r\n" + body, closes: closes)
@@ -413,7 +350,6 @@ struct ReplyMutator {
     }
 
     extension Sending {
-        /// Starts a request over libcurl, without a manager.
         init(
             _ request: Request<Output>, _ transport: CurlTransport = .shared,
             prepare: (RequestOperation<Output>) -> Void = { _ in }
@@ -424,9 +360,6 @@ struct ReplyMutator {
 
     /// Sends a GET to a server that always sends the same response.
     enum Fault {
-        /// The response to the GET.
-        ///
-        /// Throws the error of a failure.
         static func response(
             to reply: Reply, over transport: CurlTransport = .shared,
             sourceLocation: SourceLocation = #_sourceLocation,

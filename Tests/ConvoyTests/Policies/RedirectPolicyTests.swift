@@ -23,8 +23,7 @@ import Testing
         let next = try #require(RedirectPolicy.follow.first(.redirect(status, to: "/x"), of: request).request)
         #expect(next.method == expected)
         #expect(next.body == (method == expected ? request.body : nil))
-        #expect(next.headerFields["Content-Type"] == (method == expected ? "text/plain" : nil))
-        #expect(next.headerFields["X"] == "1")
+        #expect(next.headerFields == (method == expected ? request.headerFields : ["X": "1"]))
         #expect(next.url.absoluteString == "http://a/x")
         #expect((next.idleTimeout, next.attemptTimeout) == (request.idleTimeout, request.attemptTimeout))
     }
@@ -42,11 +41,6 @@ import Testing
             body: "hello")
         let next = try #require(RedirectPolicy.follow.first(.redirect(status, to: "/x"), of: request).request)
         #expect(next.headerFields.map(\.name) == (status == 303 ? others : names + others))
-    }
-
-    @Test func noRefererIsAdded() throws {
-        let next = RedirectPolicy.follow.first(.redirect(to: "/x"), of: try .test()).request
-        #expect(next?.headerFields == [:])
     }
 
     // MARK: The limit
@@ -79,17 +73,6 @@ import Testing
         #expect(message.utf8.count < 600)
     }
 
-    @Test func retriesDoNotCountAsRedirects() throws {
-        let request = try PreparedRequest.test()
-        let retry = AttemptRecord(
-            number: 1, request: request, started: .now, ended: .now, response: ResponseHead(statusCode: 503),
-            next: .retry(after: .zero))
-        let records = Array(repeating: retry, count: 50)
-        let policy = RedirectPolicy(maxCount: 1)
-        #expect(policy.next(after: .redirect(to: ""), of: request, earlier: records).isDelivery)
-        #expect(policy.next(after: .redirect(to: "?q"), of: request, earlier: records).request != nil)
-    }
-
     // MARK: Redirects that are not followed
 
     @Test(arguments: [
@@ -106,10 +89,9 @@ import Testing
     }
 
     @Test func aRefusalShowsNeitherCredentialsNorAllOfALongURL() throws {
-        let ftp = RedirectPolicy.follow.first(.redirect(to: "ftp://user:secret@h/x"), of: try .test()).error
-        #expect(ftp?.message.contains("ftp://h/x") == true && ftp?.message.contains("secret") == false)
-        let data = "data:text/plain," + String(repeating: "x", count: 10_000)
-        let error = try #require(RedirectPolicy.follow.first(.redirect(to: data), of: try .test()).error)
+        let location = "ftp://user:secret@h/x" + String(repeating: "x", count: 10_000)
+        let error = try #require(RedirectPolicy.follow.first(.redirect(to: location), of: try .test()).error)
+        #expect(error.message.contains("ftp://h/x") && !error.message.contains("secret"))
         #expect(error.message.utf8.count < 300)
     }
 
@@ -117,18 +99,10 @@ import Testing
     func fromHTTPSToHTTPIsRefusedUnlessAllowed(location: String) throws {
         let request = try PreparedRequest.test(.get, "https://a/b")
         let step = RedirectPolicy.follow.first(.redirect(to: location), of: request)
-        if location.lowercased().hasPrefix("http:") {
-            #expect(step.error?.code == .redirectRefused)
-            #expect(step.error?.message.contains("leads from https to http") == true)
-        } else {
-            #expect(step.request != nil)
-        }
+        let isRefused = location.lowercased().hasPrefix("http:")
+        #expect(step.error?.code == (isRefused ? .redirectRefused : nil))
+        #expect(step.error?.message.contains("leads from https to http") != false && (step.request != nil) != isRefused)
         #expect(RedirectPolicy(allowsInsecure: true).first(.redirect(to: location), of: request).request != nil)
-    }
-
-    @Test func redirectsFromHTTPAreFollowed() throws {
-        #expect(RedirectPolicy.follow.first(.redirect(to: "http://h/"), of: try .test()).request != nil)
-        #expect(RedirectPolicy.follow.first(.redirect(to: "https://h/"), of: try .test()).request != nil)
     }
 
     // MARK: Targets that a transport rejects
@@ -196,25 +170,12 @@ import Testing
         #expect(RedirectPolicy.follow.first(head, of: try .test()).isDelivery == (expected == nil))
     }
 
-    @Test func thereMustBeOneLocation() throws {
+    @Test func thereMustBeOneLocationOfAtMost16KiB() throws {
         #expect(try target() == nil)
         #expect(try target("/x", "/y") == nil)
         #expect(try target("/x", "") == nil)
         #expect(try target("/x", "/x ") == "http://a/x")
         #expect(try target("/x", "/x, /x") == "http://a/x")
-    }
-
-    @Test func aLocationThatIsNoURLIsShownWithoutSecrets() async {
-        let location = "http://[bad/cb?page=1&access_token=s3cret"
-        let server = StubServer { $0.answer(302, headerFields: ["Location": location]) }
-        let error = await #expect(throws: RequestError.self) {
-            try await server.manager().send(Request<Data>.stub("a"))
-        }
-        #expect(error?.message.contains("page=1") == true, "\(String(describing: error))")
-        #expect(error?.message.contains("s3cret") == false)
-    }
-
-    @Test func anOverlongLocationIsUnusable() throws {
         let path = "/" + String(repeating: "x", count: (16 << 10) - 1)
         #expect(try target(path) == "http://a" + path)
         #expect(try target(path + "x") == nil)
@@ -227,12 +188,6 @@ import Testing
         ("http://a/b#f", "/x", "http://a/x#f"), ("http://a/b#f", "/x#g", "http://a/x#g"),
         ("http://a/b#f", "/x#", "http://a/x#"), ("http://a/b#f", "http://h/", "http://h/#f"),
         ("http://a/b", "/x", "http://a/x"),
-    ])
-    func theFragmentIsInherited(from: String, location: String, expected: String) throws {
-        #expect(try target(location, from: from) == expected)
-    }
-
-    @Test(arguments: [
         ("http://u:p@a/b", "/x", "http://u:p@a/x"), ("http://u:p@a/b", "?y", "http://u:p@a/b?y"),
         ("http://u:p@a/b", "http://a/x", "http://a/x"), ("http://u:p@a/b", "//a/x", "http://a/x"),
         ("http://u:p@a/b", "http://h/x", "http://h/x"), ("http://a/b", "http://u:p@h/x", "http://h/x"),
@@ -240,7 +195,9 @@ import Testing
         ("http://a/b", "http://u:p@A:80/x", "http://u:p@A:80/x"),
         ("http://a/b", "http://a@b@evil/", "http://evil/"),
     ])
-    func userInfoStaysWithinItsOrigin(from: String, location: String, expected: String) throws {
+    func theFragmentIsInheritedAndUserInfoStaysWithinItsOrigin(
+        from: String, location: String, expected: String
+    ) throws {
         #expect(try target(location, from: from) == expected)
     }
 
@@ -319,26 +276,20 @@ import Testing
         #expect(tooMany.error?.code == .tooManyRedirects)
     }
 
-    @Test func aRefusalIsAnErrorWithTheAnswer() throws {
+    @Test func aRefusalIsAnErrorAndARewrittenRequestIsSentInstead() throws {
         let error = RedirectPolicy { _ in .refuse }.first(.redirect(307, to: "/x"), of: try .test()).error
         #expect(error?.code == .redirectRefused)
         #expect(error?.response?.statusCode == 307)
         #expect(error?.message == "onRedirect refused the redirect to http://a/x")
-    }
-
-    @Test func aRewrittenRequestIsSentInstead() throws {
         let target = try url("http://a/other")
-        let policy = rewriting {
-            $0.url = target
-            $0.headerFields.add("Authorization", "new")
-        }
+        let policy = rewriting { ($0.url, $0.headerFields["Authorization"]) = (target, "new") }
         let step = policy.first(.redirect(to: "/x"), of: try .test())
         #expect(step.request?.url == target)
         #expect(step.request?.headerFields["Authorization"] == "new")
         #expect(step.leavesOrigin == false)
     }
 
-    @Test(arguments: ["http://evil/", "http://u:p@evil/", "https://b/", "http://b:81/", "http://a/"])
+    @Test(arguments: ["http://b/", "http://evil/", "http://u:p@evil/", "https://b/", "http://b:81/", "http://a/"])
     func secretsForTheProposedOriginReachNoOther(text: String) throws {
         let target = try url(text)
         let policy = rewriting {
@@ -348,31 +299,25 @@ import Testing
             $0.headerFields.add("X-Plain", "1")
             $0.url = target
         }
-        let step = policy.first(.redirect(to: "http://b/x"), of: try .test())
-        #expect(step.request?.headerFields.map(\.name) == ["X-Plain"])
+        let step = policy.first(.redirect(to: "http://b/x"), of: try .test(fields: ["Authorization": "for a"]))
+        let names = text == "http://b/" ? ["Authorization", "X-Key", "Host", "X-Plain"] : ["X-Plain"]
+        #expect(step.request?.headerFields.map(\.name) == names)
+        #expect(step.request?.headerFields.map(\.value).contains("for a") == false)
         #expect(step.request?.url.user() == nil)
         #expect(step.leavesOrigin == (text != "http://a/"))
     }
 
-    @Test func secretsForTheProposedOriginReachIt() throws {
-        let policy = rewriting { $0.headerFields.add("Authorization", "for b") }
-        let step = policy.first(.redirect(to: "http://b/x"), of: try .test(fields: ["Authorization": "for a"]))
-        #expect(step.request?.headerFields.values(of: "Authorization") == ["for b"])
-        #expect(step.leavesOrigin == true)
-    }
-
     @Test func rewrittenRequestsAreCheckedAgain() throws {
         let (file, insecure) = (try url("file:///etc/passwd"), try url("http://a/x"))
-        let request = try PreparedRequest.test(.get, "https://a/b")
-        let toFile = rewriting { $0.url = file }.first(.redirect(to: "/x"), of: request).error
-        #expect(toFile?.code == .invalidRequest)
-        #expect(toFile?.response?.statusCode == 302)
-        let down = rewriting { $0.url = insecure }.first(.redirect(to: "/x"), of: request).error
-        #expect(down?.code == .redirectRefused)
-        let injected = rewriting { $0.headerFields["X"] = "a\r\nb" }.first(.redirect(to: "/x"), of: request).error
-        #expect(injected?.code == .invalidRequest)
-        let method = rewriting { $0.method = "A B" }.first(.redirect(to: "/x"), of: request).error
-        #expect(method?.code == .invalidRequest)
+        let rows: [(RequestError.Code, @Sendable (inout PreparedRequest) -> Void)] = [
+            (.invalidRequest, { $0.url = file }), (.redirectRefused, { $0.url = insecure }),
+            (.invalidRequest, { $0.headerFields["X"] = "a\r\nb" }), (.invalidRequest, { $0.method = "A B" }),
+        ]
+        for (code, change) in rows {
+            let error = rewriting(change).first(.redirect(to: "/x"), of: try .test(.get, "https://a/b")).error
+            #expect(error?.code == code)
+            #expect(error?.response?.statusCode == 302)
+        }
     }
 }
 
@@ -386,14 +331,19 @@ import Testing
 
     private func request(_ name: String) throws -> PreparedRequest {
         var fields: HeaderFields = ["Accept": "text/plain", "Origin": "http://a"]
-        fields.add(name, "hunter2", isSecret: name == "X-API-Key")
-        fields.add(name, "hunter3", isSecret: name == "X-API-Key")
+        fields.add(name, "hunter2", isSecret: name == "X-Own")
+        fields.add(name, "hunter3", isSecret: name == "X-Own")
         return try .test(.post, "http://a/b", fields: fields, body: "x")
     }
 
+    /// The names of the later fields indicate a secret, although the caller has not marked them.
     @Test(
-        arguments: ["Authorization", "Cookie", "Proxy-Authorization", "X-API-Key", "AUTHORIZATION", "cookie"],
-        elsewhere)
+        arguments: [
+            "Authorization", "Cookie", "Proxy-Authorization", "X-Own", "AUTHORIZATION", "cookie", "X-Api-Key", "apikey",
+            "Api-Key", "X-Auth-Token", "Private-Token", "Ocp-Apim-Subscription-Key", "X-Amz-Security-Token",
+            "X-Goog-Api-Key", "X-Vault-Token", "X-CSRF-Token", "X-Client-Secret", "X-Password", "X-Session-Id",
+            "X-Signature",
+        ], elsewhere)
     func secretsAreNotSentToAnotherOrigin(name: String, location: String) throws {
         for status in [301, 302, 303, 307, 308] {
             let step = RedirectPolicy.follow.first(.redirect(status, to: location), of: try request(name))
@@ -402,22 +352,6 @@ import Testing
             #expect(next.headerFields.map(\.name) == ["Accept", "Origin"])
             #expect(next.url.user() == nil && next.url.password() == nil)
         }
-    }
-
-    /// The names of these fields indicate a secret, although the caller has not marked them.
-    @Test(
-        arguments: [
-            "X-Api-Key", "apikey", "Api-Key", "X-Auth-Token", "Private-Token", "Ocp-Apim-Subscription-Key",
-            "X-Amz-Security-Token", "X-Goog-Api-Key", "X-Vault-Token", "X-CSRF-Token", "X-Client-Secret", "X-Password",
-            "X-Session-Id", "X-Signature",
-        ], ["http://b/x", "http://a:81/x", "https://a/x"])
-    func fieldsNamedAsSecretsAreNotSentToAnotherOrigin(name: String, location: String) throws {
-        let fields: HeaderFields = ["Accept": "text/plain", name: "hunter2"]
-        let request = try PreparedRequest.test(.get, "http://a/b", fields: fields)
-        let next = RedirectPolicy.follow.first(.redirect(to: location), of: request).request
-        #expect(next?.headerFields.map(\.name) == ["Accept"])
-        let stays = RedirectPolicy.follow.first(.redirect(to: "/x"), of: request).request
-        #expect(stays?.headerFields == fields)
     }
 
     @Test(arguments: ["X-Trace-Id", "Idempotency-Key", "Range", "Sec-WebSocket-Key", "X-Page-Size"])
@@ -444,23 +378,13 @@ import Testing
         #expect(names == [["X-Api-Key", "X-Auth-Token"], [], ["X-Api-Key", "X-Auth-Token"]])
     }
 
-    @Test(arguments: ["Authorization", "Cookie", "Proxy-Authorization", "X-API-Key"], here)
+    @Test(arguments: ["Authorization", "Cookie", "Proxy-Authorization", "X-Own", "X-Auth-Token"], here)
     func withinTheOriginEverythingIsSentAgain(name: String, location: String) throws {
         let request = try request(name)
         let step = RedirectPolicy.follow.first(.redirect(307, to: location), of: request)
         #expect(step.leavesOrigin == false)
         #expect(step.request?.headerFields == request.headerFields)
-        #expect(step.request?.headerFields.filter(\.isSecret).count == 2)
-    }
-
-    @Test func droppedSecretsAreNotSentAgain() throws {
-        let locations = ["http://b/1", "http://a/2", "http://a/3"]
-        var index = -1
-        let (sent, _) = RedirectPolicy.follow.run(try request("Authorization")) { _ in
-            index += 1
-            return index < 3 ? .redirect(307, to: locations[index]) : ResponseHead(statusCode: 200)
-        }
-        #expect(sent.map { $0.headerFields.contains("Authorization") } == [true, false, false, false])
+        #expect((step.request?.headerFields.filter(\.isSecret).count == 2) == (name != "X-Auth-Token"))
     }
 
     @Test(arguments: [("http://b/x", false), ("http://a:81/x", false), ("https://a/x", false), ("/x", true)])
@@ -479,5 +403,69 @@ import Testing
         #expect(back.leavesOrigin == true && back.request?.headerFields.contains("Authorization") == false)
         let stays = RedirectPolicy.follow.first(.redirect(to: "/x"), of: request)
         #expect(stays.leavesOrigin == false && stays.request?.headerFields.contains("Authorization") == true)
+    }
+}
+
+extension PreparedRequest {
+    /// A request as it would be sent, without an operation.
+    static func test(
+        _ method: HTTPMethod = .get, _ url: String = "http://a/b/c/d;p?q", fields: HeaderFields = [:],
+        body: String? = nil
+    ) throws -> PreparedRequest {
+        var request = try PreparedRequest(Request<Data>.get(url).core, baseURL: nil)
+        request.method = method
+        request.headerFields = fields
+        request.body = body.map { .data(Data($0.utf8)) }
+        return request
+    }
+}
+
+extension ResponseHead {
+    /// The head of a response that redirects.
+    static func redirect(_ statusCode: Int = 302, to location: String) -> ResponseHead {
+        ResponseHead(statusCode: statusCode, headerFields: ["Location": location])
+    }
+}
+
+extension RedirectStep {
+    /// The request that follows the redirect; nil if there is none.
+    var request: PreparedRequest? { if case .follow(let request, _) = self { request } else { nil } }
+    var leavesOrigin: Bool? { if case .follow(_, let leavesOrigin) = self { leavesOrigin } else { nil } }
+    var error: RequestError? { if case .fail(let error) = self { error } else { nil } }
+    var isDelivery: Bool { if case .stands = self { true } else { false } }
+}
+
+extension RedirectPolicy {
+    /// The step after the first redirect of a request.
+    func first(_ head: ResponseHead, of request: PreparedRequest) -> RedirectStep {
+        next(after: head, of: request, earlier: [])
+    }
+
+    /// Follows redirects like an operation, until a response does not redirect.
+    func run(
+        _ request: PreparedRequest, answer: (PreparedRequest) -> ResponseHead
+    ) -> (sent: [PreparedRequest], last: RedirectStep) {
+        var (sent, records) = ([request], [AttemptRecord]())
+        while sent.count < 1_000 {
+            let current = sent[sent.count - 1]
+            let head = answer(current)
+            let step = next(after: head, of: current, earlier: records)
+            guard let following = step.request else { return (sent, step) }
+            records.append(.redirect(current, to: following.url, statusCode: head.statusCode, number: sent.count))
+            sent.append(following)
+        }
+        return (sent, .stands)
+    }
+}
+
+extension AttemptRecord {
+    /// The record of an attempt that was redirected.
+    static func redirect(
+        _ request: PreparedRequest, to url: URL, statusCode: Int = 302, location: String? = nil,
+        number: Int = 1
+    ) -> AttemptRecord {
+        AttemptRecord(
+            number: number, request: request, started: .now, ended: .now,
+            response: .redirect(statusCode, to: location ?? url.absoluteString), next: .redirect(to: url))
     }
 }

@@ -34,17 +34,13 @@ import Testing
         #expect(!Self.standard.permits(error(code, isRetryable: false), of: try .test(), retries: 0))
     }
 
-    @Test(arguments: [
-        RequestError.Code.cancelled, .tlsFailed, .decodingFailed, .deadlineExceeded, .invalidRequest,
-    ])
-    func someFailuresAreNeverRetried(code: RequestError.Code) throws {
+    @Test func listsCanBeChangedButSomeFailuresAreNeverRetried() throws {
         var policy = RetryPolicy.standard
-        policy.errorCodes = [code]
-        #expect(!policy.permits(error(code, isRetryable: true), of: try .test(), retries: 0))
-    }
-
-    @Test func listsCanBeChanged() throws {
-        var policy = RetryPolicy.standard
+        for code in [.cancelled, .tlsFailed, .decodingFailed, .deadlineExceeded, .invalidRequest] as [RequestError.Code]
+        {
+            policy.errorCodes = [code]
+            #expect(!policy.permits(error(code, isRetryable: true), of: try .test(), retries: 0))
+        }
         policy.statusCodes = [404]
         policy.errorCodes = [.badResponse]
         #expect(policy.permits(answered(404), of: try .test(), retries: 0))
@@ -103,6 +99,9 @@ import Testing
         let ceilings = (1...10).map { Self.standard.delay(beforeRetry: $0, unit: 1) }
         let expected = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000, 30_000]
         #expect(ceilings == expected.map { .milliseconds($0) })
+        // The nearest Double is greater than this duration.
+        let longest = Duration(secondsComponent: 30, attosecondsComponent: 4_095)
+        #expect(RetryPolicy(baseDelay: longest, maxDelay: longest).delay(beforeRetry: 1, unit: 1) == longest)
     }
 
     @Test(arguments: [Int.min, -1, 0, 1, 2, 7, 63, 64, 65, 1_000, 1_000_000_000, Int.max])
@@ -133,13 +132,6 @@ import Testing
                 }
             }
         }
-    }
-
-    @Test func roundingDoesNotLeadBeyondTheLongestWait() {
-        // The nearest Double is greater than this duration.
-        let longest = Duration(secondsComponent: 30, attosecondsComponent: 4_095)
-        let policy = RetryPolicy(baseDelay: longest, maxDelay: longest)
-        #expect(policy.delay(beforeRetry: 1, unit: 1) == longest)
     }
 
     @Test func retryAfterIsLimited() {
@@ -174,27 +166,15 @@ import Testing
         }
     }
 
-    @Test func theReserveIsAvailableAtTheStart() {
-        let state = Account(RetryBudget())
-        #expect(state.drain() == 10)
-    }
-
-    @Test func fiveRequestsEarnARetry() {
-        let state = Account(RetryBudget(reserve: 0))
-        #expect(!state.take())
-        for _ in 0..<4 { state.noteRequest() }
-        #expect(!state.take())
-        state.noteRequest()
-        #expect(state.drain() == 1)
-    }
-
-    @Test func savedRetriesAreLimited() {
-        let state = Account(RetryBudget())
-        for _ in 0..<100_000 { state.noteRequest() }
-        #expect(state.drain() == 100)
-        let small = Account(RetryBudget(reserve: 20, maxSaved: 5))
-        for _ in 0..<100 { small.noteRequest() }
-        #expect(small.drain() == 20)
+    @Test(
+        arguments: [
+            (RetryBudget(reserve: 0), 4, 0), (RetryBudget(reserve: 0), 5, 1), (RetryBudget(), 0, 10),
+            (RetryBudget(), 100_000, 100), (RetryBudget(reserve: 20, maxSaved: 5), 100, 20),
+        ] as [(RetryBudget, Int, Int)])
+    func fiveRequestsEarnARetryAndSavedOnesAreLimited(budget: RetryBudget, requests: Int, retries: Int) {
+        let state = Account(budget)
+        for _ in 0..<requests { state.noteRequest() }
+        #expect(state.drain() == retries)
     }
 
     @Test func theReserveGrowsByOneASecondUpToItsLimit() {
@@ -205,6 +185,10 @@ import Testing
         #expect(state.drain(now: Self.start + .seconds(4)) == 3)
         #expect(state.drain(now: Self.start + .seconds(1_000)) == 10)
         #expect(state.drain(now: Self.start + .seconds(1_000_000_000_000)) == 10)
+        let steady = Account(RetryBudget())
+        _ = steady.drain()
+        // Three seconds pass in steps that are shorter than a millisecond.
+        #expect((1...30_000).count { steady.take(now: Self.start + .microseconds($0 * 100)) } == 3)
     }
 
     @Test func timeDoesNotAddToEarnedRetries() {
@@ -217,29 +201,14 @@ import Testing
         #expect(state.drain(now: Self.start + .seconds(100)) == 0)
     }
 
-    @Test func manyShortMomentsAreAsLongAsTheyAre() {
-        let state = Account(RetryBudget())
-        _ = state.drain()
-        var taken = 0
-        // Three seconds pass in steps that are shorter than a millisecond.
-        for step in 1...30_000 where state.take(now: Self.start + .microseconds(step * 100)) { taken += 1 }
-        #expect(taken == 3)
-    }
-
     @Test func aClockThatGoesBackGivesNothing() {
-        let state = Account(RetryBudget())
-        #expect(state.drain(now: Self.start + .seconds(100)) == 10)
-        #expect(state.drain() == 0)
-        #expect(state.drain(now: Self.start + .seconds(100)) == 0)
-        #expect(state.drain(now: Self.start + .seconds(101)) == 1)
-    }
-
-    @Test func aClockThatGoesBackWhileTheReserveIsFullGivesNothing() {
         let state = Account(RetryBudget())
         state.noteRequest(now: Self.start + .seconds(100))
         state.noteRequest(now: Self.start)
         #expect(state.drain() == 10)
         #expect(state.drain(now: Self.start + .seconds(100)) == 0)
+        #expect(state.drain() == 0)
+        #expect(state.drain(now: Self.start + .seconds(101)) == 1)
     }
 
     @Test(arguments: LongRuns.some(2, of: [1, 2, 3, 4, 5] as [UInt64]), [0.0, 0.1, 0.2, 1])

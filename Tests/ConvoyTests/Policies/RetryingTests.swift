@@ -31,28 +31,13 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        (Request<Data>.post("http://stub/a").body(Data()), 1),
-        (Request<Data>.post("http://stub/a").body(Data()).idempotencyKey(), 2),
-        (Request<Data>.put("http://stub/a").body(Data()), 2),
-        (Request.stub("a").retries(.never), 1),
-        (Request.stub("a").acceptableStatusCodes(.any), 1),
-    ])
-    func onlyRepeatableRequestsAreRetried(request: Request<Data>, attempts: Int) async {
-        let (server, clock) = (Self.answering([503, 200]), VirtualClock())
-        let operation = manager(server, clock).enqueue(request)
-        if attempts > 1 {
-            await clock.armed.wait()
-            clock.advanceToNext()
-        }
-        _ = try? await operation.response()
-        #expect(server.exchanges.count == attempts)
-    }
-
-    @Test func withoutAPolicyNothingIsRepeated() async {
-        let server = Self.answering([503, 200])
+    @Test func whatIsAcceptableOrHasNoPolicyIsNotRetried() async throws {
+        let server = Self.answering([503])
         await #expect(throws: RequestError.self) { try await server.manager().send(Request.stub("a")) }
-        #expect(server.exchanges.count == 1)
+        let manager = manager(server, VirtualClock())
+        await #expect(throws: RequestError.self) { try await manager.send(Request.stub("a").retries(.never)) }
+        try await manager.send(Request.stub("a").acceptableStatusCodes(.any))
+        #expect(server.exchanges.count == 3)
     }
 
     @Test func aWaitingRetryHoldsNoSlot() async throws {
@@ -134,11 +119,10 @@ import Testing
             }
             return .status(count == 1 ? 503 : 200)
         }
-        var configuration = RequestManager.Configuration(
-            maxConcurrentOperationCount: 1, maxConcurrentPerHost: 1, transport: .custom(subject.transport))
-        configuration.retries = RetryPolicy(baseDelay: .milliseconds(1))
-        configuration.retryBudget = .unlimited
-        let manager = RequestManager(configuration: configuration)
+        let manager = subject.manager(1) {
+            $0.retries = RetryPolicy(baseDelay: .milliseconds(1))
+            $0.retryBudget = .unlimited
+        }
         let results = await manager.batch((0..<100).map { Request<Data>.get(server.url("/\($0)")) }).results
         #expect(results.count { (try? $0.get())?.attempts.count == 2 } == 100)
     }
@@ -229,32 +213,7 @@ import Testing
         #expect(server.exchanges.count == 52)
     }
 
-    /// The host is put on hold for the longest wait that is respected.
-    @Test func aLongerRetryAfterHoldsTheHostForTheLongestWait() async throws {
-        let (server, clock) = (Self.answering([503, 200], headerFields: ["Retry-After": "86400"]), VirtualClock())
-        let manager = manager(server, clock, policy: .wholeHost)
-        _ = try? await manager.enqueue(Request.stub("refused")).response()
-        let next = manager.enqueue(.stub("next"))
-        #expect(manager.why(next).contains("on hold for another 300.0 s"))
-        clock.advanceToNext()
-        _ = try await next.response()
-        #expect(clock.elapsed == .seconds(300))
-    }
-
     // MARK: Requests that no server has applied
-
-    @Test(arguments: ConformingTransport.all)
-    func aPostToAPortThatRefusesIsRetried(subject: ConformingTransport) async throws {
-        let closed = try LoopbackPort.refusing()
-        var configuration = RequestManager.Configuration(transport: .custom(subject.transport))
-        configuration.retries = RetryPolicy(maxRetries: 2, baseDelay: .milliseconds(1))
-        let request = Request<Data>.post("http://127.0.0.1:\(closed.port)/").body(Data("x".utf8))
-        let error = await #expect(throws: RequestError.self) {
-            try await RequestManager(configuration: configuration).send(request)
-        }
-        #expect(error?.attempts.map(\.failure) == [.connectionFailed, .connectionFailed, .connectionFailed])
-        withExtendedLifetime(closed) {}
-    }
 
     // MARK: 417
 
@@ -296,10 +255,14 @@ import Testing
 
     /// With the scope `.host`, all requests to the host wait, even if the failed one is not retried.
     ///
-    /// With the scope `.request`, no other request waits.
-    @Test(arguments: [RetryPolicy.RetryAfterScope.request, .host])
-    func retryAfterHoldsTheHostWithoutARetryToo(scope: RetryPolicy.RetryAfterScope) async throws {
-        let (server, clock) = (Self.answering([429, 200], headerFields: ["Retry-After": "30"]), VirtualClock())
+    /// The longest wait that is respected is 300 seconds. With the scope `.request`, no other request waits.
+    @Test(
+        arguments: [(.request, 30, 0), (.host, 30, 30), (.host, 86_400, 300)]
+            as [(RetryPolicy.RetryAfterScope, Int, Int)])
+    func retryAfterHoldsTheHostWithoutARetryToo(
+        scope: RetryPolicy.RetryAfterScope, told: Int, seconds: Int
+    ) async throws {
+        let (server, clock) = (Self.answering([429, 200], headerFields: ["Retry-After": "\(told)"]), VirtualClock())
         var policy = RetryPolicy.never
         policy.retryAfterScope = scope
         let manager = manager(server, clock, policy: policy)
@@ -307,13 +270,13 @@ import Testing
         let (next, other) = (manager.enqueue(.stub("next")), manager.enqueue(.stub("other", host: "other")))
         _ = try await other.response()
         if scope == .host {
-            #expect(manager.why(next).hasPrefix("waits for http://stub:80: it is on hold for another 30.0 s; "))
+            #expect(manager.why(next).hasPrefix("waits for http://stub:80: it is on hold for another \(seconds).0 s; "))
             #expect(manager.why(next).hasSuffix("was answered 429 with Retry-After"))
             #expect(server.paths == ["/refused", "/other"])
             clock.advanceToNext()
         }
         _ = try await next.response()
-        #expect(clock.elapsed == (scope == .host ? .seconds(30) : .zero))
+        #expect(clock.elapsed == .seconds(seconds))
     }
 }
 
@@ -328,59 +291,41 @@ extension RetryPolicy {
 
 /// Tests random fault schedules in virtual time against a reference table.
 @Suite(.serialized) struct RetryScheduleTests {
-    /// The response of a server to one attempt.
-    enum Fault: CaseIterable {
-        case ok, notFound, requestTimeout, tooEarly, tooManyRequests, serverError, notImplemented, badGateway
-        case unavailable, unavailableFor7Seconds, unavailableForNonsense, gatewayTimeout
-        case refused, lost, idle, untrusted, malformed, tooLarge, cutBody, moved, movedPermanentlyAway
+    /// The response of a server to one attempt: whether the policy retries it, the requested delay, and the status and
+    /// error in the record.
+    struct Fault {
+        var isRetried = false
+        var retryAfter = 0
+        var statusCode: Int?
+        var failure: RequestError.Code?
 
-        /// The expected handling: whether the policy retries the fault, the requested delay, and the status and error
-        /// in the record.
-        var row: (isRetried: Bool, retryAfter: Int, statusCode: Int?, failure: RequestError.Code?) {
-            switch self {
-            case .ok: (false, 0, 200, nil)
-            case .notFound: (false, 0, 404, nil)
-            case .requestTimeout: (true, 0, 408, nil)
-            case .tooEarly: (true, 0, 425, nil)
-            case .tooManyRequests: (true, 3, 429, nil)
-            case .serverError: (true, 0, 500, nil)
-            case .notImplemented: (false, 0, 501, nil)
-            case .badGateway: (true, 0, 502, nil)
-            case .unavailable: (true, 0, 503, nil)
-            case .unavailableFor7Seconds: (true, 7, 503, nil)
-            case .unavailableForNonsense: (true, 0, 503, nil)
-            case .gatewayTimeout: (true, 0, 504, nil)
-            case .refused: (true, 0, nil, .connectionFailed)
-            case .lost: (true, 0, nil, .connectionLost)
-            case .idle: (true, 0, nil, .timedOut)
-            case .untrusted: (false, 0, nil, .tlsFailed)
-            case .malformed: (false, 0, nil, .badResponse)
-            case .tooLarge: (false, 0, 200, .bodyTooLarge)
-            case .cutBody: (true, 0, 200, .connectionLost)
-            case .moved: (false, 0, 307, nil)
-            case .movedPermanentlyAway: (false, 0, 301, nil)
-            }
-        }
+        static let all: [Fault] =
+            [200, 404, 501, 301, 307].map { Fault(statusCode: $0) }
+            + [408, 425, 500, 502, 503, 504].map { Fault(isRetried: true, statusCode: $0) }
+            + [
+                Fault(isRetried: true, retryAfter: 3, statusCode: 429),
+                Fault(isRetried: true, retryAfter: 7, statusCode: 503),
+                Fault(isRetried: true, failure: .connectionFailed), Fault(isRetried: true, failure: .connectionLost),
+                Fault(isRetried: true, failure: .timedOut), Fault(failure: .tlsFailed), Fault(failure: .badResponse),
+                Fault(statusCode: 200, failure: .bodyTooLarge),
+                Fault(isRetried: true, statusCode: 200, failure: .connectionLost),
+            ]
 
         /// Answers an exchange with this fault.
         func answer(_ exchange: StubExchange, hop: Int) {
-            let row = row
-            switch self {
-            case .refused, .lost, .idle, .untrusted, .malformed:
-                exchange.finish(RequestError(row.failure ?? .badResponse, "as scheduled"))
-            case .cutBody:
+            guard let statusCode else {
+                return exchange.finish(RequestError(failure ?? .badResponse, "as scheduled"))
+            }
+            if failure == .connectionLost {
                 exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 10))
                 exchange.send(Data("half".utf8))
-                exchange.finish(RequestError(.connectionLost, "as scheduled"))
-            case .tooLarge: exchange.answer(200, body: Data(count: 1_000))
-            case .moved, .movedPermanentlyAway:
-                exchange.answer(row.statusCode ?? 0, headerFields: ["Location": "/hop\(hop)"])
-            case .unavailableForNonsense: exchange.answer(503, headerFields: ["Retry-After": "-5"])
-            default:
-                exchange.answer(
-                    row.statusCode ?? 0,
-                    headerFields: row.retryAfter > 0 ? ["Retry-After": "\(row.retryAfter)"] : [:])
+                return exchange.finish(RequestError(.connectionLost, "as scheduled"))
             }
+            let fields: HeaderFields =
+                [301, 307].contains(statusCode)
+                ? ["Location": "/hop\(hop)"] : retryAfter > 0 ? ["Retry-After": "\(retryAfter)"] : [:]
+            exchange.answer(
+                statusCode, headerFields: fields, body: Data(count: failure == .bodyTooLarge ? 1_000 : 0))
         }
     }
 
@@ -394,11 +339,11 @@ extension RetryPolicy {
 
         init(seed: UInt64) {
             var random = SeededGenerator(seed: seed)
-            faults = (0..<12).map { _ in Fault.allCases.randomElement(using: &random) ?? .ok } + [.ok]
+            faults = (0..<12).compactMap { _ in Fault.all.randomElement(using: &random) } + [Fault(statusCode: 200)]
             // Half of the schedules begin with retried faults, so that many have several attempts.
             if Bool.random(using: &random) {
-                let retried = Fault.allCases.filter { $0.row.isRetried }
-                for index in 0..<6 { faults[index] = retried.randomElement(using: &random) ?? .lost }
+                let retried = Fault.all.filter(\.isRetried)
+                for index in 0..<6 { faults[index] = retried.randomElement(using: &random) ?? faults[index] }
             }
             method = ([.get, .put, .post, .delete, .patch] as [HTTPMethod]).randomElement(using: &random) ?? .get
             hasKey = Bool.random(using: &random)
@@ -415,24 +360,23 @@ extension RetryPolicy {
         var (sentAt, now, retries, method) = ([Int](), 0, 0, schedule.method)
         for fault in schedule.faults {
             sentAt.append(now)
-            let row = fault.row
-            if row.statusCode == 301 || row.statusCode == 307 {
-                if row.statusCode == 301, method == .post { method = .get }
+            if fault.statusCode == 301 || fault.statusCode == 307 {
+                if fault.statusCode == 301, method == .post { method = .get }
                 continue
             }
             // No server has processed these, so any method is repeated.
-            let isUnprocessed = fault == .refused || fault == .requestTimeout
+            let isUnprocessed = fault.failure == .connectionFailed || fault.statusCode == 408
             let repeats = mayRepeat || isUnprocessed || (method == .get && schedule.method == .post)
-            guard row.isRetried, repeats, retries < schedule.maxRetries else {
-                return (sentAt, row.statusCode, row.failure)
+            guard fault.isRetried, repeats, retries < schedule.maxRetries else {
+                return (sentAt, fault.statusCode, fault.failure)
             }
             retries += 1
             // The delay is `Retry-After` plus full jitter. The limit of the jitter is 1 s, doubled for each retry up
             // to 8 s.
             let ceiling = min(8_000, 1_000 << (retries - 1))
-            let delay = row.retryAfter * 1_000 + Int(Double(ceiling) * schedule.units[retries - 1])
+            let delay = fault.retryAfter * 1_000 + Int(Double(ceiling) * schedule.units[retries - 1])
             if let deadline = schedule.deadline, now + delay >= deadline * 1_000 {
-                return (sentAt, row.statusCode, row.failure)
+                return (sentAt, fault.statusCode, fault.failure)
             }
             now += delay
         }
@@ -477,12 +421,7 @@ extension RetryPolicy {
             await manager.drain()
             let expected = Self.reference(schedule)
             #expect(sentAt.events == expected.sentAt, "seed \(seed): \(schedule)")
-            let attempts: [AttemptRecord]
-            switch operation.result {
-            case .success(let response): attempts = response.attempts
-            case .failure(let error): attempts = error.attempts
-            case nil: attempts = []
-            }
+            let attempts = (try? operation.result?.get().attempts) ?? operation.error?.attempts ?? []
             #expect(attempts.count == expected.sentAt.count, "seed \(seed)")
             #expect(attempts.last?.statusCode == expected.statusCode, "seed \(seed)")
             #expect(attempts.last?.failure == expected.failure, "seed \(seed)")

@@ -56,16 +56,6 @@ import Testing
         #expect(try await sent(2).headerFields.values(of: "X-Other") == ["3"])
     }
 
-    @Test func headerFieldsReachLinksAndBatches() async throws {
-        let manager = manager { $0.headerFields = ["X-App": "1"] }
-        let first = manager.operation(Request.stub("a"))
-        let second = manager.operation(after: first) { _ in Request.stub("b") }
-        manager.enqueue(first, second)
-        try await second.response()
-        _ = await manager.batch([Request.stub("c")]).results
-        #expect(server.exchanges.events.map { $0.request.headerFields["X-App"] } == ["1", "1", "1"])
-    }
-
     @Test func secretsGoToTheOriginOfTheBaseOnly() async throws {
         var fields: HeaderFields = ["Authorization": "Bearer t", "X-App": "1"]
         fields.add("X-Key", "k", isSecret: true)
@@ -143,17 +133,27 @@ import Testing
         #expect(body(try await sent(5)) == #"{"a":1}"#)
     }
 
-    @Test func encoderReachesLinksBatchesAndCompressedBodies() async throws {
-        let manager = manager { $0.encoder = Self.encoder }
+    @Test func defaultsReachLinksBatchesAndCompressedBodies() async throws {
+        let (clock, server) = (VirtualClock(), StubServer { if $0.request.url.path != "/held" { $0.answer(200) } })
+        let manager = server.manager(clock: clock) {
+            $0.encoder = Self.encoder
+            $0.headerFields = ["X-App": "1"]
+            $0.deadline = .seconds(5)
+        }
         let request = Request<Data>.post("http://stub/a", json: Model(firstName: "A"))
         let first = manager.operation(request)
         let second = manager.operation(after: first) { _ in request }
-        manager.enqueue(first, second)
-        try await second.response()
+        let held = manager.operation(after: second) { _ in Request.stub("held") }
+        manager.enqueue(first, second, held)
+        await server.exchanges.wait(count: 3)
+        clock.advance(by: .seconds(6))
+        #expect(await #expect(throws: RequestError.self) { try await held.response() }?.code == .deadlineExceeded)
         _ = await manager.batch([request]).results
-        #expect(server.exchanges.events.map { body($0.request) } == [Self.json, Self.json, Self.json])
         try await manager.send(request.gzipped())
-        #expect(try await sent(4).body == .data(Gzip.compress(Data(Self.json.utf8))))
+        let sent = server.exchanges.events.map(\.request)
+        #expect(sent.map { $0.headerFields["X-App"] } == ["1", "1", "1", "1", "1"])
+        #expect(sent.prefix(4).map(body) == [Self.json, Self.json, nil, Self.json])
+        #expect(try sent[4].body == .data(Gzip.compress(Data(Self.json.utf8))))
     }
 
     /// The request is not encoded with a plain encoder first.
@@ -231,30 +231,15 @@ import Testing
     @Test func deadlineIsTheManagersUnlessTheRequestSetsOne() async throws {
         let (held, clock) = (StubServer.held(), VirtualClock())
         let manager = held.manager(clock: clock) { $0.deadline = .seconds(5) }
-        let (usual, longer, never) = (
-            manager.enqueue(.stub("a")), manager.enqueue(.stub("b").deadline(.seconds(9))),
-            manager.enqueue(.stub("c").deadline(nil))
-        )
-        await held.exchanges.wait(count: 3)
+        let longer = manager.enqueue(.stub("b").deadline(.seconds(9)))
+        let never = manager.enqueue(.stub("c").deadline(nil))
+        await held.exchanges.wait(count: 2)
         clock.advance(by: .seconds(6))
-        #expect(await #expect(throws: RequestError.self) { try await usual.response() }?.code == .deadlineExceeded)
         #expect(longer.result == nil)
         clock.advance(by: .seconds(6))
         #expect(await #expect(throws: RequestError.self) { try await longer.response() }?.code == .deadlineExceeded)
         for exchange in held.exchanges.events { exchange.answer(200) }
         try await never.response()
-    }
-
-    @Test func deadlineReachesLinks() async throws {
-        let clock = VirtualClock()
-        let server = StubServer { if $0.request.url.path == "/a" { $0.answer(200) } }
-        let manager = server.manager(clock: clock) { $0.deadline = .seconds(5) }
-        let first = manager.operation(.stub("a"))
-        let second = manager.operation(after: first) { _ in Request.stub("b") }
-        manager.enqueue(first, second)
-        await server.exchanges.wait(count: 2)
-        clock.advance(by: .seconds(6))
-        #expect(await #expect(throws: RequestError.self) { try await second.response() }?.code == .deadlineExceeded)
     }
 
     @Test func bodyLimitAndStatusCheckAreTheManagersUnlessTheRequestSetsThem() async throws {

@@ -11,6 +11,13 @@ import Testing
 
     // MARK: Defects
 
+    private struct Refusal: Error {}
+
+    private static let dates = ParameterEncoding(dateEncoding: .custom { _ in throw Refusal() })
+    private static let query = "the query parameters could not be encoded: "
+    private static let form = "the form could not be encoded: "
+    private static let json = "the JSON body could not be encoded: "
+
     /// Each defect with the expected part of its message.
     private static let defective: [(Request<Data>, String)] = [
         (.get("ftp://stub/"), "neither http nor https"),
@@ -29,19 +36,34 @@ import Testing
         (.get("http://stub/").header("A", "b\r\nC: d"), "CR, LF or NUL"),
         (.get("http://stub/").header("A b", "c"), "is not a token"),
         (Request(method: "A B", url: "http://stub/"), "is not a token"),
-        (
-            .post("http://stub/").json(Item(number: .infinity), encoder: JSONEncoder()),
-            "the JSON body could not be encoded: number: "
-        ),
         (.get("http://stub/").maxBodyBytes(-1), "limit is negative"),
         (.get("http://stub/").idleTimeout(.zero), "idle timeout"),
         (.get("http://stub/").idleTimeout(.seconds(-1)), "idle timeout"),
     ]
 
-    @Test(arguments: 0..<20)
-    func defectiveRequestIsNeverSent(index: Int) async throws {
-        try #require(Self.defective.count == 20)
-        let (request, reason) = Self.defective[index]
+    /// Parameters and bodies that cannot be encoded.
+    private static let unencodable: [(Request<Data>, String)] = [
+        (.get("http://stub/").query(["a", "b"]), "\(query)it has no key"),
+        (.get("http://stub/").query("a"), "\(query)it has no key"),
+        (.get("http://stub/").query(7), "\(query)it has no key"),
+        (
+            .get("http://stub/").query(["a": [:] as [String: Int]], encoding: .init(emptyEncoding: .refuse)),
+            "\(query)a: it is empty"
+        ),
+        (.post("http://stub/").form([1, 2]), "\(form)it has no key"),
+        (.post("http://stub/").form(["a": ["b": [Date()]]], encoding: dates), "\(form)a.b[0]: Refusal()"),
+        (.post("http://stub/").json(Item(number: .infinity), encoder: JSONEncoder()), "\(json)number: "),
+        (
+            .post("http://stub/").json(["user": ["scores": [1, Double.nan]]], encoder: JSONEncoder()),
+            "\(json)user.scores[1]: "
+        ),
+        (.post("http://stub/", json: ["a": Item(number: .infinity), "b": 1]), "\(json)a.number: "),
+        // The request reports its first defect.
+        (.post("http://stub/").form(1).json(Item(number: .infinity)).form(["a": 1]), form),
+    ]
+
+    @Test(arguments: defective + unencodable)
+    func defectiveRequestIsNeverSent(request: Request<Data>, reason: String) async throws {
         let defect = try #require(request.defect)
         #expect(defect.contains(reason))
 
@@ -60,16 +82,6 @@ import Testing
         let request = Request<Data>.post("http://stub/").json(Item(number: .infinity), encoder: JSONEncoder())
         #expect(request.body(fromFile: url).defect == request.defect)
         #expect(Request<Data>.post("http://stub/").body(fromFile: url).defect?.contains("file URL") == true)
-    }
-
-    @Test func defectiveRequestOfAManagerIsNeverSent() async {
-        let server = StubServer()
-        let error = await #expect(throws: RequestError.self) {
-            try await server.manager().send(Request<Data>.get("ftp://stub/a"))
-        }
-        #expect(error?.code == .invalidRequest)
-        #expect(error?.request == "GET ftp://stub/a")
-        #expect(server.exchanges.count == 0)
     }
 
     @Test func savingToAURLThatIsNotAFileURLIsRefused() async throws {
@@ -114,35 +126,7 @@ import Testing
         queued.cancel()
     }
 
-    @Test func bearerTokenIsNotInDescriptions() async throws {
-        let server = StubServer { $0.answer(500) }
-        let request = Request<Data>.get("http://stub/").bearer("hunter2")
-        #expect(request.headerFields["authorization"] == "Bearer hunter2")
-        let sending = Sending(request, over: server.transport)
-        let error = try await sending.error()
-        #expect(!error.description.contains("hunter2"))
-        #expect(!sending.operation.description.contains("hunter2"))
-        let prepared = try #require(sending.operation.request)
-        #expect(!"\(prepared) \(prepared.headerFields)".contains("hunter2"))
-    }
-
     // MARK: Building requests
-
-    @Test func factoriesSetTheMethod() {
-        let url = "http://stub/"
-        let item = Item(number: 1)
-        #expect(Request<Data>.get(url).method == .get)
-        #expect(Request<Data>.delete(url).method == .delete)
-        #expect(Request<Data>.post(url).method == .post)
-        #expect(Request<Data>.put(url).method == .put)
-        #expect(Request<Data>.patch(url, json: item).method == .patch)
-        #expect(Request<Void>.head(url).method == .head)
-        #expect(Request<Data>.post(url).body == nil)
-        for request in [Request<Data>.post(url, json: item), .put(url, json: item), .patch(url, json: item)] {
-            #expect(request.body == Data(#"{"number":1}"#.utf8))
-            #expect(request.headerFields["Content-Type"] == "application/json")
-        }
-    }
 
     /// If nothing defines the output of `.get(url)`, the output is the body.
     @Test func aCallThatNamesNoOutputGivesTheBody() async throws {
@@ -166,6 +150,9 @@ import Testing
         let nothing: Request<Void> = .post("http://stub/a", json: item)
         #expect(try await manager.send(nothing).value == ())
         #expect(try await manager.send(Request<Void>.get("http://stub/a")).value == ())
+        let methods = server.exchanges.events.map(\.request.method)
+        #expect(methods == [.get, .get, .delete, .post, .put, .patch, .post, .put, .get, .get, .post, .get])
+        #expect(server.exchanges.events[5].request.headerFields["Content-Type"] == "application/json")
     }
 
     @Test func headersSetsSeveralFields() {
@@ -188,24 +175,12 @@ import Testing
         let changed = original.tagged("a", "b").tagged("b", "c").named("n").priority(.high).header("X", "1")
         #expect(changed.tags == ["a", "b", "c"])
         #expect(changed.priority == .high)
+        let operation = RequestOperation(changed)
+        #expect(operation.name == "n" && operation.queuePriority == .high && operation.tags == changed.tags)
+        #expect(operation.description == "n (not started)")
         #expect(original.tags.isEmpty)
         #expect(original.priority == .normal)
         #expect(original.headerFields.isEmpty)
-    }
-
-    @Test func nameAndPriorityReachTheOperation() {
-        let operation = RequestOperation(Request<Data>.get("http://stub/").named("n").priority(.high).tagged("t"))
-        #expect(operation.name == "n")
-        #expect(operation.queuePriority == .high)
-        #expect(operation.tags == ["t"])
-        #expect(operation.description == "n (not started)")
-    }
-
-    @Test func requestMayBeSentAgainAndAgain() async throws {
-        let server = StubServer()
-        let request = Request<String>.get("http://stub/a")
-        for _ in 0..<3 { #expect(try await Sending(request, over: server.transport).response().value == "ok") }
-        #expect(server.paths == ["/a", "/a", "/a"])
     }
 }
 

@@ -111,9 +111,11 @@ import Testing
         /// Whether this machine has an IPv6 loopback address.
         static let canUseIPv6 = (try? LoopbackListener(isIPv6: true) { _ in }) != nil
 
-        /// - Parameter serve: handles a connection, which is closed when the function returns.
-        init(isIPv6: Bool = false, serve: @escaping @Sendable (LoopbackConnection) -> Void) throws {
-            let (number, port) = try Self.listen(isIPv6: isIPv6)
+        /// - Parameters:
+        ///   - port: a port that a ``LoopbackPort`` reserves, or 0 for a free one.
+        ///   - serve: handles a connection, which is closed when the function returns.
+        init(isIPv6: Bool = false, port: Int = 0, serve: @escaping @Sendable (LoopbackConnection) -> Void) throws {
+            let (number, port) = try Self.listen(isIPv6: isIPv6, port: UInt16(port))
             let socket = Descriptor(number)
             (self.socket, self.port) = (socket, port)
             Thread { [weak self] in
@@ -144,18 +146,21 @@ import Testing
             }.start()
         }
 
-        private static func listen(isIPv6: Bool) throws -> (descriptor: Int32, port: Int) {
+        private static func listen(isIPv6: Bool, port: UInt16) throws -> (descriptor: Int32, port: Int) {
             let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
             let descriptor = Glibc.socket(isIPv6 ? AF_INET6 : AF_INET, type, 0)
             try #require(descriptor >= 0, "no socket")
+            var isReusable: Int32 = 1
+            setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isReusable, socklen_t(MemoryLayout<Int32>.size))
             // The port has the same offset in both address structures.
             var address = sockaddr_in6()
             address.sin6_family = sa_family_t(AF_INET6)
             address.sin6_addr = in6addr_loopback
+            address.sin6_port = port.bigEndian
             var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
             let isListening = withUnsafeMutableBytes(of: &address) { bytes in
                 if !isIPv6 {
-                    bytes.storeBytes(of: .loopback(port: 0), as: sockaddr_in.self)
+                    bytes.storeBytes(of: .loopback(port: port), as: sockaddr_in.self)
                     length = socklen_t(MemoryLayout<sockaddr_in>.size)
                 }
                 return bytes.withMemoryRebound(to: sockaddr.self) { addresses in

@@ -29,32 +29,25 @@ import Testing
 
     // MARK: Framing
 
-    @Test(arguments: ["5", "0", "3, 4", "", "-4", "four", "18446744073709551620"])
-    func lengthThatIsNotTrueIsRefused(_ length: String) async throws {
-        let server = StubServer()
-        let request = post.body("four").header("content-length", length)
-        let error = try await Sending(request, over: server.transport).error()
-        #expect(error.code == .invalidRequest)
-        #expect(error.message.contains("Content-Length is set by the transport"))
-        #expect(server.exchanges.count == 0)
-    }
-
-    @Test func framingThatIsTrueIsAccepted() throws {
-        #expect(try prepared(post.body("four").header("Content-Length", "4")).body?.byteCount == 4)
-        let stream = post.body { InputStream(data: Data()) }
-        #expect(try prepared(stream.header("Transfer-Encoding", "chunked")).body != nil)
-    }
-
     /// Request smuggling uses both `Content-Length` and `Transfer-Encoding`, or one of them twice.
-    @Test func framingThatContradictsItselfIsRefused() {
-        let stream = post.body { InputStream(data: Data()) }
-        for request in [
-            post.body("four").header("Transfer-Encoding", "chunked"), stream.header("Content-Length", "4"),
-            stream.header("Transfer-Encoding", "gzip, chunked"), stream.header("Transfer-Encoding", "identity"),
-            post.body("four").addingHeader("Content-Length", "4").addingHeader("Content-Length", "4"),
-        ] {
-            #expect(#expect(throws: RequestError.self) { try prepared(request) }?.code == .invalidRequest)
+    @Test func framingThatIsNotTrueIsRefused() async throws {
+        let (four, stream) = (post.body("four"), post.body { InputStream(data: Data()) })
+        let server = StubServer()
+        for length in ["5", "0", "3, 4", "", "-4", "four", "18446744073709551620"] {
+            let error = try await Sending(four.header("content-length", length), over: server.transport).error()
+            #expect(error.code == .invalidRequest)
+            #expect(error.message.contains("Content-Length is set by the transport"))
         }
+        for request in [
+            four.header("Transfer-Encoding", "chunked"), stream.header("Content-Length", "4"),
+            stream.header("Transfer-Encoding", "gzip, chunked"), stream.header("Transfer-Encoding", "identity"),
+            four.addingHeader("Content-Length", "4").addingHeader("Content-Length", "4"),
+        ] {
+            #expect(try await Sending(request, over: server.transport).error().code == .invalidRequest)
+        }
+        #expect(server.exchanges.count == 0)
+        #expect(try prepared(four.header("Content-Length", "4")).body?.byteCount == 4)
+        #expect(try prepared(stream.header("Transfer-Encoding", "chunked")).body != nil)
     }
 
     /// `check()` also finds contradictions that an interceptor adds to a prepared request.
@@ -66,24 +59,21 @@ import Testing
         #expect(#expect(throws: RequestError.self) { try request.check() }?.code == .invalidRequest)
         request.body = nil
         #expect(throws: RequestError.self) { try request.check() }
-    }
-
-    @Test func negativeLengthIsRefused() {
         #expect(post.body(byteCount: -1) { nil }.defect?.contains("negative") == true)
         #expect(post.body(Chunks.of(Data()), byteCount: -1).defect?.contains("negative") == true)
     }
 
     // MARK: Content types
 
-    @Test(arguments: [
-        ("a.png", "image/png"), ("A.PNG", "image/png"), ("a.tar.gz", "application/gzip"), ("a.jpeg", "image/jpeg"),
-        ("noextension", "application/octet-stream"), ("a.", "application/octet-stream"),
-        ("", "application/octet-stream"),
-        (".json", "application/json"), ("a.unheard-of", "application/octet-stream"),
-        ("a.b/c", "application/octet-stream"),
-        ("a.JSON\u{301}", "application/octet-stream"), ("日本.txt", "text/plain"),
-    ])
-    func typeFollowsTheName(_ name: String, _ type: String) { #expect(ContentType.of(fileName: name) == type) }
+    @Test(
+        arguments: [
+            ("a.png", "image/png"), ("A.PNG", "image/png"), ("a.tar.gz", "application/gzip"), ("a.jpeg", "image/jpeg"),
+            ("noextension", nil), ("a.", nil), ("", nil), (".json", "application/json"), ("a.unheard-of", nil),
+            ("a.b/c", nil), ("a.JSON\u{301}", nil), ("日本.txt", "text/plain"),
+        ] as [(String, String?)])
+    func typeFollowsTheName(_ name: String, _ type: String?) {
+        #expect(ContentType.of(fileName: name) == type ?? "application/octet-stream")
+    }
 
     // MARK: gzip
 
@@ -123,12 +113,8 @@ import Testing
         #expect(try unzipped(packed) == body)
         if !isRandom, byteCount > 1_000 { #expect(packed.count < byteCount / 100) }
         #expect(post.body(body).gzipped().body == packed)
-    }
-
-    @Test func codingsAreListedInTheirOrder() {
-        #expect(
-            post.body("x").header("Content-Encoding", "br").gzipped().headerFields["Content-Encoding"] == "br, gzip")
-        #expect(post.body("x").gzipped().gzipped().headerFields["Content-Encoding"] == "gzip, gzip")
+        let coded = post.body(body).header("Content-Encoding", "br").gzipped()
+        #expect(coded.headerFields["Content-Encoding"] == "br, gzip")
     }
 
     @Test func onlyABodyInMemoryIsCompressed() throws {
@@ -181,12 +167,7 @@ enum FormParser {
     }
 
     private static func part(_ bytes: Data) throws -> ReceivedPart {
-        let end: Range<Data.Index>
-        if let found = bytes.range(of: Data("\r\n\r\n".utf8)) {
-            end = found
-        } else {
-            throw Malformed(what: "no empty line")
-        }
+        guard let end = bytes.range(of: Data("\r\n\r\n".utf8)) else { throw Malformed(what: "no empty line") }
         // CR and LF form one `Character`, so each line is checked by Unicode scalars.
         let lines = try #require(String(data: bytes[..<end.lowerBound], encoding: .utf8)).components(
             separatedBy: "\r\n")
@@ -235,102 +216,3 @@ extension MultipartForm {
         try FormParser.parse(rendered(sourceLocation: sourceLocation), contentType: contentType)
     }
 }
-
-#if os(Linux)
-    /// Compares forms with the result of Python's `email` package.
-    @Suite(.timeLimit(.minutes(5))) struct FormParsersTests {
-        private static let program = """
-            import base64, email.message, email.parser, json, sys
-
-            def parameter(part, key):
-                # A header beyond ASCII is kept as its bytes.
-                raw = dict((k.lower(), v) for k, v in part.raw_items())["content-disposition"]
-                message = email.message.Message()
-                message["Content-Disposition"] = raw.encode("ascii", "surrogateescape").decode("utf-8")
-                return message.get_param(key, header="content-disposition")
-
-            results = []
-            for index in range(int(sys.argv[1])):
-                head = open("type%d" % index, "rb").read()
-                body = open("body%d" % index, "rb").read()
-                whole = email.parser.BytesParser().parsebytes(b"Content-Type: " + head + b"\\r\\n\\r\\n" + body)
-                parts = whole.get_payload() if whole.is_multipart() else []
-                results.append([
-                    {"name": parameter(part, "name"), "fileName": parameter(part, "filename"),
-                     "contentType": part["Content-Type"], "content": base64.b64encode(part.get_payload(decode=True)).decode()}
-                    for part in parts
-                ])
-            print(json.dumps(results))
-            """
-
-        private struct Part: Decodable, Equatable {
-            var name: String
-            var fileName: String?
-            var contentType: String?
-            var content: Data
-        }
-
-        private static let hasPython =
-            ["/usr/bin", "/usr/local/bin", "/bin"].contains {
-                access($0 + "/python3", X_OK) == 0
-            }
-            || ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":").contains {
-                access($0 + "/python3", X_OK) == 0
-            } == true
-
-        @Test(.enabled(if: hasPython)) func anotherParserSeesTheSameParts() async throws {
-            let directory = try TemporaryDirectory()
-            let forms = try Self.forms(directory)
-            for (index, form) in forms.enumerated() {
-                try Data(form.contentType.utf8).write(to: directory.file("type\(index)"))
-                try form.rendered().write(to: directory.file("body\(index)"))
-            }
-            try Data(Self.program.utf8).write(to: directory.file("parse.py"))
-            let output = Locked(Data())
-            let process = try SpawnedProcess(["python3", "parse.py", "\(forms.count)"], in: directory.url) { bytes in
-                output.withLock { $0 += bytes }
-            }
-            let status = await offPool { process.waitForEnd(within: .seconds(40)) }
-            let text = output.withLock { $0 }
-            try #require(status == 0, "\(String(decoding: text.prefix(2_000), as: UTF8.self))")
-            let seen = try JSONDecoder().decode([[Part]].self, from: text)
-            #expect(seen.count == forms.count)
-            for (form, parts) in zip(forms, seen) {
-                let expected = try form.received().map {
-                    // Python does not decode %22.
-                    Part(
-                        name: $0.name.replacingOccurrences(of: "\"", with: "%22"),
-                        fileName: $0.fileName?.replacingOccurrences(of: "\"", with: "%22"), contentType: $0.contentType,
-                        content: $0.content)
-                }
-                #expect(parts == expected)
-            }
-        }
-
-        private static func forms(_ directory: TemporaryDirectory) throws -> [MultipartForm] {
-            let file = directory.file("part.png")
-            let content = Data.patterned(200_003)
-            try content.write(to: file)
-            var mixed = MultipartForm()
-            mixed.append("Ann", name: "user")
-            mixed.append("grüße\r\nund\nmehr\r", name: "text")
-            mixed.append(file: file, name: "photo")
-            mixed.append(Data(), name: "empty", fileName: "empty.txt")
-            mixed.append(Data((0...255).map { UInt8($0) }), name: "all bytes", fileName: "bytes.bin")
-            mixed.append(byteCount: 200_003, name: "stream") { InputStream(data: content) }
-            var quoted = MultipartForm(boundary: "a b:c")
-            quoted.append("1", name: "one")
-            quoted.append("--a b:", name: "two")
-            var hostile = MultipartForm()
-            for name in [
-                "\"", "\"; filename=\"evil", "a;b", "ü", "日本", "'", "%0D%0A", "a b", "🏴‍☠️", #"C:\dir\a.txt"#,
-                String(repeating: "n", count: 10_000),
-                String(repeating: "\"", count: 10_000),
-            ] {
-                hostile.append("value of it", name: name)
-                hostile.append(Data("value".utf8), name: "file", fileName: name, contentType: "a/b")
-            }
-            return [mixed, quoted, hostile]
-        }
-    }
-#endif

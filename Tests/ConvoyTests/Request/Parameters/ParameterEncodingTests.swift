@@ -5,70 +5,14 @@ import Testing
 @testable import Convoy
 
 @Suite struct ParameterEncodingTests {
-    // MARK: Alamofire
-
-    @Test(arguments: AlamofireCase.all)
-    func textsEqualThoseOfAlamofire(_ known: AlamofireCase) throws {
+    @Test(arguments: EncodedCase.alamofire + EncodedCase.others)
+    func textIsThatOfAlamofireAndLosesNothing(_ known: EncodedCase) throws {
         #expect(try known.encoding.encode(known.parameters) == known.text)
     }
-
-    // MARK: Differences from Alamofire
-
-    @Test(
-        arguments: [
-            // Sorting pairs does not sort the elements of an array.
-            (["a": ["c", "b"], "A": ["d"]], .default, "A%5B%5D=d&a%5B%5D=c&a%5B%5D=b"),
-            (["a": [10, 9]], .init(arrayEncoding: .indexInBrackets), "a%5B0%5D=10&a%5B1%5D=9"),
-            // Omitted elements do not change the indexes of later ones.
-            (["a": [nil, 1]], .init(arrayEncoding: .indexInBrackets), "a%5B1%5D=1"),
-            (["a": [[], [1]]], .init(arrayEncoding: .indexInBrackets), "a%5B1%5D%5B0%5D=1"),
-            // The words of a key end at brackets and dots.
-            (["userID": ["name": 1]], .init(keyEncoding: .convertToSnakeCase), "user_id%5Bname%5D=1"),
-            (["user": ["Name": 1]], .init(keyEncoding: .convertToSnakeCase), "user%5Bname%5D=1"),
-            (
-                ["userID": ["isOn": 1]], .init(keyEncoding: .convertToKebabCase, keyPathEncoding: .dots),
-                "user-id.is-on=1"
-            ),
-            // No choice of allowed characters changes the meaning of the text.
-            (
-                ["a&": "b=c%#+ é\"<"], .init(allowedCharacters: Set("&=%#+ é\"<[]")),
-                "a%26=b%3Dc%25%23%2B%20%C3%A9%22%3C"
-            ),
-        ] as [(ParameterValue, ParameterEncoding, String)])
-    func losesNothing(_ parameters: ParameterValue, _ encoding: ParameterEncoding, _ text: String) throws {
-        #expect(try encoding.encode(parameters) == text)
-    }
-
-    /// Alamofire treats numeric keys as indexes of an array.
-    @Test func keysThatAreNumbersAreKeys() throws {
-        #expect(try ParameterEncoding.default.encode([5: "a", 10: "b"]) == "10=b&5=a")
-        #expect(try ParameterEncoding.default.encode(["a": [7: ["b": 1]]]) == "a%5B7%5D%5Bb%5D=1")
-    }
-
-    /// `URL` encodes itself as a dictionary.
-    ///
-    /// Other encoders replace the dictionary by text; Alamofire's does not.
-    @Test func urlIsItsAbsoluteString() throws {
-        let base = try #require(URL(string: "http://h/a/"))
-        #expect(try ParameterEncoding.default.encode(["u": base]) == "u=http%3A//h/a/")
-        let relative = URL(string: "b?c=d", relativeTo: base)
-        #expect(try ParameterEncoding.default.encode(["u": relative]) == "u=http%3A//h/a/b?c%3Dd")
-    }
-
-    // MARK: Empty arrays and dictionaries, nil
 
     private enum Filter: Encodable {
         case everything
         case tagged(String)
-    }
-
-    @Test(
-        arguments: [
-            (.dropKey, "z=1"), (.dropValue, "a=&b%5B%5D=&b%5B%5D=&c%5Bd%5D=&z=1"),
-        ] as [(ParameterEncoding.EmptyEncoding, String)])
-    func theOptionDecidesAboutEmptyContainers(_ option: ParameterEncoding.EmptyEncoding, _ text: String) throws {
-        let parameters: ParameterValue = ["a": [], "b": [[], [:]], "c": ["d": [:]], "z": 1]
-        #expect(try ParameterEncoding(emptyEncoding: option).encode(parameters) == text)
     }
 
     @Test func emptyContainersCanBeRefused() {
@@ -80,11 +24,6 @@ import Testing
         #expect(throws: Never.self) { try encoding.encode(["filter": Filter.tagged("a")]) }
         #expect(throws: Never.self) { try encoding.encode(["a": [nil, 1]]) }
         #expect((try? encoding.encode([:] as [String: Int])) == "")
-    }
-
-    @Test(arguments: [.dropKey, .dropValue, .null] as [ParameterEncoding.NilEncoding])
-    func nilParametersGiveAnEmptyText(_ option: ParameterEncoding.NilEncoding) throws {
-        #expect(try ParameterEncoding(nilEncoding: option).encode(nil as [String: Int]?) == "")
     }
 
     // MARK: Equality
@@ -130,6 +69,13 @@ import Testing
         case c
     }
 
+    private func keyed(_ encode: @escaping (inout KeyedEncodingContainer<Key>) throws -> Void) -> ByHand {
+        ByHand { encoder in
+            var container = encoder.container(keyedBy: Key.self)
+            try encode(&container)
+        }
+    }
+
     /// The encoded text with unescaped brackets.
     private func text(
         _ value: some Encodable, _ encoding: ParameterEncoding = .init(alphabetizeKeyValuePairs: false)
@@ -150,103 +96,58 @@ import Testing
     }
 
     private final class Dog: Animal {
-        var isGood = true
-
         override func encode(to encoder: any Encoder) throws {
-            var container = encoder.container(keyedBy: DogKey.self)
-            try container.encode(isGood, forKey: .isGood)
+            var container = encoder.container(keyedBy: Key.self)
+            try container.encode(true, forKey: .a)
             try super.encode(to: container.superEncoder())
-        }
-
-        enum DogKey: String, CodingKey {
-            case isGood
-            case parent
-        }
-    }
-
-    private final class NestedDog: Animal {
-        override func encode(to encoder: any Encoder) throws {
-            var container = encoder.container(keyedBy: Dog.DogKey.self)
-            try super.encode(to: container.superEncoder(forKey: .parent))
         }
     }
 
     private final class SharingDog: Animal {
         override func encode(to encoder: any Encoder) throws {
             try super.encode(to: encoder)
-            var container = encoder.container(keyedBy: Dog.DogKey.self)
-            try container.encode("yes", forKey: .isGood)
+            var container = encoder.container(keyedBy: Key.self)
+            try container.encode("yes", forKey: .a)
         }
     }
 
     /// The properties of a superclass are beside those of the subclass, as in Alamofire.
     @Test func superclassGoesBesideItsSubclass() throws {
-        #expect(try text(Dog()) == "isGood=1&name=Rex&legs=4")
-        #expect(try text(Dog(), .default) == "isGood=1&legs=4&name=Rex")
-        #expect(try text(["dogs": [Dog()]]) == "dogs[][isGood]=1&dogs[][name]=Rex&dogs[][legs]=4")
-        #expect(try text(SharingDog()) == "name=Rex&legs=4&isGood=yes")
-    }
-
-    @Test func superclassUnderAKeyIsNested() throws {
-        #expect(try text(NestedDog()) == "parent[name]=Rex&parent[legs]=4")
-    }
-
-    @Test func superclassInAnArrayIsAnElement() throws {
-        let value = ByHand { encoder in
-            var container = encoder.container(keyedBy: Key.self)
+        #expect(try text(Dog()) == "a=1&name=Rex&legs=4")
+        #expect(try text(Dog(), .default) == "a=1&legs=4&name=Rex")
+        #expect(try text(["dogs": [Dog()]]) == "dogs[][a]=1&dogs[][name]=Rex&dogs[][legs]=4")
+        #expect(try text(SharingDog()) == "name=Rex&legs=4&a=yes")
+        let underAKey = keyed { try Animal().encode(to: $0.superEncoder(forKey: .b)) }
+        #expect(try text(underAKey) == "b[name]=Rex&b[legs]=4")
+        let inAnArray = keyed { container in
             var list = container.nestedUnkeyedContainer(forKey: .a)
             try list.encode(1)
             try Animal().encode(to: list.superEncoder())
             #expect(list.count == 2)
         }
-        #expect(try text(value) == "a[]=1&a[][name]=Rex&a[][legs]=4")
-    }
-
-    @Test func superclassWithoutKeysIsNamedAfterSwiftsKey() throws {
-        let value = ByHand { encoder in
-            var container = encoder.container(keyedBy: Key.self)
+        #expect(try text(inAnArray) == "a[]=1&a[][name]=Rex&a[][legs]=4")
+        let withoutKeys = keyed { container in
             try container.encode(1, forKey: .a)
             var single = container.superEncoder().singleValueContainer()
             try single.encode(2)
         }
-        #expect(try text(value) == "a=1&super=2")
-    }
-
-    @Test func superclassWithoutValuesIsNotSeen() throws {
+        #expect(try text(withoutKeys) == "a=1&super=2")
         for inherit in [{ _ in }, { _ = $0.container(keyedBy: Key.self) }] as [(any Encoder) -> Void] {
-            let value = ByHand { encoder in
-                var container = encoder.container(keyedBy: Key.self)
+            let withoutValues = keyed { container in
                 inherit(container.superEncoder())
                 try container.encode(1, forKey: .a)
             }
-            #expect(try text(value, .init(emptyEncoding: .dropValue)) == "a=1")
+            #expect(try text(withoutValues, .init(emptyEncoding: .dropValue)) == "a=1")
         }
     }
 
     @Test func superclassMayNotHideAKeyOfItsSubclass() throws {
-        let value = ByHand { encoder in
-            var container = encoder.container(keyedBy: Key.self)
+        let value = keyed { container in
             try container.encode(1, forKey: .a)
             var inherited = container.superEncoder().container(keyedBy: Key.self)
             try inherited.encode(2, forKey: .a)
         }
         #expect(try reason(["x": [value]]) == "x[0].a: a class and its superclass both encode this key")
-    }
-
-    private enum Move: Encodable {
-        case stay
-        case go(to: String, Int?)
-    }
-
-    @Test func enumWithAssociatedValuesIsADictionary() throws {
-        #expect(try text(["m": Move.go(to: "x", 1)]) == "m[go][to]=x&m[go][_1]=1")
-        #expect(try text(["m": Move.stay], .init(emptyEncoding: .dropValue)) == "m[stay]=")
-    }
-
-    @Test func everyIntegerHasAllItsDigits() throws {
-        #expect(try text(["a": Int128.min]) == "a=-170141183460469231731687303715884105728")
-        #expect(try text(["a": [UInt128.max]]) == "a[]=340282366920938463463374607431768211455")
-        #expect(try text(["a": Optional(UInt64.max)]) == "a=18446744073709551615")
     }
 
     private struct Optionals: Encodable {
@@ -270,20 +171,28 @@ import Testing
         var list: [Int]?
     }
 
-    @Test func everyOptionalCanBeSeenMissing() throws {
+    @Test func everyOptionalCanBeSeenMissingAndHasAllItsDigits() throws {
         let names = Mirror(reflecting: Optionals()).children.compactMap(\.label)
         let encoding = ParameterEncoding(alphabetizeKeyValuePairs: false, nilEncoding: .null)
         #expect(try text(Optionals(), encoding) == names.map { "\($0)=null" }.joined(separator: "&"))
         #expect(try text(Optionals()) == "")
-        let some = Optionals(bool: true, int8: 1, uint128: 2, date: Date(timeIntervalSinceReferenceDate: 3), list: [4])
-        #expect(try text(some) == "bool=1&int8=1&uint128=2&date=3.0&list[]=4")
+        let some = Optionals(
+            bool: true, string: "a", double: 0.1, float: 0.1, int: .max, int8: .min, int16: .min, int32: .min,
+            int64: .min, int128: .min, uint: .max, uint8: .max, uint16: .max, uint32: .max, uint64: .max, uint128: .max,
+            date: Date(timeIntervalSinceReferenceDate: 3), list: [4])
+        #expect(
+            try text(some) == """
+                bool=1&string=a&double=0.1&float=0.1&int=9223372036854775807&int8=-128&int16=-32768&int32=-2147483648&\
+                int64=-9223372036854775808&int128=-170141183460469231731687303715884105728&\
+                uint=18446744073709551615&uint8=255&uint16=65535&uint32=4294967295&uint64=18446744073709551615&\
+                uint128=340282366920938463463374607431768211455&date=3.0&list[]=4
+                """)
     }
 
     // MARK: Containers
 
     @Test func containersMayBeFilledInTurn() throws {
-        let value = ByHand { encoder in
-            var outer = encoder.container(keyedBy: Key.self)
+        let value = keyed { outer in
             var first = outer.nestedContainer(keyedBy: Key.self, forKey: .a)
             var list = outer.nestedUnkeyedContainer(forKey: .b)
             try first.encode(1, forKey: .a)
@@ -307,8 +216,7 @@ import Testing
     }
 
     @Test func keyThatIsEncodedAgainKeepsItsPlaceAndTheNewValue() throws {
-        let value = ByHand { encoder in
-            var container = encoder.container(keyedBy: Key.self)
+        let value = keyed { container in
             try container.encode([1, 2], forKey: .a)
             try container.encode(3, forKey: .b)
             try container.encode([4], forKey: .a)
@@ -317,8 +225,7 @@ import Testing
     }
 
     @Test func placeWithTwoMeaningsIsAnError() throws {
-        let objectAndArray = ByHand { encoder in
-            var container = encoder.container(keyedBy: Key.self)
+        let objectAndArray = keyed { container in
             var keyed = container.nestedContainer(keyedBy: Key.self, forKey: .a)
             try keyed.encode(1, forKey: .b)
             var list = container.nestedUnkeyedContainer(forKey: .a)
@@ -353,17 +260,13 @@ import Testing
         }
     }
 
-    @Test func errorOfATypeNamesItsKeyPath() throws {
+    @Test func errorsNameTheirKeyPath() throws {
         let failing = ByHand { _ in throw Refusal() }
         let error = #expect(throws: EncodingError.self) {
             try ParameterEncoding.default.encode(["user": ["first name": [1: [failing]]]])
         }
         #expect(error?.reason == #"user["first name"][1][0]: Refusal()"#)
-        guard case .invalidValue(_, let context)? = error else { return }
-        #expect(context.underlyingError is Refusal)
-    }
-
-    @Test func errorOfAnOptionNamesItsKeyPath() throws {
+        if case .invalidValue(_, let context)? = error { #expect(context.underlyingError is Refusal) }
         let dates = ParameterEncoding(dateEncoding: .custom { _ in throw Refusal() })
         #expect(try reason(["a": ["b": Date()]], dates) == "a.b: Refusal()")
         let data = ParameterEncoding(dataEncoding: .custom { _ in throw Refusal() })
@@ -388,12 +291,6 @@ import Testing
         #expect(error.reason.hasPrefix("k[0].k[0]"))
         #expect(error.reason.hasSuffix(": it is nested too deeply, or contains itself"))
         #expect(error.reason.count < 200)
-    }
-
-    @Test func jsonOfALiteralIsBoundedToo() throws {
-        let encoder = JSONEncoder()
-        #expect(throws: Never.self) { try encoder.encode(nested(127)) }
-        #expect(throws: EncodingError.self) { try encoder.encode(nested(129)) }
     }
 
     private final class Cycle: Encodable {
@@ -432,8 +329,7 @@ import Testing
     }
 
     @Test func containersWithoutEndAreAnError() throws {
-        let value = ByHand { encoder in
-            var container = encoder.container(keyedBy: Key.self)
+        let value = keyed { container in
             for _ in 0..<100_000 { container = container.nestedContainer(keyedBy: Key.self, forKey: .a) }
         }
         #expect(try reason(value).contains("nested too deep"))
@@ -451,8 +347,8 @@ import Testing
     }
 }
 
-/// Parameters, their encoding, and the text of Alamofire 5.12.0: commit 7595cbc, from its tests or its encoder.
-struct AlamofireCase: Sendable, CustomTestStringConvertible {
+/// Parameters, their encoding, and the text.
+struct EncodedCase: Sendable, CustomTestStringConvertible {
     let parameters: any Encodable & Sendable
     let encoding: ParameterEncoding
     let text: String
@@ -460,15 +356,13 @@ struct AlamofireCase: Sendable, CustomTestStringConvertible {
     var testDescription: String { text.count > 60 ? text.prefix(60) + "…" : text }
 
     init(_ parameters: any Encodable & Sendable, _ encoding: ParameterEncoding, _ text: String) {
-        self.parameters = parameters
-        self.encoding = encoding
-        self.text = text
+        (self.parameters, self.encoding, self.text) = (parameters, encoding, text)
     }
 
     init(_ parameters: any Encodable & Sendable, _ text: String) { self.init(parameters, .default, text) }
 }
 
-extension AlamofireCase {
+extension EncodedCase {
     /// A value that is affected by every option.
     struct Everything: Encodable {
         struct Inner: Encodable {
@@ -491,55 +385,57 @@ extension AlamofireCase {
     private static let reserved = ":#[]@!$&'()*+,;="
     private static let camel = ["oneTwoThree": "oneTwoThree"]
 
-    static let all = values + options + keys + characters + combinations
+    /// The texts of Alamofire 5.12.0: commit 7595cbc, from its tests or its encoder.
+    static let alamofire = values + options + keys + characters + combinations
+
+    /// The texts that differ from those of Alamofire.
+    static let others: [Self] = [
+        // Sorting pairs does not sort the elements of an array.
+        Self(["a": ["c", "b"], "A": ["d"]], "A%5B%5D=d&a%5B%5D=c&a%5B%5D=b"),
+        Self(["a": [10, 9]], .init(arrayEncoding: .indexInBrackets), "a%5B0%5D=10&a%5B1%5D=9"),
+        // Omitted elements do not change the indexes of later ones.
+        Self(["a": [nil, 1]], .init(arrayEncoding: .indexInBrackets), "a%5B1%5D=1"),
+        Self(["a": [[], [1]]], .init(arrayEncoding: .indexInBrackets), "a%5B1%5D%5B0%5D=1"),
+        // The words of a key end at brackets and dots.
+        Self(["userID": ["Name": 1]], .init(keyEncoding: .convertToSnakeCase), "user_id%5Bname%5D=1"),
+        Self(
+            ["userID": ["isOn": 1]], .init(keyEncoding: .convertToKebabCase, keyPathEncoding: .dots),
+            "user-id.is-on=1"),
+        // No choice of allowed characters changes the meaning of the text.
+        Self(
+            ["a&": "b=c%#+ é\"<"], .init(allowedCharacters: Set("&=%#+ é\"<[]")),
+            "a%26=b%3Dc%25%23%2B%20%C3%A9%22%3C"),
+        // Alamofire treats numeric keys as indexes of an array.
+        Self([5: "a", 10: "b"], "10=b&5=a"),
+        Self(["a": [7: ["b": 1]]], "a%5B7%5D%5Bb%5D=1"),
+        // `URL` encodes itself as a dictionary. Other encoders replace the dictionary by text; Alamofire's does not.
+        Self(["u": URL(string: "b?c=d", relativeTo: URL(string: "http://h/a/"))], "u=http%3A//h/a/b?c%3Dd"),
+        Self(["a": [[], [:]], "z": 1] as ParameterValue, .init(emptyEncoding: .dropKey), "z=1"),
+        Self(
+            ["b": [[], [:]], "c": ["d": [:]], "e": []] as ParameterValue, .init(emptyEncoding: .dropValue),
+            "b%5B%5D=&b%5B%5D=&c%5Bd%5D=&e="),
+        Self(nil as [String: Int]?, .init(nilEncoding: .dropValue), ""),
+        Self(nil as [String: Int]?, .init(nilEncoding: .null), ""),
+    ]
 
     /// Every kind of value with the default options.
     private static let values: [Self] = [
         Self(["a": "a"], "a=a"),
         Self(["a": ""], "a="),
-        Self(["a": Decimal(1)], "a=1"),
-        Self(["a": Decimal(string: "1.123456", locale: nil)], "a=1.123456"),
         Self(["a": Decimal(string: "12345678901234567890.125", locale: nil)], "a=12345678901234567890.125"),
-        Self(["a": 1.0], "a=1.0"),
-        Self(["a": 0.1], "a=0.1"),
         Self(["a": -2.5e-9], "a=-2.5e-09"),
         Self(["a": 1e21], "a=1e%2B21"),
-        Self(["a": Float(1)], "a=1.0"),
-        Self(["a": Float(0.1)], "a=0.1"),
-        Self(["a": Int8.min], "a=-128"),
-        Self(["a": Int16(1)], "a=1"),
-        Self(["a": Int32(1)], "a=1"),
-        Self(["a": Int64.min], "a=-9223372036854775808"),
-        Self(["a": Int.max], "a=9223372036854775807"),
-        Self(["a": UInt(1)], "a=1"),
-        Self(["a": UInt8(255)], "a=255"),
-        Self(["a": UInt16(1)], "a=1"),
-        Self(["a": UInt32(1)], "a=1"),
-        Self(["a": UInt64.max], "a=18446744073709551615"),
-        Self(["a": true], "a=1"),
-        Self(["a": false], "a=0"),
-        Self(["a": [1, 2]], "a%5B%5D=1&a%5B%5D=2"),
         Self(["a": [[1, 2], [3]]], "a%5B%5D%5B%5D=1&a%5B%5D%5B%5D=2&a%5B%5D%5B%5D=3"),
-        Self(["a": ["b": "b"]], "a%5Bb%5D=b"),
-        Self(["a": ["b": ["c": "d"]]], "a%5Bb%5D%5Bc%5D=d"),
-        Self(["a": [["b": 1], ["c": 2]]], "a%5B%5D%5Bb%5D=1&a%5B%5D%5Bc%5D=2"),
         Self(
             ["a": [["b": [1, 2]], ["b": [3]]]], "a%5B%5D%5Bb%5D%5B%5D=1&a%5B%5D%5Bb%5D%5B%5D=2&a%5B%5D%5Bb%5D%5B%5D=3"),
-        Self(["a": ["b": [["c": 1]]]], "a%5Bb%5D%5B%5D%5Bc%5D=1"),
-        Self(["a": Data("data".utf8)], "a=ZGF0YQ%3D%3D"),
+        Self(["a": Data([251, 255])], "a=%2B/8%3D"),
         Self(["a": Data()], "a="),
         Self(["a": nil as Int?], ""),
-        Self(["a": nil as [Int]?], ""),
         Self(["a": [] as [Int]], ""),
-        Self(["a": [:] as [String: Int]], ""),
         Self(["a": Double.infinity], "a=inf"),
         Self(["a": Double.nan], "a=nan"),
         Self([:] as [String: Int], ""),
-        Self(["b": 1, "a": 2], "a=2&b=1"),
         Self(["b": "1", "a": "2", "a-b": "3", "a1": "4", "B": "5"], "B=5&a-b=3&a1=4&a=2&b=1"),
-        Self(
-            ["foo": ["bar"], "baz": ["a", "b"], "qux": ["x", "y", "z"]],
-            "baz%5B%5D=a&baz%5B%5D=b&foo%5B%5D=bar&qux%5B%5D=x&qux%5B%5D=y&qux%5B%5D=z"),
         Self(
             everything,
             """
@@ -550,86 +446,33 @@ extension AlamofireCase {
             """),
         Self(["a": Weekday.monday], "a=monday"),
         Self(["a": Choice.both(1, with: "x")], "a%5Bboth%5D%5B_0%5D=1&a%5Bboth%5D%5Bwith%5D=x"),
-        Self([Weekday.monday.rawValue: 1], "monday=1"),
     ]
 
     /// Every value of every option, with the other options at their defaults.
     private static let options: [Self] = [
-        Self(
-            everything, .init(alphabetizeKeyValuePairs: false),
-            """
-            userName=Ann%20Lee&isActive=1&raw=Afo%3D&bornAt=123.456&tagList%5B%5D=a%20b&tagList%5B%5D=c&\
-            innerValue%5BdeepList%5D%5B%5D%5B%5D=x%20y&innerValue%5BdeepList%5D%5B%5D%5B%5D=z&\
-            innerValue%5BisDeep%5D=0&innerValue%5Bpairs%5D%5B%5D%5BaB%5D=1&innerValue%5Bpairs%5D%5B%5D%5BaB%5D=2
-            """),
-        Self(["array": [1, 2]], .init(arrayEncoding: .brackets), "array%5B%5D=1&array%5B%5D=2"),
-        Self(["array": [1, 2]], .init(arrayEncoding: .noBrackets), "array=1&array=2"),
-        Self(["array": [1, 2]], .init(arrayEncoding: .indexInBrackets), "array%5B0%5D=1&array%5B1%5D=2"),
         Self(["array": [1, 2]], .init(arrayEncoding: .custom { "\($0).\($1 + 1)" }), "array.1=1&array.2=2"),
-        Self(["a": [[1, 2], [3]]], .init(arrayEncoding: .noBrackets), "a=1&a=2&a=3"),
         Self(
-            ["a": [[1, 2], [3]]], .init(arrayEncoding: .indexInBrackets),
-            "a%5B0%5D%5B0%5D=1&a%5B0%5D%5B1%5D=2&a%5B1%5D%5B0%5D=3"),
-        Self(
-            ["foo": [["bar": 2], ["qux": 3], ["quy": 4]]], .init(arrayEncoding: .indexInBrackets),
-            "foo%5B0%5D%5Bbar%5D=2&foo%5B1%5D%5Bqux%5D=3&foo%5B2%5D%5Bquy%5D=4"),
-        Self(
-            ["foo": [["bar": "2"], ["qux": "3"]]], .init(arrayEncoding: .indexInBrackets),
-            "foo%5B0%5D%5Bbar%5D=2&foo%5B1%5D%5Bqux%5D=3"),
-        Self(
-            ["foo": [["bar": true], ["qux": false]]], .init(arrayEncoding: .indexInBrackets),
-            "foo%5B0%5D%5Bbar%5D=1&foo%5B1%5D%5Bqux%5D=0"),
-        Self(
-            everything, .init(arrayEncoding: .indexInBrackets),
-            """
-            bornAt=123.456&innerValue%5BdeepList%5D%5B0%5D%5B0%5D=x%20y&\
-            innerValue%5BdeepList%5D%5B1%5D%5B0%5D=z&innerValue%5BisDeep%5D=0&\
-            innerValue%5Bpairs%5D%5B0%5D%5BaB%5D=1&innerValue%5Bpairs%5D%5B1%5D%5BaB%5D=2&isActive=1&raw=Afo%3D&\
-            tagList%5B0%5D=a%20b&tagList%5B1%5D=c&userName=Ann%20Lee
-            """),
-        Self(
-            everything, .init(arrayEncoding: .noBrackets),
-            """
-            bornAt=123.456&innerValue%5BdeepList%5D=x%20y&innerValue%5BdeepList%5D=z&innerValue%5BisDeep%5D=0&\
-            innerValue%5Bpairs%5D%5BaB%5D=1&innerValue%5Bpairs%5D%5BaB%5D=2&isActive=1&raw=Afo%3D&tagList=a%20b&\
-            tagList=c&userName=Ann%20Lee
-            """),
-        Self(["bool": true], .init(boolEncoding: .numeric), "bool=1"),
-        Self(["bool": true], .init(boolEncoding: .literal), "bool=true"),
-        Self(["bool": false], .init(boolEncoding: .literal), "bool=false"),
-        Self(["bool": [true, true]], .init(boolEncoding: .literal), "bool%5B%5D=true&bool%5B%5D=true"),
-        Self(["data": Data([251, 255])], .init(dataEncoding: .base64), "data=%2B/8%3D"),
+            ["a": [["b": [1, 2]], ["c": [3]]]], .init(arrayEncoding: .indexInBrackets),
+            "a%5B0%5D%5Bb%5D%5B0%5D=1&a%5B0%5D%5Bb%5D%5B1%5D=2&a%5B1%5D%5Bc%5D%5B0%5D=3"),
+        Self(["a": [[1, 2], [3]], "b": [["c": 4]]], .init(arrayEncoding: .noBrackets), "a=1&a=2&a=3&b%5Bc%5D=4"),
+        Self(["bool": [true, false]], .init(boolEncoding: .literal), "bool%5B%5D=true&bool%5B%5D=false"),
         Self(["data": Data([251, 255])], .init(dataEncoding: .deferredToData), "data%5B%5D=251&data%5B%5D=255"),
         Self(["data": Data([1, 2])], .init(dataEncoding: .custom { "\($0.count) bytes" }), "data=2%20bytes"),
-        Self(date, .init(dateEncoding: .deferredToDate), "at=123.456"),
         Self(date, .init(dateEncoding: .secondsSince1970), "at=978307323.456"),
         Self(date, .init(dateEncoding: .millisecondsSince1970), "at=978307323456.0"),
-        Self(date, .init(dateEncoding: .iso8601), "at=2001-01-01T00%3A02%3A03Z"),
         Self(date, .init(dateEncoding: .formatted(formatter)), "at=2001-01-01%2000%3A02%3A03.4560"),
         Self(date, .init(dateEncoding: .custom { "\($0.timeIntervalSinceReferenceDate)" }), "at=123.456"),
         Self(
             ["at": Date(timeIntervalSinceReferenceDate: -0.5)], .init(dateEncoding: .iso8601),
             "at=2000-12-31T23%3A59%3A59Z"),
-        Self(["at": [Date(timeIntervalSince1970: 0)]], .init(dateEncoding: .secondsSince1970), "at%5B%5D=0.0"),
-        Self(["a": ["b": "b"]], .init(keyPathEncoding: .brackets), "a%5Bb%5D=b"),
-        Self(["a": ["b": "b"]], .init(keyPathEncoding: .dots), "a.b=b"),
         Self(["a": ["b": "b"]], .init(keyPathEncoding: .custom { "-\($0)" }), "a-b=b"),
         Self(["a": ["b": ["c": [1, 2]]]], .init(keyPathEncoding: .dots), "a.b.c%5B%5D=1&a.b.c%5B%5D=2"),
-        Self(["a": [["b": 1]]], .init(keyPathEncoding: .dots), "a%5B%5D.b=1"),
-        Self(["a": nil as String?, "b": "b"], .init(nilEncoding: .dropKey), "b=b"),
-        Self(["a": nil as String?, "b": "b"], .init(nilEncoding: .dropValue), "a=&b=b"),
-        Self(["a": nil as String?, "b": "b"], .init(nilEncoding: .null), "a=null&b=b"),
         Self(["a": nil as String?, "b": "b"], .init(nilEncoding: .custom("none")), "a=none&b=b"),
         Self(Optionals(), .init(nilEncoding: .dropValue), "one=one&two="),
         Self(Optionals(), .init(nilEncoding: .null), "one=one&two=null"),
         Self(Optionals(), .init(nilEncoding: .dropKey), "one=one"),
-        Self(["a": ["b": nil as Int?]], .init(nilEncoding: .null), "a%5Bb%5D=null"),
         Self(["a": [nil, 1] as [Int?]], .init(nilEncoding: .dropValue), "a%5B%5D=&a%5B%5D=1"),
-        Self(
-            ["spaces": "replace with spaces"], .init(spaceEncoding: .percentEscaped), "spaces=replace%20with%20spaces"),
-        Self(["spaces": "replace with spaces"], .init(spaceEncoding: .plusReplaced), "spaces=replace+with+spaces"),
         Self(["a + b": "c + d"], .init(spaceEncoding: .plusReplaced), "a+%2B+b=c+%2B+d"),
-        Self(["allowed": "?/"], .init(allowedCharacters: []), "allowed=%3F%2F"),
         Self(["allowed$": "?/$,"], .init(allowedCharacters: ["$", "/"]), "allowed$=%3F/$%2C"),
     ]
 
@@ -661,7 +504,6 @@ extension AlamofireCase {
 
     /// Every rule for keys.
     private static let keys: [Self] = [
-        Self(camel, .init(keyEncoding: .useDefaultKeys), "oneTwoThree=oneTwoThree"),
         Self(camel, .init(keyEncoding: .convertToSnakeCase), "one_two_three=oneTwoThree"),
         Self(camel, .init(keyEncoding: .convertToKebabCase), "one-two-three=oneTwoThree"),
         Self(camel, .init(keyEncoding: .capitalized), "OneTwoThree=oneTwoThree"),
@@ -669,31 +511,18 @@ extension AlamofireCase {
         Self(camel, .init(keyEncoding: .lowercased), "onetwothree=oneTwoThree"),
         Self(camel, .init(keyEncoding: .custom { _ in "A" }), "A=oneTwoThree"),
         Self(["myURLProperty": 1], .init(keyEncoding: .convertToSnakeCase), "my_url_property=1"),
-        Self(["userID": 1], .init(keyEncoding: .convertToSnakeCase), "user_id=1"),
         Self(["_oneTwo_": 1], .init(keyEncoding: .convertToSnakeCase), "_one_two_=1"),
         Self(["oneTwo3Four": 1], .init(keyEncoding: .convertToSnakeCase), "one_two3_four=1"),
-        Self(["a": 1], .init(keyEncoding: .convertToSnakeCase), "a=1"),
         Self(["A": 1], .init(keyEncoding: .convertToSnakeCase), "a=1"),
         Self(["URL": 1], .init(keyEncoding: .convertToSnakeCase), "u_rl=1"),
-        Self(["aB": 1], .init(keyEncoding: .convertToSnakeCase), "a_b=1"),
-        Self(["page2Size": 1], .init(keyEncoding: .convertToSnakeCase), "page2_size=1"),
         Self(["ÄpfelÜber": 1], .init(keyEncoding: .convertToSnakeCase), "%C3%A4pfel_%C3%BCber=1"),
         Self(["": 1], .init(keyEncoding: .convertToSnakeCase), "=1"),
         Self(
             ["outerKey": ["innerKey": ["deepKey": [1, 2]]]], .init(keyEncoding: .convertToSnakeCase),
             "outer_key%5Binner_key%5D%5Bdeep_key%5D%5B%5D=1&outer_key%5Binner_key%5D%5Bdeep_key%5D%5B%5D=2"),
         Self(
-            ["outerKey": ["innerKey": ["deepKey": [1, 2]]]], .init(keyEncoding: .convertToKebabCase),
-            "outer-key%5Binner-key%5D%5Bdeep-key%5D%5B%5D=1&outer-key%5Binner-key%5D%5Bdeep-key%5D%5B%5D=2"),
-        Self(
             ["outerKey": ["innerKey": ["deepKey": [1, 2]]]], .init(keyEncoding: .capitalized),
             "OuterKey%5BinnerKey%5D%5BdeepKey%5D%5B%5D=1&OuterKey%5BinnerKey%5D%5BdeepKey%5D%5B%5D=2"),
-        Self(
-            ["outerKey": ["innerKey": ["deepKey": [1, 2]]]], .init(keyEncoding: .uppercased),
-            "OUTERKEY%5BINNERKEY%5D%5BDEEPKEY%5D%5B%5D=1&OUTERKEY%5BINNERKEY%5D%5BDEEPKEY%5D%5B%5D=2"),
-        Self(
-            ["outerKey": ["innerKey": ["deepKey": [1, 2]]]], .init(keyEncoding: .lowercased),
-            "outerkey%5Binnerkey%5D%5Bdeepkey%5D%5B%5D=1&outerkey%5Binnerkey%5D%5Bdeepkey%5D%5B%5D=2"),
     ]
 
     /// The characters that are escaped.
@@ -706,11 +535,6 @@ extension AlamofireCase {
         Self(["reserved": reserved], "reserved=%3A%23%5B%5D%40%21%24%26%27%28%29%2A%2B%2C%3B%3D"),
         Self([reserved: "key"], "%3A%23%5B%5D%40%21%24%26%27%28%29%2A%2B%2C%3B%3D=key"),
         Self(["illegal": " \"#%<>[]\\^`{}|"], "illegal=%20%22%23%25%3C%3E%5B%5D%5C%5E%60%7B%7D%7C"),
-        Self(["foo&bar": "baz&qux", "foobar": "bazqux"], "foo%26bar=baz%26qux&foobar=bazqux"),
-        Self(["?foo?": "?bar?"], "?foo?=?bar?"),
-        Self(["foo": "/bar/baz/qux"], "foo=/bar/baz/qux"),
-        Self([" foo ": " bar "], "%20foo%20=%20bar%20"),
-        Self(["+foo+": "+bar+"], "%2Bfoo%2B=%2Bbar%2B"),
         Self(["percent%": "%25"], "percent%25=%2525"),
         Self(
             ["french": "français", "japanese": "日本語", "arabic": "العربية", "emoji": "😃"],
@@ -718,12 +542,13 @@ extension AlamofireCase {
             arabic=%D8%A7%D9%84%D8%B9%D8%B1%D8%A8%D9%8A%D8%A9&emoji=%F0%9F%98%83&french=fran%C3%A7ais&\
             japanese=%E6%97%A5%E6%9C%AC%E8%AA%9E
             """),
-        Self(["unreserved": "-._~"], "unreserved=-._~"),
+        Self(["unreserved -._~": "?/ /?"], "unreserved%20-._~=?/%20/?"),
         Self(["controls": "\0\t\r\n\u{7F}"], "controls=%00%09%0D%0A%7F"),
-        Self(["rtl": "\u{202E}abc"], "rtl=%E2%80%AEabc"),
         Self(["": "", "a[b]": "1"], "=&a%5Bb%5D=1"),
         Self(["e\u{301}": "\u{E9}"], "e%CC%81=%C3%A9"),
-        Self(["family": "👩‍👩‍👧"], "family=%F0%9F%91%A9%E2%80%8D%F0%9F%91%A9%E2%80%8D%F0%9F%91%A7"),
+        Self(
+            ["\u{FEFF}": "\u{202E}\u{10FFFF}👩‍👩‍👧"],
+            "%EF%BB%BF=%E2%80%AE%F4%8F%BF%BF%F0%9F%91%A9%E2%80%8D%F0%9F%91%A9%E2%80%8D%F0%9F%91%A7"),
     ]
 
     private enum Weekday: String, Encodable {
