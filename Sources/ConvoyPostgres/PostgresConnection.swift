@@ -420,6 +420,17 @@ final class PostgresRows {
 
     deinit { library.clear(result) }
 
+    var indices: Range<Int> { 0..<count }
+
+    func texts(_ column: Int = 0) throws -> [String] { try indices.compactMap { try text($0, column) } }
+    func ints(_ column: Int = 0) throws -> [Int64] { try indices.compactMap { try int($0, column) } }
+
+    /// Nil for a number that is not a state.
+    func state(_ row: Int, _ column: Int) throws -> JobState? {
+        let number = Int(try int(row, column) ?? -1)
+        return PostgresSchema.states.indices.contains(number) ? PostgresSchema.states[number] : nil
+    }
+
     var changedCount: Int { library.cmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0 }
 
     private func read<Value>(

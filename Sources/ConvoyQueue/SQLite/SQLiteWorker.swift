@@ -910,10 +910,10 @@ final class SQLiteWorker: @unchecked Sendable {
             SELECT * FROM (SELECT job.id, job.state, 'dependency' FROM held
                 CROSS JOIN dependency ON dependency.job = held.id CROSS JOIN job ON job.id = dependency.needs
                 ORDER BY job.id LIMIT 98)
-            UNION ALL SELECT * FROM (SELECT job.id, job.state, 'group' FROM held CROSS JOIN job ON job.grp = held.grp
-                WHERE held.behind & 1 AND job.state <= 4 ORDER BY job.position LIMIT 1)
-            UNION ALL SELECT * FROM (SELECT job.id, job.state, 'key' FROM held CROSS JOIN job ON job.key = held.key
-                WHERE held.behind & 2 AND job.state <= 4 ORDER BY job.position LIMIT 1)
+            UNION ALL SELECT job.id, job.state, 'group' FROM held CROSS JOIN job ON held.behind & 1 AND job.position =
+                (SELECT min(position) FROM job WHERE grp = held.grp AND state <= 4)
+            UNION ALL SELECT job.id, job.state, 'key' FROM held CROSS JOIN job ON held.behind & 2 AND job.position =
+                (SELECT min(position) FROM job WHERE key = held.key AND state <= 4)
             """, [.text(id)]
         ) { row in
             JobBlocker(
