@@ -15,6 +15,10 @@ import Testing
     private static let bodyBytes: Int64 = 200_000
     private static let taskCount = 4
 
+    private func start(_ arguments: [String], _ environment: [String: String] = [:]) throws -> ChildProcess {
+        try ChildProcess(ChildProcess.program("CacheWorker"), arguments, environment: environment)
+    }
+
     /// A seed chooses the moments within the time that the work takes.
     @Test(arguments: [1, 4])
     func killAtRandomMomentsLeavesNoWrongBody(processCount: Int) async throws {
@@ -33,7 +37,7 @@ import Testing
             let workers = try (0..<processCount).map { _ in
                 let life = Int.random(in: 1...span, using: &random)
                 let seed = UInt64.random(in: 0...1_000_000, using: &random)
-                return try ChildProcess.cacheWorker([root.path, "\(seed)", "100", "\(Self.taskCount)", "\(life)"])
+                return try start([root.path, "\(seed)", "100", "\(Self.taskCount)", "\(life)"])
             }
             for worker in workers {
                 let status = await worker.ended().status
@@ -54,12 +58,11 @@ import Testing
         print("\(processCount) processes: \(kills) kills, 0 wrong bodies; at most \(most) of \(Self.capacity) bytes")
     }
 
-    @Test(.enabled(if: CallKiller.isUsable, CallKiller.reason))
+    @Test(.enabled(if: DiskRecorder.isUsable, DiskRecorder.reason))
     func killAtACallThatChangesAFileLeavesNoWrongBody() async throws {
-        let directory = try TemporaryDirectory()
-        let killer = try CallKiller(directory)
+        let killer = try DiskRecorder()
         let arguments = [killer.root.path, "3", "40", "1"]
-        let counted = try ChildProcess.cacheWorker(arguments, environment: killer.counting)
+        let counted = try start(arguments, killer.environment())
         #expect(await counted.ended().status == 0, "\(counted.text)")
         let calls = try killer.callCount()
         #expect(calls > 40)
@@ -69,7 +72,7 @@ import Testing
         var kills = 0
         for moment in moments {
             try? FileManager.default.removeItem(at: killer.root)
-            let killed = try ChildProcess.cacheWorker(arguments, environment: killer.killing(at: moment))
+            let killed = try start(arguments, killer.environment(killedAt: moment))
             if await killed.ended().status == SIGKILL { kills += 1 }
             #expect(!killed.text.contains("wrong"), "moment \(moment): \(killed.text)")
             if FileManager.default.fileExists(atPath: killer.root.path) {
@@ -84,7 +87,7 @@ import Testing
 
     @discardableResult
     private func run(_ root: URL, seed: Int, count: Int) async throws -> String {
-        let worker = try ChildProcess.cacheWorker([root.path, "\(seed)", "\(count)", "\(Self.taskCount)"])
+        let worker = try start([root.path, "\(seed)", "\(count)", "\(Self.taskCount)"])
         #expect(await worker.ended().status == 0, "\(worker.text)")
         return worker.text
     }

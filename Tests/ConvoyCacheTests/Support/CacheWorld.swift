@@ -10,18 +10,6 @@ enum Place: CaseIterable, Sendable {
     case disk
 }
 
-/// The requests that were sent, in order.
-final class Sent: @unchecked Sendable {
-    // @unchecked: `lock` guards all properties.
-    private let lock = NSLock()
-    private var requests: [RecordedRequest] = []
-
-    var all: [RecordedRequest] { lock.withLock { requests } }
-    var count: Int { all.count }
-
-    func add(_ request: RecordedRequest) { lock.withLock { requests.append(request) } }
-}
-
 /// A server, a clock and a manager with a cache.
 final class CacheWorld: Sendable {
     let server: TestServer
@@ -29,7 +17,8 @@ final class CacheWorld: Sendable {
     let directory: TemporaryDirectory
     let cache: HTTPCache
     let manager: RequestManager
-    let sent = Sent()
+    /// The requests that the server received, in order.
+    let sent = EventLog<RecordedRequest>()
 
     init(
         _ place: Place = .memory, capacity: Int64 = 16 << 20, sharing: CacheSharing = .private,
@@ -50,7 +39,7 @@ final class CacheWorld: Sendable {
         change(&configuration)
         manager = RequestManager(configuration: configuration)
         server.respond { [sent] request in
-            sent.add(request)
+            sent.record(request)
             return reply(request, sent.count)
         }
     }

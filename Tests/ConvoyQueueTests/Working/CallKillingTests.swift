@@ -17,15 +17,11 @@ import Testing
         return Self.isThorough ? Array(all) : Array(all.shuffled().prefix(8))
     }
 
-    private func callCount(_ changes: [DiskChange]) -> Int {
-        changes.count { if case .said = $0 { false } else { true } }
-    }
-
     @Test func jobsAddedBeforeAKillAreStoredOnce() async throws {
         let recorder = try DiskRecorder()
         let arguments = ["add", recorder.file.path, "http://127.0.0.1:9/", "1", "\(Self.jobCount)"]
         await (try ChildProcess.queue(arguments, environment: recorder.environment())).ended()
-        let calls = callCount(try recorder.changes())
+        let calls = try recorder.callCount()
         #expect(calls > Self.jobCount)
         var kills = 0
         for moment in moments(of: calls) {
@@ -54,7 +50,7 @@ import Testing
         let template = recorder.root.appendingPathExtension("template")
         try FileManager.default.copyItem(at: recorder.root, to: template)
         await (try ChildProcess.queue(["run", file], environment: recorder.environment())).ended()
-        let calls = callCount(try recorder.changes())
+        let calls = try recorder.callCount()
         var (kills, requests) = (0, 0)
         for moment in moments(of: calls) {
             try FileManager.default.removeItem(at: recorder.root)
@@ -81,7 +77,7 @@ import Testing
         let recorder = try DiskRecorder()
         let arguments = ["add", recorder.file.path, "http://127.0.0.1:9/", "1", "\(Self.jobCount)"]
         await (try ChildProcess.queue(arguments, environment: recorder.environment())).ended()
-        let calls = callCount(try recorder.changes())
+        let calls = try recorder.callCount()
         var failures = 0
         let chosen = Self.isThorough ? Array(1...calls) : Array((1...calls).shuffled().prefix(8))
         for call in chosen {
