@@ -128,24 +128,10 @@ struct PostgresFailoverTests {
             """)
         let standby = try await PostgresServer(standbyOf: primary)
         // Both transactions are blocked in their COMMIT when the primary dies.
-        let gate = try await offPool { () -> Held in
-            let connection = try PostgresConnection(address, within: .seconds(60))
-            try connection.run("SELECT 1 FROM (SELECT pg_advisory_lock(77)) AS a")
-            return Held(connection: connection)
-        }
+        let gate = try await offPool { try OtherClient(address, "SELECT count(pg_advisory_lock(77))") }
         async let additions = store.add([.test("a")])
         async let exchange = store.exchange([], claiming: ClaimRequest(limit: 1, lease: .seconds(600)))
-        try await offPool {
-            for _ in 1...10_000 {
-                let rows = try gate.connection.run(
-                    """
-                    SELECT count(*), pg_sleep(0.005)::text FROM pg_stat_activity
-                    WHERE wait_event = 'advisory' AND datname = current_database()
-                    """, within: .seconds(60))
-                if try rows.int(0, 0) ?? 0 >= 2 { return }
-            }
-            throw PostgresError(.lost, "nothing waits for the gate")
-        }
+        try await offPool { try gate.waitForOthers(2) }
         try await primary.stop()
         try await standby.promote()
         // New transactions get the transaction ids that the old primary used.
@@ -157,10 +143,5 @@ struct PostgresFailoverTests {
         #expect(try await store.states() == ["earlier": .claimed, "claimed": .waiting, "a": .waiting])
         await store.close()
         _ = gate
-    }
-
-    private struct Held: @unchecked Sendable {
-        // @unchecked: only one thread at a time uses the connection.
-        let connection: PostgresConnection
     }
 }

@@ -31,7 +31,6 @@ struct PostgresStoreTests {
         #expect(try await store.states() == ["a": .dead, "b": .claimed, "c": .dead, "d": .claimed])
         #expect(try await store.job("a")?.failure == "its URL in the database cannot be read")
         #expect(try await store.job("c")?.failure == "its header fields in the database cannot be read")
-        await store.close()
     }
 
     @Test func tablesOfTheFirstVersionAreBroughtUpToDate() async throws {
@@ -53,7 +52,6 @@ struct PostgresStoreTests {
         let claimed = try #require(try await store.claim().first)
         #expect(claimed.job.id == "a" && claimed.lapseCount == 0 && !claimed.job.request.followsRedirectsAsGet)
         #expect(try await store.settle(claimed, .done))
-        await store.close()
     }
 
     /// PostgreSQL does not notify the store when another program releases its lock.
@@ -66,24 +64,14 @@ struct PostgresStoreTests {
             let claimed = try #require(try await store.claim().first)
             #expect(try await store.settle(claimed, .retry(after: .milliseconds(1))))
         }
-        let stranger = try await offPool { () -> Stranger in
-            let connection = try PostgresConnection(address, within: .seconds(60))
-            try connection.run("BEGIN")
-            try connection.run("SELECT 1 FROM convoy_jobs WHERE \(condition) FOR UPDATE")
-            return Stranger(connection: connection)
-        }
+        let search = "SELECT 1 FROM convoy_jobs WHERE \(condition) FOR UPDATE"
+        let stranger = try await offPool { try OtherClient(address, "BEGIN", search) }
         let request = ClaimRequest(limit: 10, lease: .seconds(60))
         let exchange = try await store.exchange([], claiming: request)
         let next = try #require(exchange.next)
         #expect(exchange.jobs.isEmpty && next > .zero && next <= .seconds(1))
-        _ = try await offPool { try stranger.connection.run("COMMIT").count }
+        try await offPool { try stranger.run("COMMIT") }
         #expect(try await store.claim().ids == ["a"])
-        await store.close()
-    }
-
-    private struct Stranger: @unchecked Sendable {
-        // @unchecked: only one thread at a time uses the connection.
-        let connection: PostgresConnection
     }
 
     @Test func lostConnectionsAreMadeAgain() async throws {
@@ -99,7 +87,6 @@ struct PostgresStoreTests {
         #expect(try await store.renew([Claim(id: "a", token: 1)], for: .seconds(60)) == [])
         // The listening connection is reopened too, and reports that the store may have missed changes.
         #expect(await changes.next() != nil)
-        await store.close()
     }
 
     @Test func aRestartOfTheServerLosesNothing() async throws {
@@ -113,7 +100,6 @@ struct PostgresStoreTests {
         #expect(try await store.status()[.claimed] == 10)
         #expect(try await store.settle(claimed[0], .done))
         #expect(try await store.claim().count == 90)
-        await store.close()
     }
 
     /// After a failover, an address may lead to the old primary, which is now a standby.
@@ -148,7 +134,6 @@ struct PostgresStoreTests {
         #expect(try await store.claim().ids == ["a"])
         try await store.add(.test("c"))
         #expect(try await store.states() == ["a": .claimed, "b": .blocked, "c": .waiting])
-        await store.close()
     }
 
     @Test func aServerThatIsAwayIsSaid() async throws {
@@ -185,7 +170,6 @@ struct PostgresStoreTests {
         }
         let store = try await PostgresStore(address)
         #expect(try await store.status()[.waiting] == 8)
-        await store.close()
     }
 
     /// A trigger ends the connection during the first commit, so the server rolls back.
@@ -210,7 +194,6 @@ struct PostgresStoreTests {
             """)
         #expect(try await store.add([.test("a")]) == [JobAddition(id: "a", outcome: .added)])
         #expect(try await store.status()[.waiting] == 1)
-        await store.close()
     }
 
     /// The server commits but cannot acknowledge the commit, because it waits for a standby that does not exist.
@@ -239,44 +222,5 @@ struct PostgresStoreTests {
         }
         #expect(try await additions == [JobAddition(id: "a", outcome: .added)])
         #expect(try await store.status()[.waiting] == 1)
-        await store.close()
-    }
-
-    /// Jobs of few groups are added and done by several instances concurrently.
-    ///
-    /// No job is left blocked.
-    @Test func noJobStaysBlocked() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
-        let count = 240
-        try await withThrowingTaskGroup(of: [String].self) { group in
-            for part in 0..<3 {
-                group.addTask {
-                    let store = try await PostgresStore(address)
-                    for number in 0..<count / 3 {
-                        try await store.add(
-                            .test("\(part)-\(number)") { job in
-                                job.group = number % 3 == 0 ? "group-\(number % 2)" : nil
-                                job.dependencies = number > 4 ? ["\(part)-\(number - 1)", "\(part)-\(number - 4)"] : []
-                                if number % 5 == 0 { job.uniqueness = .init(key: "key", policy: .append) }
-                            })
-                    }
-                    await store.close()
-                    return []
-                }
-                group.addTask {
-                    let store = try await PostgresStore(address)
-                    var done: [String] = []
-                    while try await store.status()[.done] < count {
-                        let jobs = try await store.claim(7)
-                        for job in jobs where try await store.settle(job, .done) { done.append(job.job.id) }
-                    }
-                    await store.close()
-                    return done
-                }
-            }
-            var done: [String] = []
-            for try await ids in group { done += ids }
-            #expect(done.count == count && Set(done).count == count)
-        }
     }
 }

@@ -11,13 +11,6 @@ import Testing
 
     init() throws { place = try StorePlace() }
 
-    private func failure(_ body: () async throws -> Void) async -> QueueError? {
-        do {
-            try await body()
-            return nil
-        } catch { return error as? QueueError }
-    }
-
     private func sql(_ text: String, at file: URL) throws { try SQLiteConnection(file.path).execute(text) }
 
     // MARK: Rounding, and wrong files
@@ -133,7 +126,6 @@ import Testing
         #expect(try byteCount() > 12_000_000)
         for number in 1...3 { try await store.add(.test("small \(number)")) }
         #expect(try byteCount() <= 4 << 20)
-        await store.close()
     }
 
     /// `max_page_count` of SQLite simulates a full disk.
@@ -182,7 +174,6 @@ import Testing
         let blockers = try await store.blockers(of: "a")
         #expect(blockers.count == 99)
         #expect(blockers.last == JobBlocker(id: "g", state: .waiting, reason: .group))
-        await store.close()
     }
 
     /// Another program may remove the file whose change notifies the queues.
@@ -195,7 +186,6 @@ import Testing
         #expect(await changes.next() != nil)
         // The removal is a change too, and `add` returns before the file is made.
         await look { FileManager.default.fileExists(atPath: bell) }
-        await store.close()
     }
 
     /// The second removal is seen only if the new directory is watched.
@@ -210,7 +200,6 @@ import Testing
             try await store.add(.test(UUID().uuidString))
             try #require(await changes.next() != nil)
         }
-        await store.close()
     }
 
     // MARK: After a crash
@@ -319,49 +308,5 @@ import Testing
         #expect(try await store.retry(.all) == 2)
         #expect(try await store.claim().ids == ["a"])
         #expect(try await store.state("b") == .blocked)
-        await store.close()
-    }
-
-    // MARK: Commits and indexes
-
-    @Test func everyCommitIsSynced() async throws {
-        let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: "one")
-        #expect(try worker.connection.number("PRAGMA synchronous") == 2)
-        let mode = try worker.connection.rows("PRAGMA journal_mode") { $0.text(0) }
-        #expect(mode == ["wal"])
-        try worker.close()
-    }
-
-    @Test func noStatementScansEveryJob() throws {
-        let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: "one")
-        let statements = [
-            """
-            SELECT position FROM job WHERE state = 0 AND lapses < 2
-            ORDER BY priority DESC, attempt_count > 0, position LIMIT 5
-            """,
-            """
-            SELECT position FROM job INDEXED BY job_host WHERE state = 0 AND lapses < 2 AND host = ?
-            ORDER BY priority DESC, attempt_count > 0, position LIMIT 5
-            """,
-            "SELECT min(host) FROM job WHERE state = 0",
-            "SELECT min(host) FROM job WHERE state = 0 AND host > ?",
-            "SELECT position FROM job WHERE state = 4 ORDER BY position LIMIT 5",
-            "SELECT 1 FROM job WHERE state = 1 AND due_clock = ? AND due <= ? LIMIT 1",
-            "SELECT min(due) FROM job WHERE state = 1 AND due_clock = 0",
-            "SELECT min(expires) FROM job WHERE expires IS NOT NULL AND state <= 2",
-            "SELECT id, behind FROM job WHERE grp = ? AND state <= 4 ORDER BY position LIMIT 1",
-            "SELECT 1 FROM job WHERE key = ? AND state <= 4 LIMIT 1",
-            "SELECT 1 FROM job WHERE state = 3 AND job.owner = ?",
-            "SELECT position FROM job WHERE (state = 5 OR state = 7) AND finished <= ? LIMIT 5000",
-        ]
-        for statement in statements {
-            let plan = try worker.connection.rows("EXPLAIN QUERY PLAN \(statement)") { row in
-                row.text(3) ?? ""
-            }.joined(separator: "; ")
-            #expect(
-                plan.contains("USING") && plan.contains("INDEX") && !plan.contains("TEMP B-TREE"),
-                "\(statement): \(plan)")
-        }
-        try worker.close()
     }
 }
