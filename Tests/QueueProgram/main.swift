@@ -2,7 +2,6 @@
 //
 //   QueueProgram add FILE URL FIRST LAST    adds jobs job-FIRST to job-LAST one by one, and prints each committed id
 //   QueueProgram share FILE URL FIRST LAST  adds them from six concurrent tasks, which share commits
-//   QueueProgram bodies FILE COUNT          adds and reads COUNT jobs with bodies of all sizes from eight tasks
 //   QueueProgram run FILE                   sends the waiting jobs, and ends
 //
 // FILE may be the postgres:// address of a database. With an address, leases last one second.
@@ -18,17 +17,6 @@ let manager = RequestManager(configuration: .init(maxConcurrentOperationCount: 8
 @Sendable func fail(_ error: any Error) -> Never {
     FileHandle.standardError.write(Data("\(error)\n".utf8))
     exit(1)
-}
-
-if arguments.count == 3, arguments[0] == "bodies", let count = Int(arguments[2]) {
-    do {
-        let store: any Store =
-            arguments[1].hasPrefix("postgres:")
-            ? try await PostgresStore(arguments[1]) : try SQLiteStore(at: URL(fileURLWithPath: arguments[1]))
-        try await checkBodies(count, on: store)
-    } catch { fail(error) }
-    print("\(count) bodies are unchanged")
-    exit(0)
 }
 
 let queue: DurableQueue

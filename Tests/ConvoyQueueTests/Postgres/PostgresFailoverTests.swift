@@ -11,6 +11,10 @@ import Testing
 /// The primary dies during a commit, or at a random moment.
 @Suite(.serialized, .enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresFailoverTests {
+    let place: StorePlace
+
+    init() throws { place = try StorePlace() }
+
     private static var turns: Int {
         ProcessInfo.processInfo.environment["CONVOY_FAILOVERS"].flatMap(Int.init) ?? 1
     }
@@ -34,7 +38,6 @@ struct PostgresFailoverTests {
     ///
     /// Returns the number of sent requests.
     private func promoteWhileOthersWork(_ turn: Int) async throws -> Int {
-        let place = try StorePlace()
         let name = place.directory.appending(path: "server")
         let primary = try await PostgresServer()
         let database = try await primary.makeDatabase()
@@ -107,7 +110,6 @@ struct PostgresFailoverTests {
     // MARK: During a commit
 
     private func failOver() async throws {
-        let place = try StorePlace()
         let name = place.directory.appending(path: "server")
         let primary = try await PostgresServer()
         let database = try await primary.makeDatabase()

@@ -50,13 +50,4 @@ struct PostgresPlansTests {
         #expect(settling.contains("convoy_jobs_id_key"), "\(settling)")
     }
 
-    /// Each statement costs time in every exchange, however few jobs the exchange has.
-    @Test func anExchangeIsSevenStatements() throws {
-        for (settlements, count) in [(settlements, 7), ([], 6)] {
-            let whole = try WholeExchange(settlements: settlements, request: request, owner: "owner").work(
-                "number", nil
-            ) { _ in }
-            #expect(whole.statements.count == count)
-        }
-    }
 }

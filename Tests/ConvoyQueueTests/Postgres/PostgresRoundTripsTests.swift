@@ -64,14 +64,6 @@ struct PostgresRoundTripsTests {
         #expect(try await store.claim().ids == ["b"])
     }
 
-    @Test func connectingIsAFewRoundTrips() async throws {
-        var store = try await PostgresStore(address)
-        #expect(proxy.roundTripCount <= 20)
-        await store.close()
-        let again = try await count { store = try await PostgresStore(address) }
-        #expect(again <= 10)
-    }
-
     // MARK: Lost replies
 
     @Test func anAdditionWhoseAnswerIsLostIsKnown() async throws {

@@ -119,7 +119,6 @@ final class PostgresServer: Sendable {
             stop) control stop -m immediate ;;
             start) start ;;
             promote) control promote ;;
-            freeze) kill -STOP "$(head -n 1 data/postmaster.pid)" ;;
             esac
             tell $?
         done

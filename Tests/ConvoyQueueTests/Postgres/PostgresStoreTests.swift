@@ -8,9 +8,12 @@ import Testing
 /// Tests cases that only a server has: lost connections, restarts, conflicting transactions.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresStoreTests {
+    let address: String
+
+    init() async throws { address = try await PostgresServer.shared().makeDatabase() }
+
     /// The test damages the row, as an edit by hand could.
     @Test func aRowThatCannotBeReadIsADeadLetter() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
         _ = try await store.add([
             .test("a") { $0.group = "g" }, .test("b") { $0.group = "g" }, .test("c"), .test("d"),
@@ -34,7 +37,6 @@ struct PostgresStoreTests {
     }
 
     @Test func tablesOfTheFirstVersionAreBroughtUpToDate() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
         try await offPool {
             let connection = try PostgresConnection(address, within: .seconds(60))
             for statement in PostgresSchema.migrations.first ?? [] { try connection.run(statement) }
@@ -57,7 +59,6 @@ struct PostgresStoreTests {
     /// PostgreSQL does not notify the store when another program releases its lock.
     @Test(arguments: ["TRUE", "due IS NOT NULL"])
     func aRowThatAStrangerHasLockedIsLookedForSoon(condition: String) async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
         try await store.add(.test("a"))
         if condition != "TRUE" {
@@ -75,7 +76,6 @@ struct PostgresStoreTests {
     }
 
     @Test func lostConnectionsAreMadeAgain() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
         var changes = store.changes().makeAsyncIterator()
         _ = await changes.next()
@@ -87,19 +87,7 @@ struct PostgresStoreTests {
         #expect(try await store.renew([Claim(id: "a", token: 1)], for: .seconds(60)) == [])
         // The listening connection is reopened too, and reports that the store may have missed changes.
         #expect(await changes.next() != nil)
-    }
-
-    @Test func aRestartOfTheServerLosesNothing() async throws {
-        let server = try await PostgresServer(isDurable: true)
-        let address = try await server.makeDatabase()
-        let store = try await PostgresStore(address)
-        _ = try await store.add((1...100).map { try .test("\($0)") })
-        let claimed = try await store.claim(10)
-        try await server.stop()
-        try await server.start()
-        #expect(try await store.status()[.claimed] == 10)
-        #expect(try await store.settle(claimed[0], .done))
-        #expect(try await store.claim().count == 90)
+        await store.close()
     }
 
     /// After a failover, an address may lead to the old primary, which is now a standby.
@@ -149,32 +137,14 @@ struct PostgresStoreTests {
     }
 
     @Test func aNewerSchemaIsNotChanged() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
         await (try await PostgresStore(address)).close()
         try await sql(address, "UPDATE convoy_schema SET version = 99")
         let error = await #expect(throws: QueueError.self) { _ = try await PostgresStore(address) }
         #expect(error?.code == .newerSchema && error?.message.contains("99") == true)
     }
 
-    @Test func manyMakeTheTablesAtOnce() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for number in 0..<8 {
-                group.addTask {
-                    let store = try await PostgresStore(address)
-                    try await store.add(.test("\(number)"))
-                    await store.close()
-                }
-            }
-            try await group.waitForAll()
-        }
-        let store = try await PostgresStore(address)
-        #expect(try await store.status()[.waiting] == 8)
-    }
-
     /// A trigger ends the connection during the first commit, so the server rolls back.
     @Test func aCommitThatFailedUnseenIsRepeated() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
         try await sql(
             address, "CREATE SEQUENCE deaths",

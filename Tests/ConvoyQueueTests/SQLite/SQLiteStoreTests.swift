@@ -20,28 +20,26 @@ import Testing
         #expect(Int64(clamping: .microseconds(microseconds)) == milliseconds)
     }
 
-    @Test func aFileThatIsNotADatabaseIsNotChanged() async throws {
-        let text = Data(String(repeating: "not a database\n", count: 1_000).utf8)
-        try text.write(to: place.file)
-        let error = await failure { _ = try SQLiteStore(at: place.file) }
-        #expect(error?.code == .foreignFile && error?.message.contains(place.file.path) == true)
-        #expect(try Data(contentsOf: place.file) == text)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: place.directory.path) == ["jobs.db"])
-    }
-
-    @Test func anotherProgramsDatabaseIsNotChanged() async throws {
-        try sql("CREATE TABLE songs(name TEXT); INSERT INTO songs VALUES('a')", at: place.file)
+    @Test(arguments: [
+        ("text", QueueError.Code.foreignFile, "not an SQLite database"), ("songs", .foreignFile, "another program"),
+        ("newer", .newerSchema, "99"),
+    ])
+    func aFileOfAnotherProgramIsNotChanged(kind: String, code: QueueError.Code, text: String) async throws {
+        switch kind {
+        case "text": try Data(String(repeating: "not a database\n", count: 1_000).utf8).write(to: place.file)
+        case "songs": try sql("CREATE TABLE songs(name TEXT); INSERT INTO songs VALUES('a')", at: place.file)
+        default:
+            await (try SQLiteStore(at: place.file)).close()
+            try sql("PRAGMA user_version = 99", at: place.file)
+        }
         let before = try Data(contentsOf: place.file)
         let error = await failure { _ = try SQLiteStore(at: place.file) }
-        #expect(error?.code == .foreignFile && error?.message.contains("another program") == true)
+        #expect(error?.code == code && error?.message.contains(text) == true)
+        #expect(error?.message.contains(place.file.path) == true)
         #expect(try Data(contentsOf: place.file) == before)
-    }
-
-    @Test func aNewerSchemaIsNotChanged() async throws {
-        await (try SQLiteStore(at: place.file)).close()
-        try sql("PRAGMA user_version = 99", at: place.file)
-        let error = await failure { _ = try SQLiteStore(at: place.file) }
-        #expect(error?.code == .newerSchema && error?.message.contains("99") == true)
+        if kind == "text" {
+            #expect(try FileManager.default.contentsOfDirectory(atPath: place.directory.path) == ["jobs.db"])
+        }
     }
 
     @Test func aBrokenFileIsSaid() async throws {
@@ -126,6 +124,7 @@ import Testing
         #expect(try byteCount() > 12_000_000)
         for number in 1...3 { try await store.add(.test("small \(number)")) }
         #expect(try byteCount() <= 4 << 20)
+        await store.close()
     }
 
     /// `max_page_count` of SQLite simulates a full disk.
@@ -186,6 +185,7 @@ import Testing
         #expect(await changes.next() != nil)
         // The removal is a change too, and `add` returns before the file is made.
         await look { FileManager.default.fileExists(atPath: bell) }
+        await store.close()
     }
 
     /// The second removal is seen only if the new directory is watched.
@@ -200,6 +200,7 @@ import Testing
             try await store.add(.test(UUID().uuidString))
             try #require(await changes.next() != nil)
         }
+        await store.close()
     }
 
     // MARK: After a crash

@@ -55,18 +55,6 @@ import Testing
         try worker.close()
     }
 
-    /// Eight tasks add jobs with bodies of one byte to 64 MiB, and read them.
-    ///
-    /// `QueueProgram bodies FILE 100000` adds as many jobs as for the published measurements.
-    @Test(arguments: PostgresServer.isInstalled ? ["SQLite", "PostgreSQL"] : ["SQLite"])
-    func bodiesOfAllSizesComeBackUnchanged(store: String) async throws {
-        let address =
-            store == "SQLite" ? place.file.path : try await PostgresServer.shared().makeDatabase()
-        let child = try ChildProcess.queue(["bodies", address, "300"])
-        #expect(await child.ended().status == 0)
-        #expect(child.lines == ["300 bodies are unchanged"], "\(child.errors)")
-    }
-
     /// Several callers wait while the transaction of an earlier caller is delayed.
     @Test(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
     func onPostgresEachHearsItsOwn() async throws {

@@ -116,9 +116,7 @@ import Testing
     private func limited(
         _ state: DurableQueueState, _ claiming: DurableQueueState.Claiming, limit: Int = 32, slots: Int = 8
     ) -> ClaimRequest {
-        var request = ClaimRequest(limit: limit, lease: .seconds(30))
-        state.limit(&request, to: claiming, most: 24, slots: slots)
-        return request
+        state.limited(ClaimRequest(limit: limit, lease: .seconds(30)), to: claiming, most: 24, slots: slots)
     }
 
     @Test func aHostIsSilentUntilItAnswers() {
@@ -183,17 +181,4 @@ import Testing
         #expect(limited(state, .new, slots: 1).limit == 0 && limited(state, .new, slots: .max).limit == 24)
     }
 
-    /// A manager may have more slots than the queue has claims, of which one is used by a silent host.
-    @Test(arguments: [(8, 2), (4, 1), (2, 1), (1, 0)])
-    func hostsThatAnswerHaveAShareOfFewClaims(claims: Int, expected: Int) {
-        let begin = ContinuousClock.now
-        let silent = sights("silent", 1, since: begin)
-        var state = state(of: silent)
-        _ = state.findSilent(silent, at: begin + .seconds(2))
-        state.noteAnswer(of: "good", at: begin)
-        #expect(limited(state, .answering, limit: claims - 1, slots: 16).limit == expected)
-        // What new and silent hosts leave is for hosts that answer.
-        let rest = limited(state, .rest, limit: claims - 1, slots: 16)
-        #expect(rest.limit == claims - 1 && rest.room(of: "good") == claims - 1 && rest.room(of: "silent0") == 0)
-    }
 }

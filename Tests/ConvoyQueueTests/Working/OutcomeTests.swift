@@ -95,25 +95,6 @@ import Testing
         #expect(server.all.requestCount == 10)
     }
 
-    @Test func aJobWhoseProcessEndsAgainAndAgainIsADeadLetter() async throws {
-        let server = try KeyedServer()
-        let store = try SQLiteStore(at: place.file, clock: place.clock)
-        try await store.add(server.job("a"))
-        for _ in 1...3 {
-            let crashing = try SQLiteStore(at: place.file, clock: place.clock)
-            #expect(try await crashing.claim(lease: .seconds(1)).count == 1)
-            place.clock.advance(by: .seconds(2))
-            #expect(try await store.claim(0).isEmpty)
-            place.clock.advance(by: .seconds(2))
-        }
-        let queue = DurableQueue(store: store, manager: manager)
-        #expect(try await queue.states() == ["a": .dead])
-        #expect(server.all.requestCount == 0)
-        let failure = try await store.job("a")?.failure
-        #expect(failure?.hasPrefix("its process ended or stopped 3 times") == true, "\(failure ?? "")")
-        await queue.close()
-    }
-
     @Test func whyNamesTheReasonOfAWait() async throws {
         let server = try KeyedServer { _ in .status(503) }
         let queue = try makeQueue { $0.retries.baseDelay = .seconds(7_000) }
