@@ -95,12 +95,6 @@ struct FreshnessTests {
         #expect(freshness(["Age": "7"]).age(at: Self.now + 5) == 12)
     }
 
-    @Test func clockThatWasSetBackMakesStale() {
-        let freshness = freshness(["Cache-Control": "max-age=60"])
-        #expect(freshness.timeToLive(at: Self.now - 5) == 60)
-        #expect(freshness.timeToLive(at: Self.now - 6) == nil)
-    }
-
     @Test func targetedFieldReplacesExpires() {
         let sharing = CacheSharing.shared(targets: ["CDN-Cache-Control"])
         let fields: HeaderFields = ["CDN-Cache-Control": "must-revalidate", "Expires": date(86_400)]

@@ -28,7 +28,7 @@ struct ForgedStoreTests {
         first.put("a", Data(repeating: 7, count: 3_000))
         #expect(first.counts.entries == 1)
         try directory.index().execute("INSERT INTO uses VALUES (1 << 62, 0)")
-        let store = directory.makeStore(capacity: 5_000, mostEntryBytes: 4_000)
+        let store = directory.makeStore(capacity: 5_000)
         #expect(Self.ends { store.put("b", Data(repeating: 8, count: 3_000)) })
     }
 
@@ -150,9 +150,6 @@ struct ForgedStoreTests {
         #expect(!isRead { $0.bodyBytes = -1 })
         #expect(!isRead { $0.requestTime = .max })
         #expect(!isRead { $0.responseTime = .min })
-    }
-
-    @Test func aHeadWhoseRangeOverflowsHasNoPositions() {
         var head = StoredHead.test("a", 10)
         head.offset = .max - 9
         #expect(head.positions.isEmpty)

@@ -29,11 +29,10 @@ final class CacheWorld: Sendable {
         directory = try TemporaryDirectory()
         var caching = HTTPCache.Configuration()
         caching.sharing = sharing
-        switch place {
-        case .memory: cache = .memory(capacity: capacity, configuration: caching)
-        case .disk:
-            cache = HTTPCache(directory: directory.file("cache"), capacity: capacity, configuration: caching)
-        }
+        cache =
+            place == .memory
+            ? .memory(capacity: capacity, configuration: caching)
+            : HTTPCache(directory: directory.file("cache"), capacity: capacity, configuration: caching)
         var configuration = RequestManager.Configuration(clock: clock)
         configuration.cache = cache
         change(&configuration)

@@ -7,13 +7,12 @@ import Testing
 
 extension TemporaryDirectory {
     func makeStore(
-        capacity: Int64 = 10_000_000, mostEntryBytes: Int64? = nil,
-        gatherTime: DispatchTimeInterval = .milliseconds(10),
+        capacity: Int64 = 10_000_000, gatherTime: DispatchTimeInterval = .milliseconds(10),
         mostLockWait: Duration = .seconds(2)
     ) -> DiskStore {
         DiskStore(
-            directory: file("cache"), capacity: capacity, mostEntryBytes: mostEntryBytes ?? capacity,
-            gatherTime: gatherTime, mostLockWait: mostLockWait)
+            directory: file("cache"), capacity: capacity, mostEntryBytes: capacity, gatherTime: gatherTime,
+            mostLockWait: mostLockWait)
     }
 
     /// Another connection to the index.

@@ -23,8 +23,6 @@ struct PostgresFailoverTests {
         for _ in 1...Self.turns { try await failOver() }
     }
 
-    // MARK: At random moments
-
     private static let (jobCount, adderCount) = (240, 4)
 
     /// `CONVOY_FAILOVERS=50` in the environment runs 50 turns, as for the published measurements.
@@ -106,8 +104,6 @@ struct PostgresFailoverTests {
             throw PostgresError(.lost, "the standby does not follow")
         }
     }
-
-    // MARK: During a commit
 
     private func failOver() async throws {
         let name = place.directory.appending(path: "server")

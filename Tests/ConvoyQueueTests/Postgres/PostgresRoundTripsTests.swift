@@ -64,8 +64,6 @@ struct PostgresRoundTripsTests {
         #expect(try await store.claim().ids == ["b"])
     }
 
-    // MARK: Lost replies
-
     @Test func anAdditionWhoseAnswerIsLostIsKnown() async throws {
         let store = try await PostgresStore(address)
         try await store.add(.test("there"))

@@ -65,6 +65,7 @@ import Testing
         let store = try SQLiteStore(at: place.file)
         try FileManager.default.removeItem(at: place.directory)
         #expect(await failure { try await store.add(.test("a")) }?.code == .unavailable)
+        #expect(await failure { _ = try await store.status() }?.code == .unavailable)
     }
 
     /// Removing the permissions of a device such as `/dev/null` would break the machine for other users.
@@ -117,13 +118,6 @@ import Testing
         let claimed = try #require(try await store.claim().first)
         #expect(claimed.job.id == "a" && claimed.lapseCount == 0 && !claimed.job.request.followsRedirectsAsGet)
         #expect(try await store.settle(claimed, .done))
-    }
-
-    @Test func readingARemovedDatabaseFails() async throws {
-        let store = try SQLiteStore(at: place.file)
-        #expect(try await store.status() == QueueStatus())
-        try FileManager.default.removeItem(at: place.file)
-        #expect(await failure { _ = try await store.status() }?.code == .unavailable)
     }
 
     /// The store resolves the link.

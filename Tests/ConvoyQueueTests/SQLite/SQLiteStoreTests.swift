@@ -13,8 +13,6 @@ import Testing
 
     private func sql(_ text: String, at file: URL) throws { try SQLiteConnection(file.path).execute(text) }
 
-    // MARK: Rounding, and wrong files
-
     @Test(arguments: [(-1_500, -1), (-1_000, -1), (-500, 0), (0, 0), (1, 1), (1_000, 1), (1_001, 2)])
     func lengthsOfTimeAreRoundedUp(microseconds: Int, milliseconds: Int64) {
         #expect(Int64(clamping: .microseconds(microseconds)) == milliseconds)
@@ -159,8 +157,6 @@ import Testing
         #expect(error?.code == .closed)
     }
 
-    // MARK: Blockers and notifications
-
     @Test func atMostAHundredBlockersAreNamed() async throws {
         let store = try SQLiteStore(at: place.file)
         let needed = (1...120).map { "n\($0)" }
@@ -202,8 +198,6 @@ import Testing
         }
         await store.close()
     }
-
-    // MARK: After a crash
 
     @Test func bodiesWithoutARowAreRemovedOnceTheirOwnerHasGone() async throws {
         let store = try SQLiteStore(at: place.file, clock: place.clock)
@@ -257,8 +251,6 @@ import Testing
         let names = try FileManager.default.contentsOfDirectory(atPath: place.file.path + "-convoy/owners")
         #expect(!names.contains { $0.hasPrefix("owner-") }, "\(names)")
     }
-
-    // MARK: Restarts of the system, and order
 
     @Test func theStoresTimeContinuesAfterAReboot() async throws {
         let first = try SQLiteWorker(file: place.file, clock: place.clock, boot: "one")

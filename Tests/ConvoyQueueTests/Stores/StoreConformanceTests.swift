@@ -11,8 +11,6 @@ import Testing
 
     init() throws { place = try StorePlace() }
 
-    // MARK: Adding
-
     @Test(arguments: ConformingStore.all)
     func anAddedJobIsStoredUnchanged(conforming: ConformingStore) async throws {
         let store = try await conforming.open(place)
@@ -79,8 +77,6 @@ import Testing
         #expect(try await store.status() == QueueStatus())
     }
 
-    // MARK: Claiming
-
     @Test(arguments: ConformingStore.all)
     func priorityThenOrder(conforming: ConformingStore) async throws {
         let store = try await conforming.open(place)
@@ -132,8 +128,6 @@ import Testing
         place.clock.setCalendar(forward: 3_601)
         #expect(try await store.claim().ids == ["late"])
     }
-
-    // MARK: Settling
 
     @Test(arguments: ConformingStore.all)
     func aRetryWaitsItsTime(conforming: ConformingStore) async throws {

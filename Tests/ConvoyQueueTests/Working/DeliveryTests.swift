@@ -236,7 +236,6 @@ import Testing
     }
 
     @Test func theBackOffIsStoredAndNothingTurnsInCircles() async throws {
-        let place = try StorePlace()
         let (clock, sent) = (place.clock, Told<Duration>())
         let stub = StubTransport(clock: clock)
         stub.route(.post, "/a") { _ in
