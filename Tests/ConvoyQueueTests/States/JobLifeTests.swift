@@ -63,6 +63,16 @@ import Testing
         #expect(life?.state == .waiting && life?.hasResult == false)
     }
 
+    @Test func theDelayAfterALapseDoubles() {
+        var life = JobLife()
+        let delays = (1...9).map { _ in
+            let hadEffect = life.handle(.claimed(by: "a")) && life.handle(.leaseEnded)
+            #expect(hadEffect)
+            return life.lapseDelay
+        }
+        #expect(delays == [0, 1, 2, 4, 8, 16, 32, 64, 64].map { .seconds($0) })
+    }
+
     /// Checks the invariants of every state.
     private func expectWhole(_ life: JobLife) {
         #expect((life.lease != nil) == (life.state == .claimed), "\(life)")

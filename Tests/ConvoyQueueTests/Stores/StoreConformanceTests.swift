@@ -110,6 +110,9 @@ import Testing
         #expect(try await store.claim(kinds: .only(["y", "none"])).ids == ["b"])
         #expect(try await store.claim(kinds: .except(["x"])).ids == ["c"])
         #expect(try await store.claim(kinds: .all).ids == ["a"])
+        let kinds: [ClaimRequest.Kinds] = [.all, .only(["x"]), .except(["x"])]
+        #expect(kinds.map { $0.contains("x") } == [true, true, false])
+        #expect(kinds.map { $0.contains("y") } == [true, false, true])
     }
 
     @Test(arguments: ConformingStore.all)
@@ -380,7 +383,10 @@ import Testing
             .test("c", kind: "x") { $0.group = "g" }, .test("%", kind: "y") { $0.tags = ["re"] },
         ])
         func ids(_ selection: JobSelection) async throws -> [String] {
-            try await store.jobs(selection, after: 0, limit: 10).map(\.job.id)
+            let found = try await store.jobs(selection, after: 0, limit: 10)
+            let all = try await store.jobs(.all, after: 0, limit: 10)
+            #expect(found == all.filter { selection.contains($0.job, in: $0.state) })
+            return found.map(\.job.id)
         }
         #expect(try await ids(JobSelection(kind: "x")) == ["a", "c"])
         #expect(try await ids(JobSelection(tag: "red")) == ["a", "b"])

@@ -38,7 +38,6 @@ import Testing
             #expect(bodies.count == Self.jobCount / 10, "moment \(moment): \(bodies)")
         }
         #expect(kills > 0)
-        print("adding: \(kills) kills at \(calls) calls")
     }
 
     @Test func aKillNeitherLosesNorRepeatsASentJob() async throws {
@@ -51,7 +50,7 @@ import Testing
         try FileManager.default.copyItem(at: recorder.root, to: template)
         await (try ChildProcess.queue(["run", file], environment: recorder.environment())).ended()
         let calls = try recorder.callCount()
-        var (kills, requests) = (0, 0)
+        var kills = 0
         for moment in moments(of: calls) {
             try FileManager.default.removeItem(at: recorder.root)
             try FileManager.default.copyItem(at: template, to: recorder.root)
@@ -61,7 +60,6 @@ import Testing
             await (try ChildProcess.queue(["run", file])).ended()
             let seen = server.all
             #expect(seen.keys == keys.mapValues { [$0] }, "moment \(moment)")
-            requests += seen.requestCount
             let store = try SQLiteStore(at: recorder.file)
             #expect(try await store.status()[.done] == Self.jobCount, "moment \(moment)")
             await store.close()
@@ -69,7 +67,6 @@ import Testing
             #expect(bodies == [], "moment \(moment)")
         }
         #expect(kills > 0)
-        print("sending: \(kills) kills at \(calls) calls, \(requests) requests of \(kills * Self.jobCount) jobs")
     }
 
     @Test(arguments: [EIO, ENOSPC])
@@ -101,7 +98,6 @@ import Testing
             await store.close()
         }
         #expect(failures > 0)
-        print("adding: \(failures) failures at \(chosen.count) calls")
     }
 
     /// The idempotency keys of the jobs in a database.
