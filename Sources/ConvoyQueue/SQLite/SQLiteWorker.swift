@@ -292,8 +292,13 @@ final class SQLiteWorker: @unchecked Sendable {
         let isCancelled = missing == nil
         let state: Int64 =
             isCancelled ? 7 : missing?.isEmpty == false || behind != 0 ? 2 : due == nil ? 0 : 1
-        let (body, path) = isCancelled ? (nil, nil) : try keepBody(of: job, at: position, bodyFile)
+        let body = isCancelled ? nil : job.request.body
         if isCancelled, let bodyFile { removals.append(bodyFile) }
+        if case .data(let data)? = body {
+            try connection.run(
+                "INSERT INTO body VALUES(?, ?, ?)", .integer(position), bodyFile == nil ? .blob(data) : .null,
+                SQLiteValue(bodyFile))
+        }
         try connection.run(
             """
             INSERT INTO job(position, id, kind, state, priority, due, due_clock, not_before, expires, needs, missing, behind, grp,
@@ -309,7 +314,8 @@ final class SQLiteWorker: @unchecked Sendable {
                 SQLiteValue(job.group), SQLiteValue(job.uniqueness?.key), SQLiteValue(job.uniqueness?.policy.rawValue),
                 SQLiteValue(JobText.tags(job.tags)), .text(job.request.method.rawValue),
                 .text(job.request.url.absoluteString), SQLiteValue(JobText.fields(job.request.headerFields)),
-                SQLiteValue(body), SQLiteValue(path), SQLiteValue(job.request.destination?.path),
+                SQLiteValue(body?.data == nil ? nil : position), SQLiteValue(body?.file?.path),
+                SQLiteValue(job.request.destination?.path),
                 .text(job.idempotencyKey), .integer(time.date), isCancelled ? .integer(time.now) : .null,
                 .integer(job.request.followsRedirectsAsGet ? 1 : 0), .text(job.request.host),
             ])
@@ -345,20 +351,6 @@ final class SQLiteWorker: @unchecked Sendable {
 
     private func hasUnfinished(_ column: String, _ value: String) throws -> Bool {
         try connection.number("SELECT 1 FROM job WHERE \(column) = ? AND state <= 4 LIMIT 1", .text(value)) != nil
-    }
-
-    private func keepBody(
-        of job: Job, at position: Int64, _ file: String?
-    ) throws -> (Int64?, String?) {
-        switch job.request.body {
-        case nil: return (nil, nil)
-        case .file(let url): return (nil, url.path)
-        case .data(let data):
-            try connection.run(
-                "INSERT INTO body VALUES(?, ?, ?)", .integer(position), file == nil ? .blob(data) : .null,
-                SQLiteValue(file))
-            return (position, nil)
-        }
     }
 
     // MARK: Settling and exchanging

@@ -96,7 +96,6 @@ import Testing
         #expect(seen.keys.count == jobCount, "\(seen.keys.count) of \(jobCount) jobs have arrived")
         #expect(seen.keys.values.allSatisfy { $0.count == 1 }, "a job was sent with two keys")
         #expect(try await open().status()[.done] == jobCount)
-        print("\(processCount) process(es): \(kills) kills, \(jobCount) jobs, \(seen.requestCount) requests")
     }
 
     /// A limit of the file size simulates a full disk.
