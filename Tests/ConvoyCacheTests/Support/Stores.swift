@@ -23,7 +23,7 @@ extension StoredHead {
     static func test(_ key: String, _ byteCount: Int) -> StoredHead {
         var head = StoredHead(
             url: key, statusCode: 200, headerFields: ["Cache-Control": "max-age=60", "X": "ä"], requestTime: 5,
-            responseTime: 6, vary: VaryKey(stored: ["foo": "1", "bar": .some(nil)]), credentials: nil)
+            responseTime: 6, vary: VaryKey(stored: ["foo": "1", "bar": nil]), credentials: nil)
         (head.bodyBytes, head.totalBytes) = (Int64(byteCount), Int64(byteCount))
         return head
     }

@@ -9,7 +9,8 @@ import Testing
         return disk.contents(after: cut, &random).files
     }
 
-    private let (one, two) = (Data(repeating: 1, count: 2_000), Data(repeating: 2, count: 2_000))
+    private let one = Data(repeating: 1, count: 2_000)
+    private let two = Data(repeating: 2, count: 2_000)
 
     /// A file with a synchronized name and synchronized bytes.
     private var whole: [DiskChange] {
