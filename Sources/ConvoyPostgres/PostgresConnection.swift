@@ -420,6 +420,17 @@ final class PostgresRows {
 
     deinit { library.clear(result) }
 
+    var indices: Range<Int> { 0..<count }
+
+    func texts(_ column: Int = 0) throws -> [String] { try indices.compactMap { try text($0, column) } }
+    func ints(_ column: Int = 0) throws -> [Int64] { try indices.compactMap { try int($0, column) } }
+
+    /// Nil for a number that is not a state.
+    func state(_ row: Int, _ column: Int) throws -> JobState? {
+        let number = Int(try int(row, column) ?? -1)
+        return PostgresSchema.states.indices.contains(number) ? PostgresSchema.states[number] : nil
+    }
+
     var changedCount: Int { library.cmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0 }
 
     private func read<Value>(
@@ -495,62 +506,54 @@ struct PostgresValue: Sendable {
     let type: UInt32
     let bytes: [UInt8]?
 
-    private enum Kind {
-        static let bool: UInt32 = 16
-        static let bytes: UInt32 = 17
-        static let int: UInt32 = 20
-        static let text: UInt32 = 25
-        static let double: UInt32 = 701
-        static let arrayOfDoubles: UInt32 = 1022
-        static let arrayOfBools: UInt32 = 1000
-        static let arrayOfBytes: UInt32 = 1001
-        static let arrayOfText: UInt32 = 1009
-        static let arrayOfInts: UInt32 = 1016
+    /// The numbers of the server's types.
+    private enum Kind: UInt32 {
+        case bool = 16
+        case bytes = 17
+        case int = 20
+        case text = 25
+        case double = 701
+
+        var array: UInt32 {
+            switch self {
+            case .bool: 1000
+            case .bytes: 1001
+            case .text: 1009
+            case .int: 1016
+            case .double: 1022
+            }
+        }
     }
 
-    static func bool(_ value: Bool?) -> Self { Self(type: Kind.bool, bytes: value.map { [$0 ? 1 : 0] }) }
-    static func int(_ value: Int64?) -> Self { Self(type: Kind.int, bytes: value.map(bigEndian)) }
+    private init(_ kind: Kind, _ bytes: [UInt8]?) { (type, self.bytes) = (kind.rawValue, bytes) }
+
+    static func bool(_ value: Bool?) -> Self { Self(.bool, value.map { [$0 ? 1 : 0] }) }
+    static func int(_ value: Int64?) -> Self { Self(.int, value.map(bigEndian)) }
     static func int(_ value: Int) -> Self { int(Int64(value)) }
-    static func double(_ value: Double?) -> Self {
-        Self(type: Kind.double, bytes: value.map { bigEndian($0.bitPattern) })
-    }
-    static func text(_ value: String?) -> Self { Self(type: Kind.text, bytes: value.map { Array($0.utf8) }) }
-    static func bytes(_ value: [UInt8]?) -> Self { Self(type: Kind.bytes, bytes: value) }
+    static func double(_ value: Double?) -> Self { Self(.double, value.map { bigEndian($0.bitPattern) }) }
+    static func text(_ value: String?) -> Self { Self(.text, value.map { Array($0.utf8) }) }
+    static func bytes(_ value: [UInt8]?) -> Self { Self(.bytes, value) }
 
-    static func bools(_ values: [Bool]) -> Self {
-        Self(type: Kind.arrayOfBools, bytes: array(of: Kind.bool, values.map { [$0 ? 1 : 0] }))
-    }
-    static func ints(_ values: [Int64?]) -> Self {
-        Self(type: Kind.arrayOfInts, bytes: array(of: Kind.int, values.map { $0.map(bigEndian) }))
-    }
-    static func doubles(_ values: [Double?]) -> Self {
-        Self(
-            type: Kind.arrayOfDoubles, bytes: array(of: Kind.double, values.map { $0.map { bigEndian($0.bitPattern) } })
-        )
-    }
-    static func texts(_ values: [String?]) -> Self {
-        Self(type: Kind.arrayOfText, bytes: array(of: Kind.text, values.map { $0.map { Array($0.utf8) } }))
-    }
-    static func blobs(_ values: [(some Collection<UInt8>)?]) -> Self {
-        Self(type: Kind.arrayOfBytes, bytes: array(of: Kind.bytes, values))
-    }
+    static func bools(_ values: [Bool]) -> Self { Self(arrayOf: .bool, values.map { bool($0).bytes }) }
+    static func ints(_ values: [Int64?]) -> Self { Self(arrayOf: .int, values.map { int($0).bytes }) }
+    static func doubles(_ values: [Double?]) -> Self { Self(arrayOf: .double, values.map { double($0).bytes }) }
+    static func texts(_ values: [String?]) -> Self { Self(arrayOf: .text, values.map { text($0).bytes }) }
+    static func blobs(_ values: [(some Collection<UInt8>)?]) -> Self { Self(arrayOf: .bytes, values) }
 
     /// The binary format of `array_recv`: number of dimensions, whether there are NULLs, type, count, first index,
     /// elements.
-    private static func array(of type: UInt32, _ elements: [(some Collection<UInt8>)?]) -> [UInt8] {
+    private init(arrayOf kind: Kind, _ elements: [(some Collection<UInt8>)?]) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(20 + elements.reduce(0) { $0 + 4 + ($1?.count ?? 0) })
-        bytes += bigEndian(Int32(elements.isEmpty ? 0 : 1))
-        bytes += bigEndian(Int32(elements.contains { $0 == nil } ? 1 : 0))
-        bytes += bigEndian(type)
-        guard !elements.isEmpty else { return bytes }
-        bytes += bigEndian(Int32(clamping: elements.count))
-        bytes += bigEndian(Int32(1))
+        bytes += Self.bigEndian(Int32(elements.isEmpty ? 0 : 1))
+        bytes += Self.bigEndian(Int32(elements.contains { $0 == nil } ? 1 : 0))
+        bytes += Self.bigEndian(kind.rawValue)
+        if !elements.isEmpty { bytes += Self.bigEndian(Int32(clamping: elements.count)) + Self.bigEndian(Int32(1)) }
         for element in elements {
-            bytes += bigEndian(Int32(clamping: element?.count ?? -1))
+            bytes += Self.bigEndian(Int32(clamping: element?.count ?? -1))
             if let element { bytes += element }
         }
-        return bytes
+        (type, self.bytes) = (kind.array, bytes)
     }
 
     private static func bigEndian<Integer: FixedWidthInteger>(_ value: Integer) -> [UInt8] {

@@ -3,19 +3,47 @@ import ConvoyQueue
 import Foundation
 
 enum PostgresJobs {
-    static func columns(_ jobs: [Job]) -> [PostgresValue] {
+    // Returns id and position of each added job. Without a given time, the server's time counts.
+    static func insertion(of jobs: [Job], _ number: String, _ given: PostgresTime?) throws -> PostgresStatement {
+        // The condition is a subquery instead of a join, because the planner would run the join once for each row.
+        let isNew = "(position IN (SELECT position FROM new)) IS TRUE"
+        return PostgresStatement(
+            """
+            WITH given AS MATERIALIZED (
+                SELECT nextval('convoy_positions') AS position, g.* FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
+                    $12, $13, $14, $15, $16, $17, $18, $19, $20) AS g(id, kind, priority, not_before, expires, group_name,
+                    unique_key, has_body, host, method, url, header_fields, body_file, destination, date, policy, tags,
+                    idempotency_key, follows_as_get, body)),
+            clock AS MATERIALIZED (SELECT \(PostgresRules.date(21)) AS date),
+            new AS (
+                INSERT INTO convoy_jobs (position, id, kind, priority, not_before, expires, group_name, unique_key,
+                    has_body, host, state, added)
+                SELECT position, id, kind, priority, CASE WHEN not_before > clock.date THEN not_before END, expires,
+                    group_name, unique_key, has_body, host, 0, clock.date
+                FROM given, clock ORDER BY position ON CONFLICT (id) DO NOTHING RETURNING id, position),
+            contents AS (
+                INSERT INTO convoy_contents (position, method, url, header_fields, body_file, destination, not_before,
+                    policy, tags, idempotency_key, follows_as_get)
+                SELECT position, method, url, header_fields, body_file, destination, date, policy,
+                    coalesce(string_to_array(tags, E'\\n'), '{}'), idempotency_key, follows_as_get
+                FROM given WHERE \(isNew)),
+            bodies AS (
+                INSERT INTO convoy_bodies (position, body)
+                SELECT position, body FROM given WHERE body IS NOT NULL AND \(isNew)),
+            noted AS (
+                UPDATE convoy_commits SET positions = (SELECT array_agg(position) FROM new) WHERE number = $22)
+            SELECT id, position FROM new
+            """, try columns(jobs) + [.double(given?.date), .text(number)])
+    }
+
+    private static func columns(_ jobs: [Job]) throws -> [PostgresValue] {
         [
             .texts(jobs.map(\.id)), .texts(jobs.map(\.kind)), .ints(jobs.map { Int64($0.priority.rawValue) }),
             .doubles(jobs.map { date($0.notBefore) }),
             .doubles(jobs.map { date($0.expires) }), .texts(jobs.map(\.group)),
             .texts(jobs.map { $0.uniqueness?.key }), .bools(jobs.map { $0.request.body?.data != nil }),
-            .texts(jobs.map(\.request.host)),
-        ]
-    }
-
-    static func contents(_ jobs: [Job]) throws -> [PostgresValue] {
-        [
-            .texts(jobs.map(\.request.method.rawValue)), .texts(jobs.map(\.request.url.absoluteString)),
+            .texts(jobs.map(\.request.host)), .texts(jobs.map(\.request.method.rawValue)),
+            .texts(jobs.map(\.request.url.absoluteString)),
             .texts(try jobs.map { try text(of: $0.request.headerFields) }),
             .texts(jobs.map { $0.request.body?.file?.path }),
             .texts(jobs.map { $0.request.destination?.path }),
@@ -23,6 +51,7 @@ enum PostgresJobs {
             .texts(jobs.map { $0.uniqueness?.policy.rawValue }),
             .texts(jobs.map { $0.tags.isEmpty ? nil : $0.tags.sorted().joined(separator: "\n") }),
             .texts(jobs.map(\.idempotencyKey)), .bools(jobs.map(\.request.followsRedirectsAsGet)),
+            .blobs(jobs.map(\.request.body?.data)),
         ]
     }
 
@@ -84,11 +113,9 @@ struct PostgresJobRow {
 
     var state: JobState {
         get throws {
-            let number = Int(try rows.int(row, 3) ?? -1)
-            guard PostgresSchema.states.indices.contains(number) else {
-                throw QueueError(.damaged, "a job in the database has the unknown state \(number)")
-            }
-            return PostgresSchema.states[number]
+            if let state = try rows.state(row, 3) { return state }
+            throw QueueError(
+                .damaged, "a job in the database has the unknown state \(try rows.int(row, 3) ?? -1)")
         }
     }
 

@@ -35,6 +35,15 @@ struct PostgresRules {
     /// The server sends one notification for each transaction, however often the statement runs.
     static let notification = PostgresStatement("SELECT 1 FROM (SELECT pg_notify('convoy_jobs', '')) AS a")
 
+    // A nil parameter stands for the server's time.
+    static func now(_ parameter: Int) -> String {
+        "coalesce($\(parameter), (extract(epoch FROM now()) * 1000000)::int8)"
+    }
+
+    static func date(_ parameter: Int) -> String {
+        "coalesce($\(parameter), (extract(epoch FROM now()) - 978307200)::float8)"
+    }
+
     // The locks are held until the transaction ends. All names share 256 locks, because the server's lock table is
     // small.
     func lock(groups: [String?], keys: [String?]) {
@@ -53,7 +62,7 @@ struct PostgresRules {
     }
 
     static func ended(_ rows: PostgresRows) throws -> [Ended] {
-        try (0..<rows.count).compactMap { row in
+        try rows.indices.compactMap { row in
             let state = try rows.int(row, 1) ?? 0
             guard state >= 4 else { return nil }
             return Ended(
@@ -89,8 +98,7 @@ struct PostgresRules {
     }
 
     private mutating func free(_ statement: String, _ parameters: [PostgresValue]) throws {
-        let rows = try transaction.run(statement, parameters)
-        for row in 0..<rows.count where try rows.int(row, 0) == 0 { bringsWork = true }
+        if try transaction.run(statement, parameters).ints().contains(0) { bringsWork = true }
     }
 
     private static func freeingFirst(_ name: String, _ flag: String) -> String {
@@ -185,12 +193,12 @@ struct PostgresRules {
 
     private func dependents(of ids: [String]) throws -> [String] {
         guard !ids.isEmpty else { return [] }
-        let rows = try transaction.run(
+        return try transaction.run(
             """
             SELECT DISTINCT j.id FROM convoy_needs AS n JOIN convoy_jobs AS j USING (position)
             WHERE n.needed = ANY($1) AND j.state IN (0, 1, 2, 3, 5)
-            """, [.texts(ids)])
-        return try (0..<rows.count).compactMap { try rows.text($0, 0) }
+            """, [.texts(ids)]
+        ).texts()
     }
 
     // MARK: Settling
@@ -199,68 +207,63 @@ struct PostgresRules {
         guard !settlements.isEmpty else { return [] }
         var isSettled = settlements.map { _ in false }
         let rows = try transaction.run(
-            """
-            \(Self.meantBySettlements)
-            UPDATE convoy_jobs AS j SET \(Self.settling(due: "$7 + m.delay", now: "$7"))
-            FROM meant AS m WHERE j.position = m.position
-            RETURNING \(Self.endedColumns), m.number
-            """,
-            try Self.columns(settlements) + [.int(transaction.time.now), .int(JobRecord.maxAttempts)])
-        var without: [Int64] = []
-        for row in 0..<rows.count {
+            Self.settling(
+                settlements, transaction.number, transaction.time, returning: "\(Self.endedColumns), j.number"))
+        for row in rows.indices {
             let index = Int(try rows.int(row, 7) ?? 0) - 1
             guard isSettled.indices.contains(index) else { continue }
             isSettled[index] = true
-            let position = try rows.int(row, 6) ?? 0
             switch settlements[index].verdict {
-            case .answered(let result): try keep(result, at: position)
-            case .release: noteWork()
-            case .retry:
-                noteWork()
-                without.append(position)
-            case .done, .dead: without.append(position)
+            case .answered(let result): try keep(result, at: rows.int(row, 6) ?? 0)
+            case .release, .retry: noteWork()
+            case .done, .dead: break
             }
         }
-        try drop(without, from: "convoy_results")
         try follow(Self.ended(rows))
         return isSettled
     }
 
-    static let meantBySettlements = """
-        WITH given AS MATERIALIZED (
-            SELECT * FROM unnest($1, $2, $3, $4, $5, $6)
-            WITH ORDINALITY AS g(id, token, verdict, delay, reason, attempt, number)),
-        meant AS MATERIALIZED (
-            SELECT j.position, j.has_result AS had_result, g.* FROM given AS g JOIN convoy_jobs AS j USING (id)
-            WHERE \(isClaimed) ORDER BY j.position FOR UPDATE OF j)
-        """
-
-    static func columns(_ settlements: [Settlement]) throws -> [PostgresValue] {
-        [
-            .texts(settlements.map(\.claim.id)), .ints(settlements.map(\.claim.token)),
-            .ints(settlements.map { number(of: $0.verdict) }), .ints(settlements.map { delay(of: $0.verdict) }),
-            .texts(settlements.map { reason(of: $0.verdict) }),
-            .texts(try settlements.map { try $0.attempt?.json() }),
-        ]
-    }
-
-    /// IS TRUE hides the state from the planner, which without statistics would use the index of claimed jobs instead
-    /// of that of ids.
-    private static let isClaimed = "(j.state = 2 AND j.claim_count = g.token) IS TRUE"
-
-    /// `$8` is the maximum number of stored attempts.
-    static func settling(due: String, now: String) -> String {
-        """
-        owner = NULL, due = \(due), failure = m.reason,
-        lapses = CASE WHEN m.verdict < 0 THEN j.lapses ELSE 0 END,
-        state = CASE WHEN m.verdict > 0 THEN m.verdict WHEN m.verdict < 0 AND j.has_result THEN 3
-            WHEN j.needs > 0 OR j.is_behind_group OR j.is_behind_key THEN 1 ELSE 0 END,
-        has_result = CASE WHEN m.verdict < 0 THEN j.has_result ELSE m.verdict = 3 END,
-        finished = CASE WHEN m.verdict >= 4 THEN \(now) END,
-        attempt_count = j.attempt_count + CASE WHEN m.attempt IS NULL THEN 0 ELSE 1 END,
-        attempts = CASE WHEN m.attempt IS NULL THEN j.attempts
-            ELSE (j.attempts || m.attempt)[greatest(1, cardinality(j.attempts) + 2 - $8)::int4:] END
-        """
+    // The columns are those of the settled jobs and the number of the settlement, from 1. IS TRUE hides the state from
+    // the planner, which without statistics would use the index of claimed jobs instead of that of ids.
+    static func settling(
+        _ settlements: [Settlement], _ number: String, _ given: PostgresTime?, returning columns: String
+    ) throws -> PostgresStatement {
+        PostgresStatement(
+            """
+            WITH given AS MATERIALIZED (
+                SELECT * FROM unnest($1, $2, $3, $4, $5, $6)
+                WITH ORDINALITY AS g(id, token, verdict, delay, reason, attempt, number)),
+            meant AS MATERIALIZED (
+                SELECT j.position, j.has_result AS had_result, g.* FROM given AS g JOIN convoy_jobs AS j USING (id)
+                WHERE (j.state = 2 AND j.claim_count = g.token) IS TRUE ORDER BY j.position FOR UPDATE OF j),
+            done AS (
+                UPDATE convoy_jobs AS j SET owner = NULL, due = \(now(7)) + m.delay, failure = m.reason,
+                    lapses = CASE WHEN m.verdict < 0 THEN j.lapses ELSE 0 END,
+                    state = CASE WHEN m.verdict > 0 THEN m.verdict WHEN m.verdict < 0 AND j.has_result THEN 3
+                        WHEN j.needs > 0 OR j.is_behind_group OR j.is_behind_key THEN 1 ELSE 0 END,
+                    has_result = CASE WHEN m.verdict < 0 THEN j.has_result ELSE m.verdict = 3 END,
+                    finished = CASE WHEN m.verdict >= 4 THEN \(now(7)) END,
+                    attempt_count = j.attempt_count + CASE WHEN m.attempt IS NULL THEN 0 ELSE 1 END,
+                    attempts = CASE WHEN m.attempt IS NULL THEN j.attempts
+                        ELSE (j.attempts || m.attempt)[greatest(1, cardinality(j.attempts) + 2 - $8)::int4:] END
+                FROM meant AS m WHERE j.position = m.position RETURNING j.*, m.number, m.had_result),
+            results AS (
+                DELETE FROM convoy_results AS r USING done
+                WHERE r.position = done.position AND had_result AND NOT has_result),
+            bodies AS (
+                DELETE FROM convoy_bodies AS b USING done
+                WHERE b.position = done.position AND has_body AND state = 4),
+            noted AS (UPDATE convoy_commits SET settled = (SELECT array_agg(number) FROM done) WHERE number = $9)
+            SELECT \(columns) FROM done AS j
+            """,
+            [
+                .texts(settlements.map(\.claim.id)), .ints(settlements.map(\.claim.token)),
+                .ints(settlements.map { self.number(of: $0.verdict) }),
+                .ints(settlements.map { delay(of: $0.verdict) }),
+                .texts(settlements.map { reason(of: $0.verdict) }),
+                .texts(try settlements.map { try $0.attempt?.json() }), .int(given?.now), .int(JobRecord.maxAttempts),
+                .text(number),
+            ])
     }
 
     private static func number(of verdict: JobVerdict) -> Int64 {
@@ -370,9 +373,9 @@ struct PostgresRules {
         _ condition: String, _ order: String, _ kinds: [String], limit: Int, _ owner: String,
         _ request: ClaimRequest? = nil
     ) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
-        let statement = Self.claim(
-            condition, order, kinds, limit: limit, owner, request, noting: transaction.number)
-        let claimed = try Self.claimed(transaction.run(statement.text, statement.parameters))
+        let claimed = try Self.claimed(
+            transaction.run(
+                Self.claim(condition, order, kinds, limit: limit, owner, request, noting: transaction.number)))
         for job in claimed.broken { try bury(job.position, job.defect) }
         return (claimed.jobs, claimed.hasMore)
     }
@@ -438,7 +441,7 @@ struct PostgresRules {
     ) throws -> (jobs: [ClaimedJob], hasMore: Bool, broken: [(position: Int64, defect: String)]) {
         let hasMore = rows.count > 0 ? try rows.bool(0, PostgresJobRow.columnCount) ?? false : false
         var (jobs, broken): ([ClaimedJob], [(position: Int64, defect: String)]) = ([], [])
-        for index in 0..<rows.count {
+        for index in rows.indices {
             let row = PostgresJobRow(rows: rows, row: index)
             let (job, defect) = try row.read()
             if let defect {
@@ -548,9 +551,28 @@ struct PostgresRules {
     }
 
     func renew(_ owner: String, for lease: Duration) throws {
-        try transaction.run(
-            "INSERT INTO convoy_owners VALUES ($1, $2) ON CONFLICT (owner) DO UPDATE SET ends = excluded.ends",
-            [.text(owner), .int(transaction.time.now + Self.microseconds(lease))])
+        try transaction.run(Self.renewal(of: owner, for: lease, transaction.time))
+    }
+
+    static func renewal(of owner: String, for lease: Duration, _ given: PostgresTime?) -> PostgresStatement {
+        PostgresStatement(
+            """
+            INSERT INTO convoy_owners VALUES ($1, \(now(2)) + $3)
+            ON CONFLICT (owner) DO UPDATE SET ends = excluded.ends
+            """, [.text(owner), .int(given?.now), .int(microseconds(lease))])
+    }
+
+    /// A single update, because each update runs a trigger that counts jobs.
+    static func dueJobs(_ given: PostgresTime?) -> PostgresStatement {
+        let (now, date, some) = (now(1), date(2), "LIMIT 5000 FOR UPDATE SKIP LOCKED")
+        return PostgresStatement(
+            """
+            WITH due AS MATERIALIZED (SELECT position FROM convoy_jobs WHERE state = 0 AND due <= \(now) \(some)),
+            dated AS MATERIALIZED (SELECT position FROM convoy_jobs WHERE state = 0 AND not_before <= \(date) \(some))
+            UPDATE convoy_jobs AS j SET due = CASE WHEN j.due > \(now) THEN j.due END,
+                not_before = CASE WHEN j.not_before > \(date) THEN j.not_before END
+            FROM (SELECT position FROM due UNION SELECT position FROM dated) AS meant WHERE j.position = meant.position
+            """, [.int(given?.now), .double(given?.date)])
     }
 
     /// With nil `kinds`, the call expires no jobs.
@@ -558,28 +580,23 @@ struct PostgresRules {
         let (now, date) = (PostgresValue.int(transaction.time.now), PostgresValue.double(transaction.time.date))
         let due = try transaction.run(
             """
-            SELECT EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 0 AND due IS NOT NULL AND due <= $1),
+            SELECT EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 0 AND due IS NOT NULL AND due <= $1) OR
                 EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 0 AND not_before IS NOT NULL AND not_before <= $2),
                 EXISTS (SELECT 1 FROM convoy_jobs WHERE state < 2 AND expires IS NOT NULL AND expires <= $2),
                 EXISTS (SELECT 1 FROM convoy_owners WHERE ends <= $1 AND owner <> $3),
                 EXISTS (SELECT 1 FROM convoy_jobs WHERE lapses >= 2 AND state < 4)
             """, [now, date, .text(owner)])
-        if try due.bool(0, 0) ?? false {
-            try transaction.run(Self.changing("due = NULL", where: "state = 0 AND due <= $1"), [now])
-        }
-        if try due.bool(0, 1) ?? false {
-            try transaction.run(Self.changing("not_before = NULL", where: "state = 0 AND not_before <= $1"), [date])
-        }
-        if let kinds, try due.bool(0, 2) ?? false { try expire(now, date, telling: kinds) }
-        hasSuspects = try due.bool(0, 4) ?? false
-        if try due.bool(0, 3) ?? false {
+        if try due.bool(0, 0) ?? false { try transaction.run(Self.dueJobs(transaction.time)) }
+        if let kinds, try due.bool(0, 1) ?? false { try expire(now, date, telling: kinds) }
+        hasSuspects = try due.bool(0, 3) ?? false
+        if try due.bool(0, 2) ?? false {
             hasSuspects = true
             let rows = try transaction.run(
                 """
                 SELECT owner FROM convoy_owners WHERE ends <= $1 AND owner <> $2
                 ORDER BY owner FOR UPDATE SKIP LOCKED
                 """, [now, .text(owner)])
-            try endLeases(of: (0..<rows.count).compactMap { try rows.text($0, 0) }, for: owner)
+            try endLeases(of: rows.texts(), for: owner)
         }
     }
 
@@ -593,25 +610,17 @@ struct PostgresRules {
             case .except(let kinds): ("j.kind <> ALL($4)", Array(kinds))
             }
         let rows = try transaction.run(
-            Self.changing(
-                """
-                state = CASE WHEN \(isTold) THEN 3 ELSE 5 END, has_result = \(isTold),
+            """
+            WITH meant AS MATERIALIZED (SELECT position FROM convoy_jobs WHERE state < 2 AND expires <= $1
+                LIMIT 5000 FOR UPDATE SKIP LOCKED)
+            UPDATE convoy_jobs AS j SET state = CASE WHEN \(isTold) THEN 3 ELSE 5 END, has_result = \(isTold),
                 failure = CASE WHEN \(isTold) THEN NULL ELSE $2 END, finished = CASE WHEN \(isTold) THEN NULL ELSE $3 END
-                """, where: "state < 2 AND expires <= $1")
-                + " RETURNING \(Self.endedColumns)",
-            [date, .text(JobRecord.expired), now, .texts(names)])
-        for row in 0..<rows.count where try rows.int(row, 1) == 3 {
+            FROM meant WHERE j.position = meant.position RETURNING \(Self.endedColumns)
+            """, [date, .text(JobRecord.expired), now, .texts(names)])
+        for row in rows.indices where try rows.int(row, 1) == 3 {
             try keep(JobResult(failure: JobRecord.expired), at: rows.int(row, 6) ?? 0)
         }
         try follow(Self.ended(rows))
-    }
-
-    static func changing(_ changes: String, where condition: String) -> String {
-        """
-        WITH meant AS MATERIALIZED (
-            SELECT position FROM convoy_jobs WHERE \(condition) LIMIT 5000 FOR UPDATE SKIP LOCKED)
-        UPDATE convoy_jobs AS j SET \(changes) FROM meant WHERE j.position = meant.position
-        """
     }
 
     /// Claims of other owners count as lapsed; those of `owner` do not.
@@ -635,20 +644,14 @@ struct PostgresRules {
 
     // MARK: Retrying and deleting
 
-    /// The jobs are locked until the transaction ends.
-    func select(
-        _ selection: JobSelection, in states: Set<JobState>
-    ) throws -> (ids: [String], positions: [Int64]) {
+    // Returns ids and positions. The jobs are locked until the transaction ends.
+    func select(_ selection: JobSelection, in states: Set<JobState>) throws -> PostgresRows {
         var selection = selection
         selection.states = selection.states?.intersection(states) ?? states
         let (condition, parameters) = PostgresSelection.condition(selection, parametersBefore: 0)
-        let rows = try transaction.run(
+        return try transaction.run(
             "SELECT j.id, j.position FROM convoy_jobs AS j WHERE \(condition) ORDER BY j.position FOR UPDATE OF j",
             parameters)
-        return (
-            try (0..<rows.count).compactMap { try rows.text($0, 0) },
-            try (0..<rows.count).compactMap { try rows.int($0, 1) }
-        )
     }
 
     /// A new job may get the id of a deleted one, and must not count as a dependency of older jobs.
@@ -671,9 +674,7 @@ struct PostgresRules {
             SELECT position, group_name, unique_key FROM convoy_jobs WHERE id IN (SELECT id FROM meant)
             ORDER BY position FOR UPDATE
             """, [.texts(ids)])
-        let positions = try (0..<meant.count).compactMap { try meant.int($0, 0) }
-        let groups = Set(try (0..<meant.count).compactMap { try meant.text($0, 1) })
-        let keys = Set(try (0..<meant.count).compactMap { try meant.text($0, 2) })
+        let (groups, keys) = (Set(try meant.texts(1)), Set(try meant.texts(2)))
         lock(groups: Array(groups), keys: Array(keys))
         try transaction.run(
             """
@@ -681,7 +682,7 @@ struct PostgresRules {
                 expires = CASE WHEN expires > $2 THEN expires END
             WHERE id = ANY($1) AND state = 5
             """, [.texts(ids), .double(transaction.time.date)])
-        let moved = try move(positions)
+        let moved = try move(meant.ints())
         try hold(moved, groups: Array(groups), keys: Array(keys))
         noteWork()
         return ids.count
@@ -690,7 +691,7 @@ struct PostgresRules {
     private func move(_ positions: [Int64]) throws -> [Int64] {
         let rows = try transaction.run(
             "SELECT nextval('convoy_positions') FROM generate_series(1, $1)", [.int(positions.count)])
-        let new = try (0..<rows.count).compactMap { try rows.int($0, 0) }.sorted()
+        let new = try rows.ints().sorted()
         for table in ["convoy_jobs"] + PostgresSchema.partTables {
             try transaction.run(
                 """
@@ -759,7 +760,7 @@ struct Adding {
         guard run.contains(where: { !$0.dependencies.isEmpty || $0.uniqueness != nil }) else { return run }
         let rows = try rules.transaction.run(
             "SELECT id FROM convoy_jobs WHERE id = ANY($1)", [.texts(run.map(\.id))])
-        let there = Set(try (0..<rows.count).compactMap { try rows.text($0, 0) })
+        let there = Set(try rows.texts())
         return run.filter { !there.contains($0.id) }
     }
 
@@ -776,7 +777,7 @@ struct Adding {
         let rows = try rules.transaction.run(
             "SELECT id FROM convoy_jobs WHERE id = ANY($1) ORDER BY position FOR NO KEY UPDATE",
             [.texts(Array(Set(needed.map(\.dependency))))])
-        let there = Set(try (0..<rows.count).compactMap { try rows.text($0, 0) })
+        let there = Set(try rows.texts())
         for (job, dependency) in needed where !there.contains(dependency) {
             throw QueueError(.unknownJob, "\(job.shownID) depends on \(dependency.shownID), which does not exist")
         }
@@ -787,7 +788,7 @@ struct Adding {
         rules.lock(groups: [], keys: [uniqueness.key])
         let rows = try rules.transaction.run(
             "SELECT id FROM convoy_jobs WHERE unique_key = $1 AND state < 4 ORDER BY position", [.text(uniqueness.key)])
-        let others = try (0..<rows.count).compactMap { try rows.text($0, 0) }
+        let others = try rows.texts()
         if uniqueness.policy == .keep { return others.first }
         _ = try rules.cancel(others)
         return nil
@@ -797,36 +798,9 @@ struct Adding {
     private mutating func insert(_ jobs: [Job]) throws -> [String: Int64] {
         guard !jobs.isEmpty else { return [:] }
         let transaction = rules.transaction
-        let rows = try transaction.run(
-            """
-            INSERT INTO convoy_jobs (id, kind, priority, not_before, expires, group_name, unique_key, has_body, host, state,
-                added)
-            SELECT id, kind, priority, CASE WHEN not_before > $10 THEN not_before END, expires, group_name, unique_key,
-                has_body, host, 0, $10
-            FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9) WITH ORDINALITY
-                AS g(id, kind, priority, not_before, expires, group_name, unique_key, has_body, host, number)
-            ORDER BY number ON CONFLICT (id) DO NOTHING RETURNING id, position
-            """, PostgresJobs.columns(jobs) + [.double(transaction.time.date)])
-        var positions: [String: Int64] = [:]
-        for row in 0..<rows.count { positions[try rows.text(row, 0) ?? ""] = try rows.int(row, 1) }
-        let new = jobs.filter { positions[$0.id] != nil }
-        guard !new.isEmpty else { return [:] }
-        rules.noteWork()
-        try transaction.run(
-            """
-            INSERT INTO convoy_contents (position, method, url, header_fields, body_file, destination, not_before, policy,
-                tags, idempotency_key, follows_as_get)
-            SELECT position, method, url, header_fields, body_file, destination, not_before, policy,
-                coalesce(string_to_array(tags, E'\\n'), '{}'), idempotency_key, follows_as_get
-            FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS g(position, method, url, header_fields, body_file,
-                destination, not_before, policy, tags, idempotency_key, follows_as_get)
-            """, [.ints(new.map { positions[$0.id] })] + (try PostgresJobs.contents(new)))
-        let bodies = new.filter { $0.request.body?.data != nil }
-        guard !bodies.isEmpty else { return positions }
-        try transaction.run(
-            "INSERT INTO convoy_bodies (position, body) SELECT * FROM unnest($1, $2)",
-            [.ints(bodies.map { positions[$0.id] }), .blobs(bodies.map(\.request.body?.data))])
-        return positions
+        let rows = try transaction.run(PostgresJobs.insertion(of: jobs, transaction.number, transaction.time))
+        if rows.count > 0 { rules.noteWork() }
+        return try rows.indices.reduce(into: [:]) { $0[try rows.text($1, 0) ?? ""] = try rows.int($1, 1) }
     }
 
     private mutating func relate(_ jobs: [Job], _ positions: [String: Int64]) throws {
@@ -852,6 +826,6 @@ struct Adding {
             SELECT DISTINCT j.id FROM convoy_needs AS n JOIN convoy_jobs AS o ON o.id = n.needed
             JOIN convoy_jobs AS j ON j.position = n.position WHERE n.position = ANY($1) AND o.state = 6
             """, [.ints(new)])
-        _ = try rules.cancel((0..<rows.count).compactMap { try rows.text($0, 0) })
+        _ = try rules.cancel(rows.texts())
     }
 }

@@ -24,6 +24,11 @@ struct PostgresTransaction {
         try connection.run(statement, parameters)
     }
 
+    @discardableResult
+    func run(_ statement: PostgresStatement) throws(PostgresError) -> PostgresRows {
+        try connection.run(statement.text, statement.parameters)
+    }
+
     func later(_ statement: PostgresStatement) { connection.later(statement) }
 }
 
@@ -40,6 +45,16 @@ struct PostgresWork<Result: Sendable>: Sendable {
     var whole: (@Sendable (_ number: String, _ given: PostgresTime?) throws -> Whole)?
     let steps: @Sendable (PostgresTransaction) throws -> Result
     var unknown: (@Sendable (_ number: String) -> Void)?
+
+    /// Notifies other instances if the steps bring work.
+    static func changing(_ body: @escaping @Sendable (inout PostgresRules) throws -> Result) -> PostgresWork {
+        PostgresWork { transaction in
+            var rules = PostgresRules(transaction)
+            let result = try body(&rules)
+            rules.notify()
+            return result
+        }
+    }
 }
 
 // The session runs one transaction at a time, on its own blocking queue. It repeats a transaction after a serialization
@@ -62,7 +77,9 @@ final class PostgresSession: Sendable {
     private let library: Swift.Result<convoy_pg_functions, PostgresError>
     private let queue: DispatchQueue
     private let state = State()
-    private let closing = Closing()
+    private let isClosed = Locked(false)
+    /// Ends a pause of the session.
+    private let closed = DispatchSemaphore(value: 0)
 
     init(
         _ address: String, name: String, patience: Duration, time: (@Sendable () -> PostgresTime)?,
@@ -75,11 +92,11 @@ final class PostgresSession: Sendable {
         queue = DispatchQueue(label: "convoy.postgres.\(name)")
     }
 
-    /// An error of `steps` rolls back the transaction.
-    func transaction<Result: Sendable>(
-        _ steps: @escaping @Sendable (PostgresTransaction) throws -> Result
+    /// An error of `body` rolls back the transaction.
+    func change<Result: Sendable>(
+        _ body: @escaping @Sendable (inout PostgresRules) throws -> Result
     ) async throws(QueueError) -> Result {
-        try await perform(PostgresWork(steps: steps))
+        try await perform(.changing(body))
     }
 
     func perform<Result: Sendable>(_ work: PostgresWork<Result>) async throws(QueueError) -> Result {
@@ -114,7 +131,8 @@ final class PostgresSession: Sendable {
 
     /// Later calls throw `.closed`.
     func close() async {
-        closing.close()
+        isClosed.withLock { $0 = true }
+        closed.signal()
         await withCheckedContinuation { continuation in
             queue.async {
                 self.state.connection = nil
@@ -131,17 +149,17 @@ final class PostgresSession: Sendable {
         var conflicts = 0
         var pause = Duration.milliseconds(10)
         while true {
-            guard !closing.isClosed else { return .failure(QueueError(.closed, "the store was closed")) }
+            guard !isClosed.withLock({ $0 }) else { return .failure(QueueError(.closed, "the store was closed")) }
             do {
                 return .success(try body(try connected()))
             } catch let error as QueueError {
                 return .failure(error)
             } catch let error as PostgresError where error.isConflict && conflicts < Self.maxConflicts {
                 conflicts += 1
-                closing.wait(.microseconds(Int64.random(in: 0...(2_000 * Int64(conflicts)))))
+                wait(.microseconds(Int64.random(in: 0...(2_000 * Int64(conflicts)))))
             } catch let error as PostgresError where error.asksForConnection && ContinuousClock.now < end {
                 state.connection = nil
-                closing.wait(pause)
+                wait(pause)
                 pause = min(pause * 2, .seconds(1))
             } catch {
                 if (error as? PostgresError)?.asksForConnection == true { state.connection = nil }
@@ -149,6 +167,8 @@ final class PostgresSession: Sendable {
             }
         }
     }
+
+    private func wait(_ duration: Duration) { _ = closed.wait(timeout: .now() + duration / .seconds(1)) }
 
     private func connected() throws -> PostgresConnection {
         if let connection = state.connection, connection.ending == nil { return connection }
@@ -234,25 +254,5 @@ final class PostgresSession: Sendable {
                 }
             }
         return QueueError(code, error.description + (error.advice.map { "; " + $0 } ?? "") + note)
-    }
-}
-
-private final class Closing: @unchecked Sendable {
-    // @unchecked: the flag is used under the condition's lock only.
-    private let condition = NSCondition()
-    private var flag = false
-
-    var isClosed: Bool { condition.withLock { flag } }
-
-    func close() {
-        condition.withLock {
-            flag = true
-            condition.broadcast()
-        }
-    }
-
-    func wait(_ duration: Duration) {
-        let end = Date(timeIntervalSinceNow: duration / .seconds(1))
-        condition.withLock { while !flag, condition.wait(until: end) {} }
     }
 }

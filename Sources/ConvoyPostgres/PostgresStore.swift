@@ -36,7 +36,7 @@ public final class PostgresStore: Store {
     /// They must not wait for a long list of additions, which runs on the session `callers`.
     let workers: PostgresSession
     let callers: PostgresSession
-    let additions: PostgresAdditions
+    let additions: AdditionGroup
     private let listener: PostgresListener
     let unknownExchanges = Locked([String]())
     /// Exchanges run step by step until this instant, a second after one failed to run in one round trip.
@@ -58,7 +58,7 @@ public final class PostgresStore: Store {
         workers = PostgresSession(address, name: "work", patience: patience, time: time, library: library)
         callers = PostgresSession(address, name: "calls", patience: patience, time: time, library: library)
         listener = PostgresListener(address)
-        additions = PostgresAdditions(on: callers)
+        additions = PostgresAdditions.group(on: callers)
         async let other = callers.connect()
         let results = (await workers.connect(), await other)
         try results.0.get()
@@ -99,41 +99,31 @@ public final class PostgresStore: Store {
         _ settlements: [Settlement], claiming request: ClaimRequest?
     ) async throws(QueueError) -> Exchange {
         try await giveBackUnknown()
-        var work = PostgresWork { [owner] transaction in
-            var rules = PostgresRules(transaction)
+        var work = PostgresWork.changing { [owner] rules in
             let isSettled = try rules.settle(settlements)
-            guard let request else {
-                rules.notify()
-                return Exchange(isSettled: isSettled, jobs: [], next: nil)
-            }
+            guard let request else { return Exchange(isSettled: isSettled, jobs: [], next: nil) }
             try rules.passTime(for: owner, telling: request.answeredKinds)
             try rules.renew(owner, for: request.lease)
             let (jobs, hasMore) = try rules.claim(request, by: owner)
             let next = jobs.count >= request.limit ? nil : hasMore ? .zero : try rules.next(request, owner)
-            rules.notify()
             return Exchange(isSettled: isSettled, jobs: jobs, next: next)
         }
         work.unknown = { [unknownExchanges] number in unknownExchanges.withLock { $0.append(number) } }
-        let whole = WholeExchange(settlements, request, owner)
+        let whole = WholeExchange(settlements: settlements, request: request, owner: owner)
         guard whole.isPossible, stepsUntil.withLock({ $0 < .now }) else { return try await workers.perform(work) }
-        let (wasWhole, broken) = (Locked(false), Locked([(position: Int64, defect: String)]()))
+        let broken = Locked([(position: Int64, defect: String)]?.none)
         work.whole = { number, given in
-            try whole.work(number, given) { found in
-                wasWhole.withLock { $0 = true }
-                broken.withLock { $0 = found }
-            }
+            try whole.work(number, given) { found in broken.withLock { $0 = found } }
         }
         let exchange = try await workers.perform(work)
-        // If one round trip was not possible, the cause may last, for example a suspect, a waiting result or a job with
-        // dependents. So exchanges run step by step for a second.
-        if !wasWhole.withLock({ $0 }) { stepsUntil.withLock { $0 = .now + .seconds(1) } }
-        let rest = broken.withLock { $0 }
-        guard !rest.isEmpty else { return exchange }
-        try await workers.transaction { transaction in
-            var rules = PostgresRules(transaction)
-            for job in rest { try rules.bury(job.position, job.defect) }
-            rules.notify()
+        guard let rest = broken.withLock({ $0 }) else {
+            // If one round trip was not possible, the cause may last, for example a suspect, a waiting result or a job
+            // with dependents. So exchanges run step by step for a second.
+            stepsUntil.withLock { $0 = .now + .seconds(1) }
+            return exchange
         }
+        guard !rest.isEmpty else { return exchange }
+        try await workers.change { rules in for job in rest { try rules.bury(job.position, job.defect) } }
         return exchange
     }
 
@@ -145,18 +135,16 @@ public final class PostgresStore: Store {
         }
         guard !numbers.isEmpty else { return }
         do throws(QueueError) {
-            try await workers.transaction { [owner] transaction in
-                var rules = PostgresRules(transaction)
+            try await workers.change { [owner] rules in
                 // `mark` waits until a transaction with the same number has ended, so that the update sees its claims.
-                for number in numbers { transaction.later(PostgresConnection.mark(number)) }
-                let rows = try transaction.run(
+                for number in numbers { rules.transaction.later(PostgresConnection.mark(number)) }
+                let rows = try rules.transaction.run(
                     """
                     UPDATE convoy_jobs SET owner = NULL, state = CASE WHEN has_result THEN 3 ELSE 0 END
                     WHERE owner = $1 AND state = 2 AND position IN (
                         SELECT unnest(positions) FROM convoy_commits WHERE number = ANY($2))
                     """, [.text(owner), .texts(numbers)])
                 if rows.changedCount > 0 { rules.noteWork() }
-                rules.notify()
             }
         } catch {
             unknownExchanges.withLock { $0 += numbers }
@@ -166,18 +154,14 @@ public final class PostgresStore: Store {
 
     /// Renews the leases of this instance: the heartbeat.
     public func renew(_ claims: [Claim], for lease: Duration) async throws(QueueError) -> [Claim] {
-        try await workers.transaction { [owner] transaction in
-            var rules = PostgresRules(transaction)
+        try await workers.change { [owner] rules in
             try rules.passTime(for: owner, telling: nil)
             try rules.renew(owner, for: lease)
-            rules.notify()
             try rules.forgetCommits()
-            let rows = try transaction.run(
+            let rows = try rules.transaction.run(
                 "SELECT id, claim_count FROM convoy_jobs WHERE owner = $1 AND state = 2", [.text(owner)])
             let held = Set(
-                try (0..<rows.count).map { row in
-                    Claim(id: try rows.text(row, 0) ?? "", token: try rows.int(row, 1) ?? 0)
-                })
+                try rows.indices.map { Claim(id: try rows.text($0, 0) ?? "", token: try rows.int($0, 1) ?? 0) })
             return claims.filter { !held.contains($0) }
         }
     }
@@ -187,81 +171,66 @@ public final class PostgresStore: Store {
         // A standby accepts only this search, so a store that has only read is closed there at once.
         let search = PostgresStatement("SELECT 1 FROM convoy_owners WHERE owner = $1", [.text(owner)])
         guard try await workers.read(search, { rows, _ in rows.count > 0 }) else { return }
-        try await workers.transaction { [owner] transaction in
-            var rules = PostgresRules(transaction)
-            try rules.endLeases(of: [owner], for: owner)
-            rules.notify()
-        }
+        try await workers.change { [owner] rules in try rules.endLeases(of: [owner], for: owner) }
     }
 
     // MARK: Changes that a caller requests
 
     /// Cancels unfinished and dead jobs, and the jobs that depend on them.
     public func cancel(_ selection: JobSelection) async throws(QueueError) -> Int {
-        try await callers.transaction { transaction in
-            var rules = PostgresRules(transaction)
-            let count = try rules.cancel(
-                rules.select(selection, in: [.waiting, .blocked, .claimed, .answered, .dead]).ids)
+        try await callers.change { rules in
+            let meant = try rules.select(selection, in: [.waiting, .blocked, .claimed, .answered, .dead])
+            let count = try rules.cancel(meant.texts())
             // A notification also wakes callers of `drain`.
             if count > 0 { rules.noteWork() }
-            rules.notify()
             return count
         }
     }
 
     /// Sends dead letters again.
     public func retry(_ selection: JobSelection) async throws(QueueError) -> Int {
-        try await callers.transaction { transaction in
-            var rules = PostgresRules(transaction)
-            let count = try rules.retry(rules.select(selection, in: [.dead]).ids)
-            rules.notify()
-            return count
-        }
+        try await callers.change { rules in try rules.retry(rules.select(selection, in: [.dead]).texts()) }
     }
 
     /// Acknowledges results that wait for a handler.
     public func acknowledge(_ selection: JobSelection) async throws(QueueError) -> Int {
-        try await callers.transaction { transaction in
-            var rules = PostgresRules(transaction)
-            let positions = try rules.select(selection, in: [.answered]).positions
-            let rows = try transaction.run(
+        try await callers.change { rules in
+            let positions = try rules.select(selection, in: [.answered]).ints(1)
+            let rows = try rules.transaction.run(
                 """
                 UPDATE convoy_jobs AS j SET state = 4, has_result = false, finished = $2
                 WHERE position = ANY($1) AND state = 3 RETURNING \(PostgresRules.endedColumns)
-                """, [.ints(positions), .int(transaction.time.now)])
+                """, [.ints(positions), .int(rules.transaction.time.now)])
             try rules.drop(positions, from: "convoy_results")
             try rules.follow(PostgresRules.ended(rows))
             // Other queues may have stopped claiming because too many results waited.
             if rows.count > 0 { rules.noteWork() }
-            rules.notify()
             return rows.count
         }
     }
 
     /// Deletes finished jobs, including dead letters.
     public func delete(_ selection: JobSelection) async throws(QueueError) -> Int {
-        try await callers.transaction { transaction in
-            var rules = PostgresRules(transaction)
-            let meant = try rules.select(selection, in: [.done, .dead, .cancelled])
-            let dead = try transaction.run(
-                "SELECT id FROM convoy_jobs WHERE position = ANY($1) AND state = 5", [.ints(meant.positions)])
-            _ = try rules.cancel((0..<dead.count).compactMap { try dead.text($0, 0) })
-            try rules.drop(meant.positions)
-            rules.notify()
-            return meant.positions.count
+        try await callers.change { rules in
+            let positions = try rules.select(selection, in: [.done, .dead, .cancelled]).ints(1)
+            let dead = try rules.transaction.run(
+                "SELECT id FROM convoy_jobs WHERE position = ANY($1) AND state = 5", [.ints(positions)])
+            _ = try rules.cancel(dead.texts())
+            try rules.drop(positions)
+            return positions.count
         }
     }
 
     /// Deletes up to 5,000 jobs that were done or cancelled at least this long ago, but no dead letters.
     public func purge(olderThan age: Duration) async throws(QueueError) -> Int {
-        try await callers.transaction { transaction in
-            let rows = try transaction.run(
+        try await callers.change { rules in
+            let positions = try rules.transaction.run(
                 """
                 SELECT position FROM convoy_jobs WHERE state IN (4, 6) AND finished <= $1
                 ORDER BY finished LIMIT 5000 FOR UPDATE SKIP LOCKED
-                """, [.int(transaction.time.now - PostgresRules.microseconds(age))])
-            let positions = try (0..<rows.count).compactMap { try rows.int($0, 0) }
-            try PostgresRules(transaction).drop(positions)
+                """, [.int(rules.transaction.time.now - PostgresRules.microseconds(age))]
+            ).ints()
+            try rules.drop(positions)
             return positions.count
         }
     }
@@ -292,7 +261,7 @@ public final class PostgresStore: Store {
             WHERE \(condition) ORDER BY j.position LIMIT $\(parameters.count + 1)
             """, parameters + [.int(max(0, limit))])
         return try await callers.read(statement) { rows, time in
-            try (0..<rows.count).map { try PostgresJobRow(rows: rows, row: $0).record(time) }
+            try rows.indices.map { try PostgresJobRow(rows: rows, row: $0).record(time) }
         }
     }
 
@@ -313,12 +282,11 @@ public final class PostgresStore: Store {
             ORDER BY 4, 1
             """, [.text(id)])
         return try await callers.read(statement) { rows, _ in
-            try (0..<rows.count).compactMap { row in
-                let state = Int(try rows.int(row, 1) ?? -1)
-                guard PostgresSchema.states.indices.contains(state), let id = try rows.text(row, 0),
+            try rows.indices.compactMap { row in
+                guard let id = try rows.text(row, 0), let state = try rows.state(row, 1),
                     let reason = try rows.text(row, 2).flatMap({ JobBlocker.Reason(rawValue: $0) })
                 else { return nil }
-                return JobBlocker(id: id, state: PostgresSchema.states[state], reason: reason)
+                return JobBlocker(id: id, state: state, reason: reason)
             }
         }
     }
@@ -326,17 +294,12 @@ public final class PostgresStore: Store {
     /// The number of jobs by kind and state.
     public func status() async throws(QueueError) -> QueueStatus {
         let statement = PostgresStatement(
-            """
-            SELECT kind, state, sum(count)::int8 FROM convoy_counts GROUP BY kind, state HAVING sum(count) <> 0
-            """)
+            "SELECT kind, state, sum(count)::int8 FROM convoy_counts GROUP BY kind, state HAVING sum(count) <> 0")
         return try await callers.read(statement) { rows, _ in
-            var status = QueueStatus()
-            for row in 0..<rows.count {
-                let state = Int(try rows.int(row, 1) ?? -1)
-                guard PostgresSchema.states.indices.contains(state), let kind = try rows.text(row, 0) else { continue }
-                status.counts[kind, default: [:]][PostgresSchema.states[state]] = Int(try rows.bounded(row, 2) ?? 0)
+            try rows.indices.reduce(into: QueueStatus()) { status, row in
+                guard let kind = try rows.text(row, 0), let state = try rows.state(row, 1) else { return }
+                status.counts[kind, default: [:]][state] = Int(try rows.bounded(row, 2) ?? 0)
             }
-            return status
         }
     }
 }
@@ -346,24 +309,23 @@ enum PostgresSelection {
     static func condition(
         _ selection: JobSelection, parametersBefore: Int
     ) -> (condition: String, parameters: [PostgresValue]) {
-        var conditions: [String] = []
-        var parameters: [PostgresValue] = []
-        func add(_ condition: (String) -> String, _ value: PostgresValue) {
+        var (conditions, parameters) = (["true"], [PostgresValue]())
+        func add(_ condition: String, _ value: PostgresValue) {
             parameters.append(value)
-            conditions.append(condition("$\(parametersBefore + parameters.count)"))
+            conditions.append(condition.replacing("?", with: "$\(parametersBefore + parameters.count)"))
         }
-        if let ids = selection.ids { add({ "j.id = ANY(\($0))" }, .texts(ids.sorted())) }
+        if let ids = selection.ids { add("j.id = ANY(?)", .texts(ids.sorted())) }
         if let states = selection.states {
             let numbers = PostgresSchema.states.indices.filter { states.contains(PostgresSchema.states[$0]) }
-            add({ "j.state = ANY(\($0))" }, .ints(numbers.map { Int64($0) }))
+            add("j.state = ANY(?)", .ints(numbers.map { Int64($0) }))
         }
-        if let kind = selection.kind { add({ "j.kind = \($0)" }, .text(kind)) }
-        if let group = selection.group { add({ "j.group_name = \($0)" }, .text(group)) }
+        if let kind = selection.kind { add("j.kind = ?", .text(kind)) }
+        if let group = selection.group { add("j.group_name = ?", .text(group)) }
         if let tag = selection.tag {
-            let tagged = "EXISTS (SELECT 1 FROM convoy_contents AS t WHERE t.position = j.position AND "
-            add({ "\(tagged)\($0) = ANY(t.tags))" }, .text(tag))
+            let tagged = "EXISTS (SELECT 1 FROM convoy_contents AS t WHERE t.position = j.position AND ? = ANY(t.tags))"
+            add(tagged, .text(tag))
         }
-        return (conditions.isEmpty ? "true" : conditions.joined(separator: " AND "), parameters)
+        return (conditions.joined(separator: " AND "), parameters)
     }
 }
 
@@ -371,13 +333,9 @@ enum PostgresSelection {
 // jobs, ended leases and suspects. If another condition than ``isPossible`` is not met, the transaction fails, and the
 // exchange then runs step by step.
 struct WholeExchange: Sendable {
-    private let settlements: [Settlement]
-    private let request: ClaimRequest?
-    private let owner: String
-
-    init(_ settlements: [Settlement], _ request: ClaimRequest?, _ owner: String) {
-        (self.settlements, self.request, self.owner) = (settlements, request, owner)
-    }
+    let settlements: [Settlement]
+    let request: ClaimRequest?
+    let owner: String
 
     /// To store a result, a statement needs the job's position from an earlier statement.
     var isPossible: Bool {
@@ -390,11 +348,24 @@ struct WholeExchange: Sendable {
         found: @escaping @Sendable ([(position: Int64, defect: String)]) -> Void
     ) throws -> PostgresWork<Exchange>.Whole {
         var statements: [PostgresStatement] = []
-        if !settlements.isEmpty { statements.append(try settling(number, given)) }
-        let bringsWork = settlements.contains { [.release, .retry].contains(Kind($0.verdict)) }
+        if !settlements.isEmpty {
+            // If a job that ends concerns other jobs, the statement divides by zero.
+            let concerns = "state >= 4 AND (is_needed OR group_name IS NOT NULL OR unique_key IS NOT NULL)"
+            let columns = "number, 1 / CASE WHEN \(concerns) THEN 0 ELSE 1 END"
+            statements.append(try PostgresRules.settling(settlements, number, given, returning: columns))
+        }
+        let bringsWork = settlements.contains { settlement in
+            switch settlement.verdict {
+            case .retry, .release: true
+            case .done, .dead, .answered: false
+            }
+        }
         var (claim, looks) = (Int?.none, 0..<0)
         if let request {
-            statements += [check(request, given), dueJobs(given), renewal(request, given)]
+            statements += [
+                check(request, given), PostgresRules.dueJobs(given),
+                PostgresRules.renewal(of: owner, for: request.lease, given),
+            ]
             if let claiming = PostgresRules.claimReady(request, by: owner, noting: number) {
                 claim = statements.count
                 statements.append(claiming)
@@ -421,8 +392,8 @@ struct WholeExchange: Sendable {
             recover: { transaction, number in
                 let settled = try transaction.run(
                     "SELECT unnest(settled) FROM convoy_commits WHERE number = $1", [.text(number)])
-                let claiming = PostgresRules.claimed(under: number, by: owner)
-                let claimed = try PostgresRules.claimed(transaction.run(claiming.text, claiming.parameters))
+                let claimed = try PostgresRules.claimed(
+                    transaction.run(PostgresRules.claimed(under: number, by: owner)))
                 found(claimed.broken)
                 let next = request.map { claimed.jobs.count < $0.limit } ?? false ? Duration.zero : nil
                 return Exchange(
@@ -430,106 +401,37 @@ struct WholeExchange: Sendable {
             })
     }
 
-    private enum Kind {
-        case retry, release, other
-
-        init(_ verdict: JobVerdict) {
-            switch verdict {
-            case .retry: self = .retry
-            case .release: self = .release
-            case .done, .dead, .answered: self = .other
-            }
-        }
-    }
-
     private static func settled(_ settlements: [Settlement], _ rows: PostgresRows) throws -> [Bool] {
-        let numbers = Set(try (0..<rows.count).compactMap { try rows.int(0 + $0, 0) })
+        let numbers = Set(try rows.ints())
         return settlements.indices.map { numbers.contains(Int64($0 + 1)) }
-    }
-
-    // MARK: Statements
-
-    private static func now(_ parameter: Int) -> String {
-        "coalesce($\(parameter), (extract(epoch FROM now()) * 1000000)::int8)"
-    }
-
-    private static func date(_ parameter: Int) -> String {
-        "coalesce($\(parameter), (extract(epoch FROM now()) - 978307200)::float8)"
-    }
-
-    private func settling(_ number: String, _ given: PostgresTime?) throws -> PostgresStatement {
-        PostgresStatement(
-            """
-            \(PostgresRules.meantBySettlements),
-            done AS (
-                UPDATE convoy_jobs AS j SET \(PostgresRules.settling(due: Self.now(7) + " + m.delay", now: Self.now(7)))
-                FROM meant AS m WHERE j.position = m.position
-                RETURNING j.position, j.state, m.had_result AND NOT j.has_result AS leaves_result, j.has_body, m.number,
-                    j.state >= 4 AND (j.is_needed OR j.group_name IS NOT NULL OR j.unique_key IS NOT NULL) AS concerns),
-            results AS (
-                DELETE FROM convoy_results AS r USING done WHERE r.position = done.position AND leaves_result),
-            bodies AS (
-                DELETE FROM convoy_bodies AS b USING done
-                WHERE b.position = done.position AND done.has_body AND done.state = 4),
-            noted AS (UPDATE convoy_commits SET settled = (SELECT array_agg(number) FROM done) WHERE number = $9)
-            SELECT number, 1 / CASE WHEN concerns THEN 0 ELSE 1 END FROM done
-            """,
-            try PostgresRules.columns(settlements) + [
-                .int(given?.now), .int(JobRecord.maxAttempts), .text(number),
-            ])
     }
 
     /// If a condition is not met, the statement divides by zero, and so the transaction fails.
     private func check(_ request: ClaimRequest, _ given: PostgresTime?) -> PostgresStatement {
         let answered = PostgresRules.condition(request.answeredKinds)
         let waits = "OR EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 3 \(answered?.condition ?? ""))"
+        let (now, date) = (PostgresRules.now(1), PostgresRules.date(2))
         return PostgresStatement(
             """
             SELECT 1 / CASE WHEN
-                EXISTS (SELECT 1 FROM convoy_jobs WHERE state < 2 AND expires IS NOT NULL AND expires <= \(Self.date(2)))
-                OR EXISTS (SELECT 1 FROM convoy_owners WHERE ends <= \(Self.now(1)) AND owner <> $4)
+                EXISTS (SELECT 1 FROM convoy_jobs WHERE state < 2 AND expires IS NOT NULL AND expires <= \(date))
+                OR EXISTS (SELECT 1 FROM convoy_owners WHERE ends <= \(now) AND owner <> $4)
                 OR EXISTS (SELECT 1 FROM convoy_jobs WHERE lapses >= 2 AND state < 4)
                 \(answered == nil ? "" : waits)
             THEN 0 ELSE 1 END
             """, [.int(given?.now), .double(given?.date), .texts(answered?.kinds ?? []), .text(owner)])
-    }
-
-    /// A single update, because each update runs a trigger that counts jobs.
-    private func dueJobs(_ given: PostgresTime?) -> PostgresStatement {
-        let (now, date) = (Self.now(1), Self.date(2))
-        let some = "LIMIT 5000 FOR UPDATE SKIP LOCKED"
-        return PostgresStatement(
-            """
-            WITH due AS MATERIALIZED (SELECT position FROM convoy_jobs WHERE state = 0 AND due <= \(now) \(some)),
-            dated AS MATERIALIZED (SELECT position FROM convoy_jobs WHERE state = 0 AND not_before <= \(date) \(some))
-            UPDATE convoy_jobs AS j SET due = CASE WHEN j.due > \(now) THEN j.due END,
-                not_before = CASE WHEN j.not_before > \(date) THEN j.not_before END
-            FROM (SELECT position FROM due UNION SELECT position FROM dated) AS meant WHERE j.position = meant.position
-            """, [.int(given?.now), .double(given?.date)])
-    }
-
-    private func renewal(_ request: ClaimRequest, _ given: PostgresTime?) -> PostgresStatement {
-        PostgresStatement(
-            """
-            INSERT INTO convoy_owners VALUES ($1, \(Self.now(2)) + $3)
-            ON CONFLICT (owner) DO UPDATE SET ends = excluded.ends
-            """, [.text(owner), .int(given?.now), .int(PostgresRules.microseconds(request.lease))])
     }
 }
 
 // A job without dependencies is written without reading the tables first, unless its policy is `keep` or `replace`.
 // Consecutive lists that have only such jobs are committed together; if the server rejects them, each list is added
 // separately, because one list may have caused the error.
-final class PostgresAdditions: Sendable {
-    let group: AdditionGroup
-
-    init(on session: PostgresSession) {
-        group = AdditionGroup { lists, done in
-            Task { done(await Self.commit(lists, on: session)) }
+enum PostgresAdditions {
+    static func group(on session: PostgresSession) -> AdditionGroup {
+        AdditionGroup { lists, done in
+            Task { done(await commit(lists, on: session)) }
         }
     }
-
-    func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] { try await group.add(jobs) }
 
     private static func commit(_ lists: [[Job]], on session: PostgresSession) async -> [AdditionGroup.Outcome] {
         var outcomes: [AdditionGroup.Outcome] = []
@@ -559,14 +461,14 @@ final class PostgresAdditions: Sendable {
     }
 
     private static func add(_ jobs: [Job], on session: PostgresSession) async -> AdditionGroup.Outcome {
-        var work = PostgresWork { transaction in
-            var adding = Adding(PostgresRules(transaction))
+        var work = PostgresWork.changing { rules in
+            var adding = Adding(rules)
             for run in Adding.runs(jobs) { try adding.add(run) }
-            adding.rules.notify()
+            rules = adding.rules
             return adding.additions
         }
         if jobs.allSatisfy(isPlain), Adding.runs(jobs).count == 1 {
-            work.whole = { number, given in try WholeAddition(jobs, number, given).work }
+            work.whole = { number, given in try whole(jobs, number, given) }
         }
         do { return .success(try await session.perform(work)) } catch { return .failure(error) }
     }
@@ -574,80 +476,30 @@ final class PostgresAdditions: Sendable {
     private static func isPlain(_ job: Job) -> Bool {
         job.dependencies.isEmpty && job.uniqueness.map { $0.policy == .append } ?? true
     }
-}
 
-/// All statements are known in advance, because no row must be read first.
-private struct WholeAddition {
-    private let jobs: [Job]
-    private let number: String
-    private let given: PostgresTime?
-
-    init(_ jobs: [Job], _ number: String, _ given: PostgresTime?) {
-        (self.jobs, self.number, self.given) = (jobs, number, given)
-    }
-
-    var work: PostgresWork<[JobAddition]>.Whole {
-        get throws {
-            let names = PostgresRules.lock(groups: jobs.map(\.group), keys: jobs.map { $0.uniqueness?.key })
-            let before = names.map { [$0] } ?? []
-            let holds = names == nil ? [] : [PostgresRules.holding(number)]
-            let (jobs, index) = (jobs, before.count)
-            return PostgresWork.Whole(
-                statements: before + [try insertion] + holds + [PostgresRules.notification],
-                read: { rows, _ in try Self.additions(of: jobs, rows[index]) },
-                recover: { transaction, number in
-                    let rows = try transaction.run(
-                        """
-                        SELECT id FROM convoy_jobs WHERE position = ANY(
-                            (SELECT positions FROM convoy_commits WHERE number = $1)::int8[])
-                        """, [.text(number)])
-                    return try Self.additions(of: jobs, rows)
-                })
-        }
+    /// All statements are known in advance, because no row must be read first.
+    private static func whole(
+        _ jobs: [Job], _ number: String, _ given: PostgresTime?
+    ) throws -> PostgresWork<[JobAddition]>.Whole {
+        var ids: Set<String> = []
+        let insertion = try PostgresJobs.insertion(of: jobs.filter { ids.insert($0.id).inserted }, number, given)
+        let lock = PostgresRules.lock(groups: jobs.map(\.group), keys: jobs.map { $0.uniqueness?.key })
+        let statements = lock.map { [$0, insertion, PostgresRules.holding(number)] } ?? [insertion]
+        return PostgresWork.Whole(
+            statements: statements + [PostgresRules.notification],
+            read: { rows, _ in try additions(of: jobs, rows[lock == nil ? 0 : 1]) },
+            recover: { transaction, number in
+                let rows = try transaction.run(
+                    """
+                    SELECT id FROM convoy_jobs WHERE position = ANY(
+                        (SELECT positions FROM convoy_commits WHERE number = $1)::int8[])
+                    """, [.text(number)])
+                return try additions(of: jobs, rows)
+            })
     }
 
     private static func additions(of jobs: [Job], _ rows: PostgresRows) throws -> [JobAddition] {
-        var added = Set(try (0..<rows.count).compactMap { try rows.text($0, 0) })
+        var added = Set(try rows.texts())
         return jobs.map { JobAddition(id: $0.id, outcome: added.remove($0.id) == nil ? .alreadyThere : .added) }
-    }
-
-    private var insertion: PostgresStatement {
-        get throws {
-            var ids: Set<String> = []
-            let jobs = jobs.filter { ids.insert($0.id).inserted }
-            // The condition is a subquery instead of a join, because the planner would run the join once for each row.
-            let isNew = "(position IN (SELECT position FROM new)) IS TRUE"
-            return PostgresStatement(
-                """
-                WITH given AS MATERIALIZED (
-                    SELECT nextval('convoy_positions') AS position, g.* FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-                        $12, $13, $14, $15, $16, $17, $18, $19, $20) AS g(id, kind, priority, not_before, expires, group_name,
-                        unique_key, has_body, host, method, url, header_fields, body_file, destination, date, policy, tags,
-                        idempotency_key, follows_as_get, body)),
-                clock AS MATERIALIZED (
-                    SELECT coalesce($21, (extract(epoch FROM now()) - 978307200)::float8) AS date),
-                new AS (
-                    INSERT INTO convoy_jobs (position, id, kind, priority, not_before, expires, group_name, unique_key,
-                        has_body, host, state, added)
-                    SELECT position, id, kind, priority, CASE WHEN not_before > clock.date THEN not_before END, expires,
-                        group_name, unique_key, has_body, host, 0, clock.date
-                    FROM given, clock ORDER BY position ON CONFLICT (id) DO NOTHING RETURNING id, position),
-                contents AS (
-                    INSERT INTO convoy_contents (position, method, url, header_fields, body_file, destination, not_before,
-                        policy, tags, idempotency_key, follows_as_get)
-                    SELECT position, method, url, header_fields, body_file, destination, date, policy,
-                        coalesce(string_to_array(tags, E'\\n'), '{}'), idempotency_key, follows_as_get
-                    FROM given WHERE \(isNew)),
-                bodies AS (
-                    INSERT INTO convoy_bodies (position, body)
-                    SELECT position, body FROM given WHERE body IS NOT NULL AND \(isNew)),
-                noted AS (
-                    UPDATE convoy_commits SET positions = (SELECT array_agg(position) FROM new) WHERE number = $22)
-                SELECT id FROM new
-                """,
-                PostgresJobs.columns(jobs) + (try PostgresJobs.contents(jobs)) + [
-                    .blobs(jobs.map(\.request.body?.data)), .double(given?.date), .text(number),
-                ])
-        }
     }
 }

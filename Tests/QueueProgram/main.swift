@@ -4,9 +4,8 @@
 //   QueueProgram share FILE URL FIRST LAST  adds them from six concurrent tasks, which share commits
 //   QueueProgram bodies FILE COUNT          adds and reads COUNT jobs with bodies of all sizes from eight tasks
 //   QueueProgram run FILE                   sends the waiting jobs, and ends
-//   QueueProgram serve FILE                 sends waiting and later jobs, with the default limits of a manager
 //
-// FILE may be the postgres:// address of a database. With an address, leases last one second, except for `serve`.
+// FILE may be the postgres:// address of a database. With an address, leases last one second.
 import Convoy
 import ConvoyPostgres
 import ConvoyQueue
@@ -14,9 +13,7 @@ import Foundation
 
 let arguments = Array(CommandLine.arguments.dropFirst())
 guard arguments.count >= 2 else { exit(2) }
-let manager =
-    arguments[0] == "serve"
-    ? RequestManager() : RequestManager(configuration: .init(maxConcurrentOperationCount: 8, maxConcurrentPerHost: 8))
+let manager = RequestManager(configuration: .init(maxConcurrentOperationCount: 8, maxConcurrentPerHost: 8))
 
 @Sendable func fail(_ error: any Error) -> Never {
     FileHandle.standardError.write(Data("\(error)\n".utf8))
@@ -40,9 +37,8 @@ do {
     // The tests kill the process repeatedly, and each kill counts as a lapse.
     configuration.maxLapses = 1_000_000
     if arguments[1].hasPrefix("postgres:") {
-        // With a long lease, other processes notice a killed process late. `serve` keeps the long lease, so that a
-        // busy machine renews it in time.
-        if arguments[0] != "serve" { configuration.lease = .seconds(1) }
+        // With a long lease, other processes notice a killed process late.
+        configuration.lease = .seconds(1)
         queue = DurableQueue(
             store: try await PostgresStore(arguments[1]), manager: manager, configuration: configuration)
     } else {
@@ -70,10 +66,6 @@ case ("add", 5), ("share", 5):
             }
         }
     }
-case ("serve", 2):
-    queue.start(otherwise: { _, result in result.isSuccess ? .done : .fail(result.failure ?? "") })
-    // The process runs until it is killed.
-    while true { try? await Task.sleep(for: .seconds(900)) }
 case ("run", 2):
     queue.start(otherwise: { _, result in result.isSuccess ? .done : .fail(result.failure ?? "") })
     await queue.drain()

@@ -5,18 +5,15 @@ import Foundation
 enum CacheRules {
     // The status codes for `must-understand` (RFC 9110, section 15). 206 is included, because the cache stores partial
     // responses; it never stores a 304, 412 or 416.
-    private static let understood: Set<Int> = [
+    static let understood: Set<Int> = [
         200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406, 407, 408,
         409, 410, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 500, 501, 502, 503, 504, 505,
     ]
     /// The status codes that allow heuristic freshness (RFC 9110, section 15.1).
-    private static let heuristic: Set<Int> = [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501]
+    static let heuristic: Set<Int> = [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501]
 
     /// Such a response is never stored, and does not supersede a stored one.
     static func isOfOneRequest(_ statusCode: Int) -> Bool { [304, 412, 416].contains(statusCode) }
-
-    static func isHeuristicallyCacheable(_ statusCode: Int) -> Bool { heuristic.contains(statusCode) }
-    static func isUnderstood(_ statusCode: Int) -> Bool { understood.contains(statusCode) }
 
     // RFC 9110, section 9.2.1. Unsafe methods invalidate stored responses.
     static func isSafe(_ method: HTTPMethod) -> Bool { method == .get || otherSafe.contains(method) }
@@ -34,7 +31,7 @@ enum CacheRules {
         if !requestFields.isEmpty, CacheControl(requestFields).contains("no-store") { return .requestNoStore }
         let control = Freshness.control(headerFields, sharing)
         if control.contains("must-understand") {
-            guard isUnderstood(statusCode) else { return .status }
+            guard understood.contains(statusCode) else { return .status }
         } else if control.contains("no-store") {
             return .noStore
         }
@@ -53,7 +50,7 @@ enum CacheRules {
         if VaryKey.isUnmatchable(headerFields) { return .varyStar }
         let isMarked =
             control.contains("public") || !sharing.isShared && control.contains("private")
-            || Freshness.isExplicit(headerFields, control, sharing) || isHeuristicallyCacheable(statusCode)
+            || Freshness.isExplicit(headerFields, control, sharing) || heuristic.contains(statusCode)
         return isMarked ? nil : .noFreshness
     }
 

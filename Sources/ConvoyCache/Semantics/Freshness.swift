@@ -90,7 +90,7 @@ struct Freshness: Sendable, Equatable {
             return (max(0, date - dateValue), false)
         }
         // Servers of HTTP/1.0 send `Pragma: no-cache` in place of `Cache-Control`.
-        guard CacheRules.isHeuristicallyCacheable(statusCode) || control.contains("public"),
+        guard CacheRules.heuristic.contains(statusCode) || control.contains("public"),
             !CacheControl(headerFields, field: "Pragma").contains("no-cache"),
             let modified = headerFields.values(of: "Last-Modified").first.flatMap({
                 HTTPDate($0.trimmingBlanks, now: now)

@@ -133,6 +133,4 @@ struct EntityTag: Sendable, Equatable {
 
     /// The weak comparison of RFC 9110, section 8.8.3.2.
     func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
-    /// The strong comparison of RFC 9110, section 8.8.3.2.
-    func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && text == other.text }
 }

@@ -8,7 +8,6 @@ enum ValidationOutcome: Sendable, Equatable {
     case mismatch
     case replaced
     case staleOnError
-    case failed
 }
 
 extension StoredHead {
@@ -20,14 +19,13 @@ extension StoredHead {
     func outcome(of head: ResponseHead, at now: Int64, _ question: CacheQuestion) -> ValidationOutcome {
         if head.statusCode == 304 { return isUpdated(by: head.headerFields) ? .updated : .mismatch }
         guard [500, 502, 503, 504].contains(head.statusCode) else { return .replaced }
-        return mayBeUsedOnError(at: now, question, unconfigured: nil) ? .staleOnError : .failed
+        return mayBeUsedOnError(at: now, question, unconfigured: nil) ? .staleOnError : .replaced
     }
 
     /// Whether the fields of a 304 refer to this stored response (RFC 9111, section 4.3.4).
     func isUpdated(by received: HeaderFields) -> Bool {
         if let tag = EntityTag(received) {
-            guard let entityTag else { return false }
-            return tag.isWeak || entityTag.isWeak ? tag.matchesWeakly(entityTag) : tag.matchesStrongly(entityTag)
+            return entityTag.map(tag.matchesWeakly) ?? false
         }
         guard let changed = received.values(of: "Last-Modified").first?.trimmingBlanks else { return true }
         return changed == lastModified

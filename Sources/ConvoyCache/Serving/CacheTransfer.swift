@@ -199,8 +199,9 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     private func forward(_ head: ResponseHead, _ requestTime: Int64, _ now: Int64) {
         cache.invalidate(request, head, key: exchange.key)
-        if question.method == .head { updateByHead(head, now) }
-        if head.statusCode == 304 { updateConfirmed(head, now) }
+        if head.statusCode == 304 || question.method == .head && head.statusCode == 200 {
+            updateStored(by: head, requestTime, now)
+        }
         let recording = makeRecording(head, requestTime, now)
         if recording == nil || head.statusCode == 206 || head.expectedBytes ?? 0 > Fetches.mostBytes {
             exchange.endSharing(handsOver: false)
@@ -236,7 +237,7 @@ final class CacheTransfer: TransferTask, TransportClient {
             store.remove([entry.id], of: exchange.key)
             network.keepCookies(of: head, from: request.url)
             return state.withLock { $0.role = .sendAgain }
-        case .replaced, .failed: return forward(head, requestTime, now)
+        case .replaced: return forward(head, requestTime, now)
         case .staleOnError: role = .serve(entry, form)
         }
         network.keepCookies(of: head, from: request.url)
@@ -621,35 +622,24 @@ final class CacheTransfer: TransferTask, TransportClient {
         return isStored
     }
 
-    func replaceHead(of entry: StoredEntry, with head: StoredHead) {
-        if head.refusal(question) == nil {
-            store.update(entry.id, of: exchange.key, to: head)
-        } else {
-            store.remove([entry.id], of: exchange.key)
-        }
-    }
-
-    func updateConfirmed(_ head: ResponseHead, _ now: Int64) {
-        let requestTime = state.withLock { $0.requestTime }
-        for entry in exchange.entries where entry.head.matches(question) {
-            // Without a validator, the 304 does not identify a stored response.
-            guard EntityTag(head.headerFields) != nil || head.headerFields.contains("Last-Modified"),
-                entry.head.isUpdated(by: head.headerFields)
-            else { continue }
-            var updated = entry.head
-            updated.update(by: head, to: question, requestTime: requestTime, responseTime: now)
-            replaceHead(of: entry, with: updated)
-        }
-    }
-
-    /// Updates stored responses from a response to HEAD, or marks them invalid (RFC 9111, section 4.3.5).
-    func updateByHead(_ head: ResponseHead, _ now: Int64) {
-        guard head.statusCode == 200 else { return }
-        let requestTime = state.withLock { $0.requestTime }
+    /// Updates stored responses, or marks them invalid (RFC 9111, sections 4.3.4 and 4.3.5).
+    private func updateStored(by head: ResponseHead, _ requestTime: Int64, _ now: Int64) {
         for entry in exchange.entries where entry.head.matches(question) {
             var updated = entry.head
-            updated.update(byHead: head, to: question, requestTime: requestTime, responseTime: now)
-            replaceHead(of: entry, with: updated)
+            if head.statusCode == 304 {
+                // Without a validator, the 304 does not identify a stored response.
+                guard EntityTag(head.headerFields) != nil || head.headerFields.contains("Last-Modified"),
+                    entry.head.isUpdated(by: head.headerFields)
+                else { continue }
+                updated.update(by: head, to: question, requestTime: requestTime, responseTime: now)
+            } else {
+                updated.update(byHead: head, to: question, requestTime: requestTime, responseTime: now)
+            }
+            if updated.refusal(question) == nil {
+                store.update(entry.id, of: exchange.key, to: updated)
+            } else {
+                store.remove([entry.id], of: exchange.key)
+            }
         }
     }
 }

@@ -87,9 +87,7 @@ public final class SQLiteStore: Store {
     }
 
     /// Releases all jobs that this instance has claimed.
-    public func release() async throws(QueueError) {
-        try await perform { try $0.release() }
-    }
+    public func release() async throws(QueueError) { try await perform { try $0.release() } }
 
     /// Cancels unfinished and dead jobs, and the jobs that depend on them.
     public func cancel(_ selection: JobSelection) async throws(QueueError) -> Int {
@@ -117,9 +115,7 @@ public final class SQLiteStore: Store {
     }
 
     /// A job with all stored details.
-    public func job(_ id: String) async throws(QueueError) -> JobRecord? {
-        try await perform { try $0.job(id) }
-    }
+    public func job(_ id: String) async throws(QueueError) -> JobRecord? { try await perform { try $0.job(id) } }
 
     /// The jobs of a selection in the order of ``JobRecord/position``, without the bytes of their bodies and results.
     public func jobs(
@@ -134,9 +130,7 @@ public final class SQLiteStore: Store {
     }
 
     /// The number of jobs by kind and state.
-    public func status() async throws(QueueError) -> QueueStatus {
-        try await perform { try $0.status() }
-    }
+    public func status() async throws(QueueError) -> QueueStatus { try await perform { try $0.status() } }
 
     /// A stream with an element whenever an instance on this machine may have made a job claimable, or has cancelled a
     /// job.

@@ -105,22 +105,20 @@ final class SQLiteWorker: @unchecked Sendable {
     /// After the commit, the files in `removals` and the lock files of `ended` are removed.
     func transaction<Value>(_ body: () throws -> Value) throws -> Value {
         (removals, ended) = ([], [])
-        let value: Value
+        defer { (removals, ended) = ([], []) }
         do {
-            value = try connection.transaction {
+            let value = try connection.transaction {
                 let value = try body()
                 try checkPlace()
                 return value
             }
+            bodies.remove(removals)
+            owners.remove(ended)
+            return value
         } catch {
-            (removals, ended) = ([], [])
             mustRing = false
             throw error
         }
-        bodies.remove(removals)
-        owners.remove(ended)
-        (removals, ended) = ([], [])
-        return value
     }
 
     func close() throws {
@@ -142,14 +140,11 @@ final class SQLiteWorker: @unchecked Sendable {
             try releaseEnded()
             try takeLease(lease)
             try time.note(in: connection)
-            var lost: [Claim] = []
-            for claim in claims {
-                let held = try connection.number(
+            return try claims.filter { claim in
+                try connection.number(
                     "SELECT 1 FROM job WHERE id = ? AND state = 3 AND owner = ? AND claims = ?", .text(claim.id),
-                    .text(owners.name), .integer(claim.token))
-                if held == nil { lost.append(claim) }
+                    .text(owners.name), .integer(claim.token)) == nil
             }
-            return lost
         }
     }
 
@@ -196,22 +191,20 @@ final class SQLiteWorker: @unchecked Sendable {
     }
 
     private func removeOrphans() throws {
-        var orphans: [String] = []
-        for name in bodies.abandoned({ owners.isGone($0, isMissingGone: true) }) {
-            let row = try connection.number("SELECT 1 FROM body WHERE file = ? LIMIT 1", .text(name))
-            if row == nil { orphans.append(name) }
-        }
-        bodies.remove(orphans)
+        let bodyNames = bodies.abandoned { owners.isGone($0, isMissingGone: true) }
+        bodies.remove(
+            try bodyNames.filter {
+                try connection.number("SELECT 1 FROM body WHERE file = ? LIMIT 1", .text($0)) == nil
+            })
         // The lock file of an owner with a row stays until its leases have ended.
-        for name in owners.all where owners.isGone(name) {
-            let row = try connection.number("SELECT 1 FROM owner WHERE name = ?", .text(name))
-            if row == nil { owners.remove([name]) }
-        }
+        owners.remove(
+            try owners.all.filter { name in
+                try owners.isGone(name)
+                    && connection.number("SELECT 1 FROM owner WHERE name = ?", .text(name)) == nil
+            })
     }
 
     // MARK: Adding
-
-    func add(_ jobs: [Job]) throws -> [JobAddition] { try add([jobs])[0].get() }
 
     /// Returns the outcome of each list.
     func add(_ lists: [[Job]]) -> [AdditionGroup.Outcome] {
@@ -299,8 +292,13 @@ final class SQLiteWorker: @unchecked Sendable {
         let isCancelled = missing == nil
         let state: Int64 =
             isCancelled ? 7 : missing?.isEmpty == false || behind != 0 ? 2 : due == nil ? 0 : 1
-        let (body, path) = isCancelled ? (nil, nil) : try keepBody(of: job, at: position, bodyFile)
+        let body = isCancelled ? nil : job.request.body
         if isCancelled, let bodyFile { removals.append(bodyFile) }
+        if case .data(let data)? = body {
+            try connection.run(
+                "INSERT INTO body VALUES(?, ?, ?)", .integer(position), bodyFile == nil ? .blob(data) : .null,
+                SQLiteValue(bodyFile))
+        }
         try connection.run(
             """
             INSERT INTO job(position, id, kind, state, priority, due, due_clock, not_before, expires, needs, missing, behind, grp,
@@ -316,7 +314,8 @@ final class SQLiteWorker: @unchecked Sendable {
                 SQLiteValue(job.group), SQLiteValue(job.uniqueness?.key), SQLiteValue(job.uniqueness?.policy.rawValue),
                 SQLiteValue(JobText.tags(job.tags)), .text(job.request.method.rawValue),
                 .text(job.request.url.absoluteString), SQLiteValue(JobText.fields(job.request.headerFields)),
-                SQLiteValue(body), SQLiteValue(path), SQLiteValue(job.request.destination?.path),
+                SQLiteValue(body?.data == nil ? nil : position), SQLiteValue(body?.file?.path),
+                SQLiteValue(job.request.destination?.path),
                 .text(job.idempotencyKey), .integer(time.date), isCancelled ? .integer(time.now) : .null,
                 .integer(job.request.followsRedirectsAsGet ? 1 : 0), .text(job.request.host),
             ])
@@ -352,20 +351,6 @@ final class SQLiteWorker: @unchecked Sendable {
 
     private func hasUnfinished(_ column: String, _ value: String) throws -> Bool {
         try connection.number("SELECT 1 FROM job WHERE \(column) = ? AND state <= 4 LIMIT 1", .text(value)) != nil
-    }
-
-    private func keepBody(
-        of job: Job, at position: Int64, _ file: String?
-    ) throws -> (Int64?, String?) {
-        switch job.request.body {
-        case nil: return (nil, nil)
-        case .file(let url): return (nil, url.path)
-        case .data(let data):
-            try connection.run(
-                "INSERT INTO body VALUES(?, ?, ?)", .integer(position), file == nil ? .blob(data) : .null,
-                SQLiteValue(file))
-            return (position, nil)
-        }
     }
 
     // MARK: Settling and exchanging
@@ -546,34 +531,20 @@ final class SQLiteWorker: @unchecked Sendable {
         _ request: ClaimRequest, _ limit: Int, _ ready: String
     ) throws -> [Int64] {
         let (condition, values) = Self.condition(request.kinds)
-        var candidates: [Candidate] = []
+        var candidates: [(Int64, Int64, Int64)] = []
         var host = try connection.row("SELECT min(host) FROM job WHERE state = 0") { $0.text(0) }
         while let known = host {
             candidates += try connection.rows(
                 """
-                SELECT position, priority, attempt_count > 0 FROM job INDEXED BY job_host
+                SELECT -priority, attempt_count > 0, position FROM job INDEXED BY job_host
                 WHERE \(ready) AND host = ?\(condition) ORDER BY \(Self.order) LIMIT ?
                 """, [.text(known)] + values + [.integer(Int64(min(limit, request.room(of: known))))]
-            ) { row in
-                Candidate(
-                    position: row.integer(0) ?? 0, priority: row.integer(1) ?? 0, isTried: row.integer(2) == 1)
-            }
+            ) { ($0.integer(0) ?? 0, $0.integer(1) ?? 0, $0.integer(2) ?? 0) }
             host = try connection.row("SELECT min(host) FROM job WHERE state = 0 AND host > ?", .text(known)) {
                 $0.text(0)
             }
         }
-        return candidates.sorted().prefix(limit).map(\.position)
-    }
-
-    private struct Candidate: Comparable {
-        let position: Int64
-        let priority: Int64
-        let isTried: Bool
-
-        static func < (left: Candidate, right: Candidate) -> Bool {
-            if left.priority != right.priority { return left.priority > right.priority }
-            return left.isTried == right.isTried ? left.position < right.position : right.isTried
-        }
+        return candidates.sorted { $0 < $1 }.prefix(limit).map(\.2)
     }
 
     private static let order = "priority DESC, attempt_count > 0, position"
@@ -581,11 +552,12 @@ final class SQLiteWorker: @unchecked Sendable {
     /// A suspect has at least two lapsed claims; an owner claims only one at a time.
     private func claimSuspect(_ request: ClaimRequest) throws -> [ClaimedJob] {
         // The query uses the index of suspects, which is usually empty.
-        let (owns, mayClaim) = try connection.rows(
-            "SELECT state, owner FROM job INDEXED BY job_suspect WHERE lapses >= 2 AND state IN (0, 3, 4)"
-        ) { row in (row.integer(0) == 3 && row.text(1) == owners.name, row.integer(0) != 3) }
-        .reduce((false, false)) { ($0.0 || $1.0, $0.1 || $1.1) }
-        guard mayClaim, !owns else { return [] }
+        let mayClaim = try connection.number(
+            """
+            SELECT max(state <> 3) > max(state = 3 AND owner = ?) FROM job INDEXED BY job_suspect
+            WHERE lapses >= 2 AND state IN (0, 3, 4)
+            """, .text(owners.name))
+        guard mayClaim == 1 else { return [] }
         let jobs = try claim("state = 0 AND lapses >= 2", Self.order, request.kinds, 1)
         return jobs.isEmpty ? try claim("state = 4 AND lapses >= 2", "position", request.answeredKinds, 1) : jobs
     }
@@ -619,7 +591,7 @@ final class SQLiteWorker: @unchecked Sendable {
             job.request.body = try body(of: row)
             jobs.append(
                 ClaimedJob(
-                    claim: Claim(id: job.id, token: row.claimCount + 1), job: job, attemptCount: row.attemptCount,
+                    claim: Claim(id: job.id, token: row.life.claimCount + 1), job: job, attemptCount: row.attemptCount,
                     lapseCount: row.life.lapseCount,
                     result: try row.result.flatMap { number throws in try result(number) }))
         }
@@ -662,25 +634,16 @@ final class SQLiteWorker: @unchecked Sendable {
 
     /// Until a job's date, delay or expiry has passed, or another owner's lease ends.
     func next() throws -> Duration? {
-        let connection = try self.connection
-        let (now, date) = (time.now, time.date)
-        var waits: [Int64] = []
-        if let due = try connection.number("SELECT min(due) FROM job WHERE state = 1 AND due_clock = 0") {
-            waits.append(due - now)
-        }
-        if let due = try connection.number("SELECT min(due) FROM job WHERE state = 1 AND due_clock = 1") {
-            waits.append(due - date)
-        }
-        let expiry = try connection.number(
-            "SELECT min(expires) FROM job WHERE expires IS NOT NULL AND state <= 2")
-        if let expiry { waits.append(expiry - date) }
-        let end = try connection.number(
+        let wait = try connection.number(
             """
-            SELECT min(ends) FROM owner WHERE name <> ?
-                AND EXISTS(SELECT 1 FROM job WHERE state = 3 AND job.owner = owner.name)
-            """, .text(owners.name))
-        if let end { waits.append(end - now) }
-        return waits.min().map { .milliseconds(max(0, $0)) }
+            SELECT min(wait) FROM (
+                SELECT (SELECT min(due) FROM job WHERE state = 1 AND due_clock = 0) - ?1 AS wait
+                UNION ALL SELECT (SELECT min(due) FROM job WHERE state = 1 AND due_clock = 1) - ?2
+                UNION ALL SELECT (SELECT min(expires) FROM job WHERE expires IS NOT NULL AND state <= 2) - ?2
+                UNION ALL SELECT (SELECT min(ends) FROM owner WHERE name <> ?3
+                    AND EXISTS(SELECT 1 FROM job WHERE state = 3 AND job.owner = owner.name)) - ?1)
+            """, .integer(time.now), .integer(time.date), .text(owners.name))
+        return wait.map { .milliseconds(max(0, $0)) }
     }
 
     // MARK: Changes that a caller requests
@@ -760,20 +723,19 @@ final class SQLiteWorker: @unchecked Sendable {
             // group.
             var moved: [String: Int64] = [:]
             let count = try forEach(selection, and: "state = 6") { row in
-                var (ids, index) = ([row.id], 0)
                 moved[row.id] = row.position
-                while index < ids.count {
-                    let dependents = try connection.rows(
+                var ids = [row.id]
+                while let id = ids.popLast() {
+                    try connection.forEachRow(
                         """
                         SELECT job.id, job.position FROM dependency JOIN job ON job.id = dependency.job
                         WHERE dependency.needs = ? AND job.state = 2
-                        """, [.text(ids[index])]
-                    ) { row in (id: row.text(0) ?? "", position: row.integer(1) ?? 0) }
-                    for dependent in dependents where moved[dependent.id] == nil {
-                        moved[dependent.id] = dependent.position
-                        ids.append(dependent.id)
+                        """, [.text(id)]
+                    ) { row in
+                        let id = row.text(0) ?? ""
+                        if moved.updateValue(row.integer(1) ?? 0, forKey: id) == nil { ids.append(id) }
+                        return true
                     }
-                    index += 1
                 }
                 return try connection.run(
                     """
@@ -808,11 +770,9 @@ final class SQLiteWorker: @unchecked Sendable {
 
     /// Returns the number of cancelled jobs.
     func cancel(_ id: String) throws -> Int {
-        var (ids, index, count) = ([id], 0, 0)
-        while index < ids.count {
-            let row = try row(of: ids[index])
-            index += 1
-            guard let row else { continue }
+        var (ids, count) = ([id], 0)
+        while let id = ids.popLast() {
+            guard let row = try row(of: id) else { continue }
             var life = row.life
             guard life.handle(.cancelled) else { continue }
             ids += try dependents(of: row.id)
@@ -936,50 +896,42 @@ final class SQLiteWorker: @unchecked Sendable {
     }
 
     func blockers(_ id: String) throws -> [JobBlocker] {
-        guard let row = try row(of: id), row.life.state == .blocked else { return [] }
-        var blockers = try connection.rows(
+        try connection.rows(
             """
-            SELECT job.id, job.state FROM dependency JOIN job ON job.id = dependency.needs
-            WHERE dependency.job = ? ORDER BY job.id LIMIT 98
+            WITH held AS (SELECT id, grp, key, behind FROM job WHERE id = ? AND state = 2)
+            SELECT * FROM (SELECT job.id, job.state, 'dependency' FROM held
+                CROSS JOIN dependency ON dependency.job = held.id CROSS JOIN job ON job.id = dependency.needs
+                ORDER BY job.id LIMIT 98)
+            UNION ALL SELECT job.id, job.state, 'group' FROM held CROSS JOIN job ON held.behind & 1 AND job.position =
+                (SELECT min(position) FROM job WHERE grp = held.grp AND state <= 4)
+            UNION ALL SELECT job.id, job.state, 'key' FROM held CROSS JOIN job ON held.behind & 2 AND job.position =
+                (SELECT min(position) FROM job WHERE key = held.key AND state <= 4)
             """, [.text(id)]
         ) { row in
-            JobBlocker(id: row.text(0) ?? "", state: LifeRow.state(row.integer(1) ?? 0), reason: .dependency)
-        }
-        if row.life.holds.isBehindGroup, let group = row.group {
-            blockers += try first("grp", group, .group)
-        }
-        if row.life.holds.isBehindKey, let key = row.key { blockers += try first("key", key, .key) }
-        return blockers
-    }
-
-    private func first(
-        _ column: String, _ value: String, _ reason: JobBlocker.Reason
-    ) throws -> [JobBlocker] {
-        try connection.rows(
-            "SELECT id, state FROM job WHERE \(column) = ? AND state <= 4 ORDER BY position LIMIT 1", [.text(value)]
-        ) { row in
-            JobBlocker(id: row.text(0) ?? "", state: LifeRow.state(row.integer(1) ?? 0), reason: reason)
+            JobBlocker(
+                id: row.text(0) ?? "", state: LifeRow.state(row.integer(1) ?? 0),
+                reason: row.text(2).flatMap(JobBlocker.Reason.init) ?? .dependency)
         }
     }
 
     func status() throws -> QueueStatus {
         // A caller that only polls must also learn that the database file was moved or removed.
         try checkPlace()
-        let rows = try connection.rows(
+        var counts: [String: [JobState: Int]] = [:]
+        try connection.forEachRow(
             """
             SELECT kind, state, count FROM tally WHERE count > 0
             UNION ALL SELECT kind, 3, count(*) FROM job WHERE state = 3 GROUP BY kind
             """
         ) { row in
-            (kind: row.text(0) ?? "", state: LifeRow.state(row.integer(1) ?? 0), count: Int(row.integer(2) ?? 0))
-        }
-        var status = QueueStatus()
-        for row in rows {
-            status.counts[row.kind, default: [:]][row.state, default: 0] += row.count
+            let (kind, state) = (row.text(0) ?? "", LifeRow.state(row.integer(1) ?? 0))
+            let count = Int(row.integer(2) ?? 0)
+            counts[kind, default: [:]][state, default: 0] += count
             // The table `tally` counts claimed jobs as waiting, so they are subtracted here.
-            if row.state == .claimed { status.counts[row.kind, default: [:]][.waiting, default: 0] -= row.count }
+            if state == .claimed { counts[kind, default: [:]][.waiting, default: 0] -= count }
+            return true
         }
-        return QueueStatus(counts: status.counts.mapValues { $0.filter { $0.value != 0 } })
+        return QueueStatus(counts: counts.mapValues { $0.filter { $0.value != 0 } })
     }
 
     func condition(of selection: JobSelection) throws -> (String, [SQLiteValue]) {

@@ -88,32 +88,27 @@ public struct JobLife: Sendable, Hashable {
             lease = JobLease(owner: owner, token: claimCount)
             state = .claimed
         case (.claimed, .settled(token: claimCount, let verdict)):
-            lease = nil
-            settle(verdict)
+            if verdict != .release { lapseCount = 0 }
+            switch verdict {
+            case .done: become(.done)
+            case .answered: become(.answered, hasResult: true)
+            case .retry: become(.waiting)
+            case .dead: become(.dead)
+            case .release: giveBack()
+            }
         case (.claimed, .leaseEnded):
-            lease = nil
             lapseCount += 1
             giveBack()
         case (.waiting, .held(let new)), (.blocked, .held(let new)):
             guard new != holds else { return false }
             wait(for: new)
-        case (.waiting, .expired), (.blocked, .expired):
-            holds = JobHolds()
-            state = .dead
-        case (.waiting, .expiredWithHandler), (.blocked, .expiredWithHandler):
-            holds = JobHolds()
-            hasResult = true
-            state = .answered
+        case (.waiting, .expired), (.blocked, .expired): become(.dead)
+        case (.waiting, .expiredWithHandler), (.blocked, .expiredWithHandler): become(.answered, hasResult: true)
         case (.waiting, .cancelled), (.blocked, .cancelled), (.claimed, .cancelled), (.answered, .cancelled),
             (.dead, .cancelled):
-            lease = nil
-            hasResult = false
             lapseCount = 0
-            holds = JobHolds()
-            state = .cancelled
-        case (.answered, .acknowledged):
-            hasResult = false
-            state = .done
+            become(.cancelled)
+        case (.answered, .acknowledged): become(.done)
         case (.dead, .retried(let new)):
             lapseCount = 0
             wait(for: new)
@@ -122,27 +117,12 @@ public struct JobLife: Sendable, Hashable {
         return true
     }
 
-    private mutating func settle(_ verdict: JobVerdict) {
-        if verdict != .release { lapseCount = 0 }
-        switch verdict {
-        case .done:
-            hasResult = false
-            state = .done
-        case .answered:
-            hasResult = true
-            state = .answered
-        case .retry:
-            hasResult = false
-            state = .waiting
-        case .dead:
-            hasResult = false
-            state = .dead
-        case .release: giveBack()
-        }
+    private mutating func become(_ new: JobState, hasResult: Bool = false) {
+        (state, self.hasResult, holds, lease) = (new, hasResult, JobHolds(), nil)
     }
 
     /// A job that already has a result is not sent again.
-    private mutating func giveBack() { state = hasResult ? .answered : .waiting }
+    private mutating func giveBack() { become(hasResult ? .answered : .waiting, hasResult: hasResult) }
 
     private mutating func wait(for new: JobHolds) {
         holds = new

@@ -102,11 +102,7 @@ public final class DurableQueue: Sendable {
         if jobs.contains(where: { $0.uniqueness?.policy == .replace }) {
             // This queue may be running the replaced job. The next turn of the loop therefore renews the leases, and
             // learns that the claim of the replaced job is lost.
-            state.withLock { state in
-                state.needsHeartbeat = true
-                state.resume()
-            }
-            wakeUp.yield()
+            lookForWork(renewsLeases: true)
         }
         return additions
     }
@@ -120,8 +116,7 @@ public final class DurableQueue: Sendable {
     public func cancel(_ selection: JobSelection) async throws(QueueError) -> Int {
         let count = try await store.cancel(selection)
         // The next turn of the loop renews the leases, and so learns which running jobs were cancelled.
-        state.withLock { $0.needsHeartbeat = true }
-        lookForWork()
+        lookForWork(renewsLeases: true)
         return count
     }
 
@@ -286,8 +281,9 @@ public final class DurableQueue: Sendable {
 
     private var isWorking: Bool { state.withLock { [.starting, .working, .finishing].contains($0.phase) } }
 
-    func lookForWork() {
+    private func lookForWork(renewsLeases: Bool = false) {
         state.withLock { state in
+            if renewsLeases { state.needsHeartbeat = true }
             state.mayHaveWork = true
             state.resume()
         }
@@ -311,14 +307,13 @@ public final class DurableQueue: Sendable {
                 for lost in try await store.renew(claims, for: max(.seconds(1), configuration.lease)) { lose(lost) }
                 setHeartbeat()
             }
-            var request = turn.room > 0 ? try await claimRequest(for: turn) : nil
+            let wanted = turn.room > 0 ? try await claimRequest(for: turn) : nil
             // The maximum number of waiting results has limited this claim. Jobs of kinds with a handler may still be
             // claimable.
-            let hasMoreRoom = request.map { $0.limit < turn.room } ?? false
+            let hasMoreRoom = wanted.map { $0.limit < turn.room } ?? false
             let (most, slots) = (maxPerHost, manager.configuration.maxConcurrentOperationCount)
-            if var limited = request {
-                state.withLock { $0.limit(&limited, to: turn.claiming, most: most, slots: slots) }
-                request = limited
+            let request = wanted.map { wanted in
+                state.withLock { $0.limited(wanted, to: turn.claiming, most: most, slots: slots) }
             }
             guard request != nil || !turn.settlements.isEmpty else { return true }
             let exchange = try await store.exchange(turn.settlements, claiming: request)
@@ -375,18 +370,29 @@ public final class DurableQueue: Sendable {
         return min(max(4 * min(leastPerHost, .max / 4), all / 8), max(1, mostOfAll))
     }
 
-    func setSilenceTimer() {
+    /// Replaces an earlier timer.
+    private func set(
+        _ timer: WritableKeyPath<DurableQueueState, ClockTimer?> & Sendable, after delay: Duration,
+        _ body: @escaping @Sendable (DurableQueue) -> Void
+    ) {
         let clock = manager.configuration.clock
-        let timer = clock.wake(at: clock.now + .seconds(1)) { [weak self] in
-            guard let self else { return }
-            findSilent()
-            let isOver = state.withLock { state in
+        let new = clock.wake(at: clock.now + delay) { [weak self] in if let self { body(self) } }
+        let earlier = state.withLock { state in
+            defer { state[keyPath: timer] = new }
+            return state[keyPath: timer]
+        }
+        earlier?.cancel()
+    }
+
+    private func setSilenceTimer() {
+        set(\.silenceTimer, after: .seconds(1)) { queue in
+            queue.findSilent()
+            let isOver = queue.state.withLock { state in
                 if state.inFlight.isEmpty { state.silenceTimer = nil }
                 return state.inFlight.isEmpty
             }
-            if !isOver { setSilenceTimer() }
+            if !isOver { queue.setSilenceTimer() }
         }
-        state.withLock { $0.silenceTimer = timer }
     }
 
     private func findSilent() {
@@ -469,26 +475,15 @@ public final class DurableQueue: Sendable {
         lookForWork()
     }
 
-    /// Replaces an earlier schedule.
-    private func wake(after delay: Duration) {
-        let clock = manager.configuration.clock
-        let timer = clock.wake(at: clock.now + delay) { [weak self] in self?.lookForWork() }
-        let earlier = state.withLock { state in
-            defer { state.workTimer = timer }
-            return state.workTimer
-        }
-        earlier?.cancel()
-    }
+    private func wake(after delay: Duration) { set(\.workTimer, after: delay) { $0.lookForWork() } }
 
     /// A third of the lease's duration, and at least a third of a second.
     var heartbeatInterval: Duration { max(.seconds(1), configuration.lease) / 3 }
 
     /// The heartbeat renews the leases if jobs are running then.
-    func setHeartbeat() {
-        let clock = manager.configuration.clock
-        let timer = clock.wake(at: clock.now + heartbeatInterval) { [weak self] in
-            guard let self else { return }
-            let isNeeded = state.withLock { state in
+    private func setHeartbeat() {
+        set(\.heartbeat, after: heartbeatInterval) { queue in
+            let isNeeded = queue.state.withLock { state in
                 state.needsHeartbeat = !state.inFlight.isEmpty
                 // During a pause, nothing renews the leases. The heartbeat ends the pause, because a lease may end
                 // before the pause does.
@@ -496,13 +491,8 @@ public final class DurableQueue: Sendable {
                 if state.inFlight.isEmpty { state.heartbeat = nil }
                 return state.needsHeartbeat
             }
-            if isNeeded { wakeUp.yield() }
+            if isNeeded { queue.wakeUp.yield() }
         }
-        let earlier = state.withLock { state in
-            defer { state.heartbeat = timer }
-            return state.heartbeat
-        }
-        earlier?.cancel()
     }
 
     private func lose(_ claim: Claim) {
@@ -568,8 +558,7 @@ public final class DurableQueue: Sendable {
         let clock = manager.configuration.clock
         let (date, begin) = (clock.date, clock.now)
         operation.onFinish(on: .inPlace) { [weak self] result in
-            var attempt = JobAttempt(started: date)
-            attempt.milliseconds = Int64(clamping: begin.duration(to: clock.now))
+            var attempt = JobAttempt(started: date, milliseconds: Int64(clamping: begin.duration(to: clock.now)))
             switch result {
             case .success(let response):
                 attempt.statusCode = response.statusCode
@@ -582,8 +571,7 @@ public final class DurableQueue: Sendable {
                 if error.response != nil {
                     self?.state.withLock { $0.noteAnswer(of: claimed.job.request.host, at: clock.now) }
                 }
-                attempt.failure = error.code.rawValue
-                attempt.message = error.message
+                (attempt.failure, attempt.message) = (error.code.rawValue, error.message)
                 self?.handle(error, of: claimed, attempt: attempt)
             }
         }
@@ -998,8 +986,12 @@ struct DurableQueueState {
     private static let (patience, patienceAfterAnswer) = (Duration.milliseconds(1_500), Duration.seconds(10))
 
     /// `most` counts the claimed jobs of a host, and `slots` the jobs that the manager sends at once.
-    func limit(_ request: inout ClaimRequest, to claiming: Claiming, most: Int, slots: Int) {
-        let counts = hostCounts
+    func limited(_ wanted: ClaimRequest, to claiming: Claiming, most: Int, slots: Int) -> ClaimRequest {
+        var (request, counts) = (wanted, hostCounts)
+        // A host without running jobs has all of its room.
+        func rooms(_ hosts: some Sequence<String>) -> [String: Int] {
+            hosts.reduce(into: [:]) { $0[$1] = max(0, most - (counts[$1] ?? 0)) }
+        }
         // There may be fewer claims than slots.
         let slots = min(slots, inFlight.count + request.limit)
         // Hosts that do not answer, or not yet, leave a quarter of the slots to the others, and at least one.
@@ -1007,19 +999,18 @@ struct DurableQueueState {
         let spare = max(1, slots - max(1, slots / 4)) - others
         request.maxPerHost = claiming == .all ? most : claiming == .new ? 1 : 0
         switch claiming {
-        case .all: request.rooms = counts.mapValues { max(0, most - $0) }
+        case .all: request.rooms = rooms(counts.keys)
         case .answering, .rest:
             if claiming == .answering { request.limit = max(0, request.limit - max(0, spare)) }
-            request.rooms = answeredHosts.reduce(into: [:]) { $0[$1.key] = max(0, most - (counts[$1.key] ?? 0)) }
+            request.rooms = rooms(answeredHosts.keys)
         case .new:
             request.limit = min(request.limit, max(hasMoreHosts ? 0 : 1, spare))
-            for hosts in [Array(counts.keys), Array(answeredHosts.keys), Array(silentHosts.keys)] {
-                for host in hosts { request.rooms[host] = 0 }
-            }
+            for host in Array(counts.keys) + answeredHosts.keys + silentHosts.keys { request.rooms[host] = 0 }
         case .silent:
             request.limit = min(request.limit, max(0, spare))
-            request.rooms = silentHosts.reduce(into: [:]) { $0[$1.key] = max(0, most - (counts[$1.key] ?? 0)) }
+            request.rooms = rooms(silentHosts.keys)
         }
+        return request
     }
 
     // Called after a claim that was limited to some hosts. Returns whether the next turn claims for the next group.

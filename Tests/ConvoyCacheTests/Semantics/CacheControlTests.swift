@@ -4,6 +4,11 @@ import Testing
 @testable import ConvoyCache
 
 struct CacheControlTests {
+    private func targeted(_ value: String, _ other: String = "max-age=5") -> CacheControl {
+        let fields: HeaderFields = ["X-Cache-Control": value, "Cache-Control": other]
+        return Freshness.control(fields, .shared(targets: ["x-cache-control"]))
+    }
+
     private func control(_ lines: String...) -> CacheControl {
         CacheControl(HeaderFields(lines.map { ("Cache-Control", $0) }))
     }
@@ -39,23 +44,20 @@ struct CacheControlTests {
         ("max-age=60", "max-age=5"), ("max-age=60;a=1, no-cache", "max-age=5"), ("foo=?1, max-age=60", ""),
         ("*a=tok/en, max-age=60", ""), ("foo=:YQ==:, max-age=60", ""), ("foo=\"x, y\", max-age=60", ""),
     ])
-    func aTargetedFieldReplacesCacheControl(_ targeted: String, _ other: String) {
-        let fields: HeaderFields = ["X-Cache-Control": targeted, "Cache-Control": other]
-        #expect(Freshness.control(fields, .shared(targets: ["x-cache-control"])).seconds("max-age") == .value(60))
+    func aTargetedFieldReplacesCacheControl(_ value: String, _ other: String) {
+        #expect(targeted(value, other).seconds("max-age") == .value(60))
     }
 
     @Test(arguments: [("public=?0", false), ("public=?1", true), ("public", true), ("public, public=?0", false)])
-    func falseIsNoDirective(_ targeted: String, _ isPublic: Bool) {
+    func falseIsNoDirective(_ value: String, _ isPublic: Bool) {
         // The targeted field is valid, so it replaces `Cache-Control`.
-        let fields: HeaderFields = ["X-Cache-Control": targeted, "Cache-Control": "max-age=5"]
-        let control = Freshness.control(fields, .shared(targets: ["x-cache-control"]))
+        let control = targeted(value)
         #expect(control.contains("public") == isPublic)
         #expect(control.seconds("max-age") == .absent)
     }
 
     @Test(arguments: ["max-age=60, &&&", "max-age=\"60\"", "Max-Age=60", "max-age =60", "max-age=", "", "max-age=?1"])
-    func targetedFieldThatIsNotADictionaryIsIgnored(_ targeted: String) {
-        let fields: HeaderFields = ["X-Cache-Control": targeted, "Cache-Control": "max-age=5"]
-        #expect(Freshness.control(fields, .shared(targets: ["x-cache-control"])).seconds("max-age") == .value(5))
+    func targetedFieldThatIsNotADictionaryIsIgnored(_ value: String) {
+        #expect(targeted(value).seconds("max-age") == .value(5))
     }
 }

@@ -90,20 +90,13 @@ struct CacheRulesTests {
     }
 
     @Test func a304UpdatesAllFieldsButThoseOfTheBody() {
-        let stored: HeaderFields = [
-            "ETag": "\"a\"", "Content-Length": "5", "Content-Encoding": "gzip", "X": "1", "X": "2", "Y": "1",
-            "Age": "5", "Date": "d1",
-        ]
+        let stored: HeaderFields = ["ETag": "\"a\"", "X": "1", "X": "2", "Y": "1", "Age": "5", "Date": "d1"]
         let received: HeaderFields = [
-            "Content-Length": "0", "Content-Encoding": "br", "Content-Range": "bytes 0-1/2", "X": "3", "Date": "d2",
-            "Connection": "Z", "Z": "1",
+            "Content-Range": "bytes 0-1/2", "X": "3", "Date": "d2", "Connection": "Z", "Z": "1",
         ]
         let updated = CacheRules.updated(stored, with: received, sharing: .private)
-        #expect(updated["Content-Length"] == "5")
-        #expect(updated["Content-Encoding"] == "gzip")
         #expect(updated.values(of: "X") == ["3"])
-        #expect(updated["Y"] == "1")
-        #expect(updated["Date"] == "d2")
+        #expect(updated["Y"] == "1" && updated["Date"] == "d2")
         for name in ["Age", "Content-Range", "Z"] { #expect(!updated.contains(name)) }
     }
 

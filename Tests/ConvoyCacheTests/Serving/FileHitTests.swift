@@ -10,15 +10,16 @@ import Testing
 struct FileHitTests {
     private static let body = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 
-    private static func makeWorld(_ place: Place) throws -> CacheWorld {
+    private static func makeWorld(_ place: Place, _ body: Data = body) throws -> CacheWorld {
         try CacheWorld(place, capacity: 64 << 20) { _, _ in
             .status(200, headerFields: [("Cache-Control", "max-age=60"), ("ETag", "\"a\"")], body: body)
         }
     }
 
-    @Test(arguments: Place.allCases)
-    func fileHasTheStoredBytes(_ place: Place) async throws {
-        let world = try Self.makeWorld(place)
+    @Test(arguments: Place.allCases, [100, 3_000_000])
+    func fileHasTheStoredBytes(_ place: Place, _ byteCount: Int) async throws {
+        let body = Self.body.prefix(byteCount)
+        let world = try Self.makeWorld(place, body)
         let request = Request<Data>.get(world.server.url("/a"))
         let (first, second) = (world.directory.file("first"), world.directory.file("second"))
         _ = try await world.manager.download(request, to: first).response()
@@ -26,12 +27,13 @@ struct FileHitTests {
         for _ in 0..<2 {
             let response = try await world.manager.download(request, to: second).response()
             #expect(response.metrics?.cache?.isHit == true)
-            #expect(response.transfer.download.completedBytes == Int64(Self.body.count))
-            #expect(try Data(contentsOf: second) == Self.body)
+            #expect(response.transfer.download.completedBytes == Int64(byteCount))
+            #expect(try Data(contentsOf: second) == body)
             // The file is a copy, so changing it changes no stored response.
             try Data("changed".utf8).write(to: second)
         }
-        #expect(try Data(contentsOf: first) == Self.body)
+        #expect(try Data(contentsOf: first) == body)
+        #expect(try await world.get().value == body)
         #expect(world.sent.count == 1)
     }
 
@@ -103,50 +105,6 @@ struct FileHitTests {
         #expect(world.cache.statistics.repairs == 1)
         #expect(try await world.manager.send(request).value == whole)
         #expect(world.sent.count == 2)
-    }
-
-    /// Accepts the body of a hit as a file.
-    private final class FileTaker: FileClient {
-        let sources = Locked<[FileBytes]>([])
-        let bytes = Locked(0)
-        let ends = Locked<[RequestError?]>([])
-
-        func didReceive(_ source: FileBytes) -> Bool? {
-            sources.withLock { $0.append(source) }
-            return true
-        }
-        func didReceive(_: ResponseHead) {}
-        func didReceive(_ data: Data) -> Bool {
-            bytes.withLock { $0 += data.count }
-            return true
-        }
-        func didPause() {}
-        func didSend(totalBytes _: Int64) {}
-        func didCollect(_: TransferMetrics) {}
-        func didFinish(_ error: RequestError?) { ends.withLock { $0.append(error) } }
-    }
-
-    @Test func hitOffersTheStoredFileAndReadsNoByteOfIt() async throws {
-        let world = try Self.makeWorld(.disk)
-        let request = Request<Data>.get(world.server.url("/a"))
-        _ = try await world.manager.send(request)
-        _ = world.cache.statistics
-        let prepared = try PreparedRequest(checking: request)
-        let query = CacheQuery(prepared, nil, keepsCoding: prepared.asksForIdentity, clock: world.clock)
-        let client = FileTaker()
-        let network = CacheNetwork(ExecutionContext(transport: .custom(StubTransport { _ in })), hasSlot: false)
-        let transfer = try #require(world.cache.begin(query))
-            .makeTransfer(for: prepared, client: client, over: network)
-        transfer.resume()
-        #expect(client.ends.withLock { $0.map { $0?.code } } == [nil])
-        #expect(client.bytes.withLock { $0 } == 0)
-        let source = try #require(client.sources.withLock { $0.first })
-        #expect(source.range == 0..<Int64(Self.body.count))
-        #if os(Linux)
-            let part = try PartFile.open(world.directory.file("part").path, permissions: 0o600)
-            #expect(try part.append(source, from: 0) == Int64(Self.body.count))
-            #expect(try Data(contentsOf: world.directory.file("part")) == Self.body)
-        #endif
     }
 
     #if os(Linux)

@@ -74,12 +74,12 @@ struct FillingTests {
     }
 
     @Test func monitorsSeeWhetherAResponseIsAHit() async throws {
-        let lines = Lines()
+        let lines = EventLog<String>()
         let recorder = HARRecorder()
         let world = try CacheWorld(
             .memory,
             { configuration in
-                configuration.monitors = [LogMonitor { _, line in lines.add(line) }, recorder]
+                configuration.monitors = [LogMonitor { _, line in lines.record(line) }, recorder]
             }
         ) { _, _ in
             .status(200, headerFields: [("Cache-Control", "max-age=60")], body: "body")
@@ -97,19 +97,8 @@ struct FillingTests {
         #expect(miss.attempts.last?.isFromCache == false)
         #expect(world.manager.why(hit) == "has finished, from the cache")
         #expect(world.manager.why(miss) == "has finished")
-        #expect(lines.all.count { $0.contains("200, 4 bytes from the cache in") } == 1)
+        #expect(lines.events.count { $0.contains("200, 4 bytes from the cache in") } == 1)
         #expect(archive().contains("convoy; hit; ttl=60"))
         #expect(archive().contains("convoy; fwd=uri-miss"))
     }
-}
-
-/// Collects the lines of a log.
-private final class Lines: @unchecked Sendable {
-    // @unchecked: `lock` guards all properties.
-    private let lock = NSLock()
-    private var lines: [String] = []
-
-    var all: [String] { lock.withLock { lines } }
-
-    func add(_ line: String) { lock.withLock { lines.append(line) } }
 }

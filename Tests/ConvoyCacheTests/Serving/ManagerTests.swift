@@ -49,22 +49,23 @@ struct ManagerTests {
         #expect(world.sent.count == 1)
     }
 
-    @Test func hitsEndInTheManagersOwnQueueWithALimit() async throws {
+    /// Hits of operations that are enqueued, started directly, coalesced, or made after another one.
+    @Test func everyPathEndsInAHit() async throws {
         let world = try Self.makeWorld()
         _ = try await world.get()
-        world.manager.queue.maxConcurrentOperationCount = 1
-        for _ in 0..<20 {
-            let operation = world.manager.enqueue(Request<Data>.get(world.server.url("/a")))
+        let (manager, url) = (world.manager, world.server.url("/a"))
+        manager.queue.maxConcurrentOperationCount = 1
+        var operations = (0..<20).map { _ in manager.enqueue(Request<Data>.get(url)) }
+        operations.append(manager.operation(Request<Data>.get(url)))
+        operations.last?.start()
+        operations += (0..<20).map { _ in manager.enqueue(Request<Data>.get(url).coalesced()) }
+        let first = manager.operation(Request<Data>.get(url))
+        let second = manager.operation(after: first) { _ in Request<Data>.get(url) }
+        manager.enqueue(first, second)
+        for operation in operations + [second] {
             #expect(try await operation.response().metrics?.cache?.isHit == true)
         }
-    }
-
-    @Test func anOperationStartedDirectlyIsServed() async throws {
-        let world = try Self.makeWorld()
-        _ = try await world.get()
-        let operation = world.manager.operation(Request<Data>.get(world.server.url("/a")))
-        operation.start()
-        #expect(try await operation.response().metrics?.cache?.isHit == true)
+        #expect(world.sent.count == 1)
     }
 
     @Test func storedRedirectsAreFollowedWithoutANetworkAsFarAsTheyAreStored() async throws {
@@ -108,26 +109,6 @@ struct ManagerTests {
         #expect(try await world.get().metrics?.cache?.isHit == true)
         #expect(try await world.get { $0.withoutInterceptors() }.metrics?.cache?.isHit == false)
         #expect(world.sent.count == 2)
-    }
-
-    @Test func coalescedRequestsShareAHit() async throws {
-        let world = try Self.makeWorld()
-        _ = try await world.get()
-        let request = Request<Data>.get(world.server.url("/a")).coalesced()
-        let results = await world.manager.batch(Array(repeating: request, count: 20)).results
-        for result in results { #expect(try result.get().metrics?.cache?.isHit == true) }
-        #expect(world.sent.count == 1)
-    }
-
-    @Test func chainsAndGroupsAreAnswered() async throws {
-        let world = try Self.makeWorld()
-        _ = try await world.get()
-        let first = world.manager.operation(Request<Data>.get(world.server.url("/a")))
-        let url = world.server.url("/a")
-        let second = world.manager.operation(after: first) { _ in Request<Data>.get(url) }
-        world.manager.enqueue(first, second)
-        #expect(try await second.response().metrics?.cache?.isHit == true)
-        #expect(world.sent.count == 1)
     }
 
     @Test func storedCookiesAreNotSetASecondTime() async throws {

@@ -38,9 +38,7 @@ struct SharingTests {
     @Test(arguments: Place.allCases)
     func equalRequestsShareOneTransfer(_ place: Place) async throws {
         let gate = Gate()
-        let world = try CacheWorld(place) { _, number in
-            Self.fresh(number, gate)
-        }
+        let world = try CacheWorld(place) { _, number in Self.fresh(number, gate) }
         let (first, others) = try await Self.others(world, behind: gate)
         gate.open()
         #expect(try await Self.texts([first] + others) == Array(repeating: "body 1", count: 5))
@@ -51,9 +49,7 @@ struct SharingTests {
     /// The head of the response forbids sharing, so each waiting request is then sent by itself.
     @Test func responseThatIsNotStoredIsNotShared() async throws {
         let gate = Gate()
-        let world = try CacheWorld { _, number in
-            Self.fresh(number, gate, "no-store")
-        }
+        let world = try CacheWorld { _, number in Self.fresh(number, gate, "no-store") }
         let (first, others) = try await Self.others(world, behind: gate)
         gate.open()
         #expect(Set(try await Self.texts([first] + others)).count == 5)
@@ -63,9 +59,7 @@ struct SharingTests {
     @Test(arguments: ["Authorization", "Cookie", "X-Api-Key"])
     func otherCredentialIsNotWaitedFor(_ name: String) async throws {
         let gate = Gate()
-        let world = try CacheWorld { _, number in
-            Self.fresh(number, gate)
-        }
+        let world = try CacheWorld { _, number in Self.fresh(number, gate) }
         let (first, others) = try await Self.others(world, behind: gate, waiting: false) { $0.header(name, "other") }
         gate.open()
         #expect(Set(try await Self.texts([first] + others)).count == 5)
@@ -108,19 +102,12 @@ struct SharingTests {
         }
     }
 
-    @Test(arguments: Place.allCases, Loss.allCases)
-    func oneOfTheWaitingRequestsTakesOver(_ place: Place, _ loss: Loss) async throws {
-        try await Self.lose(loss, place, limit: 32)
-    }
-
-    /// Most of the requests wait for a slot when the first one is lost.
-    @Test(arguments: Place.allCases, Loss.allCases)
-    func requestsThatGetASlotLaterWaitToo(_ place: Place, _ loss: Loss) async throws {
-        try await Self.lose(loss, place, limit: 6)
-    }
-
     /// Sends 21 equal requests, and loses the first of them.
-    private static func lose(_ loss: Loss, _ place: Place, limit: Int) async throws {
+    ///
+    /// With fewer slots, most requests get one later.
+    @Test(arguments: Place.allCases.flatMap { place in [32, 6].map { (place, $0) } }, Loss.allCases)
+    func oneOfTheWaitingRequestsTakesOver(_ run: (place: Place, limit: Int), _ loss: Loss) async throws {
+        let (place, limit) = run
         let (losses, gate) = ((0..<loss.count).map { _ in Gate() }, Gate())
         let body = Data(repeating: 7, count: 40_000)
         let world = try CacheWorld(
@@ -145,7 +132,7 @@ struct SharingTests {
         var lost: Set<Int> = []
         for number in 0..<loss.count {
             try await losses[number].reached()
-            let leader = try #require(world.sent.all.last?.value(of: "X-Number").flatMap(Int.init))
+            let leader = try #require(world.sent.events.last?.value(of: "X-Number").flatMap(Int.init))
             lost.insert(leader)
             loss.perform(on: operations[leader], losses[number])
         }
@@ -154,7 +141,7 @@ struct SharingTests {
         for number in operations.indices where !lost.contains(number) {
             #expect(try await operations[number].response().value == body)
         }
-        let sent = world.sent.all.map { "\($0.value(of: "X-Number") ?? "") \($0.value(of: "Range") ?? "")" }
+        let sent = world.sent.events.map { "\($0.value(of: "X-Number") ?? "") \($0.value(of: "Range") ?? "")" }
         #expect(world.sent.count == loss.count + 1, "\(sent)")
         for number in lost { operations[number].cancel() }
     }
@@ -181,31 +168,19 @@ struct SharingTests {
     }
 
     /// A request that takes over does not wait longer because of that.
-    @Test func requestsWaitFiveSecondsInAll() async throws {
+    @Test(arguments: [true, false]) func requestsWaitFiveSecondsInAll(_ isCancelled: Bool) async throws {
         let gate = Gate()
-        let world = try CacheWorld { _, number in
-            Self.fresh(number, gate)
-        }
+        let world = try CacheWorld { _, number in Self.fresh(number, gate) }
         let (first, others) = try await Self.others(world, behind: gate)
         world.clock.advance(by: .seconds(4))
-        first.cancel()
-        try await gate.reached(count: 2)
-        #expect(world.sent.count == 2)
+        if isCancelled {
+            first.cancel()
+            try await gate.reached(count: 2)
+        }
+        #expect(world.sent.count == (isCancelled ? 2 : 1))
         world.clock.advance(by: .seconds(1))
         try await gate.reached(count: 5)
         gate.open()
         #expect(Set(try await Self.texts(others)).count == 4)
-    }
-
-    @Test func requestsAreSentWhenTheSharedOneIsTooSlow() async throws {
-        let gate = Gate()
-        let world = try CacheWorld { _, number in
-            Self.fresh(number, gate)
-        }
-        let (first, others) = try await Self.others(world, behind: gate)
-        world.clock.advance(by: .seconds(5))
-        try await gate.reached(count: 5)
-        gate.open()
-        #expect(Set(try await Self.texts([first] + others)).count == 5)
     }
 }

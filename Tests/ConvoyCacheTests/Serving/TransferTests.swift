@@ -110,6 +110,14 @@ struct TransferTests {
         client.body.withLock { $0 = Data() }
     }
 
+    private var network: any TransportClient {
+        get throws { try #require(transport.clients.withLock { $0.last }) }
+    }
+
+    private func respond(_ statusCode: Int, _ fields: HeaderFields = [:]) throws {
+        try network.didReceive(ResponseHead(statusCode: statusCode, headerFields: fields, url: makeRequest().url))
+    }
+
     private static let cut = RequestError(.connectionLost, "cut")
     private static let part: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"a\""]
     private static let rest: HeaderFields = ["ETag": "\"a\"", "Content-Range": "bytes 4-9/10"]
@@ -121,10 +129,8 @@ struct TransferTests {
         transfer.resume()
         transport.whenMade.withLock { $0 = { _ in transfer.suspend() } }
         // The 304 confirms a response other than the stored one.
-        let network = try #require(transport.clients.withLock { $0.last })
-        network.didReceive(
-            ResponseHead(statusCode: 304, headerFields: ["ETag": "\"b\""], url: try makeRequest().url))
-        network.didFinish(nil)
+        try respond(304, ["ETag": "\"b\""])
+        try network.didFinish(nil)
         let again = try #require(transport.tasks.withLock { $0.last })
         #expect(transport.tasks.withLock { $0.count } == 3)
         #expect(again.calls.withLock { $0 }.isEmpty)
@@ -137,9 +143,9 @@ struct TransferTests {
         try store(Self.part, "0123", of: 10, Self.cut)
         let transfer = try makeTransfer(makeRequest(), afterLookingUp: cache.removeAll)
         transfer.resume()
-        let network = try #require(transport.clients.withLock { $0.last })
         client.isFull.withLock { $0 = true }
-        network.didReceive(ResponseHead(statusCode: 206, headerFields: Self.rest, url: try makeRequest().url))
+        try respond(206, Self.rest)
+        let network = try network
         // The client is full, so the transport must pause after the first chunk.
         #expect(!network.didReceive(Data("456".utf8)))
         #expect(network.didReceive(Data("789".utf8)))
@@ -154,11 +160,9 @@ struct TransferTests {
         clock.advance(by: .seconds(5))
         let transfer = try makeTransfer(makeRequest())
         transfer.resume()
-        let network = try #require(transport.clients.withLock { $0.last })
-        let fields: HeaderFields = ["ETag": "\"a\"", "Cache-Control": "no-store"]
-        network.didReceive(ResponseHead(statusCode: 304, headerFields: fields, url: try makeRequest().url))
+        try respond(304, ["ETag": "\"a\"", "Cache-Control": "no-store"])
         if isCancelled { transfer.cancel() }
-        network.didFinish(Self.cut)
+        try network.didFinish(Self.cut)
         #expect(client.heads.withLock { $0.isEmpty } == isCancelled)
         #expect(cache.statistics.entryCount == 0)
     }
@@ -172,10 +176,8 @@ struct TransferTests {
         tests.clock.advance(by: .seconds(5))
         let transfer = try tests.makeTransfer(makeRequest())
         transfer.resume()
-        let network = try #require(tests.transport.clients.withLock { $0.last })
-        let fields: HeaderFields = ["ETag": "\"a\"", "Cache-Control": "no-store, no-cache"]
-        network.didReceive(ResponseHead(statusCode: 304, headerFields: fields, url: try makeRequest().url))
-        network.didFinish(Self.cut)
+        try tests.respond(304, ["ETag": "\"a\"", "Cache-Control": "no-store, no-cache"])
+        try tests.network.didFinish(Self.cut)
         #expect(tests.client.heads.withLock { $0.map(\.statusCode) } == [504])
         #expect(tests.cache.statistics.entryCount == 0)
     }
@@ -184,9 +186,8 @@ struct TransferTests {
         try store(Self.part, "0123", of: 10, Self.cut)
         let transfer = try makeTransfer(makeRequest())
         transfer.resume()
-        let network = try #require(transport.clients.withLock { $0.last })
-        network.didReceive(ResponseHead(statusCode: 416, url: try makeRequest().url))
-        network.didFinish(nil)
+        try respond(416)
+        try network.didFinish(nil)
         #expect(client.heads.withLock { $0.isEmpty })
         #expect(transport.tasks.withLock { $0.count } == 3)
     }
@@ -201,9 +202,7 @@ struct TransferTests {
         let transfer = try makeTransfer(makeRequest())
         transfer.resume()
         #expect(try isShared())
-        let network = try #require(transport.clients.withLock { $0.last })
-        network.didReceive(
-            ResponseHead(statusCode: 200, headerFields: ["Cache-Control": "no-store"], url: try makeRequest().url))
+        try respond(200, ["Cache-Control": "no-store"])
         transfer.suspend()
         transfer.resume()
         #expect(try !isShared())

@@ -7,19 +7,16 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct DiskStoreRaceTests {
-    private static func store(_ store: any CacheStore, _ key: String, _ body: Data = Data("x".utf8)) {
-        var head = StoredHead(
-            url: key, statusCode: 200, headerFields: ["Cache-Control": "max-age=60"], requestTime: 5, responseTime: 6,
-            vary: VaryKey(stored: [:]), credentials: nil)
-        (head.bodyBytes, head.totalBytes) = (Int64(body.count), Int64(body.count))
-        let writer = store.makeWriter(expectedBytes: nil)
-        _ = writer?.write(body)
-        writer?.commit(key: key, head: head) { _ in true }
+    private let directory: TemporaryDirectory
+    private let store: DiskStore
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        store = directory.makeStore()
     }
 
     /// A second close could close a descriptor that another thread has just opened.
     @Test func fileOfAnotherLengthIsClosedOnce() throws {
-        let directory = try TemporaryDirectory()
         let path = directory.file("body").path
         try Data("cut".utf8).write(to: directory.file("body"))
         let lost = Locked(0)
@@ -37,12 +34,10 @@ struct DiskStoreRaceTests {
     }
 
     @Test func changeIsSeenByTheThreadThatMadeIt() throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory)
         let missed = Locked(0)
         DispatchQueue.concurrentPerform(iterations: 4) { thread in
             for round in 0..<300 {
-                Self.store(store, "\(thread) \(round)")
+                store.put("\(thread) \(round)")
                 if store.entries(for: "\(thread) \(round)").isEmpty { missed.withLock { $0 += 1 } }
             }
         }
@@ -71,48 +66,43 @@ struct DiskStoreRaceTests {
         #expect(throws: Never.self) { try SQLiteConnection.index(in: directory, busyMilliseconds: 100, mayEmpty: true) }
     }
 
-    private static func makeStore(_ directory: TemporaryDirectory) -> DiskStore {
-        DiskStore(directory: directory.file("cache"), capacity: 10_000_000, mostEntryBytes: 1_000_000)
+    /// Lets the index grow no more.
+    private func fillDisk() throws {
+        let database = try #require(store.writer.withLock { $0 })
+        let pages = try database.number("PRAGMA page_count") ?? 0
+        _ = try database.number("PRAGMA max_page_count = \(pages)")
     }
 
     /// The cache removes a response even if the same transaction cannot store another one.
     @Test func removalIsMadeBesideAResponseThatCannotBeStored() throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory)
-        Self.store(store, "a")
+        store.put("a")
         #expect(store.entries(for: "a").count == 1)
-        let database = try #require(store.writer.withLock { $0 })
-        let pages = try #require(try database.rows("PRAGMA page_count") { $0.number(0) }.first)
-        _ = try database.rows("PRAGMA max_page_count = \(pages)") { $0.number(0) }
+        try fillDisk()
         store.queue.suspend()
-        Self.store(store, "b", Data(repeating: 1, count: 30_000))
+        store.put("b", Data(repeating: 1, count: 30_000))
         store.removeAll(key: "a")
         store.queue.resume()
         #expect(store.entries(for: "a").isEmpty)
         #expect(store.entries(for: "b").isEmpty)
-        #expect(Self.makeStore(directory).entries(for: "a").isEmpty)
+        #expect(directory.makeStore().entries(for: "a").isEmpty)
     }
 
     @Test func usesThatAFailedTransactionTookAreRecordedLater() throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory)
-        for key in ["a", "b"] { Self.store(store, key) }
+        for key in ["a", "b"] { store.put(key) }
         let (first, second) = (try #require(store.entries(for: "a").first), try #require(store.entries(for: "b").first))
         store.use(second.id)
         store.use(first.id)
-        let database = try #require(store.writer.withLock { $0 })
-        let pages = try #require(try database.rows("PRAGMA page_count") { $0.number(0) }.first)
-        _ = try database.rows("PRAGMA max_page_count = \(pages)") { $0.number(0) }
-        Self.store(store, "c", Data(repeating: 1, count: 30_000))
+        try fillDisk()
+        store.put("c", Data(repeating: 1, count: 30_000))
         #expect(store.entries(for: "c").isEmpty)
         #expect(store.state.withLock { $0.used.sorted { $0.value < $1.value }.map(\.key) } == [second.id, first.id])
         // A removal does not record the uses of entries. Storing the next response records them.
         store.removeAll(key: "b")
-        Self.store(store, "d")
+        store.put("d")
         #expect(store.counts.entries == 2)
         #expect(store.state.withLock { $0.used.count } == 2)
         store.state.withLock { $0.nextUses = nil }
-        Self.store(store, "d")
+        store.put("d")
         #expect(store.counts.entries == 2)
         #expect(store.state.withLock { $0.used.isEmpty })
     }
@@ -121,9 +111,7 @@ struct DiskStoreRaceTests {
     private static func spread(_ number: Int) -> Int64 { Int64(number * 7919 % 5000) + 1 }
 
     @Test func usesThatDoNotFitOnTheDiskAreTriedOnce() throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory)
-        Self.store(store, "a")
+        store.put("a")
         #expect(store.counts.entries == 1)
         let database = try #require(store.writer.withLock { $0 })
         try store.queue.sync {
@@ -133,9 +121,8 @@ struct DiskStoreRaceTests {
                 INSERT INTO uses SELECT id, id FROM numbers;
                 UPDATE totals SET used = 5000;
                 """)
-            let pages = try #require(try database.rows("PRAGMA page_count") { $0.number(0) }.first)
-            _ = try database.rows("PRAGMA max_page_count = \(pages)") { $0.number(0) }
         }
+        try fillDisk()
         for number in 0..<5000 { store.use(Self.spread(number)) }
         store.awaitAllChanges()
         // The failed change has put its uses back, and the store has kept the latest of them.
@@ -151,9 +138,7 @@ struct DiskStoreRaceTests {
     }
 
     @Test func usesThatAnotherProcessPreventsAreRecordedLater() throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory)
-        for key in ["a", "b"] { Self.store(store, key) }
+        for key in ["a", "b"] { store.put(key) }
         let (first, second) = (try #require(store.entries(for: "a").first), try #require(store.entries(for: "b").first))
         let path = directory.file("cache/convoy-cache.sqlite").path
         let other = try SQLiteConnection(path)
@@ -174,17 +159,13 @@ struct DiskStoreRaceTests {
 
     /// In this test, a change waits for the lock for up to an hour, but a lookup must end within 30 seconds.
     @Test func lookupDoesNotWaitForTheLockAsLongAsAChange() throws {
-        let directory = try TemporaryDirectory()
         do {
-            let store = Self.makeStore(directory)
-            Self.store(store, "a")
+            store.put("a")
             #expect(store.counts.entries == 1)
         }
         let descriptor = open(directory.file("cache/convoy-cache.lock").path, O_RDWR | O_CLOEXEC)
         #expect(flock(descriptor, LOCK_EX) == 0)
-        let store = DiskStore(
-            directory: directory.file("cache"), capacity: 10_000_000, mostEntryBytes: 1_000_000,
-            mostLockWait: .seconds(3600))
+        let store = directory.makeStore(mostLockWait: .seconds(3600))
         let (found, isOver) = (Locked<Int?>(nil), DispatchSemaphore(value: 0))
         Thread.detachNewThread {
             let count = store.entries(for: "a").count
@@ -215,13 +196,11 @@ struct DiskStoreRaceTests {
     }
 
     @Test func entryThatCouldNotBeRemovedIsNotUsed() throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory)
-        Self.store(store, "a")
-        Self.store(store, "b")
+        store.put("a")
+        store.put("b")
         #expect(store.counts.entries == 2)
         // Another process locks the index for longer than a change waits.
-        let other = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
+        let other = try directory.index()
         try other.execute("BEGIN EXCLUSIVE")
         store.removeAll(key: "a")
         #expect(store.counts.entries == 2)
@@ -229,21 +208,19 @@ struct DiskStoreRaceTests {
         #expect(store.entries(for: "a").isEmpty)
         #expect(store.entries(for: "b").count == 1)
         // The next change removes the response for `a`.
-        Self.store(store, "c")
+        store.put("c")
         #expect(store.counts.entries == 2)
-        #expect(Self.makeStore(directory).entries(for: "a").isEmpty)
-        Self.store(store, "a")
+        #expect(directory.makeStore().entries(for: "a").isEmpty)
+        store.put("a")
         #expect(store.entries(for: "a").count == 1)
     }
 
     /// The queue is suspended, so it never makes the pending change of the key.
     @Test func lookupThatWaitsForTooLongIsAMiss() throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory)
-        Self.store(store, "a")
+        store.put("a")
         #expect(store.entries(for: "a").count == 1)
         store.queue.suspend()
-        Self.store(store, "a")
+        store.put("a")
         #expect(store.entries(for: "a").isEmpty)
         store.queue.resume()
         #expect(store.counts.entries == 1)

@@ -7,65 +7,27 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct DiskStoreTests {
-    private static let digest = KeyedDigest()
+    private let directory: TemporaryDirectory
 
-    private static func head(_ key: String, _ count: Int) -> StoredHead {
-        var head = StoredHead(
-            url: key, statusCode: 200, headerFields: ["Cache-Control": "max-age=60", "X": "ä"], requestTime: 5,
-            responseTime: 6, vary: VaryKey(["foo", "bar"], ["Foo": "1"], digest), credentials: nil)
-        (head.bodyBytes, head.totalBytes) = (Int64(count), Int64(count))
-        return head
-    }
-
-    private static func body(_ number: Int, _ count: Int) -> Data {
-        let block = Data((0..<256).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ number) })
-        var body = Data(capacity: count + block.count)
-        while body.count < count { body += block }
-        return body.prefix(count)
-    }
-
-    private static func store(
-        _ store: any CacheStore, _ key: String, _ body: Data, head: StoredHead? = nil
-    ) {
-        guard let writer = store.makeWriter(expectedBytes: nil) else { return }
-        var rest = body[...]
-        while !rest.isEmpty {
-            guard writer.write(Data(rest.prefix(10_000))) else { return writer.discard() }
-            rest = rest.dropFirst(10_000)
-        }
-        writer.commit(key: key, head: head ?? Self.head(key, body.count)) { _ in true }
-    }
-
-    private static func read(_ store: any CacheStore, _ key: String) -> Data? {
-        guard let entry = store.entries(for: key).first, let body = store.openBody(of: entry, key: key) else {
-            return nil
-        }
-        return body.read(at: 0, count: Int(body.byteCount))
-    }
-
-    private static func makeStore(_ directory: TemporaryDirectory, capacity: Int64 = 10_000_000) -> DiskStore {
-        DiskStore(directory: directory.file("cache"), capacity: capacity, mostEntryBytes: capacity)
-    }
+    init() throws { directory = try TemporaryDirectory() }
 
     @Test(arguments: [0, 1, 31, 32, 33, 32 << 10, (32 << 10) + 1, 500_000])
     func twoStoresReadEachOthersEntries(_ count: Int) throws {
-        let directory = try TemporaryDirectory()
-        let first = Self.makeStore(directory)
-        let second = Self.makeStore(directory)
-        Self.store(first, "a", Self.body(1, count))
-        #expect(Self.read(first, "a") == Self.body(1, count))
-        #expect(Self.read(second, "a") == Self.body(1, count))
-        #expect(second.entries(for: "a").first?.head == Self.head("a", count))
+        let first = directory.makeStore()
+        let second = directory.makeStore()
+        first.put("a", .test(1, count))
+        #expect(first.read("a") == .test(1, count))
+        #expect(second.read("a") == .test(1, count))
+        #expect(second.entries(for: "a").first?.head == .test("a", count))
         #expect(first.counts.repairs == 0)
-        Self.store(second, "a", Self.body(2, count + 1))
-        #expect(Self.read(second, "a") == Self.body(2, count + 1))
+        second.put("a", .test(2, count + 1))
+        #expect(second.read("a") == .test(2, count + 1))
         #expect(second.counts.entries == 1)
     }
 
     @Test func filesAreTheirOwnersAlone() throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory)
-        Self.store(store, "a", Self.body(1, 100_000))
+        let store = directory.makeStore()
+        store.put("a", .test(1, 100_000))
         _ = store.counts
         let root = directory.file("cache")
         var paths = [root.path]
@@ -78,22 +40,23 @@ struct DiskStoreTests {
         }
     }
 
+    private func makeStore(_ place: Place, _ capacity: Int64) -> any CacheStore {
+        place == .disk
+            ? directory.makeStore(capacity: capacity) : MemoryStore(capacity: capacity, mostEntryBytes: capacity)
+    }
+
     @Test(arguments: Place.allCases)
     func leastRecentlyUsedGoesAndTheBoundHolds(_ place: Place) throws {
-        let directory = try TemporaryDirectory()
         let capacity: Int64 = 500_000
-        let store: any CacheStore =
-            place == .disk
-            ? Self.makeStore(directory, capacity: capacity)
-            : MemoryStore(capacity: capacity, mostEntryBytes: capacity)
+        let store = makeStore(place, capacity)
         for number in 0..<60 {
-            Self.store(store, "k\(number)", Self.body(number, number.isMultiple(of: 2) ? 20_000 : 50_000))
+            store.put("k\(number)", .test(number, number.isMultiple(of: 2) ? 20_000 : 50_000))
             if let first = store.entries(for: "k0").first { store.use(first.id) }
             #expect(store.counts.bytes <= capacity)
         }
-        #expect(Self.read(store, "k0") == Self.body(0, 20_000))
+        #expect(store.read("k0") == .test(0, 20_000))
         #expect(store.entries(for: "k1").isEmpty)
-        #expect(Self.read(store, "k59") == Self.body(59, 50_000))
+        #expect(store.read("k59") == .test(59, 50_000))
         #expect(store.counts.evictions > 0)
         if place == .disk {
             let bodies = directory.file("cache/convoy-cache-bodies")
@@ -103,27 +66,23 @@ struct DiskStoreTests {
             #expect(Int64(bytes) <= capacity)
         }
         // This response is larger than the store's limit.
-        Self.store(store, "large", Self.body(1, 600_000))
+        store.put("large", .test(1, 600_000))
         #expect(store.entries(for: "large").isEmpty)
     }
 
     @Test func commitsAtOnceReplaceEachOtherInMemory() {
         let store = MemoryStore(capacity: 1_000_000, mostEntryBytes: 1_000_000)
         DispatchQueue.concurrentPerform(iterations: 200) { number in
-            Self.store(store, "key", Self.body(number, 10))
+            store.put("key", .test(number, 10))
         }
         #expect(store.entries(for: "key").count == 1)
     }
 
     @Test(arguments: Place.allCases)
     func longerFieldsOfAnUpdateKeepTheBound(_ place: Place) throws {
-        let directory = try TemporaryDirectory()
         let capacity: Int64 = 20_000
-        let store: any CacheStore =
-            place == .disk
-            ? Self.makeStore(directory, capacity: capacity)
-            : MemoryStore(capacity: capacity, mostEntryBytes: capacity)
-        for key in ["a", "b", "c"] { Self.store(store, key, Self.body(1, 5_000)) }
+        let store = makeStore(place, capacity)
+        for key in ["a", "b", "c"] { store.put(key, .test(1, 5_000)) }
         let first = try #require(store.entries(for: "a").first)
         store.use(first.id)
         var head = first.head
@@ -136,72 +95,62 @@ struct DiskStoreTests {
         #expect(store.entries(for: "b").isEmpty)
     }
 
-    @Test(arguments: [3, 4, 99])
-    func otherSchemaIsEmptied(_ version: Int) throws {
-        let directory = try TemporaryDirectory()
+    /// The index has another version, or is no database.
+    @Test(arguments: [3, 4, 99, nil])
+    func otherSchemaIsEmptied(_ version: Int?) throws {
         do {
-            let store = Self.makeStore(directory)
-            Self.store(store, "a", Self.body(1, 100))
+            let store = directory.makeStore()
+            store.put("a", .test(1, 100))
             _ = store.counts
         }
-        do {
-            let database = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
-            try database.execute("PRAGMA user_version = \(version)")
+        if let version {
+            try directory.index().execute("PRAGMA user_version = \(version)")
+        } else {
+            try FileManager.default.removeItem(at: directory.file("cache"))
+            let root = try directory.makeDirectory("cache")
+            try Data(repeating: 7, count: 10_000).write(to: root.appending(path: "convoy-cache.sqlite"))
         }
-        let store = Self.makeStore(directory)
+        let store = directory.makeStore()
         #expect(store.entries(for: "a").isEmpty)
-        Self.store(store, "b", Self.body(2, 100))
-        #expect(Self.read(store, "b") == Self.body(2, 100) && store.counts.entries == 1)
-    }
-
-    @Test func fileThatIsNotADatabaseIsReplaced() throws {
-        let directory = try TemporaryDirectory()
-        let root = directory.file("cache")
-        try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
-        try Data(repeating: 7, count: 10_000).write(to: root.appending(path: "convoy-cache.sqlite"))
-        let store = Self.makeStore(directory)
-        Self.store(store, "a", Self.body(1, 100))
-        #expect(Self.read(store, "a") == Self.body(1, 100))
-        #expect(store.counts.repairs > 0)
+        store.put("b", .test(2, 100))
+        #expect(store.read("b") == .test(2, 100) && store.counts.entries == 1)
+        if version == nil { #expect(store.counts.repairs > 0) }
     }
 
     @Test func aRemovedDirectoryIsAMissAndIsCreatedAgain() throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory)
-        Self.store(store, "a", Self.body(1, 100_000))
-        #expect(Self.read(store, "a") != nil)
+        let store = directory.makeStore()
+        store.put("a", .test(1, 100_000))
+        #expect(store.read("a") != nil)
         try FileManager.default.removeItem(at: directory.file("cache"))
-        #expect(Self.read(store, "a") == nil)
-        Self.store(store, "b", Self.body(2, 100_000))
-        #expect(Self.read(store, "b") == Self.body(2, 100_000))
+        #expect(store.read("a") == nil)
+        store.put("b", .test(2, 100_000))
+        #expect(store.read("b") == .test(2, 100_000))
     }
 
     /// Another process has found damage, and has created a new index and files with the same names.
     @Test func indexThatAnotherStoreHasReplacedIsReopened() throws {
-        let directory = try TemporaryDirectory()
-        let first = Self.makeStore(directory)
-        Self.store(first, "a", Self.body(1, 100))
-        #expect(Self.read(first, "a") != nil)
+        let first = directory.makeStore()
+        first.put("a", .test(1, 100))
+        #expect(first.read("a") != nil)
         first.directory.empty()
-        let second = Self.makeStore(directory)
-        Self.store(second, "b", Self.body(2, 100))
-        #expect(Self.read(second, "b") == Self.body(2, 100))
-        #expect(Self.read(first, "b") == Self.body(2, 100))
-        Self.store(first, "c", Self.body(3, 100))
+        let second = directory.makeStore()
+        second.put("b", .test(2, 100))
+        #expect(second.read("b") == .test(2, 100))
+        #expect(first.read("b") == .test(2, 100))
+        first.put("c", .test(3, 100))
         // Waits until the change is written, so that the other store finds it.
         _ = first.counts
-        #expect(Self.read(second, "c") == Self.body(3, 100))
+        #expect(second.read("c") == .test(3, 100))
     }
 
     @Test func bodyThatCouldNotBeNamedIsRemoved() throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory)
-        Self.store(store, "a", Self.body(1, 100))
+        let store = directory.makeStore()
+        store.put("a", .test(1, 100))
         _ = store.counts
         // Another process locks the index for longer than a change waits.
-        let other = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
+        let other = try directory.index()
         try other.execute("BEGIN EXCLUSIVE")
-        Self.store(store, "b", Self.body(2, 100_000))
+        store.put("b", .test(2, 100_000))
         _ = store.counts
         try other.execute("ROLLBACK")
         #expect(store.entries(for: "b").isEmpty)
@@ -212,11 +161,10 @@ struct DiskStoreTests {
     }
 
     @Test func directoryThatCannotBeMadeStoresNothing() throws {
-        let directory = try TemporaryDirectory()
         try Data().write(to: directory.file("cache"))
-        let store = Self.makeStore(directory)
-        Self.store(store, "a", Self.body(1, 100_000))
-        Self.store(store, "b", Self.body(1, 10))
+        let store = directory.makeStore()
+        store.put("a", .test(1, 100_000))
+        store.put("b", .test(1, 10))
         #expect(store.entries(for: "a").isEmpty)
         #expect(store.counts.entries == 0)
     }
@@ -234,9 +182,9 @@ struct DiskStoreTests {
             let directory = try TemporaryDirectory()
             let root = directory.file("cache")
             do {
-                let store = Self.makeStore(directory)
+                let store = directory.makeStore()
                 for number in 0..<12 {
-                    Self.store(store, "k\(number)", Self.body(number, number.isMultiple(of: 2) ? 3_000 : 60_000))
+                    store.put("k\(number)", .test(number, number.isMultiple(of: 2) ? 3_000 : 60_000))
                 }
                 _ = store.counts
             }
@@ -264,32 +212,31 @@ struct DiskStoreTests {
                 try handle.write(contentsOf: bytes)
                 try handle.close()
             }
-            let store = Self.makeStore(directory)
+            let store = directory.makeStore()
             for number in 0..<12 {
-                let expected = Self.body(number, number.isMultiple(of: 2) ? 3_000 : 60_000)
-                let found = Self.read(store, "k\(number)")
+                let expected: Data = .test(number, number.isMultiple(of: 2) ? 3_000 : 60_000)
+                let found = store.read("k\(number)")
                 #expect(found == nil || found == expected, "round \(round)")
             }
             for number in 0..<12 {
-                Self.store(store, "k\(number)", Self.body(number + 1, 5_000))
-                #expect(Self.read(store, "k\(number)") == Self.body(number + 1, 5_000), "round \(round)")
+                store.put("k\(number)", .test(number + 1, 5_000))
+                #expect(store.read("k\(number)") == .test(number + 1, 5_000), "round \(round)")
             }
         }
     }
 
     /// If the log is cut off, SQLite reports another error to open connections than for a damaged file.
     @Test func logThatIsCutBesideAnotherProcessIsMended() throws {
-        let directory = try TemporaryDirectory()
-        let other = Self.makeStore(directory)
-        Self.store(other, "a", Self.body(1, 3_000))
+        let other = directory.makeStore()
+        other.put("a", .test(1, 3_000))
         #expect(other.counts.entries == 1)
         withExtendedLifetime(other) {
             #expect(truncate(directory.file("cache/convoy-cache.sqlite-wal").path, 0) == 0)
-            let store = Self.makeStore(directory)
-            Self.store(store, "a", Self.body(2, 5_000))
-            #expect(Self.read(store, "a") == Self.body(2, 5_000))
+            let store = directory.makeStore()
+            store.put("a", .test(2, 5_000))
+            #expect(store.read("a") == .test(2, 5_000))
             #expect(store.counts.repairs > 0)
-            #expect(Self.read(other, "a") == Self.body(2, 5_000))
+            #expect(other.read("a") == .test(2, 5_000))
         }
     }
 

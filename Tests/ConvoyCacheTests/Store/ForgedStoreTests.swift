@@ -8,30 +8,9 @@ import Testing
 /// Tests directories whose contents no store has written.
 @Suite(.timeLimit(.minutes(5)))
 struct ForgedStoreTests {
-    private static func makeStore(_ directory: TemporaryDirectory) -> DiskStore {
-        DiskStore(directory: directory.file("cache"), capacity: 10_000_000, mostEntryBytes: 1_000_000)
-    }
+    private let directory: TemporaryDirectory
 
-    private static func head(_ key: String, _ count: Int64) -> StoredHead {
-        var head = StoredHead(
-            url: key, statusCode: 200, headerFields: ["Cache-Control": "max-age=60"], requestTime: 5, responseTime: 6,
-            vary: VaryKey(stored: [:]), credentials: nil)
-        (head.bodyBytes, head.totalBytes) = (count, count)
-        return head
-    }
-
-    private static func store(_ store: DiskStore, _ key: String, _ body: Data) {
-        let writer = store.makeWriter(expectedBytes: nil)
-        _ = writer?.write(body)
-        writer?.commit(key: key, head: head(key, Int64(body.count))) { _ in true }
-    }
-
-    private static func read(_ store: DiskStore, _ key: String) -> Data? {
-        guard let entry = store.entries(for: key).first, let body = store.openBody(of: entry, key: key) else {
-            return nil
-        }
-        return body.read(at: 0, count: Int(body.byteCount))
-    }
+    init() throws { directory = try TemporaryDirectory() }
 
     /// Runs work on a separate thread; returns false if the work does not end.
     private static func ends(_ work: @escaping @Sendable () -> Void) -> Bool {
@@ -45,29 +24,21 @@ struct ForgedStoreTests {
 
     /// The row belongs to no response, so it is the first to be evicted.
     @Test func aUseOfAnyNumberIsEvicted() throws {
-        let directory = try TemporaryDirectory()
-        let first = Self.makeStore(directory)
-        Self.store(first, "a", Data(repeating: 7, count: 3_000))
+        let first = directory.makeStore()
+        first.put("a", Data(repeating: 7, count: 3_000))
         #expect(first.counts.entries == 1)
-        do {
-            let database = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
-            try database.run("INSERT INTO uses VALUES (1 << 62, 0)")
-        }
-        let store = DiskStore(directory: directory.file("cache"), capacity: 5_000, mostEntryBytes: 4_000)
-        #expect(Self.ends { Self.store(store, "b", Data(repeating: 8, count: 3_000)) })
+        try directory.index().execute("INSERT INTO uses VALUES (1 << 62, 0)")
+        let store = directory.makeStore(capacity: 5_000)
+        #expect(Self.ends { store.put("b", Data(repeating: 8, count: 3_000)) })
     }
 
     @Test func totalsThatRepeatANumberAreDamage() throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory)
-        Self.store(store, "a", Data(repeating: 7, count: 100))
+        let store = directory.makeStore()
+        store.put("a", Data(repeating: 7, count: 100))
         #expect(store.counts.entries == 1)
-        do {
-            let database = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
-            try database.run("UPDATE totals SET used = 0")
-        }
-        Self.store(store, "b", Data(repeating: 8, count: 100))
-        #expect(Self.read(store, "b") == Data(repeating: 8, count: 100))
+        try directory.index().execute("UPDATE totals SET used = 0")
+        store.put("b", Data(repeating: 8, count: 100))
+        #expect(store.read("b") == Data(repeating: 8, count: 100))
         #expect(store.counts.repairs > 0)
     }
 
@@ -78,33 +49,25 @@ struct ForgedStoreTests {
         "UPDATE entries SET bytes = -9223372036854775807", "UPDATE totals SET bytes = 9999999; DELETE FROM uses",
     ])
     func impossibleNumbersAreDamage(_ forgery: String) throws {
-        let directory = try TemporaryDirectory()
         do {
-            let store = Self.makeStore(directory)
-            Self.store(store, "a", Data(repeating: 7, count: 100))
+            let store = directory.makeStore()
+            store.put("a", Data(repeating: 7, count: 100))
             #expect(store.counts.entries == 1)
         }
-        do {
-            let database = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
-            try database.execute(forgery)
-        }
-        let store = Self.makeStore(directory)
+        try directory.index().execute(forgery)
+        let store = directory.makeStore()
         // This response replaces the first one.
-        Self.store(store, "a", Data(repeating: 8, count: 200))
-        #expect(Self.read(store, "a") == Data(repeating: 8, count: 200))
+        store.put("a", Data(repeating: 8, count: 200))
+        #expect(store.read("a") == Data(repeating: 8, count: 200))
         let counts = store.counts
         #expect(counts.repairs > 0 && counts.entries == 1 && (200..<1000).contains(counts.bytes))
     }
 
     @Test func updateOfAnEntryWithAnImpossibleSizeIsDamage() throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory)
-        Self.store(store, "a", Data(repeating: 7, count: 100))
+        let store = directory.makeStore()
+        store.put("a", Data(repeating: 7, count: 100))
         let entry = try #require(store.entries(for: "a").first)
-        do {
-            let database = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
-            try database.execute("UPDATE entries SET bytes = -9223372036854775807")
-        }
+        try directory.index().execute("UPDATE entries SET bytes = -9223372036854775807")
         store.update(entry.id, of: "a", to: entry.head)
         #expect(store.counts.repairs > 0)
     }
@@ -112,27 +75,22 @@ struct ForgedStoreTests {
     /// A new index reuses the numbers of entries.
     @Test(arguments: ["a", "b"])
     func numberOfAnotherEntryIsAMiss(_ key: String) throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory)
-        Self.store(store, "a", Data(repeating: 7, count: 100_000))
+        let store = directory.makeStore()
+        store.put("a", Data(repeating: 7, count: 100_000))
         let old = try #require(store.entries(for: "a").first)
         store.removeAll()
         _ = store.counts
-        do {
-            let database = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
-            try database.run("UPDATE totals SET used = 0")
-        }
-        Self.store(store, key, Data(repeating: 8, count: 100_000))
+        try directory.index().execute("UPDATE totals SET used = 0")
+        store.put(key, Data(repeating: 8, count: 100_000))
         #expect(store.entries(for: key).first?.id == old.id)
         #expect(store.openBody(of: old, key: "a") == nil)
-        #expect(Self.read(store, key) == Data(repeating: 8, count: 100_000))
+        #expect(store.read(key) == Data(repeating: 8, count: 100_000))
         #expect(store.counts.repairs == 0)
     }
 
     @Test func usesMakeNoDirectory() throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory)
-        Self.store(store, "a", Data(repeating: 7, count: 100))
+        let store = directory.makeStore()
+        store.put("a", Data(repeating: 7, count: 100))
         let entry = try #require(store.entries(for: "a").first)
         _ = store.counts
         let gate = DispatchSemaphore(value: 0)
@@ -148,17 +106,13 @@ struct ForgedStoreTests {
 
     @Test(arguments: [true, false])
     func fileOutsideTheBodiesIsNeitherServedNorRemoved(_ isRead: Bool) throws {
-        let directory = try TemporaryDirectory()
         let body = Data(repeating: 7, count: 100_000)
         try body.write(to: directory.file("other"))
-        let store = Self.makeStore(directory)
-        Self.store(store, "a", body)
-        #expect(Self.read(store, "a") == body)
-        do {
-            let database = try SQLiteConnection(directory.file("cache/convoy-cache.sqlite").path)
-            try database.run("UPDATE entries SET file = '../../other'")
-        }
-        if isRead { #expect(Self.read(store, "a") == nil) }
+        let store = directory.makeStore()
+        store.put("a", body)
+        #expect(store.read("a") == body)
+        try directory.index().execute("UPDATE entries SET file = '../../other'")
+        if isRead { #expect(store.read("a") == nil) }
         store.removeAll()
         #expect(store.counts.entries == 0)
         #expect(store.counts.repairs == (isRead ? 1 : 0))
@@ -167,27 +121,26 @@ struct ForgedStoreTests {
 
     @Test(.enabled(if: geteuid() == 0, "only root can give a directory away"))
     func directoryOfAnotherUserIsNotUsed() throws {
-        let directory = try TemporaryDirectory()
         let key: Data
         do {
-            let store = Self.makeStore(directory)
+            let store = directory.makeStore()
             key = store.digest.key
-            Self.store(store, "a", Data(repeating: 7, count: 10))
-            #expect(Self.read(store, "a") != nil)
+            store.put("a", Data(repeating: 7, count: 10))
+            #expect(store.read("a") != nil)
         }
         let path = directory.file("cache").path
         #expect(chown(path, 12_345, 12_345) == 0)
-        let store = Self.makeStore(directory)
+        let store = directory.makeStore()
         #expect(store.digest.key != key)
-        #expect(Self.read(store, "a") == nil)
-        Self.store(store, "b", Data(repeating: 7, count: 100_000))
-        #expect(Self.read(store, "b") == nil)
+        #expect(store.read("a") == nil)
+        store.put("b", Data(repeating: 7, count: 100_000))
+        #expect(store.read("b") == nil)
         #expect(try FileManager.default.contentsOfDirectory(atPath: path + "/convoy-cache-parts").isEmpty)
     }
 
     @Test func headWithImpossibleNumbersIsDamaged() {
         func isRead(_ change: (inout StoredHead) -> Void) -> Bool {
-            var head = Self.head("a", 10)
+            var head = StoredHead.test("a", 10)
             change(&head)
             return HeadCoding.decode(HeadCoding.encode(head, key: "a", bodyDigest: 1), key: "a") != nil
         }
@@ -197,36 +150,31 @@ struct ForgedStoreTests {
         #expect(!isRead { $0.bodyBytes = -1 })
         #expect(!isRead { $0.requestTime = .max })
         #expect(!isRead { $0.responseTime = .min })
-    }
-
-    @Test func aHeadWhoseRangeOverflowsHasNoPositions() {
-        var head = Self.head("a", 10)
+        var head = StoredHead.test("a", 10)
         head.offset = .max - 9
         #expect(head.positions.isEmpty)
     }
 
     /// Opening a FIFO waits for its other end.
     @Test func fifoIsNotWaitedFor() throws {
-        let directory = try TemporaryDirectory()
         do {
-            let store = Self.makeStore(directory)
-            Self.store(store, "a", Data(repeating: 7, count: 10))
+            let store = directory.makeStore()
+            store.put("a", Data(repeating: 7, count: 10))
             _ = store.counts
         }
         for name in ["convoy-cache.key", "convoy-cache-parts/part"] {
             #expect(mkfifo(directory.file("cache/" + name).path, 0o600) == 0)
         }
-        let store = Self.makeStore(directory)
+        let store = directory.makeStore()
         #expect(Self.ends { _ = store.digest })
-        #expect(Self.read(store, "a") == Data(repeating: 7, count: 10))
-        #expect(Self.ends { Self.store(store, "b", Data(repeating: 8, count: 10)) })
-        #expect(Self.read(store, "b") == Data(repeating: 8, count: 10))
+        #expect(store.read("a") == Data(repeating: 7, count: 10))
+        #expect(Self.ends { store.put("b", Data(repeating: 8, count: 10)) })
+        #expect(store.read("b") == Data(repeating: 8, count: 10))
     }
 
     /// Each change enqueues the next one until the test ends.
     @Test func countsDoNotWaitForLaterChanges() throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory)
+        let store = directory.makeStore()
         let isOver = Locked(false)
         @Sendable func again() {
             store.change("a", isOptional: true) { _, _ in if !isOver.withLock({ $0 }) { again() } }
@@ -237,10 +185,9 @@ struct ForgedStoreTests {
     }
 
     @Test func readsDoNotEmptyAnotherSchema() throws {
-        let directory = try TemporaryDirectory()
         do {
-            let store = Self.makeStore(directory)
-            Self.store(store, "a", Data(repeating: 7, count: 10))
+            let store = directory.makeStore()
+            store.put("a", Data(repeating: 7, count: 10))
             _ = store.counts
         }
         let path = directory.file("cache/convoy-cache.sqlite").path
@@ -248,7 +195,7 @@ struct ForgedStoreTests {
             let database = try SQLiteConnection(path)
             try database.execute("PRAGMA user_version = 99")
         }
-        let store = Self.makeStore(directory)
+        let store = directory.makeStore()
         #expect(store.entries(for: "a").isEmpty)
         #expect(store.summaries().isEmpty && store.counts.entries == 0)
         store.queue.sync {}
@@ -257,7 +204,6 @@ struct ForgedStoreTests {
     }
 
     @Test func recallReadsNoKeyFile() throws {
-        let directory = try TemporaryDirectory()
         let cache = HTTPCache(directory: directory.file("cache"), capacity: 1 << 20)
         let request = try Request<Data>.get("http://host/a").core.prepared(RequestDefaults())
         let query = CacheQuery(request, nil, keepsCoding: false, clock: SystemClock.shared)

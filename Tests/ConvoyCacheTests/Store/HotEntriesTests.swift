@@ -8,48 +8,41 @@ import Testing
 /// Tests which entries a store keeps in memory, and when it drops them.
 @Suite(.timeLimit(.minutes(5)))
 struct HotEntriesTests {
-    private static func makeStore(_ directory: TemporaryDirectory, capacity: Int64 = 10_000_000) -> DiskStore {
-        DiskStore(directory: directory.file("cache"), capacity: capacity, mostEntryBytes: capacity)
-    }
+    private let directory: TemporaryDirectory
 
-    private static func store(_ store: DiskStore, _ key: String, _ count: Int) throws {
-        let writer = try #require(store.makeWriter(expectedBytes: nil))
-        #expect(writer.write(Data(repeating: 1, count: count)))
-        var head = StoredHead(
-            url: key, statusCode: 200, headerFields: [:], requestTime: 5, responseTime: 6,
-            vary: VaryKey([], [:], store.digest), credentials: nil)
-        (head.bodyBytes, head.totalBytes) = (Int64(count), Int64(count))
-        writer.commit(key: key, head: head) { _ in true }
+    init() throws { directory = try TemporaryDirectory() }
+
+    /// Returns when the response is written.
+    private func put(_ key: String, _ count: Int, in store: DiskStore) {
+        store.put(key, Data(count: count))
         _ = store.counts
     }
 
     @Test func entriesAreKnownUntilAnotherStoreChangesTheIndex() throws {
-        let directory = try TemporaryDirectory()
-        let (first, second) = (Self.makeStore(directory), Self.makeStore(directory))
-        try Self.store(first, "a", 1000)
+        let (first, second) = (directory.makeStore(), directory.makeStore())
+        put("a", 1000, in: first)
         #expect(first.entries(for: "a").count == 1)
         #expect(first.entriesInMemory(for: "a")?.first?.body?.count == 1000)
         // A change by the store itself drops no other entries from memory.
-        try Self.store(first, "b", 1000)
+        put("b", 1000, in: first)
         #expect(first.entriesInMemory(for: "a")?.count == 1)
         #expect(first.entriesInMemory(for: "b") == nil)
-        try Self.store(second, "c", 1000)
+        put("c", 1000, in: second)
         #expect(first.entriesInMemory(for: "a") == nil)
         #expect(first.entries(for: "a").count == 1)
         #expect(first.entriesInMemory(for: "a")?.count == 1)
-        try Self.store(first, "a", 2000)
+        put("a", 2000, in: first)
         #expect(first.entriesInMemory(for: "a") == nil)
         #expect(first.entries(for: "a").first?.body?.count == 2000)
     }
 
     @Test func missingKeysAreKnownWithoutARead() throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory)
-        try Self.store(store, "a", 1000)
+        let store = directory.makeStore()
+        put("a", 1000, in: store)
         let missing = (0..<1000).filter { store.entriesInMemory(for: "missing \($0)")?.isEmpty == true }
         #expect(missing.count > 980)
         #expect(store.entriesInMemory(for: "a")?.isEmpty != true)
-        try Self.store(store, "missing 1", 1000)
+        put("missing 1", 1000, in: store)
         #expect(store.entriesInMemory(for: "missing 1")?.isEmpty != true)
     }
 
@@ -65,13 +58,11 @@ struct HotEntriesTests {
     }
 
     @Test func evictedEntriesAreForgotten() throws {
-        let directory = try TemporaryDirectory()
-        let store = Self.makeStore(directory, capacity: 20_000)
-        try Self.store(store, "a", 9_000)
+        let store = directory.makeStore(capacity: 20_000)
+        put("a", 9_000, in: store)
         #expect(store.entries(for: "a").count == 1)
         #expect(store.entriesInMemory(for: "a")?.count == 1)
-        try Self.store(store, "b", 9_000)
-        try Self.store(store, "c", 9_000)
+        for key in ["b", "c"] { put(key, 9_000, in: store) }
         #expect(store.counts.evictions > 0)
         #expect(store.entriesInMemory(for: "a")?.isEmpty != false)
         #expect(store.entries(for: "a").isEmpty)
@@ -84,10 +75,7 @@ struct HotEntriesTests {
     }
 
     private static var entry: StoredEntry {
-        let head = StoredHead(
-            url: "", statusCode: 200, headerFields: [:], requestTime: 0, responseTime: 0,
-            vary: VaryKey([], [:], KeyedDigest()), credentials: nil)
-        return StoredEntry(id: 1, head: head, body: Data(count: 10_000))
+        StoredEntry(id: 1, head: .test("", 10_000), body: Data(count: 10_000))
     }
 
     /// The commit comes after the lookup, and before the entries that the lookup found are kept in memory.
@@ -106,26 +94,24 @@ struct HotEntriesTests {
     }
 
     @Test func usesOfAStoreWithOnlyHitsAreRecordedWhenItCloses() throws {
-        let directory = try TemporaryDirectory()
         let capacity: Int64 = 30_000
         do {
-            let store = Self.makeStore(directory, capacity: capacity)
-            for key in ["a", "b"] { try Self.store(store, key, 9_000) }
+            let store = directory.makeStore(capacity: capacity)
+            for key in ["a", "b"] { put(key, 9_000, in: store) }
         }
         do {
-            let store = Self.makeStore(directory, capacity: capacity)
+            let store = directory.makeStore(capacity: capacity)
             store.use(try #require(store.entries(for: "a").first).id)
             store.close()
             _ = store.counts
         }
-        let store = Self.makeStore(directory, capacity: capacity)
-        for key in ["c", "d"] { try Self.store(store, key, 9_000) }
+        let store = directory.makeStore(capacity: capacity)
+        for key in ["c", "d"] { put(key, 9_000, in: store) }
         #expect(store.entries(for: "a").count == 1)
         #expect(store.entries(for: "b").isEmpty)
     }
 
     @Test func lockOfAnotherProcessIsNotAwaitedForever() throws {
-        let directory = try TemporaryDirectory()
         var files = CacheDirectory(path: directory.file("cache").path)
         files.make()
         files.mostLockWait = .milliseconds(1)

@@ -15,6 +15,10 @@ import Testing
     private static let bodyBytes: Int64 = 200_000
     private static let taskCount = 4
 
+    private func start(_ arguments: [String], _ environment: [String: String] = [:]) throws -> ChildProcess {
+        try ChildProcess(ChildProcess.program("CacheWorker"), arguments, environment: environment)
+    }
+
     /// A seed chooses the moments within the time that the work takes.
     @Test(arguments: [1, 4])
     func killAtRandomMomentsLeavesNoWrongBody(processCount: Int) async throws {
@@ -27,13 +31,13 @@ import Testing
         // each process that ended by itself.
         var span = Int(began.duration(to: .now) / .microseconds(1)) * processCount
         let wanted = Self.killCount ?? 12
-        var (kills, rounds, most) = (0, 0, Int64(0))
+        var (kills, rounds) = (0, 0)
         while kills < wanted, rounds < wanted * 10 {
             rounds += 1
             let workers = try (0..<processCount).map { _ in
                 let life = Int.random(in: 1...span, using: &random)
                 let seed = UInt64.random(in: 0...1_000_000, using: &random)
-                return try ChildProcess.cacheWorker([root.path, "\(seed)", "100", "\(Self.taskCount)", "\(life)"])
+                return try start([root.path, "\(seed)", "100", "\(Self.taskCount)", "\(life)"])
             }
             for worker in workers {
                 let status = await worker.ended().status
@@ -45,21 +49,19 @@ import Testing
                 }
                 #expect(!worker.text.contains("wrong"), "round \(rounds): \(worker.text)")
             }
-            most = max(most, try look(at: root, processCount: processCount))
+            try look(at: root, processCount: processCount)
         }
         #expect(kills >= wanted)
         let text = try await run(root, seed: 1, count: 200)
         #expect(!text.contains("hits 0 "), "\(text)")
-        _ = try look(at: root, processCount: 0)
-        print("\(processCount) processes: \(kills) kills, 0 wrong bodies; at most \(most) of \(Self.capacity) bytes")
+        try look(at: root, processCount: 0)
     }
 
-    @Test(.enabled(if: CallKiller.isUsable, CallKiller.reason))
+    @Test(.enabled(if: DiskRecorder.isUsable, DiskRecorder.reason))
     func killAtACallThatChangesAFileLeavesNoWrongBody() async throws {
-        let directory = try TemporaryDirectory()
-        let killer = try CallKiller(directory)
+        let killer = try DiskRecorder()
         let arguments = [killer.root.path, "3", "40", "1"]
-        let counted = try ChildProcess.cacheWorker(arguments, environment: killer.counting)
+        let counted = try start(arguments, killer.environment())
         #expect(await counted.ended().status == 0, "\(counted.text)")
         let calls = try killer.callCount()
         #expect(calls > 40)
@@ -69,22 +71,21 @@ import Testing
         var kills = 0
         for moment in moments {
             try? FileManager.default.removeItem(at: killer.root)
-            let killed = try ChildProcess.cacheWorker(arguments, environment: killer.killing(at: moment))
+            let killed = try start(arguments, killer.environment(killedAt: moment))
             if await killed.ended().status == SIGKILL { kills += 1 }
             #expect(!killed.text.contains("wrong"), "moment \(moment): \(killed.text)")
             if FileManager.default.fileExists(atPath: killer.root.path) {
-                _ = try look(at: killer.root, processCount: 1)
+                try look(at: killer.root, processCount: 1)
             }
             try await run(killer.root, seed: 3, count: 40)
-            _ = try look(at: killer.root, processCount: 0)
+            try look(at: killer.root, processCount: 0)
         }
         #expect(kills > moments.count / 2)
-        print("\(kills) kills at \(calls) calls")
     }
 
     @discardableResult
     private func run(_ root: URL, seed: Int, count: Int) async throws -> String {
-        let worker = try ChildProcess.cacheWorker([root.path, "\(seed)", "\(count)", "\(Self.taskCount)"])
+        let worker = try start([root.path, "\(seed)", "\(count)", "\(Self.taskCount)"])
         #expect(await worker.ended().status == 0, "\(worker.text)")
         return worker.text
     }
@@ -94,14 +95,12 @@ import Testing
     /// If no process was killed, each entry that has a file finds it, and no other file exists.
     ///
     /// - Parameter processCount: the number of processes that may have been killed during a change.
-    ///
-    /// - Returns: the bytes of bodies in the index and in files.
-    private func look(at root: URL, processCount: Int) throws -> Int64 {
+    private func look(at root: URL, processCount: Int) throws {
         let directory = CacheDirectory(path: root.path)
-        guard FileManager.default.fileExists(atPath: directory.index) else { return 0 }
+        guard FileManager.default.fileExists(atPath: directory.index) else { return }
         let database = try SQLiteConnection(directory.index)
         let tables = try database.rows("SELECT count(*) FROM sqlite_master") { $0.number(0) }.first ?? 0
-        guard tables > 0 else { return 0 }
+        guard tables > 0 else { return }
         let totals = try database.rows("SELECT bytes, entries FROM totals") { ($0.number(0), $0.number(1)) }
         let (bytes, entries) = try #require(totals.first)
         let sums = try database.rows("SELECT coalesce(sum(bytes), 0), count(*) FROM entries") {
@@ -128,6 +127,5 @@ import Testing
             #expect(Set(present) == named)
             #expect((try? FileManager.default.contentsOfDirectory(atPath: directory.parts)) == [])
         }
-        return stored
     }
 }

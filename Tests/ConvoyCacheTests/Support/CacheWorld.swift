@@ -10,18 +10,6 @@ enum Place: CaseIterable, Sendable {
     case disk
 }
 
-/// The requests that were sent, in order.
-final class Sent: @unchecked Sendable {
-    // @unchecked: `lock` guards all properties.
-    private let lock = NSLock()
-    private var requests: [RecordedRequest] = []
-
-    var all: [RecordedRequest] { lock.withLock { requests } }
-    var count: Int { all.count }
-
-    func add(_ request: RecordedRequest) { lock.withLock { requests.append(request) } }
-}
-
 /// A server, a clock and a manager with a cache.
 final class CacheWorld: Sendable {
     let server: TestServer
@@ -29,7 +17,8 @@ final class CacheWorld: Sendable {
     let directory: TemporaryDirectory
     let cache: HTTPCache
     let manager: RequestManager
-    let sent = Sent()
+    /// The requests that the server received, in order.
+    let sent = EventLog<RecordedRequest>()
 
     init(
         _ place: Place = .memory, capacity: Int64 = 16 << 20, sharing: CacheSharing = .private,
@@ -40,17 +29,16 @@ final class CacheWorld: Sendable {
         directory = try TemporaryDirectory()
         var caching = HTTPCache.Configuration()
         caching.sharing = sharing
-        switch place {
-        case .memory: cache = .memory(capacity: capacity, configuration: caching)
-        case .disk:
-            cache = HTTPCache(directory: directory.file("cache"), capacity: capacity, configuration: caching)
-        }
+        cache =
+            place == .memory
+            ? .memory(capacity: capacity, configuration: caching)
+            : HTTPCache(directory: directory.file("cache"), capacity: capacity, configuration: caching)
         var configuration = RequestManager.Configuration(clock: clock)
         configuration.cache = cache
         change(&configuration)
         manager = RequestManager(configuration: configuration)
         server.respond { [sent] request in
-            sent.add(request)
+            sent.record(request)
             return reply(request, sent.count)
         }
     }

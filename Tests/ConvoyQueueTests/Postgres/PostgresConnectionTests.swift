@@ -20,16 +20,6 @@ import Testing
     }
 }
 
-@Suite struct PostgresErrorTests {
-    @Test(arguments: [
-        ("0A000", true), ("25006", true), ("53300", true), ("57P01", true), ("08006", true), ("42601", false),
-        ("40001", false),
-    ])
-    func someRefusalsAskForAnotherConnection(state: String, asks: Bool) {
-        #expect(PostgresError(.refused(state: state), "no").asksForConnection == asks)
-    }
-}
-
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresConnectionTests {
     /// Runs a body with a connection to a new database.
@@ -50,35 +40,6 @@ struct PostgresConnectionTests {
         }
     }
 
-    @Test func aTextWithNULIsRefusedNotTruncated() async throws {
-        try await connected { connection in
-            let error = #expect(throws: PostgresError.self) {
-                _ = try connection.run("SELECT $1", [.text("a\0b")])
-            }
-            #expect(error?.state == "22021")
-            let rows = try connection.run("SELECT 1::int8")
-            #expect(try rows.int(0, 0) == 1)
-        }
-    }
-
-    @Test func aMissingRowOrColumnIsAnErrorAndDoesNotTrap() async throws {
-        try await connected { connection in
-            let rows = try connection.run("SELECT 'abc'::text")
-            for (row, column) in [(1, 0), (0, 1), (-1, 0), (0, -1)] {
-                #expect(throws: PostgresError.self) { try rows.text(row, column) }
-            }
-            #expect(throws: PostgresError.self) { try rows.int(0, 0) }
-        }
-    }
-
-    @Test func muchDataGoesBothWays() async throws {
-        try await connected { connection in
-            let bytes = [UInt8].pattern(byteCount: 20_000_000)
-            let rows = try connection.run("SELECT $1 || $1", [.bytes(bytes)])
-            #expect(try rows.bytes(0, 0) == bytes + bytes)
-        }
-    }
-
     @Test func anAnswerThatDoesNotComeIsBoundedAndEndsTheConnection() async throws {
         try await connected { connection in
             let error = #expect(throws: PostgresError.self) {
@@ -88,19 +49,6 @@ struct PostgresConnectionTests {
             let again = #expect(throws: PostgresError.self) { _ = try connection.run("SELECT 1") }
             #expect(again?.description == error?.description)
         }
-    }
-
-    @Test func aConnectionThatTheServerEndsIsLost() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
-        let error = await failure {
-            let connection = try PostgresConnection(address, within: .seconds(60))
-            let other = try PostgresConnection(address, within: .seconds(60))
-            let process = try connection.run("SELECT pg_backend_pid()").int(0, 0)
-            try other.run("SELECT pg_terminate_backend($1::int4, 60000)", [.int(process)], within: .seconds(120))
-            try connection.run("SELECT 1")
-        }
-        #expect(error?.kind == .lost, "\(String(describing: error))")
-        #expect(error?.asksForConnection == true)
     }
 
     /// The statement is prepared anew on the next connection, so the refusal is no reason to fail.
@@ -139,17 +87,6 @@ struct PostgresConnectionTests {
             #expect(error?.kind == .addressInvalid)
             #expect(error?.description.contains("s3cret") == false)
         }
-    }
-
-    @Test func noServerIsUnreachable() async throws {
-        let error = await failure {
-            _ = try PostgresConnection("postgres:///a?host=/tmp/convoy-no-server", within: .seconds(60))
-        }
-        #expect(error?.kind == .unreachable)
-        #expect(error?.description.contains("No such file or directory") == true)
-        let address = try await PostgresServer.shared().address(of: "no_such_database")
-        let missing = await failure { _ = try PostgresConnection(address, within: .seconds(60)) }
-        #expect(missing?.description.contains("database \"no_such_database\" does not exist") == true)
     }
 
     @Test func aServerThatDoesNotAnswerIsUnreachable() async throws {

@@ -11,6 +11,10 @@ import Testing
 /// The primary dies during a commit, or at a random moment.
 @Suite(.serialized, .enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresFailoverTests {
+    let place: StorePlace
+
+    init() throws { place = try StorePlace() }
+
     private static var turns: Int {
         ProcessInfo.processInfo.environment["CONVOY_FAILOVERS"].flatMap(Int.init) ?? 1
     }
@@ -18,8 +22,6 @@ struct PostgresFailoverTests {
     @Test func nothingIsAcknowledgedThatTheNewPrimaryDoesNotHave() async throws {
         for _ in 1...Self.turns { try await failOver() }
     }
-
-    // MARK: At random moments
 
     private static let (jobCount, adderCount) = (240, 4)
 
@@ -34,7 +36,6 @@ struct PostgresFailoverTests {
     ///
     /// Returns the number of sent requests.
     private func promoteWhileOthersWork(_ turn: Int) async throws -> Int {
-        let place = try StorePlace()
         let name = place.directory.appending(path: "server")
         let primary = try await PostgresServer()
         let database = try await primary.makeDatabase()
@@ -104,10 +105,7 @@ struct PostgresFailoverTests {
         }
     }
 
-    // MARK: During a commit
-
     private func failOver() async throws {
-        let place = try StorePlace()
         let name = place.directory.appending(path: "server")
         let primary = try await PostgresServer()
         let database = try await primary.makeDatabase()
@@ -128,24 +126,10 @@ struct PostgresFailoverTests {
             """)
         let standby = try await PostgresServer(standbyOf: primary)
         // Both transactions are blocked in their COMMIT when the primary dies.
-        let gate = try await offPool { () -> Held in
-            let connection = try PostgresConnection(address, within: .seconds(60))
-            try connection.run("SELECT 1 FROM (SELECT pg_advisory_lock(77)) AS a")
-            return Held(connection: connection)
-        }
+        let gate = try await offPool { try OtherClient(address, "SELECT count(pg_advisory_lock(77))") }
         async let additions = store.add([.test("a")])
         async let exchange = store.exchange([], claiming: ClaimRequest(limit: 1, lease: .seconds(600)))
-        try await offPool {
-            for _ in 1...10_000 {
-                let rows = try gate.connection.run(
-                    """
-                    SELECT count(*), pg_sleep(0.005)::text FROM pg_stat_activity
-                    WHERE wait_event = 'advisory' AND datname = current_database()
-                    """, within: .seconds(60))
-                if try rows.int(0, 0) ?? 0 >= 2 { return }
-            }
-            throw PostgresError(.lost, "nothing waits for the gate")
-        }
+        try await offPool { try gate.waitForOthers(2) }
         try await primary.stop()
         try await standby.promote()
         // New transactions get the transaction ids that the old primary used.
@@ -157,10 +141,5 @@ struct PostgresFailoverTests {
         #expect(try await store.states() == ["earlier": .claimed, "claimed": .waiting, "a": .waiting])
         await store.close()
         _ = gate
-    }
-
-    private struct Held: @unchecked Sendable {
-        // @unchecked: only one thread at a time uses the connection.
-        let connection: PostgresConnection
     }
 }

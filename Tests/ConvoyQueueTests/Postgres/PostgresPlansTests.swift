@@ -43,17 +43,11 @@ struct PostgresPlansTests {
         let scan = try await lockedScan(address, claim)
         #expect(scan.contains("convoy_jobs_pkey") && scan.contains("loops=32"), "\(scan)")
         #expect(try await store.status()[.claimed] == 32)
-        let statements = try WholeExchange(settlements, nil, "owner").work("number", nil) { _ in }.statements
+        let statements = try WholeExchange(settlements: settlements, request: nil, owner: "owner").work("number", nil) {
+            _ in
+        }.statements
         let settling = try await lockedScan(address, try #require(statements.first))
         #expect(settling.contains("convoy_jobs_id_key"), "\(settling)")
-        await store.close()
     }
 
-    /// Each statement costs time in every exchange, however few jobs the exchange has.
-    @Test func anExchangeIsSevenStatements() throws {
-        for (settlements, count) in [(settlements, 7), ([], 6)] {
-            let whole = try WholeExchange(settlements, request, "owner").work("number", nil) { _ in }
-            #expect(whole.statements.count == count)
-        }
-    }
 }

@@ -43,14 +43,18 @@ struct PostgresProcessesTests {
         }
     }
 
-    /// The lines that a process prints.
-    ///
-    /// The process ends by itself, or is killed after it has claimed `end` jobs.
-    private func lines(of worker: WorkerProcess, killedAt end: Int) async -> [String] {
-        let claimed = Counter()
-        return await worker.lines { line in
-            if line.hasPrefix("claimed"), claimed.next() == end { worker.kill9() }
+    private func start(_ arguments: String...) throws -> ChildProcess {
+        try ChildProcess(ChildProcess.program("QueueWorker"), ["postgres"] + arguments)
+    }
+
+    /// The lines that a process prints until it ends by itself, or is killed after it has claimed `end` jobs.
+    private func lines(of worker: ChildProcess, killedAt end: Int? = nil) async -> [String] {
+        await look(within: .seconds(900)) {
+            !worker.isRunning || end.map { end in worker.lines.count { $0.hasPrefix("claimed") } >= end } ?? false
         }
+        if end != nil { worker.send(SIGKILL) }
+        await worker.ended()
+        return worker.lines
     }
 
     @Test func tenProcessesDoEachJobOnceThoughTwoAreKilled() async throws {
@@ -63,15 +67,11 @@ struct PostgresProcessesTests {
         var ledger = Ledger()
         // The first process claims 50 jobs, and is killed before it settles any. The second one is killed after 60
         // claims.
-        ledger.take(await lines(of: try WorkerProcess(["postgres", address, "50", "5", "50"]), killedAt: 50))
+        ledger.take(await lines(of: try start(address, "50", "5", "50"), killedAt: 50))
         #expect(ledger.claims.count == 50)
-        try await withThrowingTaskGroup(of: [String].self) { group in
-            for number in 1..<10 {
-                let worker = try WorkerProcess(["postgres", address, "50", "5"])
-                group.addTask { await lines(of: worker, killedAt: number == 1 ? 60 : .max) }
-            }
-            for try await lines in group { ledger.take(lines) }
-        }
+        let workers = try (1..<10).map { _ in try start(address, "50", "5") }
+        ledger.take(await lines(of: workers[0], killedAt: 60))
+        for worker in workers.dropFirst() { ledger.take(await lines(of: worker)) }
         let done = ContinuousClock.now
         let status = try await store.status()
         #expect(status[.done] == count)
@@ -84,6 +84,5 @@ struct PostgresProcessesTests {
         print(
             "\(count) jobs: added in \(began.duration(to: filled)), done by 10 processes in \(filled.duration(to: done)),"
                 + " 2 of them killed; claimed again: \(again), settlements refused: \(ledger.refused)")
-        await store.close()
     }
 }

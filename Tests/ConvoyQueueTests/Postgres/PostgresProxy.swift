@@ -1,4 +1,4 @@
-// A proxy that counts, delays or drops the messages between clients and a PostgreSQL server.
+// A proxy that counts or drops the messages between clients and a PostgreSQL server.
 import Convoy
 import Foundation
 
@@ -16,12 +16,10 @@ final class PostgresProxy: Sendable {
     private let listener: Int32
     private let directory: URL
     private let server: String
-    private let delay: Duration
     private let state = Locked(State())
 
-    /// - Parameter delay: the latency of each message.
-    init(to server: PostgresServer, delay: Duration = .zero) throws {
-        (self.server, self.delay) = (server.directory + "/.s.PGSQL.5432", delay)
+    init(to server: PostgresServer) throws {
+        self.server = server.directory + "/.s.PGSQL.5432"
         directory = URL(filePath: "/tmp/convoy-proxy-\(UUID().uuidString.prefix(8))")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
@@ -73,8 +71,8 @@ final class PostgresProxy: Sendable {
             return false
         }
         let (isAsked, isLost) = (Locked(false), Locked(false))
-        let requests = Pump(from: client, to: upstream, delay)
-        let answers = Pump(from: upstream, to: client, delay)
+        let requests = Pump(from: client, to: upstream)
+        let answers = Pump(from: upstream, to: client)
         requests.run { [state] in
             let isNew = isAsked.withLock { isAsked in
                 defer { isAsked = true }
@@ -111,12 +109,8 @@ final class PostgresProxy: Sendable {
 /// One direction of a connection.
 private final class Pump: Sendable {
     private let (source, target): (Int32, Int32)
-    private let delay: Duration
-    private let queue = DispatchQueue(label: "convoy.tests.proxy")
 
-    init(from source: Int32, to target: Int32, _ delay: Duration) {
-        (self.source, self.target, self.delay) = (source, target, delay)
-    }
+    init(from source: Int32, to target: Int32) { (self.source, self.target) = (source, target) }
 
     /// - Parameter mayPass: called for each received part. False ends the connection.
     func run(_ mayPass: @escaping @Sendable () -> Bool) {
@@ -125,29 +119,21 @@ private final class Pump: Sendable {
             while true {
                 let count = read(source, &buffer, buffer.count)
                 guard count > 0, mayPass() else { break }
-                let part = Array(buffer.prefix(count))
-                pass(part)
+                pass(buffer[..<count])
             }
             // Ends both directions. The descriptors are never closed, so that no other connection gets the same
             // numbers.
-            queue.asyncAfter(deadline: .now() + delay / .seconds(1)) { [self] in
-                shutdown(target, Int32(SHUT_RDWR))
-                shutdown(source, Int32(SHUT_RDWR))
-            }
+            shutdown(target, Int32(SHUT_RDWR))
+            shutdown(source, Int32(SHUT_RDWR))
         }
     }
 
-    private func pass(_ part: [UInt8]) {
-        let send: @Sendable () -> Void = { [target] in
-            var rest = part[...]
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes {
-                    Foundation.send(target, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-                }
-                guard count > 0 else { return }
-                rest = rest.dropFirst(count)
-            }
+    private func pass(_ part: ArraySlice<UInt8>) {
+        var rest = part
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { send(target, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard count > 0 else { return }
+            rest = rest.dropFirst(count)
         }
-        if delay == .zero { send() } else { queue.asyncAfter(deadline: .now() + delay / .seconds(1), execute: send) }
     }
 }

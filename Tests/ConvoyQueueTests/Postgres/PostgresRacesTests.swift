@@ -8,11 +8,15 @@ import Testing
 /// Tests concurrent transactions of several stores.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresRacesTests {
+    let address: String
+
+    init() async throws { address = try await PostgresServer.shared().makeDatabase() }
+
     /// Runs a body on several new stores concurrently.
     private func each<Result: Sendable>(
-        _ count: Int, on address: String, _ body: @escaping @Sendable (Int, PostgresStore) async throws -> Result
+        _ count: Int, _ body: @escaping @Sendable (Int, PostgresStore) async throws -> Result
     ) async throws -> [Result] {
-        try await withThrowingTaskGroup(of: Result.self) { group in
+        try await withThrowingTaskGroup(of: Result.self) { [address] group in
             for number in 0..<count {
                 group.addTask {
                     let store = try await PostgresStore(address)
@@ -26,8 +30,7 @@ struct PostgresRacesTests {
     }
 
     @Test func oneOfManyWithTheSameKeyIsKept() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
-        let additions = try await each(4, on: address) { number, store in
+        let additions = try await each(4) { number, store in
             try await store.add(
                 (0..<10).map { turn in
                     try .test("\(number)-\(turn)") { $0.uniqueness = .init(key: "key", policy: .keep) }
@@ -35,7 +38,7 @@ struct PostgresRacesTests {
         }
         #expect(additions.joined().count { $0.outcome == .added } == 1)
         #expect(Set(additions.joined().map(\.id)).count == 1)
-        let last = try await each(4, on: address) { number, store in
+        let last = try await each(4) { number, store in
             for turn in 0..<10 {
                 try await store.add(
                     .test("r\(number)-\(turn)") { $0.uniqueness = .init(key: "key", policy: .replace) })
@@ -46,9 +49,8 @@ struct PostgresRacesTests {
     }
 
     @Test func oneOfManyWithTheSameIdIsAdded() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
         let ids = (0..<100).map { "\($0)" }
-        let additions = try await each(4, on: address) { number, store in
+        let additions = try await each(4) { number, store in
             try await store.add((number % 2 == 0 ? ids : ids.reversed()).map { try .test($0) })
         }
         let added = additions.joined().filter { $0.outcome == .added }.map(\.id)
@@ -56,7 +58,6 @@ struct PostgresRacesTests {
     }
 
     @Test func aJobThatIsCancelledWhileClaimedIsLostToItsWorker() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
         let (worker, caller) = (try await PostgresStore(address), try await PostgresStore(address))
         _ = try await caller.add((0..<40).map { try .test("\($0)") })
         let claimed = try await worker.claim()
@@ -74,10 +75,9 @@ struct PostgresRacesTests {
     ///
     /// `CONVOY_RACE_TURNS=500` in the environment runs more turns.
     @Test func concurrentChangesKeepTheRules() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
         let turns = ProcessInfo.processInfo.environment["CONVOY_RACE_TURNS"].flatMap(Int.init) ?? 40
-        _ = try await each(5, on: address) { number, store in
-            for turn in 0..<turns { try await Self.change(store, "\(number)-\(turn)") }
+        _ = try await each(5) { number, store in
+            for turn in 0..<turns { try await store.changeAtRandom("\(number)-\(turn)") }
         }
         try await checkPostgresRules(address)
         let store = try await PostgresStore(address)
@@ -91,40 +91,5 @@ struct PostgresRacesTests {
         #expect(try await store.status().unfinishedCount == 0, "\(rest)")
         try await checkPostgresRules(address)
         await store.close()
-    }
-
-    private static func change(_ store: PostgresStore, _ name: String) async throws {
-        let known = try await store.jobs(.all, after: 0, limit: 1_000).map(\.job.id).shuffled()
-        let some = JobSelection(ids: Set(known.prefix(4)))
-        switch Int.random(in: 0..<10) {
-        case 0...3:
-            let jobs = try (0..<4).map { index in
-                try Job.test("\(name)-\(index)") { job in
-                    if Bool.random() { job.group = "group-\(Int.random(in: 0..<3))" }
-                    if Bool.random() { job.dependencies = Array(known.prefix(2)) }
-                    if index == 0 {
-                        job.uniqueness = .init(
-                            key: "key-\(Int.random(in: 0..<2))",
-                            policy: [.keep, .replace, .append].randomElement() ?? .keep)
-                    }
-                }
-            }
-            do { _ = try await store.add(jobs) } catch {
-                // Another store has deleted the dependency.
-                if error.code != .unknownJob { throw error }
-            }
-        case 4...6:
-            let verdicts: [JobVerdict] = [
-                .done, .done, .dead("no"), .retry(after: .zero), .release, .answered(JobResult(statusCode: 200)),
-            ]
-            let claimed = try await store.claim(3, answered: .all)
-            let settlements = claimed.map { Settlement($0.claim, verdicts.randomElement() ?? .done) }
-            _ = try await store.exchange(
-                settlements, claiming: ClaimRequest(limit: 1, lease: .seconds(60), kinds: .all))
-            try await store.release()
-        case 7: _ = try await store.cancel(some)
-        case 8: _ = try await store.retry(.all)
-        default: _ = try await store.delete(some)
-        }
     }
 }

@@ -41,7 +41,6 @@ struct PostgresRefusalTests {
         try await sql(address, "CREATE SCHEMA own")
         let store = try await PostgresStore(address + "&options=-csearch_path%3Down")
         try await store.add(.test("a"))
-        await store.close()
     }
 
     @Test func noRightToMakeTables() async throws {
@@ -125,7 +124,6 @@ struct PostgresRefusalTests {
         #expect(try await store.status().counts.isEmpty)
         let asked = await #expect(throws: QueueError.self) { _ = try await store.job("a\0b") }
         #expect(asked?.code == .invalidJob)
-        await store.close()
     }
 
     /// The store accepts a verdict with any text.
@@ -144,7 +142,6 @@ struct PostgresRefusalTests {
         #expect(try await store.job("a")?.attempts == [attempt])
         #expect(try await store.job("b")?.result?.failure == "x\u{2400}y")
         #expect(try await store.job("b")?.result?.body == Data([0, 1]))
-        await store.close()
     }
 
     @Test func largeBodies() async throws {
@@ -166,16 +163,5 @@ struct PostgresRefusalTests {
         #expect(first.jobs.map(\.job.id) == ["1", "2", "3"] && first.next == .zero)
         let rest = try await store.exchange([], claiming: request)
         #expect(rest.jobs.map(\.job.id) == ["4", "5"] && rest.next == nil)
-        if ProcessInfo.processInfo.environment["CONVOY_LARGE_BODIES"] != nil {
-            let began = ContinuousClock.now
-            try await store.add(job("largest", PostgresLimits.maxBodyBytes))
-            let added = ContinuousClock.now
-            let body = try await store.job("largest")?.job.request.body
-            #expect(body == .data(Data(repeating: 7, count: PostgresLimits.maxBodyBytes)))
-            print(
-                "a body of \(PostgresLimits.maxBodyBytes) bytes: added in \(began.duration(to: added)), "
-                    + "read in \(added.duration(to: .now))")
-        }
-        await store.close()
     }
 }

@@ -51,7 +51,6 @@ struct PostgresRoundTripsTests {
             #expect(turn == 1 && exchange?.isSettled == [true, true] && exchange?.jobs.count == 2)
             #expect(try await count { _ = try await store.exchange([], claiming: request) } == 1)
         }
-        await store.close()
     }
 
     /// The store settles a job with dependents in several round trips.
@@ -63,19 +62,7 @@ struct PostgresRoundTripsTests {
         let more = try await count { _ = try await store.settle(claimed[0], .done) }
         #expect((3...9).contains(more))
         #expect(try await store.claim().ids == ["b"])
-        await store.close()
     }
-
-    @Test func connectingIsAFewRoundTrips() async throws {
-        var store = try await PostgresStore(address)
-        #expect(proxy.roundTripCount <= 20)
-        await store.close()
-        let again = try await count { store = try await PostgresStore(address) }
-        #expect(again <= 10)
-        await store.close()
-    }
-
-    // MARK: Lost replies
 
     @Test func anAdditionWhoseAnswerIsLostIsKnown() async throws {
         let store = try await PostgresStore(address)
@@ -85,7 +72,6 @@ struct PostgresRoundTripsTests {
         #expect(additions.map(\.outcome) == [.added, .alreadyThere, .added, .alreadyThere])
         #expect(try await store.status()[.waiting] == 3)
         try await checkPostgresRules(address)
-        await store.close()
     }
 
     @Test func aClaimWhoseAnswerIsLostIsKnown() async throws {
@@ -105,7 +91,6 @@ struct PostgresRoundTripsTests {
         #expect(
             try await store.states() == ["0": .done, "1": .dead, "2": .claimed, "3": .claimed, "4": .waiting])
         try await checkPostgresRules(address)
-        await store.close()
     }
 
     /// Tests a claim whose reply is lost, by a store that does not wait for a new connection.
@@ -120,28 +105,6 @@ struct PostgresRoundTripsTests {
         let again = try await store.claim(3)
         #expect(again.ids == ["0", "1", "2"] && again.map(\.claim.token) == [2, 2, 1])
         for job in again { #expect(try await store.settle(job, .done)) }
-        await store.close()
     }
 
-    /// `CONVOY_DELAY_MS=50` in the environment prints how long calls take over a slow connection.
-    @Test(.enabled(if: ProcessInfo.processInfo.environment["CONVOY_DELAY_MS"] != nil))
-    func aSlowWayIsPaidOnce() async throws {
-        let delay = ProcessInfo.processInfo.environment["CONVOY_DELAY_MS"].flatMap(Int.init) ?? 0
-        let server = try await PostgresServer.shared()
-        let slow = try PostgresProxy(to: server, delay: .milliseconds(delay))
-        let address = slow.address(try await server.makeDatabase())
-        let clock = ContinuousClock()
-        let store = try await PostgresStore(address)
-        let first = try await clock.measure { try await store.add(.test("first")) }
-        let warm = try await clock.measure { try await store.add(.test("warm")) }
-        let ten = try await clock.measure {
-            try await withThrowingTaskGroup { group in
-                for number in 0..<10 { group.addTask { try await store.add(.test("\(number)")) } }
-                try await group.waitForAll()
-            }
-        }
-        let claim = try await clock.measure { _ = try await store.claim(3) }
-        print("delay \(delay) ms each way: first add \(first), warm \(warm), ten at once \(ten), claim \(claim)")
-        await store.close()
-    }
 }

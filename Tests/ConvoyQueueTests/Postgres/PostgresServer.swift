@@ -1,4 +1,5 @@
 // A real PostgreSQL server for the tests.
+import Convoy
 import Foundation
 import Testing
 
@@ -27,7 +28,7 @@ final class PostgresServer: Sendable {
     /// The server of all tests that neither stop it nor change its settings.
     static func shared() async throws -> PostgresServer { try await sharedTask.value }
     private static let sharedTask = Task { try await PostgresServer(template: nil) }
-    private static let databaseCount = Counter()
+    private static let databaseCount = Locked(0)
 
     /// A directory in memory, if it has room for every database of the tests.
     ///
@@ -118,7 +119,6 @@ final class PostgresServer: Sendable {
             stop) control stop -m immediate ;;
             start) start ;;
             promote) control promote ;;
-            freeze) kill -STOP "$(head -n 1 data/postmaster.pid)" ;;
             esac
             tell $?
         done
@@ -163,7 +163,11 @@ final class PostgresServer: Sendable {
     ///   - options: the text after the database's name in `CREATE DATABASE`.
     ///   - template: the address of a database to copy, to which no connection may be open.
     func makeDatabase(_ options: String = "", copying template: String? = nil) async throws -> String {
-        let name = "test_\(Self.databaseCount.next())"
+        let number = Self.databaseCount.withLock { count in
+            count += 1
+            return count
+        }
+        let name = "test_\(number)"
         let address = address(of: "postgres")
         try await offPool {
             let connection = try PostgresConnection(address, within: .seconds(60))
@@ -175,17 +179,29 @@ final class PostgresServer: Sendable {
     }
 }
 
-/// Counts from 1.
-final class Counter: @unchecked Sendable {
-    // @unchecked: `lock` guards the value.
-    private let lock = NSLock()
-    private var value = 0
+/// Another client, which holds locks.
+final class OtherClient: @unchecked Sendable {
+    // @unchecked: only one thread at a time uses the connection.
+    private let connection: PostgresConnection
 
-    func next() -> Int {
-        lock.withLock {
-            value += 1
-            return value
+    init(_ address: String, _ statements: String...) throws {
+        connection = try PostgresConnection(address, within: .seconds(60))
+        for statement in statements { try run(statement) }
+    }
+
+    func run(_ statement: String) throws { try connection.run(statement, within: .seconds(120)) }
+
+    /// Waits until this number of connections wait for locks.
+    func waitForOthers(_ count: Int64, or isOver: () -> Bool = { false }) throws {
+        for _ in 1...10_000 where !isOver() {
+            let rows = try connection.run(
+                """
+                SELECT count(*), pg_sleep(0.005)::text FROM pg_stat_activity
+                WHERE datname = current_database() AND wait_event_type = 'Lock'
+                """, within: .seconds(60))
+            if try rows.int(0, 0) ?? 0 >= count { return }
         }
+        if !isOver() { Issue.record("fewer than \(count) connections wait for locks") }
     }
 }
 

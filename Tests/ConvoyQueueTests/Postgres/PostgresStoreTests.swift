@@ -8,9 +8,12 @@ import Testing
 /// Tests cases that only a server has: lost connections, restarts, conflicting transactions.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresStoreTests {
+    let address: String
+
+    init() async throws { address = try await PostgresServer.shared().makeDatabase() }
+
     /// The test damages the row, as an edit by hand could.
     @Test func aRowThatCannotBeReadIsADeadLetter() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
         _ = try await store.add([
             .test("a") { $0.group = "g" }, .test("b") { $0.group = "g" }, .test("c"), .test("d"),
@@ -31,11 +34,9 @@ struct PostgresStoreTests {
         #expect(try await store.states() == ["a": .dead, "b": .claimed, "c": .dead, "d": .claimed])
         #expect(try await store.job("a")?.failure == "its URL in the database cannot be read")
         #expect(try await store.job("c")?.failure == "its header fields in the database cannot be read")
-        await store.close()
     }
 
     @Test func tablesOfTheFirstVersionAreBroughtUpToDate() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
         try await offPool {
             let connection = try PostgresConnection(address, within: .seconds(60))
             for statement in PostgresSchema.migrations.first ?? [] { try connection.run(statement) }
@@ -53,41 +54,28 @@ struct PostgresStoreTests {
         let claimed = try #require(try await store.claim().first)
         #expect(claimed.job.id == "a" && claimed.lapseCount == 0 && !claimed.job.request.followsRedirectsAsGet)
         #expect(try await store.settle(claimed, .done))
-        await store.close()
     }
 
     /// PostgreSQL does not notify the store when another program releases its lock.
     @Test(arguments: ["TRUE", "due IS NOT NULL"])
     func aRowThatAStrangerHasLockedIsLookedForSoon(condition: String) async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
         try await store.add(.test("a"))
         if condition != "TRUE" {
             let claimed = try #require(try await store.claim().first)
             #expect(try await store.settle(claimed, .retry(after: .milliseconds(1))))
         }
-        let stranger = try await offPool { () -> Stranger in
-            let connection = try PostgresConnection(address, within: .seconds(60))
-            try connection.run("BEGIN")
-            try connection.run("SELECT 1 FROM convoy_jobs WHERE \(condition) FOR UPDATE")
-            return Stranger(connection: connection)
-        }
+        let search = "SELECT 1 FROM convoy_jobs WHERE \(condition) FOR UPDATE"
+        let stranger = try await offPool { try OtherClient(address, "BEGIN", search) }
         let request = ClaimRequest(limit: 10, lease: .seconds(60))
         let exchange = try await store.exchange([], claiming: request)
         let next = try #require(exchange.next)
         #expect(exchange.jobs.isEmpty && next > .zero && next <= .seconds(1))
-        _ = try await offPool { try stranger.connection.run("COMMIT").count }
+        try await offPool { try stranger.run("COMMIT") }
         #expect(try await store.claim().ids == ["a"])
-        await store.close()
-    }
-
-    private struct Stranger: @unchecked Sendable {
-        // @unchecked: only one thread at a time uses the connection.
-        let connection: PostgresConnection
     }
 
     @Test func lostConnectionsAreMadeAgain() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
         var changes = store.changes().makeAsyncIterator()
         _ = await changes.next()
@@ -99,20 +87,6 @@ struct PostgresStoreTests {
         #expect(try await store.renew([Claim(id: "a", token: 1)], for: .seconds(60)) == [])
         // The listening connection is reopened too, and reports that the store may have missed changes.
         #expect(await changes.next() != nil)
-        await store.close()
-    }
-
-    @Test func aRestartOfTheServerLosesNothing() async throws {
-        let server = try await PostgresServer(isDurable: true)
-        let address = try await server.makeDatabase()
-        let store = try await PostgresStore(address)
-        _ = try await store.add((1...100).map { try .test("\($0)") })
-        let claimed = try await store.claim(10)
-        try await server.stop()
-        try await server.start()
-        #expect(try await store.status()[.claimed] == 10)
-        #expect(try await store.settle(claimed[0], .done))
-        #expect(try await store.claim().count == 90)
         await store.close()
     }
 
@@ -148,7 +122,6 @@ struct PostgresStoreTests {
         #expect(try await store.claim().ids == ["a"])
         try await store.add(.test("c"))
         #expect(try await store.states() == ["a": .claimed, "b": .blocked, "c": .waiting])
-        await store.close()
     }
 
     @Test func aServerThatIsAwayIsSaid() async throws {
@@ -164,33 +137,14 @@ struct PostgresStoreTests {
     }
 
     @Test func aNewerSchemaIsNotChanged() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
         await (try await PostgresStore(address)).close()
         try await sql(address, "UPDATE convoy_schema SET version = 99")
         let error = await #expect(throws: QueueError.self) { _ = try await PostgresStore(address) }
         #expect(error?.code == .newerSchema && error?.message.contains("99") == true)
     }
 
-    @Test func manyMakeTheTablesAtOnce() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for number in 0..<8 {
-                group.addTask {
-                    let store = try await PostgresStore(address)
-                    try await store.add(.test("\(number)"))
-                    await store.close()
-                }
-            }
-            try await group.waitForAll()
-        }
-        let store = try await PostgresStore(address)
-        #expect(try await store.status()[.waiting] == 8)
-        await store.close()
-    }
-
     /// A trigger ends the connection during the first commit, so the server rolls back.
     @Test func aCommitThatFailedUnseenIsRepeated() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
         let store = try await PostgresStore(address)
         try await sql(
             address, "CREATE SEQUENCE deaths",
@@ -210,7 +164,6 @@ struct PostgresStoreTests {
             """)
         #expect(try await store.add([.test("a")]) == [JobAddition(id: "a", outcome: .added)])
         #expect(try await store.status()[.waiting] == 1)
-        await store.close()
     }
 
     /// The server commits but cannot acknowledge the commit, because it waits for a standby that does not exist.
@@ -239,44 +192,5 @@ struct PostgresStoreTests {
         }
         #expect(try await additions == [JobAddition(id: "a", outcome: .added)])
         #expect(try await store.status()[.waiting] == 1)
-        await store.close()
-    }
-
-    /// Jobs of few groups are added and done by several instances concurrently.
-    ///
-    /// No job is left blocked.
-    @Test func noJobStaysBlocked() async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
-        let count = 240
-        try await withThrowingTaskGroup(of: [String].self) { group in
-            for part in 0..<3 {
-                group.addTask {
-                    let store = try await PostgresStore(address)
-                    for number in 0..<count / 3 {
-                        try await store.add(
-                            .test("\(part)-\(number)") { job in
-                                job.group = number % 3 == 0 ? "group-\(number % 2)" : nil
-                                job.dependencies = number > 4 ? ["\(part)-\(number - 1)", "\(part)-\(number - 4)"] : []
-                                if number % 5 == 0 { job.uniqueness = .init(key: "key", policy: .append) }
-                            })
-                    }
-                    await store.close()
-                    return []
-                }
-                group.addTask {
-                    let store = try await PostgresStore(address)
-                    var done: [String] = []
-                    while try await store.status()[.done] < count {
-                        let jobs = try await store.claim(7)
-                        for job in jobs where try await store.settle(job, .done) { done.append(job.job.id) }
-                    }
-                    await store.close()
-                    return done
-                }
-            }
-            var done: [String] = []
-            for try await ids in group { done += ids }
-            #expect(done.count == count && Set(done).count == count)
-        }
     }
 }

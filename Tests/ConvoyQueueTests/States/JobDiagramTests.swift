@@ -13,7 +13,7 @@ import Testing
             contentsOf: root.appending(path: "Sources/ConvoyQueue/ConvoyQueue.docc/Resources/job.svg"), encoding: .utf8)
         let drawn = Set(picture.matches(of: #/data-from="(\w+)" data-to="(\w+)"/#).map { "\($0.1) > \($0.2)" })
         let moves = JobLifeTests.table.flatMap { state, ends in
-            ends.compactMap { $0 }.filter { $0 != state }.map { "\(state) > \($0)" }
+            ends.values.filter { $0 != state }.map { "\(state) > \($0)" }
         }
         #expect(drawn.symmetricDifference(moves).sorted() == [])
         let states = Set(picture.matches(of: #/data-state="(\w+)"/#).map { String($0.1) })

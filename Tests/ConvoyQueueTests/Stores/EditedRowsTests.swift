@@ -18,7 +18,6 @@ import Testing
     private static let ends: [Int64] = [.min, .max]
 
     private func use(_ store: any Store) async throws {
-        _ = try? await store.claim(1, lease: .seconds(5), answered: .all)
         for job in (try? await store.claim(9, answered: .all)) ?? [] {
             let attempt = JobAttempt(started: place.clock.date)
             _ = try? await store.exchange(
@@ -33,6 +32,8 @@ import Testing
         _ = try? await store.add([.test(UUID().uuidString)])
         _ = try? await store.retry(.all)
         _ = try? await store.release()
+        _ = try await store.cancel(.all)
+        _ = try await store.delete(.all)
     }
 
     @Test(arguments: [
@@ -46,11 +47,8 @@ import Testing
                 _ = try await store.add([.test("edited"), .test("other")])
                 try connection.execute("UPDATE job SET \(column) = \(end)\(state) WHERE id = 'edited'")
                 try await use(store)
-                _ = try await store.cancel(.all)
-                _ = try await store.delete(.all)
             }
         }
-        await store.close()
     }
 
     @Test(arguments: ["last", "shift"])
@@ -63,8 +61,6 @@ import Testing
             try await store.add(.test("other"))
             #expect(try await store.claim().ids == ["other"])
             try await use(store)
-            _ = try await store.cancel(.all)
-            _ = try await store.delete(.all)
             await store.close()
         }
     }
@@ -81,10 +77,7 @@ import Testing
                 _ = try await store.add([.test("edited"), .test("other")])
                 try await sql(address, "UPDATE convoy_jobs SET \(column) = \(end)\(state) WHERE id = 'edited'")
                 try await use(store)
-                _ = try await store.cancel(.all)
-                _ = try await store.delete(.all)
             }
         }
-        await store.close()
     }
 }

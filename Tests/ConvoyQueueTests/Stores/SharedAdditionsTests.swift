@@ -55,6 +55,7 @@ import Testing
         try worker.close()
     }
 
+    /// Several callers wait while the transaction of an earlier caller is delayed.
     /// Eight tasks add jobs with bodies of one byte to 64 MiB, and read them.
     ///
     /// `QueueProgram bodies FILE 100000` adds as many jobs as for the published measurements.
@@ -67,7 +68,6 @@ import Testing
         #expect(child.lines == ["300 bodies are unchanged"], "\(child.errors)")
     }
 
-    /// Several callers wait while the transaction of an earlier caller is delayed.
     @Test(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
     func onPostgresEachHearsItsOwn() async throws {
         let server = try await PostgresServer.shared()
@@ -86,10 +86,10 @@ import Testing
             END $body$
             """, "CREATE TRIGGER hold AFTER INSERT ON convoy_jobs FOR EACH ROW EXECUTE FUNCTION hold()")
         for ids in [["a", "b", "there", "c"], ["d", "bad", "e"]] {
-            let gate = try await offPool { try HeldLock(address, 78) }
+            let gate = try await offPool { try OtherClient(address, "SELECT count(pg_advisory_lock(78))") }
             try await withThrowingTaskGroup(of: [JobAddition].self) { group in
                 group.addTask { try await store.add([.test("held")]) }
-                try await offPool { try gate.waitForOthers() }
+                try await offPool { try gate.waitForOthers(1) }
                 for (index, id) in ids.enumerated() {
                     group.addTask {
                         do { return try await store.add([.test(id)]) } catch {
@@ -99,10 +99,10 @@ import Testing
                             return []
                         }
                     }
-                    await look { store.additions.group.waitingCount > index }
+                    await look { store.additions.waitingCount > index }
                 }
                 let before = proxy.roundTripCount
-                try await offPool { try gate.open() }
+                try await offPool { try gate.run("SELECT pg_advisory_unlock(78)") }
                 var outcomes: [String: JobAddition.Outcome] = [:]
                 for try await addition in group { for one in addition { outcomes[one.id] = one.outcome } }
                 #expect(outcomes["held"] == .added && outcomes["bad"] == nil)
@@ -126,33 +126,6 @@ extension SQLiteWorker {
         let records = try jobs(.all, 0, 1_000)
         return Dictionary(records.map { ($0.job.id, $0.state) }) { first, _ in first }
     }
-}
-
-/// An advisory lock that triggers wait for.
-private final class HeldLock: @unchecked Sendable {
-    // @unchecked: only one thread at a time uses the connection.
-    private let connection: PostgresConnection
-    private let number: Int
-
-    init(_ address: String, _ number: Int) throws {
-        self.number = number
-        connection = try PostgresConnection(address, within: .seconds(60))
-        try connection.run("SELECT 1 FROM (SELECT pg_advisory_lock($1)) AS a", [.int(number)])
-    }
-
-    /// Waits until another connection waits for the lock.
-    func waitForOthers() throws {
-        for _ in 1...10_000 {
-            let rows = try connection.run(
-                """
-                SELECT count(*), pg_sleep(0.005)::text FROM pg_stat_activity
-                WHERE datname = current_database() AND wait_event = 'advisory'
-                """, within: .seconds(60))
-            if try rows.int(0, 0) ?? 0 >= 1 { return }
-        }
-    }
-
-    func open() throws { try connection.run("SELECT pg_advisory_unlock($1)", [.int(number)]) }
 }
 
 extension AdditionGroup {

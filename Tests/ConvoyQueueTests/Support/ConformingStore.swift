@@ -17,8 +17,7 @@ struct ConformingStore: Sendable, CustomTestStringConvertible {
     /// All kinds of stores; add a new kind here.
     static let all: [ConformingStore] =
         [
-            ConformingStore(name: "memory") { MemoryStore($0.memory, clock: $0.clock) },
-            ConformingStore(name: "SQLite") { try SQLiteStore(at: $0.file, clock: $0.clock) },
+            ConformingStore(name: "SQLite") { try SQLiteStore(at: $0.file, clock: $0.clock) }
         ] + postgres
 
     var testDescription: String { name }
@@ -28,7 +27,6 @@ struct ConformingStore: Sendable, CustomTestStringConvertible {
 final class StorePlace: Sendable {
     let directory: URL
     let clock = VirtualClock()
-    let memory = MemoryDatabase()
 
     init() throws {
         directory = FileManager.default.temporaryDirectory.appending(path: "convoy-queue-\(UUID().uuidString)")

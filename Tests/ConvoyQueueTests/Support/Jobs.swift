@@ -52,6 +52,42 @@ extension Store {
     }
 
     func state(_ id: String) async throws -> JobState? { try await job(id)?.state }
+
+    /// Adds, settles, cancels, retries or deletes some jobs.
+    func changeAtRandom(_ name: String) async throws {
+        let known = try await jobs(.all, after: 0, limit: 1_000).map(\.job.id).shuffled()
+        let some = JobSelection(ids: Set(known.prefix(4)))
+        switch Int.random(in: 0..<10) {
+        case 0...3:
+            let jobs = try (0..<4).map { index in
+                try Job.test("\(name)-\(index)") { job in
+                    if Bool.random() { job.group = "group-\(Int.random(in: 0..<3))" }
+                    if Bool.random() { job.dependencies = Array(known.prefix(2)) }
+                    if index == 0 {
+                        job.uniqueness = .init(
+                            key: "key-\(Int.random(in: 0..<2))",
+                            policy: [.keep, .replace, .append].randomElement() ?? .keep)
+                    }
+                }
+            }
+            do { _ = try await add(jobs) } catch {
+                // Another store has deleted the dependency.
+                if error.code != .unknownJob { throw error }
+            }
+        case 4...6:
+            let verdicts: [JobVerdict] = [
+                .done, .done, .dead("no"), .retry(after: .zero), .release, .answered(JobResult(statusCode: 200)),
+            ]
+            let claimed = try await claim(3, answered: .all)
+            let settlements = claimed.map { Settlement($0.claim, verdicts.randomElement() ?? .done) }
+            _ = try await exchange(
+                settlements, claiming: ClaimRequest(limit: 1, lease: .seconds(60), kinds: .all))
+            try await release()
+        case 7: _ = try await cancel(some)
+        case 8: _ = try await retry(.all)
+        default: _ = try await delete(some)
+        }
+    }
 }
 
 extension [ClaimedJob] {
@@ -69,4 +105,16 @@ extension [UInt8] {
         while bytes.count < byteCount { bytes += block.prefix(byteCount - bytes.count) }
         return bytes
     }
+}
+
+extension SQLiteWorker {
+    func add(_ jobs: [Job]) throws -> [JobAddition] { try add([jobs])[0].get() }
+}
+
+/// The error that a body throws; nil for none.
+func failure(_ body: () async throws -> Void) async -> QueueError? {
+    do {
+        try await body()
+        return nil
+    } catch { return error as? QueueError }
 }

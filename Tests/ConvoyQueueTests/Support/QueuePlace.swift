@@ -74,13 +74,11 @@ extension DurableQueue {
     }
 }
 
-/// Records values from several threads.
-final class Told<Value: Sendable>: Sendable {
-    private let values = Locked([Value]())
+typealias Told = EventLog
 
-    func tell(_ value: Value) { values.withLock { $0.append(value) } }
-
-    var all: [Value] { values.withLock { $0 } }
+extension EventLog {
+    func tell(_ event: Event) { record(event) }
+    var all: [Event] { events }
 }
 
 extension ChildProcess {

@@ -17,15 +17,11 @@ import Testing
         return Self.isThorough ? Array(all) : Array(all.shuffled().prefix(8))
     }
 
-    private func callCount(_ changes: [DiskChange]) -> Int {
-        changes.count { if case .said = $0 { false } else { true } }
-    }
-
     @Test func jobsAddedBeforeAKillAreStoredOnce() async throws {
         let recorder = try DiskRecorder()
         let arguments = ["add", recorder.file.path, "http://127.0.0.1:9/", "1", "\(Self.jobCount)"]
         await (try ChildProcess.queue(arguments, environment: recorder.environment())).ended()
-        let calls = callCount(try recorder.changes())
+        let calls = try recorder.callCount()
         #expect(calls > Self.jobCount)
         var kills = 0
         for moment in moments(of: calls) {
@@ -42,7 +38,6 @@ import Testing
             #expect(bodies.count == Self.jobCount / 10, "moment \(moment): \(bodies)")
         }
         #expect(kills > 0)
-        print("adding: \(kills) kills at \(calls) calls")
     }
 
     @Test func aKillNeitherLosesNorRepeatsASentJob() async throws {
@@ -54,8 +49,8 @@ import Testing
         let template = recorder.root.appendingPathExtension("template")
         try FileManager.default.copyItem(at: recorder.root, to: template)
         await (try ChildProcess.queue(["run", file], environment: recorder.environment())).ended()
-        let calls = callCount(try recorder.changes())
-        var (kills, requests) = (0, 0)
+        let calls = try recorder.callCount()
+        var kills = 0
         for moment in moments(of: calls) {
             try FileManager.default.removeItem(at: recorder.root)
             try FileManager.default.copyItem(at: template, to: recorder.root)
@@ -65,7 +60,6 @@ import Testing
             await (try ChildProcess.queue(["run", file])).ended()
             let seen = server.all
             #expect(seen.keys == keys.mapValues { [$0] }, "moment \(moment)")
-            requests += seen.requestCount
             let store = try SQLiteStore(at: recorder.file)
             #expect(try await store.status()[.done] == Self.jobCount, "moment \(moment)")
             await store.close()
@@ -73,7 +67,6 @@ import Testing
             #expect(bodies == [], "moment \(moment)")
         }
         #expect(kills > 0)
-        print("sending: \(kills) kills at \(calls) calls, \(requests) requests of \(kills * Self.jobCount) jobs")
     }
 
     @Test(arguments: [EIO, ENOSPC])
@@ -81,7 +74,7 @@ import Testing
         let recorder = try DiskRecorder()
         let arguments = ["add", recorder.file.path, "http://127.0.0.1:9/", "1", "\(Self.jobCount)"]
         await (try ChildProcess.queue(arguments, environment: recorder.environment())).ended()
-        let calls = callCount(try recorder.changes())
+        let calls = try recorder.callCount()
         var failures = 0
         let chosen = Self.isThorough ? Array(1...calls) : Array((1...calls).shuffled().prefix(8))
         for call in chosen {
@@ -105,7 +98,6 @@ import Testing
             await store.close()
         }
         #expect(failures > 0)
-        print("adding: \(failures) failures at \(chosen.count) calls")
     }
 
     /// The idempotency keys of the jobs in a database.

@@ -1,4 +1,5 @@
 import Convoy
+import ConvoySQLite
 import ConvoyTesting
 import Foundation
 import Testing
@@ -64,7 +65,6 @@ import Testing
         #expect(server.all.requestCount == 3 && server.all.keys["a"]?.count == 1)
         let record = try #require(try await queue.store.job("a"))
         #expect(record.attempts.map(\.statusCode) == [503, 503, 200])
-        await queue.close()
     }
 
     /// The body is a missing file, either of the caller or of the store.
@@ -91,7 +91,6 @@ import Testing
         #expect(try await queue.retry(JobSelection(ids: ["own"])) == 1)
         await queue.drain()
         #expect(try await queue.store.state("own") == .answered)
-        await queue.close()
     }
 
     @Test func aGroupGoesInItsOrder() async throws {
@@ -100,65 +99,25 @@ import Testing
         _ = try await queue.add(contentsOf: (1...20).map { number in try server.job("\(number)") { $0.group = "g" } })
         #expect(try await queue.states().values.allSatisfy { $0 == .done })
         #expect(server.all.order == (1...20).map { "\($0)" })
-        await queue.close()
-    }
-
-    @Test func twoQueuesShareAFile() async throws {
-        let server = try KeyedServer()
-        let (one, two) = (try makeQueue(), try makeQueue())
-        let mine = Told<String>()
-        one.start(otherwise: { job, _ in
-            mine.tell(job.id)
-            return .done
-        })
-        two.start(otherwise: takesAll)
-        _ = try await two.add(contentsOf: (1...300).map { try server.job("\($0)") })
-        await two.drain()
-        await one.drain()
-        #expect(server.all.requestCount == 300 && server.all.keys.values.allSatisfy { $0.count == 1 })
-        #expect(try await one.status()[.done] == 300)
-        await one.close()
-        await two.close()
-    }
-
-    @Test func aDownloadIsSavedAndContinued() async throws {
-        let server = try TestServer()
-        let isCut = Locked(true)
-        server.respond { _ in
-            let whole = Reply.resource(generatedByteCount: 3_000_000, etag: "\"v1\"")
-            return isCut.withLock { isCut in
-                defer { isCut = false }
-                return isCut ? whole.resetting(afterBytes: 2_000_000) : whole
-            }
-        }
-        let queue = try makeQueue()
-        let file = place.directory.appending(path: "download")
-        try await queue.add(Job("test", JobRequest(url: server.url("/file"), destination: file), id: "a"))
-        #expect(try await queue.states() == ["a": .done])
-        #expect(try Data(contentsOf: file) == Reply.pattern(range: 0..<3_000_000))
-        #expect(server.recordedRequests.last?.value(of: "Range") != nil)
-        await queue.close()
     }
 
     /// The process was stopped for longer than its lease, and no other process has taken its job.
     @Test func aPauseBeyondTheLeaseSendsNothingTwice() async throws {
         let gate = Gate()
         let server = try KeyedServer { _ in .status(200).stalling(until: gate) }
-        let store = MemoryStore(place.memory, clock: place.clock)
-        let queue = DurableQueue(store: store, manager: RequestManager(configuration: .init(clock: place.clock)))
+        let queue = try place.makeQueue(RequestManager(configuration: .init(clock: place.clock)))
         try await queue.add(server.job("a"))
         queue.start(otherwise: takesAll)
         try await gate.reached(count: 1, within: .seconds(60))
+        let connection = try SQLiteConnection(place.file.path)
+        func end() throws -> Int64 { try connection.number("SELECT max(ends) FROM owner") ?? 0 }
+        let before = try end()
         place.clock.advance(by: .seconds(40))
-        await look {
-            let end = place.memory.state.withLock { $0.leases[store.owner] }
-            return end.map { $0 > place.clock.now } ?? false
-        }
+        try await look { try end() > before }
         gate.open()
         await queue.drain()
-        #expect(try await store.states() == ["a": .done])
+        #expect(try await queue.store.states() == ["a": .done])
         #expect(server.all.requestCount == 1)
-        await queue.close()
     }
 
     /// Ends the process of a download again and again, and checks how often its job is sent again.
@@ -175,7 +134,7 @@ import Testing
         }
         let file = place.directory.appending(path: "film")
         let part = place.directory.appending(path: ".film.convoy-part")
-        let store = MemoryStore(place.memory, clock: place.clock)
+        let store = try SQLiteStore(at: place.file, clock: place.clock)
         let manager = RequestManager(configuration: .init(clock: place.clock))
         let outcomes = Told<String>()
         var configuration = DurableQueue.Configuration()
@@ -187,7 +146,7 @@ import Testing
         await queue.stop()
         for _ in 1...2 {
             for _ in 1...3 {
-                let crashing = MemoryStore(place.memory, clock: place.clock)
+                let crashing = try SQLiteStore(at: place.file, clock: place.clock)
                 #expect(try await crashing.claim(lease: .seconds(1)).count == 1)
                 place.clock.advance(by: .seconds(2))
                 #expect(try await store.claim(0).isEmpty)
@@ -218,6 +177,10 @@ import Testing
         if isGrowing {
             #expect(try await queue.states() == ["a": .done])
             #expect(try Data(contentsOf: file) == Reply.pattern(range: 0..<8_000_000))
+            #expect(server.recordedRequests.last?.value(of: "Range") != nil)
+        } else {
+            let failure = try await store.job("a")?.failure
+            #expect(failure?.hasPrefix("its process ended or stopped 3 times") == true, "\(failure ?? "")")
         }
         await queue.close()
     }
@@ -273,7 +236,6 @@ import Testing
     }
 
     @Test func theBackOffIsStoredAndNothingTurnsInCircles() async throws {
-        let place = try StorePlace()
         let (clock, sent) = (place.clock, Told<Duration>())
         let stub = StubTransport(clock: clock)
         stub.route(.post, "/a") { _ in

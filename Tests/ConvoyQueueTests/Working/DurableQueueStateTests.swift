@@ -5,84 +5,80 @@ import Testing
 
 /// Tests the state of a running queue as a value.
 @Suite struct DurableQueueStateTests {
-    private func state(of ids: [String]) -> DurableQueueState {
+    /// Eight jobs in flight.
+    private func state(_ phase: DurableQueueState.Phase = .working) -> DurableQueueState {
         var state = DurableQueueState()
-        for id in ids { state.inFlight[id] = DurableQueueState.InFlight(claim: Claim(id: id, token: 1)) }
+        for id in 1...8 { state.inFlight["\(id)"] = DurableQueueState.InFlight(claim: Claim(id: "\(id)", token: 1)) }
+        state.phase = phase
         return state
     }
 
-    private func done(_ id: String, token: Int64 = 1) -> Settlement { Settlement(Claim(id: id, token: token), .done) }
+    private func done(_ id: Int, token: Int64 = 1) -> Settlement {
+        Settlement(Claim(id: "\(id)", token: token), .done)
+    }
 
     /// The number of settlements and the room of the next turn; nil when there is no turn.
-    private func next(_ state: inout DurableQueueState) -> (settlements: Int, room: Int)? {
-        state.takeTurn(limit: 256).map { ($0.settlements.count, $0.room) }
+    private func next(_ state: inout DurableQueueState) -> [Int]? {
+        state.takeTurn(limit: 256).map { [$0.settlements.count, $0.room] }
     }
 
     @Test func fewEndsWaitForTheirMoment() {
-        var state = state(of: (1...8).map(String.init))
-        (state.phase, state.mayHaveWork) = (.working, false)
-        #expect(state.end(done("1"), limit: 256) == .soon)
-        let early = (next(&state), state.settle(from: Claim(id: "2", token: 1)), next(&state))
+        var state = state()
+        state.mayHaveWork = false
+        #expect(state.end(done(1), limit: 256) == .soon)
+        let early = (next(&state), state.settle(from: done(2).claim), next(&state))
         #expect(early.0 == nil && !early.1 && early.2 == nil, "this is the moment of others")
-        let (isDue, turn) = (state.settle(from: Claim(id: "1", token: 1)), next(&state))
-        #expect(isDue && turn?.settlements == 1 && turn?.room == 249, "dependents may be ready")
-        #expect(state.end(done("2"), limit: 256) == .soon)
-        let late = (state.settle(from: Claim(id: "1", token: 1)), next(&state))
+        let (isDue, turn) = (state.settle(from: done(1).claim), next(&state))
+        #expect(isDue && turn == [1, 249], "dependents may be ready")
+        #expect(state.end(done(2), limit: 256) == .soon)
+        let late = (state.settle(from: done(1).claim), next(&state))
         #expect(!late.0 && late.1 == nil, "it was written before")
     }
 
     @Test func whatCouldNotBeWrittenIsWrittenInTheNextStep() {
-        var state = state(of: (1...8).map(String.init))
-        state.phase = .finishing
-        _ = state.end(done("1"), limit: 256)
+        var state = state(.finishing)
+        _ = state.end(done(1), limit: 256)
         state.needsHeartbeat = true
-        let turn = state.takeTurn(limit: 256)
-        state.putBack(turn ?? DurableQueueState.Turn())
+        state.putBack(state.takeTurn(limit: 256) ?? DurableQueueState.Turn())
         state.needsHeartbeat = false
         state.resume()
         let (again, last) = (next(&state), next(&state))
-        #expect(again?.settlements == 1 && last == nil)
+        #expect(again?.first == 1 && last == nil)
     }
 
     /// If an ended job woke the queue during a pause, the queue would repeat the failed exchange at once.
     @Test func endsDuringAPauseWakeNothing() {
-        var state = state(of: (1...8).map(String.init))
-        state.phase = .working
-        _ = state.end(done("1"), limit: 256)
-        let turn = state.takeTurn(limit: 256)
-        state.putBack(turn ?? DurableQueueState.Turn())
-        #expect((2...8).map { state.end(done("\($0)"), limit: 256) } == Array(repeating: .withOthers, count: 7))
+        var state = state()
+        _ = state.end(done(1), limit: 256)
+        state.putBack(state.takeTurn(limit: 256) ?? DurableQueueState.Turn())
+        #expect((2...8).map { state.end(done($0), limit: 256) } == Array(repeating: .withOthers, count: 7))
         #expect(next(&state) == nil)
         state.resume()
-        let after = next(&state)
-        #expect(after?.settlements == 8 && after?.room == 256)
+        #expect(next(&state) == [8, 256])
     }
 
     /// The store may be available again, so the pause after the failed exchange must not delay the next turn.
     @Test func aNotificationDuringAFailingExchangeLeadsToAnotherTurn() {
-        var state = state(of: (1...8).map(String.init))
-        state.phase = .working
-        _ = state.end(done("1"), limit: 256)
+        var state = state()
+        _ = state.end(done(1), limit: 256)
         let turn = state.takeTurn(limit: 256)
         state.resume()
         state.putBack(turn ?? DurableQueueState.Turn())
-        #expect(next(&state)?.settlements == 1)
+        #expect(next(&state)?.first == 1)
     }
 
     /// The other jobs in flight do not end, so no later event would write the settlement.
     @Test func anEndDuringAPauseIsWrittenAfterIt() {
-        var state = state(of: (1...8).map(String.init))
-        state.phase = .finishing
+        var state = state(.finishing)
         state.putBack(DurableQueueState.Turn())
-        _ = state.end(done("1"), limit: 256)
+        _ = state.end(done(1), limit: 256)
         state.resume()
-        #expect(next(&state)?.settlements == 1)
+        #expect(next(&state)?.first == 1)
     }
 
     @Test func endsOfLostClaimsAreNotSent() {
-        var state = state(of: ["a"])
-        #expect(state.end(done("a", token: 2), limit: 256) == .never)
-        #expect(state.end(done("b"), limit: 256) == .never)
-        #expect(state.settlements.isEmpty && state.inFlight.count == 1)
+        var state = state()
+        #expect(state.end(done(1, token: 2), limit: 256) == .never && state.end(done(9), limit: 256) == .never)
+        #expect(state.settlements.isEmpty && state.inFlight.count == 8)
     }
 }

@@ -1,4 +1,5 @@
 import Convoy
+import ConvoySQLite
 import ConvoyTesting
 import Foundation
 import Testing
@@ -31,54 +32,9 @@ import Testing
             while try await queue.store.job("a")?.attemptCount == 0 {}
         }
         #expect(try await queue.cancel(.all) == 1)
+        if isUnderWay { try await server.server.connectionsClosed(count: 1, within: .seconds(60)) }
         await drained
         gate.open()
-        await queue.close()
-    }
-
-    @Test func aDrainEndsWhenAnotherProcessCancels() async throws {
-        let server = try KeyedServer { _ in .status(503) }
-        let queue = try makeQueue { $0.retries.baseDelay = .seconds(600) }
-        try await queue.add(server.job("a"))
-        queue.start(otherwise: takesAll)
-        async let drained: Void = queue.drain()
-        while try await queue.store.job("a")?.attemptCount == 0 {}
-        let other = try SQLiteStore(at: place.file)
-        #expect(try await other.cancel(.all) == 1)
-        await drained
-        await other.close()
-        await queue.close()
-    }
-
-    @Test func everyStopWaitsForTheEnd() async throws {
-        let gate = Gate()
-        let server = try KeyedServer { _ in .status(200).stalling(until: gate) }
-        let queue = try makeQueue()
-        try await queue.add(server.job("a"))
-        queue.start(otherwise: takesAll)
-        try await gate.reached(count: 1, within: .seconds(60))
-        await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<4 { group.addTask { await queue.stop() } }
-        }
-        #expect(try await queue.status()[.waiting] == 1)
-        gate.open()
-        #expect(try await queue.states() == ["a": .done])
-        await queue.close()
-    }
-
-    @Test func cancellingAJobCancelsItsRequest() async throws {
-        let gate = Gate()
-        let server = try KeyedServer { _ in .status(200, body: "body").stalling(afterBodyBytes: 0, until: gate) }
-        let queue = try makeQueue()
-        _ = try await queue.add(contentsOf: [server.job("a"), server.job("b") { $0.dependencies = ["a"] }])
-        queue.start(otherwise: takesAll)
-        try await server.server.requestsReceived(count: 1, within: .seconds(60))
-        #expect(try await queue.cancel(JobSelection(ids: ["a"])) == 2)
-        try await server.server.connectionsClosed(count: 1, within: .seconds(60))
-        gate.open()
-        await queue.drain()
-        #expect(try await queue.store.states() == ["a": .cancelled, "b": .cancelled])
-        await queue.close()
     }
 
     @Test func stoppingReleasesJobsForAnotherQueue() async throws {
@@ -88,7 +44,10 @@ import Testing
         _ = try await queue.add(contentsOf: (1...5).map { try server.job("\($0)") })
         queue.start(otherwise: takesAll)
         try await server.server.requestsReceived(count: 5, within: .seconds(60))
-        await queue.stop()
+        // Each call waits for the end.
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 { group.addTask { await queue.stop() } }
+        }
         #expect(try await queue.status()[.waiting] == 5)
         gate.open()
         let other = try makeQueue()
@@ -110,7 +69,6 @@ import Testing
         await queue.stop()
         #expect(try await queue.store.states() == ["a": .waiting])
         #expect(server.all.requestCount == 0)
-        await queue.close()
     }
 
     @Test func stoppingMayWaitForRunningJobs() async throws {
@@ -127,7 +85,6 @@ import Testing
         let status = try await queue.status()
         #expect(status[.done] == 16 && status[.waiting] == 24 && status[.claimed] == 0)
         #expect(server.all.requestCount == 16)
-        await queue.close()
     }
 
     @Test func jobsThatDoNotEndInTimeAreReleased() async throws {
@@ -142,7 +99,6 @@ import Testing
         // A second call has no effect, nor has a call for a queue that does not run.
         await queue.stop(finishingWithin: .seconds(100))
         gate.open()
-        await queue.close()
     }
 
     @Test(arguments: [true, false])
@@ -160,7 +116,6 @@ import Testing
         #expect(told.all.count == 1 && result.isGivenUp && result.attemptCount == 3 && result.statusCode == 503)
         #expect(result.failure?.hasPrefix("given up after 3 attempts: ") == true)
         #expect(server.all.requestCount == 3)
-        await queue.close()
     }
 
     @Test func theRetriesOfAHandlerAreBounded() async throws {
@@ -173,7 +128,6 @@ import Testing
         })
         #expect(states == ["a": .dead] && told.all == [1, 2, 3] && server.all.requestCount == 3)
         #expect(try await queue.store.job("a")?.failure == "given up after 3 attempts: its handler asked for another")
-        await queue.close()
     }
 
     private struct Numbering: RequestInterceptor {
@@ -224,76 +178,36 @@ import Testing
         await queue.close()
     }
 
-    /// The queue learns of the cancellation only when it settles the job, because this store sends no notifications.
+    /// Another program cancels the job without a notification, so the queue learns of it when it settles the job.
     @Test func aJobThatIsCancelledBeforeItsSettlementIsNotReported() async throws {
         let server = try KeyedServer()
-        let store = SilentStore(place)
-        let manager = RequestManager(configuration: .init(clock: place.clock))
         let told = Told<String>()
-        var configuration = DurableQueue.Configuration()
-        configuration.onOutcome = { job, verdict, attempt in
-            told.tell("\(job.id) \(verdict == .done) \(attempt?.statusCode ?? 0)")
+        let queue = try makeQueue {
+            $0.onOutcome = { job, verdict, attempt in
+                told.tell("\(job.id) \(verdict == .done) \(attempt?.statusCode ?? 0)")
+            }
         }
-        let queue = DurableQueue(store: store, manager: manager, configuration: configuration)
+        let file = place.file.path
         _ = try await queue.add(contentsOf: [server.job("a"), server.job("b") { $0.priority = .low }])
         let states = try await queue.states(otherwise: { job, _ in
-            if job.id == "a" { _ = try? await store.cancel(JobSelection(ids: ["a"])) }
+            let cancellation = "UPDATE job SET state = 7, owner = NULL WHERE id = 'a'"
+            if job.id == "a" { #expect(throws: Never.self) { try SQLiteConnection(file).execute(cancellation) } }
             return .done
         })
         #expect(states == ["a": .cancelled, "b": .done])
         #expect(told.all == ["b true 200"])
-        await queue.close()
     }
 
     @Test func anOutcomeIsReportedWhenItIsStored() async throws {
         let server = try KeyedServer()
-        let store = SilentStore(place)
-        let manager = RequestManager(configuration: .init(clock: place.clock))
-        let states = Told<JobState?>()
-        var configuration = DurableQueue.Configuration()
-        configuration.onOutcome = { [memory = place.memory] job, _, _ in
-            states.tell(memory.state.withLock { $0.entries[job.id]?.record.state })
+        let (states, file) = (Told<Int64?>(), place.file.path)
+        let queue = try makeQueue {
+            $0.onOutcome = { _, _, _ in
+                states.tell(try? SQLiteConnection(file).number("SELECT state FROM job WHERE id = 'a'"))
+            }
         }
-        let queue = DurableQueue(store: store, manager: manager, configuration: configuration)
         try await queue.add(server.job("a"))
         #expect(try await queue.states() == ["a": .done])
-        #expect(states.all == [.done])
-        await queue.close()
+        #expect(states.all == [5])
     }
-}
-
-/// A store in memory that sends no notifications.
-private final class SilentStore: Store {
-    private let store: MemoryStore
-    var owner: String { store.owner }
-    let pollInterval: Duration? = nil
-
-    init(_ place: StorePlace) { store = MemoryStore(place.memory, clock: place.clock) }
-
-    func changes() -> AsyncStream<Void> { AsyncStream { $0.finish() } }
-
-    func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] { try await store.add(jobs) }
-    func exchange(_ settlements: [Settlement], claiming request: ClaimRequest?) async throws(QueueError) -> Exchange {
-        try await store.exchange(settlements, claiming: request)
-    }
-    func renew(_ claims: [Claim], for lease: Duration) async throws(QueueError) -> [Claim] {
-        try await store.renew(claims, for: lease)
-    }
-    func release() async throws(QueueError) { try await store.release() }
-    func cancel(_ selection: JobSelection) async throws(QueueError) -> Int { try await store.cancel(selection) }
-    func retry(_ selection: JobSelection) async throws(QueueError) -> Int { try await store.retry(selection) }
-    func acknowledge(_ selection: JobSelection) async throws(QueueError) -> Int {
-        try await store.acknowledge(selection)
-    }
-    func delete(_ selection: JobSelection) async throws(QueueError) -> Int { try await store.delete(selection) }
-    func purge(olderThan age: Duration) async throws(QueueError) -> Int { try await store.purge(olderThan: age) }
-    func job(_ id: String) async throws(QueueError) -> JobRecord? { try await store.job(id) }
-    func jobs(
-        _ selection: JobSelection, after position: Int64, limit: Int
-    ) async throws(QueueError) -> [JobRecord] {
-        try await store.jobs(selection, after: position, limit: limit)
-    }
-    func blockers(of id: String) async throws(QueueError) -> [JobBlocker] { try await store.blockers(of: id) }
-    func status() async throws(QueueError) -> QueueStatus { try await store.status() }
-    func close() async { await store.close() }
 }

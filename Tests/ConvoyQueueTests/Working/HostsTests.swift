@@ -11,13 +11,11 @@ import Testing
 
     init() throws { place = try StorePlace() }
 
-    @Test(arguments: [true, false])
-    func aHostThatHangsStopsNoOther(isStored: Bool) async throws {
+    @Test func aHostThatHangsStopsNoOther() async throws {
         let gate = Gate()
         let (dead, healthy) = (try KeyedServer { _ in .status(200).stalling(until: gate) }, try KeyedServer())
-        let store: any Store =
-            isStored ? try SQLiteStore(at: place.file) : MemoryStore(place.memory, clock: SystemClock.shared)
-        let queue = DurableQueue(store: store, manager: RequestManager(configuration: .init(clock: place.clock)))
+        let queue = DurableQueue(
+            store: try SQLiteStore(at: place.file), manager: RequestManager(configuration: .init(clock: place.clock)))
         try await queue.add(contentsOf: (1...600).map { try dead.job("dead-\($0)") })
         queue.start(otherwise: takesAll)
         try await gate.reached(count: 6, within: .seconds(60))
@@ -38,18 +36,13 @@ import Testing
     /// Each of many hosts accepts its requests and never answers, and its jobs are older than those of the healthy host.
     ///
     /// The test takes less real time than the timeout of a request.
-    @Test(arguments: [(30, 8, false), (30, 8, true), (100, 16, false), (3, 4, false)])
-    func moreHangingHostsThanSlotsStopNoHealthyHost(hostCount: Int, slots: Int, isStored: Bool) async throws {
+    @Test(arguments: [(30, 8), (100, 16), (3, 4)])
+    func moreHangingHostsThanSlotsStopNoHealthyHost(hostCount: Int, slots: Int) async throws {
         let gate = Gate()
         let (dead, healthy) = (try KeyedServer { _ in .status(200).stalling(until: gate) }, try KeyedServer())
         let manager = RequestManager(
             configuration: .init(maxConcurrentOperationCount: slots, clock: place.clock))
-        var configuration = DurableQueue.Configuration()
-        configuration.maxClaimedJobCount = 4 * slots
-        let store: any Store =
-            isStored
-            ? try SQLiteStore(at: place.file, clock: place.clock) : MemoryStore(place.memory, clock: place.clock)
-        let queue = DurableQueue(store: store, manager: manager, configuration: configuration)
+        let queue = try place.makeQueue(manager) { $0.maxClaimedJobCount = 4 * slots }
         var jobs: [Job] = []
         for number in 0..<hostCount * 10 {
             let url = "http://h\(number % hostCount).localhost:\(dead.server.port)/\(number)"
@@ -66,19 +59,16 @@ import Testing
             seconds += 1
             _ = await turns(within: .milliseconds(50)) { healthy.all.requestCount == 50 }
         }
-        try await look(within: .seconds(10)) { try await store.status()[.done] == 50 }
+        try await look(within: .seconds(10)) { try await queue.status()[.done] == 50 }
         #expect(healthy.all.requestCount == 50, "after \(seconds) seconds")
         await queue.stop()
         gate.open()
-        await queue.close()
     }
 
     @Test func jobsThatWaitForAHangingHostAreReleased() async throws {
         let gate = Gate()
         let dead = try KeyedServer { _ in .status(200).stalling(until: gate) }
-        var configuration = DurableQueue.Configuration()
-        configuration.lease = .seconds(1)
-        let queue = try DurableQueue(at: place.file, manager: RequestManager(), configuration: configuration)
+        let queue = try place.makeQueue(RequestManager()) { $0.lease = .seconds(1) }
         try await queue.add(contentsOf: (1...100).map { try dead.job("\($0)") })
         queue.start(otherwise: takesAll)
         try await gate.reached(count: 6, within: .seconds(60))
@@ -89,7 +79,6 @@ import Testing
         #expect(try await queue.status()[.done] == 100)
         // On a busy machine, a lease of one second may expire. Then a running job is sent again with its key.
         #expect(dead.all.keys.count == 100 && dead.all.keys.values.allSatisfy { $0.count == 1 })
-        await queue.close()
     }
 
     /// A host may have four times as many claims as concurrent requests, so that no request waits for an exchange.
@@ -127,9 +116,7 @@ import Testing
     private func limited(
         _ state: DurableQueueState, _ claiming: DurableQueueState.Claiming, limit: Int = 32, slots: Int = 8
     ) -> ClaimRequest {
-        var request = ClaimRequest(limit: limit, lease: .seconds(30))
-        state.limit(&request, to: claiming, most: 24, slots: slots)
-        return request
+        state.limited(ClaimRequest(limit: limit, lease: .seconds(30)), to: claiming, most: 24, slots: slots)
     }
 
     @Test func aHostIsSilentUntilItAnswers() {
@@ -194,17 +181,4 @@ import Testing
         #expect(limited(state, .new, slots: 1).limit == 0 && limited(state, .new, slots: .max).limit == 24)
     }
 
-    /// A manager may have more slots than the queue has claims, of which one is used by a silent host.
-    @Test(arguments: [(8, 2), (4, 1), (2, 1), (1, 0)])
-    func hostsThatAnswerHaveAShareOfFewClaims(claims: Int, expected: Int) {
-        let begin = ContinuousClock.now
-        let silent = sights("silent", 1, since: begin)
-        var state = state(of: silent)
-        _ = state.findSilent(silent, at: begin + .seconds(2))
-        state.noteAnswer(of: "good", at: begin)
-        #expect(limited(state, .answering, limit: claims - 1, slots: 16).limit == expected)
-        // What new and silent hosts leave is for hosts that answer.
-        let rest = limited(state, .rest, limit: claims - 1, slots: 16)
-        #expect(rest.limit == claims - 1 && rest.room(of: "good") == claims - 1 && rest.room(of: "silent0") == 0)
-    }
 }

@@ -31,7 +31,6 @@ import Testing
         #expect(server.all.requestCount == (isAskedFor ? 2 : 1))
         let failure = try await queue.store.job("a")?.failure
         if !isAskedFor { #expect(failure?.contains("(\(code)) to \(server.server.url("/moved"))") == true) }
-        await queue.close()
     }
 
     @Test(arguments: [307, 308])
@@ -41,7 +40,6 @@ import Testing
         try await queue.add(server.job("a") { $0.request.body = .data(Data("order".utf8)) })
         #expect(try await queue.states() == ["a": .done])
         #expect(server.all.requestCount == 2 && server.all.bodySizes == ["a": 5])
-        await queue.close()
     }
 
     private func hop(_ from: String, _ to: String, _ code: Int) throws -> Redirect {

@@ -42,7 +42,6 @@ import Testing
         try await queue.add(contentsOf: [server.job("good") { $0.group = "g" }, server.job("bad") { $0.group = "g" }])
         _ = try await queue.states(otherwise: { _, result in result.failure.map(JobDecision.fail) ?? .done })
         #expect(told.all == ["good retry 503", "good done 200", "bad dead 404"])
-        await queue.close()
     }
 
     @Test func handlersDecide() async throws {
@@ -78,7 +77,6 @@ import Testing
         #expect(results.first?.result.body == Data("yes".utf8))
         #expect(try await queue.acknowledge(JobSelection(ids: ["other"])) == 1)
         #expect(try await queue.results().isEmpty)
-        await queue.close()
     }
 
     @Test func resultsThatNobodyHandlesAreBounded() async throws {
@@ -95,26 +93,6 @@ import Testing
             await Task.yield()
         }
         #expect(server.all.requestCount == 10)
-        await queue.close()
-    }
-
-    @Test func aJobWhoseProcessEndsAgainAndAgainIsADeadLetter() async throws {
-        let server = try KeyedServer()
-        let store = MemoryStore(place.memory, clock: place.clock)
-        try await store.add(server.job("a"))
-        for _ in 1...3 {
-            let crashing = MemoryStore(place.memory, clock: place.clock)
-            #expect(try await crashing.claim(lease: .seconds(1)).count == 1)
-            place.clock.advance(by: .seconds(2))
-            #expect(try await store.claim(0).isEmpty)
-            place.clock.advance(by: .seconds(2))
-        }
-        let queue = DurableQueue(store: store, manager: manager)
-        #expect(try await queue.states() == ["a": .dead])
-        #expect(server.all.requestCount == 0)
-        let failure = try await store.job("a")?.failure
-        #expect(failure?.hasPrefix("its process ended or stopped 3 times") == true, "\(failure ?? "")")
-        await queue.close()
     }
 
     @Test func whyNamesTheReasonOfAWait() async throws {
@@ -132,7 +110,6 @@ import Testing
         try await server.server.requestsReceived(count: 1, within: .seconds(60))
         try await look { try await queue.store.job("a")?.attemptCount != 0 }
         #expect(try await queue.why("a").contains("attempt 1 ended with the server answered 503"))
-        await queue.close()
     }
 
     @Test(arguments: [JobDecision.done, .retry(after: .zero), .fail("too late")])
@@ -150,7 +127,6 @@ import Testing
         let reason = decision == .done ? nil : decision == .fail("too late") ? "too late" : JobRecord.expired
         #expect(try await queue.store.job("a")?.failure == reason)
         #expect(server.all.requestCount == 0)
-        await queue.close()
     }
 
     /// The job expires between two attempts.
@@ -158,7 +134,7 @@ import Testing
     /// The handler receives the number of attempts.
     @Test func anExpiredResultHasTheNumberOfAttempts() async throws {
         let server = try KeyedServer { _ in .status(503) }
-        let store = MemoryStore(place.memory, clock: place.clock)
+        let store = try SQLiteStore(at: place.file, clock: place.clock)
         var configuration = DurableQueue.Configuration()
         configuration.retries = RetryPolicy(maxRetries: 9, baseDelay: .seconds(100))
         let queue = DurableQueue(store: store, manager: manager, configuration: configuration)
@@ -179,30 +155,16 @@ import Testing
         await queue.close()
     }
 
-    @Test func anExpiredJobWithoutAHandlerIsADeadLetter() async throws {
-        let (server, queue) = (try KeyedServer(), try place.makeQueue(manager))
-        try await queue.add(server.job("a") { $0.expires = Date.now - 1 })
-        try await queue.add(server.job("b", kind: "other") { $0.expires = Date.now - 1 })
-        let told = Told<String>()
-        let handler: DurableQueue.Handler = { job, _ in
-            told.tell(job.id)
-            return .done
-        }
-        #expect(try await queue.states(handlers: ["test": handler], otherwise: nil) == ["a": .done, "b": .dead])
-        #expect(told.all == ["a"])
-        await queue.close()
-    }
-
     /// A process ends while its handler runs.
     ///
     /// The next process calls the handler again.
     @Test func aHandlerReceivesAnExpiryAgainAfterACrash() async throws {
         let server = try KeyedServer()
-        let crashing = MemoryStore(place.memory, clock: place.clock)
+        let crashing = try SQLiteStore(at: place.file, clock: place.clock)
         try await crashing.add(server.job("a") { $0.expires = place.clock.date })
         #expect(try await crashing.claim(lease: .seconds(1), answered: .all).first?.result?.isExpired == true)
         place.clock.advance(by: .seconds(2))
-        let queue = DurableQueue(store: MemoryStore(place.memory, clock: place.clock), manager: manager)
+        let queue = DurableQueue(store: try SQLiteStore(at: place.file, clock: place.clock), manager: manager)
         let told = Told<Bool>()
         let states = try await queue.states(otherwise: { _, result in
             told.tell(result.isExpired)

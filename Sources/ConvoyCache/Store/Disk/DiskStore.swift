@@ -185,21 +185,7 @@ final class DiskStore: CacheStore {
         else { return [] }
         let hash = KeyHash.of(key)
         let (known, version) = (hot.withLock { $0.version }, indexVersion)
-        let found = read { database in
-            // Only the first entry's body is copied. Most keys have a single entry.
-            var isFirst = true
-            return try database.rows(
-                "SELECT id, head, body FROM entries WHERE hash = ? ORDER BY id", [.integer(hash)]
-            ) { columns -> Found? in
-                let stored = HeadCoding.decode(columns.blob(1) ?? Data(), key: nil)
-                // Skips a row of another key with the same hash.
-                if let stored, stored.key != key, KeyHash.of(stored.key) == hash { return nil }
-                defer { isFirst = false }
-                return Found(
-                    id: columns.number(0), stored: stored?.key == key ? stored : nil,
-                    body: isFirst ? columns.blob(2) : nil)
-            }
-        }
+        let found = read { try Self.rows(of: key, in: $0, withBody: true) }
         var damaged: [Int64] = []
         let entries = (found ?? []).compactMap { row -> StoredEntry? in
             guard let stored = row.stored,
@@ -251,7 +237,9 @@ final class DiskStore: CacheStore {
         guard storedKey == key, digest == entry.bodyDigest else { return nil }
         if let file = row.file {
             guard let stored = directory.open(file, byteCount: head.bodyBytes) else {
-                if exists(id) { repair([id], of: key) }
+                // The store removes a row first and its file later. A missing file is damage only if the row exists.
+                let isThere = read { try $0.number("SELECT 1 FROM entries WHERE id = ?", .integer(id)) } == 1
+                if isThere { repair([id], of: key) }
                 return nil
             }
             if verified.isUnchanged(file, stored) { return .file(stored) }
@@ -265,11 +253,6 @@ final class DiskStore: CacheStore {
         }
         repair([id], of: key)
         return nil
-    }
-
-    // The store removes a row first and its file later. A missing file is damage only if the row exists.
-    private func exists(_ id: Int64) -> Bool {
-        read { try $0.number("SELECT 1 FROM entries WHERE id = ?", .integer(id)) } == 1
     }
 
     func summaries() -> [StoredSummary] {
@@ -719,21 +702,26 @@ final class DiskStore: CacheStore {
         for row in try rows(of: key, in: database) { try delete(row.id, in: database, &effects) }
     }
 
+    /// Only the first entry's body is copied, because most keys have a single entry.
     private static func rows(
-        of key: String, in database: SQLiteConnection
-    ) throws -> [(id: Int64, head: StoredHead?)] {
-        let hash = KeyHash.of(key)
-        return try database.rows("SELECT id, head FROM entries WHERE hash = ? ORDER BY id", [.integer(hash)]) {
+        of key: String, in database: SQLiteConnection, withBody: Bool = false
+    ) throws -> [Found] {
+        let (hash, body) = (KeyHash.of(key), withBody ? "body" : "NULL")
+        var isFirst = true
+        return try database.rows("SELECT id, head, \(body) FROM entries WHERE hash = ? ORDER BY id", [.integer(hash)]) {
             columns in
             let stored = HeadCoding.decode(columns.blob(1) ?? Data(), key: nil)
+            // Skips a row of another key with the same hash.
             if let stored, stored.key != key, KeyHash.of(stored.key) == hash { return nil }
-            return (columns.number(0), stored?.key == key ? stored?.head : nil)
+            defer { isFirst = false }
+            return Found(
+                id: columns.number(0), stored: stored?.key == key ? stored : nil, body: isFirst ? columns.blob(2) : nil)
         }
     }
 
     private func rows(
         of key: String, _ hash: Int64, in database: SQLiteConnection, _ effects: Effects
-    ) throws -> [(id: Int64, head: StoredHead?)] {
+    ) throws -> [Found] {
         if let version = effects.before, effects.changed?.contains(hash) == false,
             hot.withLock({ $0.find(key, hash, in: version) })?.isEmpty == true
         {
@@ -764,14 +752,14 @@ final class DiskStore: CacheStore {
             [self] database, effects in
             let hash = KeyHash.of(key)
             var variants = 0
-            for (id, other) in try rows(of: key, hash, in: database, effects).reversed() {
+            for row in try rows(of: key, hash, in: database, effects).reversed() {
                 variants += 1
-                guard let isReplaced = other.map({ isReplaced($0) }) ?? true else {
+                guard let isReplaced = row.stored.map({ isReplaced($0.head) }) ?? true else {
                     if let file { effects.removed.append(file) }
                     return
                 }
                 guard isReplaced || variants >= MemoryStore.mostVariants else { continue }
-                try Self.delete(id, in: database, &effects)
+                try Self.delete(row.id, in: database, &effects)
             }
             try Self.note(takeUses(), in: database, &effects)
             let bytes = head.headBytes + head.bodyBytes
