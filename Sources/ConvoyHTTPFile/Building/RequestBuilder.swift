@@ -40,13 +40,12 @@ struct RequestBuilder {
 
     func fill(_ pieces: [Piece]) throws(BuildFailure) -> [Filled] {
         var filled: [Filled] = []
-        var generator = SystemRandomNumberGenerator()
         for piece in pieces {
             var next: Filled
             switch piece.source {
             case .text(let text): next = Filled(text: text)
             case .system(let variable):
-                next = Filled(text: variable.value(at: surroundings.now(), using: &generator) ?? "")
+                next = Filled(text: variable.value(at: surroundings.now()) ?? "")
             case .answer(let reference):
                 guard let exchange = exchange(reference.name) else {
                     throw BuildFailure("{{\(reference.source)}}: \(reference.name) has no response")

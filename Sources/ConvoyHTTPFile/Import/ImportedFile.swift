@@ -266,7 +266,7 @@ extension [Template] {
 extension Template {
     init(placeholder source: String) {
         self.init("{{\(source)}}")
-        guard let expression = try? Expression(source, at: .start, file: nil) else { return }
+        guard let expression = try? Expression(source) else { return }
         parts = [.placeholder(Placeholder(source: source, position: .start, expression: expression))]
     }
 

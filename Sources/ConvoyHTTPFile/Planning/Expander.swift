@@ -13,7 +13,6 @@ struct Expander {
     private var known: [Int: [Piece]] = [:]
     private var failed: [Int: Problem] = [:]
     private var open: [Int] = []
-    private var generator = SystemRandomNumberGenerator()
     private let date: Date
     var problems: [Problem] = []
 
@@ -115,7 +114,7 @@ struct Expander {
         let count = problems.count
         let pieces = pieces(of: variable.value).map { piece -> Piece in
             var piece = piece
-            if case .system(let system) = piece.source, let text = system.value(at: date, using: &generator) {
+            if case .system(let system) = piece.source, let text = system.value(at: date) {
                 piece = Piece(source: .text(text), shown: text)
             }
             if variable.name.namesSecret { piece.shown = "{{\(variable.name)}}" }

@@ -226,11 +226,11 @@ package struct HTTPFileReader {
 
     private mutating func readCheck(_ text: String, at place: Position) {
         if text.contains("{{") {
-            let advice = "write the value itself"
-            file.problems.append(Problem(place, "checks cannot use variables", advice))
-            return
+            return report(place, "checks cannot use variables", "write the value itself")
         }
-        do throws(Problem) { request.checks.append(try Check(text, at: place)) } catch { file.problems.append(error) }
+        do throws(Defect) { request.checks.append(try Check(text)) } catch {
+            file.problems.append(Problem(place, error))
+        }
     }
 
     mutating func readScript(_ text: String, startsBody: Bool) -> Bool {

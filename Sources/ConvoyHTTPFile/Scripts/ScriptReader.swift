@@ -5,6 +5,7 @@ struct ScriptReader {
     var index = 0
     var depth = 0
     private var linkCount = 0
+    private var script = Script()
     var constants: Set<String> = []
     private var outerConstants: Set<String> = []
     private let characters: [Character]
@@ -21,7 +22,8 @@ struct ScriptReader {
     static func read(_ text: String, at position: Position, after names: Set<String> = []) throws(Problem) -> Script {
         var reader = try ScriptReader(text, at: position)
         reader.outerConstants = names
-        return Script(statements: try reader.statements(until: .end))
+        reader.script.statements = try reader.statements(until: .end)
+        return reader.script
     }
 
     mutating func expression(_ source: String, at position: Position) throws(Problem) -> Script.Expression {
@@ -198,6 +200,7 @@ struct ScriptReader {
         try need("(")
         if name == "clearAll" {
             try need(")")
+            script.changes.append((nil, false))
             return .clear(nil)
         }
         let variable = try needText()
@@ -205,6 +208,7 @@ struct ScriptReader {
             index -= 1
             throw Script.problem(place, "\(variable.shown) is not a variable name")
         }
+        script.changes.append((variable, name == "set"))
         guard name == "set" else {
             try need(")")
             return .clear(variable)
@@ -337,6 +341,7 @@ struct ScriptReader {
             try need("(")
             let variable = try needText()
             try need(")")
+            script.globals.insert(variable)
             return .global(variable)
         case "JSON", "Array":
             try need(".")
@@ -367,15 +372,15 @@ struct ScriptReader {
         try need(",")
         let (place, text) = (place, try needText())
         try need(")")
-        do throws(JSONPath.Defect) { return .path(base, try JSONPath(text)) } catch {
-            throw Script.problem(place, "\(text.shown) is not a JSONPath: \(error.what)")
-        }
+        do throws(Defect) { return .path(base, try JSONPath(text)) } catch { throw Script.problem(place, error.what) }
     }
 
     private mutating func answer() throws(Problem) -> Script.Expression {
         try need(".")
         switch try needName("status", "body", "contentType", "headers") {
-        case "status": return .answer(.status)
+        case "status":
+            script.readsStatus = true
+            return .answer(.status)
         case "body": return .answer(.body)
         case "contentType":
             try need(".")

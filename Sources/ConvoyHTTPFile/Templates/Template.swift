@@ -88,13 +88,13 @@ package struct Template: Hashable, Sendable {
                 break
             }
             let source = String(characters[index + 2..<end]).trimmed
-            do throws(Problem) {
-                let expression = try Expression(source, at: place, file: file)
+            do throws(Defect) {
+                let expression = try Expression(source)
                 template.append(text)
                 text = ""
                 template.parts.append(
                     .placeholder(Placeholder(source: source, position: place, expression: expression, file: file)))
-            } catch { problems.append(error) }
+            } catch { problems.append(Problem(place, error, file: file)) }
             index = end + 2
         }
         template.append(text)
@@ -156,45 +156,30 @@ package enum Expression: Hashable, Sendable {
     case system(SystemVariable)
     case reference(Reference, ValueEncoding)
 
-    init(_ source: String, at position: Position, file: String?) throws(Problem) {
-        func problem(_ what: String, _ advice: String, _ kind: Problem.Kind = .mistake) -> Problem {
-            Problem(position, what, advice, kind: kind, file: file)
-        }
+    init(_ source: String) throws(Defect) {
         guard let first = source.first else {
-            throw problem("{{ }} is empty", "write the name of a variable between the braces")
+            throw Defect("{{ }} is empty", "write the name of a variable between the braces")
         }
         if first == "$" {
-            self = try Self.system(source, at: position, file: file)
+            let words = source.words
+            guard words[0] != "$shared" || words.count == 2 else {
+                throw Defect("$shared needs a name", "write {{$shared name}}")
+            }
+            self = words[0] == "$shared" ? .shared(words[1]) : .system(try SystemVariable(source))
             return
         }
         let encoding: ValueEncoding = first == "%" ? .always : first == "&" ? .never : .byPlace
         let name = encoding == .byPlace ? source : source.dropFirst().trimmed
-        if let reference = try Reference(name, at: position, file: file) {
+        if let reference = try Reference(name) {
             self = .reference(reference, encoding)
             return
         }
         guard name.isVariableName else {
-            throw problem(
+            throw Defect(
                 "\(name.shown) is not a variable name, and scripts are not supported",
-                "set @x = … and write {{x}}, or write \\{\\{ for the two braces", .impossible)
+                "set @x = … and write {{x}}, or write \\{\\{ for the two braces", kind: .impossible)
         }
         self = .variable(name, encoding)
-    }
-
-    private static func system(_ source: String, at position: Position, file: String?) throws(Problem) -> Expression {
-        do throws(SystemVariable.Defect) {
-            let words = source.words
-            if words.first == "$shared" {
-                guard words.count == 2 else {
-                    throw SystemVariable.Defect("$shared needs a name", "write {{$shared name}}")
-                }
-                return .shared(words[1])
-            }
-            return .system(try SystemVariable(source))
-        } catch {
-            throw Problem(
-                position, error.what, error.advice, kind: error.isImpossible ? .impossible : .mistake, file: file)
-        }
     }
 }
 

@@ -11,7 +11,7 @@ import Testing
         milliseconds: 120.4)
 
     private func defect(_ source: String) throws -> String? {
-        try Check(source, at: .start).defect(in: answer)
+        try Check(source).defect(in: answer)
     }
 
     @Test(arguments: [
@@ -62,7 +62,7 @@ import Testing
         ("hello", "body == b", "‘hello’"),
     ]) func membersWithSecretNamesAreNotQuoted(body: String, source: String, found: String) throws {
         let answer = CheckedAnswer(statusCode: 200, fields: [], body: Array(body.utf8))
-        let defect = try Check(source, at: .start).defect(in: answer)
+        let defect = try Check(source).defect(in: answer)
         #expect(defect == "expected \(source), but found \(found)")
     }
 
@@ -73,7 +73,7 @@ import Testing
         ("> -", "7"),
     ]) func aNumberIsNotComparedWithAnotherValue(condition: String, value: String) throws {
         let answer = CheckedAnswer(statusCode: 200, fields: [], body: Array("{\"a\":\(value)}".utf8))
-        #expect(try Check("body.$.a " + condition, at: .start).defect(in: answer) != nil)
+        #expect(try Check("body.$.a " + condition).defect(in: answer) != nil)
     }
 
     @Test(arguments: [
@@ -84,13 +84,13 @@ import Testing
         ("123456789012345678", "!=", "123456789012345679", true),
     ]) func longIntegersAreComparedExactly(value: String, comparison: String, other: String, passes: Bool) throws {
         let answer = CheckedAnswer(statusCode: 200, fields: [], body: Array("{\"a\":\(value)}".utf8))
-        let check = try Check("body.$.a \(comparison) \(other)", at: .start)
+        let check = try Check("body.$.a \(comparison) \(other)")
         #expect((check.defect(in: answer) == nil) == passes)
     }
 
     @Test func timeIsCheckedWhenItIsKnown() throws {
         var early = answer
         early.milliseconds = nil
-        #expect(try Check("time < 1ms", at: .start).defect(in: early) == nil)
+        #expect(try Check("time < 1ms").defect(in: early) == nil)
     }
 }

@@ -94,14 +94,14 @@ import Testing
         "", "a", "$.", "$..", "$[", "$[]", "$['a'", "$['a", "$[01]", "$[-0]", "$[-]", "$[9007199254740992]", "$[1",
         "$ ", "$.1a", "$.a b", "$[?@.a == 1]", "$[(1)]", #"$['\x']"#, #"$["\u12"]"#, #"$["\ud800"]"#, "$['a'b']",
         "$.a..",
-    ]) func anInvalidPathIsRefused(path: String) { #expect(throws: JSONPath.Defect.self) { try JSONPath(path) } }
+    ]) func anInvalidPathIsRefused(path: String) { #expect(throws: Defect.self) { try JSONPath(path) } }
 
     /// A `\u` escape has four hexadecimal digits in ASCII.
     ///
     /// Number parsers also accept signs, prefixes and other digits.
     @Test(arguments: ["+041", "-041", " 041", "0x41", "00_1", "\u{FF10}\u{FF10}\u{FF14}\u{FF11}"])
     func anEscapeHasFourDigits(digits: String) {
-        #expect(throws: JSONPath.Defect.self) { try JSONPath("$['\\u\(digits)']") }
+        #expect(throws: Defect.self) { try JSONPath("$['\\u\(digits)']") }
     }
 
     @Test func escapesOfNamesAreRead() throws {
