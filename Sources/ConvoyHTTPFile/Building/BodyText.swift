@@ -45,7 +45,7 @@ struct BodyText {
         let first = core.first.flatMap { $0.depth == core.leastDepth ? $0.text : nil }?.utf8.first { !$0.isBlank }
         self.init(parts, Syntax(type: type, first: first))
         guard let type, type.lowercased().hasPrefix("multipart/") else { return }
-        boundary = HTTPFileReader.boundary(type).map { "--" + $0 }
+        boundary = type.parameter("boundary").map { "--" + $0 }
     }
 
     /// If the body consists only of values, they are its own text, because no text surrounds them.

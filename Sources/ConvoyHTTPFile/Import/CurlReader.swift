@@ -4,7 +4,7 @@ struct CurlReader {
     private var file = ImportedFile()
     private var otherCount = 0
 
-    static func read(_ text: String) throws(ImportFailure) -> ImportedFile {
+    static func read(_ text: String) throws(Defect) -> ImportedFile {
         let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" || $0 == "\r" }
             .map { $0.withoutPrompt }
         guard lines.contains(where: \.startsCommand) else {
@@ -12,8 +12,8 @@ struct CurlReader {
                 HTTPFileReader.methods.contains { line.hasPrefix($0 + " http") || line.hasPrefix($0 + " {{") }
             }
             throw isFile
-                ? ImportFailure("this is an .http file already", "give it to convoy run")
-                : ImportFailure("no line begins with curl", ImportedFile.kinds)
+                ? Defect("this is an .http file already", "give it to convoy run")
+                : Defect("no line begins with curl", ImportedFile.kinds)
         }
         var reader = CurlReader()
         var index = 0

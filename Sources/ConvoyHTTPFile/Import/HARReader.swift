@@ -8,9 +8,9 @@ struct HARReader {
     private var otherCount = 0
     private var brokenCount = 0
 
-    static func read(_ log: JSONValue, keepsAssets: Bool) throws(ImportFailure) -> ImportedFile {
+    static func read(_ log: JSONValue, keepsAssets: Bool) throws(Defect) -> ImportedFile {
         guard case .array(let entries)? = log["entries"] else {
-            throw ImportFailure("log contains no list of entries", "give a HAR that a browser has saved")
+            throw Defect("log contains no list of entries", "give a HAR that a browser has saved")
         }
         var reader = HARReader(keepsAssets: keepsAssets)
         for entry in entries { reader.read(entry) }

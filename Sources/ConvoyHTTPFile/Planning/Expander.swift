@@ -201,25 +201,18 @@ struct Expander {
     // MARK: System variables
 
     private mutating func pieces(of variable: SystemVariable, _ placeholder: Placeholder) -> [Piece] {
-        let values: [String: String]
-        let place: String
-        var name: String
-        let isIndirect: Bool
-        switch variable {
-        case .processEnvironment(let asked, let indirect):
-            (values, place, name, isIndirect) = (surroundings.processEnvironment, "the environment", asked, indirect)
-        case .dotEnvironment(let asked, let indirect):
-            (values, place, name, isIndirect) = (surroundings.dotEnvironment, "the file .env", asked, indirect)
-        default: return [Piece(source: .system(variable), shown: "{{\(placeholder.source)}}")]
+        guard case .environment(var name, let isIndirect, let isFile) = variable else {
+            return [Piece(source: .system(variable), shown: "{{\(placeholder.source)}}")]
         }
         if isIndirect {
             let count = problems.count
             guard let text = pieces(ofVariable: name, placeholder).knownText, problems.count == count else { return [] }
             name = text
         }
-        guard let value = values[name] else {
-            let advice = place == "the environment" ? "set it: export \(name)=…" : "write \(name)=… there"
-            report(placeholder, "\(place) has no variable \(name)", advice)
+        guard let value = (isFile ? surroundings.dotEnvironment : surroundings.processEnvironment)[name] else {
+            report(
+                placeholder, "\(isFile ? "the file .env" : "the environment") has no variable \(name)",
+                isFile ? "write \(name)=… there" : "set it: export \(name)=…")
             return []
         }
         return [Piece(source: .text(value), shown: "{{\(placeholder.source)}}")]

@@ -46,7 +46,8 @@ package struct Environments: Sendable {
         let text = String(decoding: bytes, as: UTF8.self)
         if text.trimmed.isEmpty { return }
         let root: JSONValue
-        do throws(JSONReader.Defect) { root = try JSONReader.read(bytes.withoutComments) } catch {
+        let json = String(validating: bytes, as: UTF8.self).map { Array($0.withoutComments.utf8) } ?? bytes
+        do throws(JSONReader.Defect) { root = try JSONReader.read(json) } catch {
             let position = Position(line: error.line, column: error.column)
             problems.append(Problem(position, "the file is not JSON: \(error.what)", "correct it there", file: file))
             return
@@ -96,32 +97,13 @@ package struct Environments: Sendable {
     }
 }
 
-extension [UInt8] {
+extension String {
     /// JetBrains' HTTP Client allows comments in the files of environments.
-    fileprivate var withoutComments: [UInt8] {
-        var (bytes, index, isText) = (self, 0, false)
-        func starts(_ mark: String, _ place: Int) -> Bool { self[place...].starts(with: mark.utf8) }
-        while index < count {
-            let end: Int?
-            if isText {
-                if self[index] == UInt8(ascii: "\\") {
-                    index += 1
-                } else if self[index] == UInt8(ascii: "\"") {
-                    isText = false
-                }
-                end = nil
-            } else if starts("//", index) {
-                end = self[index...].firstIndex(of: UInt8(ascii: "\n")) ?? count
-            } else if starts("/*", index) {
-                end = (index + 2..<Swift.max(index + 2, count - 1)).first { starts("*/", $0) }.map { $0 + 2 } ?? count
-            } else {
-                isText = self[index] == UInt8(ascii: "\"")
-                end = nil
-            }
-            for place in index..<(end ?? index) where bytes[place] != UInt8(ascii: "\n") { bytes[place] = 0x20 }
-            index = end ?? index + 1
+    fileprivate var withoutComments: String {
+        let comment = #/"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?(?:\*/|\z)/#.dotMatchesNewlines()
+        return replacing(comment.matchingSemantics(.unicodeScalar)) { match in
+            match.output.first == "/" ? String(match.output.map { $0.isNewline ? $0 : " " }) : String(match.output)
         }
-        return bytes
     }
 }
 
@@ -134,7 +116,7 @@ extension Position {
             self.init(line: number + 1, column: line.distance(from: line.startIndex, to: range.lowerBound) + 1)
             return
         }
-        self.init(line: 1, column: 1)
+        self = .start
     }
 }
 

@@ -1,3 +1,5 @@
+import Convoy
+
 /// Reading continues after an error, so that all errors are found at once.
 package struct HTTPFileReader {
     let lines: [String]
@@ -590,7 +592,7 @@ package struct HTTPFileReader {
             if let split { request.graphQLVariables = parts(lines[(split + 1)...], separator: "\n") }
         } else if plainType.hasPrefix("multipart/") {
             request.body = parts(lines[...], separator: "\r\n")
-            if let boundary = type?.plainText.flatMap(Self.boundary) {
+            if let boundary = type?.plainText?.parameter("boundary") {
                 request.bodyKind = .multipart(boundary: boundary)
             }
         } else if plainType.hasPrefix("application/x-www-form-urlencoded") {
@@ -641,16 +643,6 @@ package struct HTTPFileReader {
             }
         }
         return parts
-    }
-
-    static func boundary(_ type: String) -> String? {
-        for parameter in type.split(separator: ";").dropFirst() {
-            let parts = parameter.split(separator: "=", maxSplits: 1).map(\.trimmed)
-            guard parts.count == 2, parts[0].lowercased() == "boundary" else { continue }
-            let value = parts[1].trimmingQuotes
-            return value.isEmpty ? nil : value
-        }
-        return nil
     }
 
     mutating func check() {
@@ -716,27 +708,15 @@ extension String {
         return String(result)
     }
 
+    /// Whether one letter is missing, added, replaced or moved.
     func isOneSlip(from other: String) -> Bool {
-        guard self != other, count > 2, other.count > 2 else { return false }
-        let (left, right) = (Array(self), Array(other))
-        guard abs(left.count - right.count) <= 1 else { return false }
-        let start = zip(left, right).prefix { $0 == $1 }.count
-        let (restOfLeft, restOfRight) = (left[start...], right[start...])
-        if restOfLeft.dropFirst() == restOfRight.dropFirst() || restOfLeft.dropFirst() == restOfRight
-            || restOfLeft == restOfRight.dropFirst()
-        {
-            return true
+        guard self != other, (3...100).contains(count), other.count > 2, abs(count - other.count) <= 1 else {
+            return false
         }
-        return left.count == right.count && restOfLeft.count > 1
-            && Array(restOfLeft.prefix(2).reversed()) == Array(restOfRight.prefix(2))
-            && restOfLeft.dropFirst(2) == restOfRight.dropFirst(2)
+        return other.difference(from: self).count <= 2
     }
 
     fileprivate var isMethodLike: Bool { count > 1 && allSatisfy { $0.isASCII && $0.isLetter || $0 == "-" } }
-
-    fileprivate var trimmingQuotes: String {
-        count > 1 && hasPrefix("\"") && hasSuffix("\"") ? String(dropFirst().dropLast()) : self
-    }
 
     fileprivate var formLine: String {
         var text = self

@@ -22,6 +22,8 @@ package struct Defect: Error, Equatable {
     init(_ what: String, _ advice: String, kind: Problem.Kind = .mistake) {
         (self.what, self.advice, self.kind) = (what, advice, kind)
     }
+
+    package var message: String { "\(what); \(advice)" }
 }
 
 package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {

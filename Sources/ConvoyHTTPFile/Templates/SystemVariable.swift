@@ -16,9 +16,8 @@ package enum SystemVariable: Hashable, Sendable {
     case randomText(String, count: Int)
     case randomFloat(Double, Double)
     case randomWords(RandomWords)
-    /// If `isIndirect`, the name is the value of another variable.
-    case processEnvironment(String, isIndirect: Bool)
-    case dotEnvironment(String, isIndirect: Bool)
+    /// If `isIndirect`, the name is the value of another variable. If `isFile`, the value stands in the file `.env`.
+    case environment(String, isIndirect: Bool, isFile: Bool)
 
     private static let letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
     private static let names = [
@@ -42,10 +41,14 @@ package enum SystemVariable: Hashable, Sendable {
         case "$random.alphabetic": self = try Self.randomText(Self.letters, source)
         case "$random.alphanumeric": self = try Self.randomText(Self.letters + "0123456789", source)
         case "$random.hexadecimal": self = try Self.randomText("0123456789abcdef", source)
-        case "$processEnv": self = .processEnvironment(try Self.name(words), isIndirect: Self.isIndirect(words))
-        case "$dotenv": self = .dotEnvironment(try Self.name(words), isIndirect: Self.isIndirect(words))
+        case "$processEnv", "$dotenv":
+            let asked = words.count == 2 ? words[1].drop { $0 == "%" } : ""
+            guard !asked.isEmpty else {
+                throw Defect("\(name) needs the name of one variable", "write {{\(name) NAME}}")
+            }
+            self = .environment(String(asked), isIndirect: words[1].hasPrefix("%"), isFile: name == "$dotenv")
         case _ where name.hasPrefix("$env.") && name.count > 5:
-            self = .processEnvironment(String(name.dropFirst(5)), isIndirect: false)
+            self = .environment(String(name.dropFirst(5)), isIndirect: false, isFile: false)
         case "$aadToken", "$aadV2Token", "$oidcAccessToken", "$auth.token", "$auth.idToken":
             throw Defect(
                 "\(name) needs a person to log in",
@@ -139,16 +142,6 @@ package enum SystemVariable: Hashable, Sendable {
         return source[source.index(after: open)...].dropLast().split(separator: ",").map(\.trimmed)
     }
 
-    private static func isIndirect(_ words: [String]) -> Bool { words.count > 1 && words[1].hasPrefix("%") }
-
-    private static func name(_ words: [String]) throws(Defect) -> String {
-        let name = words.count == 2 ? words[1].drop { $0 == "%" } : ""
-        guard !name.isEmpty else {
-            throw Defect("\(words[0]) needs the name of one variable", "write {{\(words[0]) NAME}}")
-        }
-        return String(name)
-    }
-
     func value(at date: Date) -> String? {
         switch self {
         case .uuid: return UUID().uuidString.lowercased()
@@ -162,7 +155,7 @@ package enum SystemVariable: Hashable, Sendable {
         case .randomWords(let words): return words.text()
         case .randomText(let alphabet, let count):
             return String((0..<count).compactMap { _ in alphabet.randomElement() })
-        case .processEnvironment, .dotEnvironment: return nil
+        case .environment: return nil
         }
     }
 }

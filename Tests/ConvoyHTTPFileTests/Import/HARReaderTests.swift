@@ -36,7 +36,7 @@ import Testing
         #expect(imported.file.notes.count == 2)
         #expect(try Imported(document) { $0.keepsAssets = true }.built().count == 5)
         #expect(try Imported(document) { $0.hosts = ["*.org"] }.built().map(\.url) == ["https://b.org/api"])
-        #expect(throws: ImportFailure.self) { try Imported(document) { $0.hosts = ["c.*"] } }
+        #expect(throws: Defect.self) { try Imported(document) { $0.hosts = ["c.*"] } }
     }
 
     @Test func bodiesOfParametersAndBytesAreKept() throws {

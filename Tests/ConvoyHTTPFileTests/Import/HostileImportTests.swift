@@ -14,19 +14,19 @@ import Testing
         ("{\"requests\": [], \"order\": []}", "version 1"), ("curl", "begins with curl"), ("curl -X", "no request"),
         ("curl 'https://a.com", "no request"),
     ]) func anUnknownDocumentIsRefused(document: String, words: String) {
-        let error = #expect(throws: ImportFailure.self) { try Imported(document) }
+        let error = #expect(throws: Defect.self) { try Imported(document) }
         #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
     }
 
     @Test func bytesThatAreNotTextAreRefused() {
         for bytes: [UInt8] in [
             [0xFF, 0xFE, 0x63], Array("curl http://a/\0".utf8), Array("{\"log\": \"".utf8) + [0xC3, 0x28],
-        ] { #expect(throws: ImportFailure.self) { try Imported(bytes) } }
+        ] { #expect(throws: Defect.self) { try Imported(bytes) } }
     }
 
     @Test func deepDocumentsAreRefusedWithoutRecursion() {
         let deep = String(repeating: "{\"item\":[", count: 100_000)
-        #expect(throws: ImportFailure.self) { try Imported(deep) }
+        #expect(throws: Defect.self) { try Imported(deep) }
         let folders =
             String(repeating: "{\"item\":[", count: 60) + "{\"request\": \"http://a/\"}"
             + String(repeating: "]}", count: 60)
