@@ -129,7 +129,7 @@ struct RequestBuilder {
 
     private func addBody(to built: inout BuiltRequest) throws(BuildFailure) {
         guard !planned.body.isEmpty else { return }
-        if case .graphQL = planned.request.bodyKind {
+        if planned.request.bodyKind == .graphQL {
             built.body = [.bytes(Array(try graphQL().utf8))]
             if !built.fields.contains(where: { $0.name.lowercased() == "content-type" }) {
                 built.fields.append(.init(name: "Content-Type", value: "application/json", isSecret: false))
@@ -137,7 +137,7 @@ struct RequestBuilder {
             return
         }
         let type = built.fields.first { $0.name.lowercased() == "content-type" }?.value
-        let isForm = if case .form = planned.request.bodyKind { true } else { false }
+        let isForm = planned.request.bodyKind == .form
         var body = isForm ? BodyText(planned.body, .form) : BodyText(planned.body, type: type)
         for part in planned.body {
             switch part {

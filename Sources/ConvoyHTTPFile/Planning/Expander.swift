@@ -49,7 +49,7 @@ struct Expander {
     private mutating func pieces(of placeholder: Placeholder) -> [Piece] {
         switch placeholder.expression {
         case .reference(let reference, let encoding):
-            check(reference.name, placeholder)
+            _ = index(of: reference.name, at: placeholder.position, file: placeholder.file)
             let piece = Piece(source: .answer(reference), shown: "{{\(placeholder.source)}}")
             return [piece.encoded(encoding)]
         case .system(let variable): return pieces(of: variable, placeholder)
@@ -218,11 +218,13 @@ struct Expander {
         return [Piece(source: .text(value), shown: "{{\(placeholder.source)}}")]
     }
 
-    mutating func check(_ name: String, _ placeholder: Placeholder) {
-        guard requests[name] == nil else { return }
+    /// The request with the name; nil, and an error, if there is none.
+    mutating func index(of name: String, at position: Position, file: String? = nil) -> Int? {
+        if let index = requests[name] { return index }
         let near = suggestion(for: name, among: requests.keys)
         let advice = near.map { "did you mean \($0)?" } ?? "write # @name \(name) above its request line"
-        report(placeholder, "no request is called \(name.shown)", advice)
+        problems.append(Problem(position, "no request is called \(name.shown)", advice, file: file))
+        return nil
     }
 
     mutating func missing(_ name: String, _ placeholder: Placeholder) -> [Piece] {

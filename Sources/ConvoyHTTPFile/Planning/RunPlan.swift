@@ -23,8 +23,6 @@ package struct RunPlan: Sendable {
         problems = Problem.inOrder(planner.problems)
         hints = planner.hints
     }
-
-    init() {}
 }
 
 struct Planner {
@@ -222,18 +220,8 @@ struct Planner {
     private mutating func needs(
         of planned: PlannedRequest, _ request: FileRequest, _ expander: inout Expander
     ) -> [Int] {
-        var needs: Set<Int> = []
-        for word in request.dependencies {
-            guard let needed = names[word.text] else {
-                let near = names.keys.sorted().first { $0.isOneSlip(from: word.text) }
-                let advice = near.map { "did you mean \($0)?" } ?? "write # @name \(word.text) above its request line"
-                expander.report(word.position, "no request is called \(word.text.shown)", advice)
-                continue
-            }
-            needs.insert(needed)
-        }
-        needs.formUnion(planned.references.compactMap { names[$0.name] })
-        return needs.sorted()
+        let needed = request.dependencies.compactMap { expander.index(of: $0.text, at: $0.position) }
+        return Set(needed + planned.references.compactMap { names[$0.name] }).sorted()
     }
 
     // MARK: Targets

@@ -62,13 +62,9 @@ package enum SystemVariable: Hashable, Sendable {
                 self = .randomWords(words)
                 return
             }
-            let near =
-                name.count > 40
-                ? nil : Self.names.min { $0.difference(from: name).count < $1.difference(from: name).count }
-            let isNear = near.map { $0.lowercased().difference(from: name.lowercased()).count <= 3 } ?? false
+            let near = Self.names.first { $0.isOneSlip(from: name) }.map { "did you mean {{\($0)}}?" }
             throw Defect(
-                "unknown variable \(name)",
-                isNear ? "did you mean {{\(near ?? "")}}?" : "the variables are \(Self.names.joined(separator: ", "))")
+                "unknown variable \(name)", near ?? "the variables are \(Self.names.joined(separator: ", "))")
         }
     }
 

@@ -21,10 +21,12 @@ package struct Template: Hashable, Sendable {
         parts.compactMap { if case .placeholder(let placeholder) = $0 { placeholder } else { nil } }
     }
 
-    package var source: String {
-        parts.map { part in
+    package var source: String { written { text, _ in text } }
+
+    func written(_ write: (_ text: String, _ place: Int) -> String) -> String {
+        parts.enumerated().map { place, part in
             switch part {
-            case .text(let text): text
+            case .text(let text): write(text, place)
             case .placeholder(let placeholder): "{{\(placeholder.source)}}"
             }
         }.joined()
