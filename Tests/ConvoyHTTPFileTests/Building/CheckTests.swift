@@ -23,34 +23,16 @@ import Testing
         "status startsWith 20", "body.name endsWith da", "status endsWith 01",
     ]) func aCorrectResponsePasses(source: String) throws { #expect(try defect(source) == nil) }
 
-    @Test(
-        arguments: [
-            ("status 5xx", "expected status 5xx, but found 201"),
-            ("status == 200", "expected status == 200, but found 201"),
-            ("header X exists", "expected header X exists, but found no such field"),
-            (
-                "header content-type contains xml",
-                "expected header content-type contains xml, but found ‘application/json; charset=utf-8’"
-            ),
-            ("body.$.id == 4", "expected body.$.id == 4, but found ‘3’"),
-            ("body.$.x exists", "expected body.$.x exists, but found no value"),
-            ("header set-cookie == b", "expected header set-cookie == b, but found another value, which may be secret"),
-            (
-                "body.$.access_token == b",
-                "expected body.$.access_token == b, but found another value, which may be secret"
-            ),
-            ("body.$.tokens[0] == b", "expected body.$.tokens[0] == b, but found another value, which may be secret"),
-            ("body.$.api_key exists", "expected body.$.api_key exists, but found no value"),
-            ("body.$.* == b", "expected body.$.* == b, but found ‘3’"),
-            ("body.$..x == b", "expected body.$..x == b, but found no value"),
-            (
-                "body.$['access_token','id'] == b",
-                "expected body.$['access_token','id'] == b, but found another value, which may be secret"
-            ),
-            ("time < 100ms", "expected time < 100ms, but found 120 ms"),
-        ])
-    func aFailureNamesTheExpectedAndTheFoundValue(source: String, words: String) throws {
-        #expect(try defect(source) == words)
+    @Test(arguments: [
+        ("status 5xx", "201"), ("status == 200", "201"), ("header X exists", "no such field"),
+        ("header content-type contains xml", "‘application/json; charset=utf-8’"), ("body.$.id == 4", "‘3’"),
+        ("body.$.x exists", "no value"), ("header set-cookie == b", "another value, which may be secret"),
+        ("body.$.access_token == b", "another value, which may be secret"),
+        ("body.$.tokens[0] == b", "another value, which may be secret"), ("body.$.api_key exists", "no value"),
+        ("body.$.* == b", "‘3’"), ("body.$..x == b", "no value"),
+        ("body.$['access_token','id'] == b", "another value, which may be secret"), ("time < 100ms", "120 ms"),
+    ]) func aFailureNamesTheExpectedAndTheFoundValue(source: String, found: String) throws {
+        #expect(try defect(source) == "expected \(source), but found \(found)")
     }
 
     @Test(arguments: [

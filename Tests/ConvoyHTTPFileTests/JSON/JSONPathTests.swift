@@ -96,14 +96,6 @@ import Testing
         "$.a..",
     ]) func anInvalidPathIsRefused(path: String) { #expect(throws: Defect.self) { try JSONPath(path) } }
 
-    /// A `\u` escape has four hexadecimal digits in ASCII.
-    ///
-    /// Number parsers also accept signs, prefixes and other digits.
-    @Test(arguments: ["+041", "-041", " 041", "0x41", "00_1", "\u{FF10}\u{FF10}\u{FF14}\u{FF11}"])
-    func anEscapeHasFourDigits(digits: String) {
-        #expect(throws: Defect.self) { try JSONPath("$['\\u\(digits)']") }
-    }
-
     @Test func escapesOfNamesAreRead() throws {
         #expect(
             try JSONPath(#"$["a\u0041\n\"\ud83d\ude00"]"#).segments

@@ -45,35 +45,6 @@ import Testing
         #expect(plan(paths).problems.map(\.what) == ["the URL has no host, in 3 places"])
     }
 
-    @Test(arguments: ["GET https://b/", "DELETE {{base}}/b", "POST  http://b/ HTTP/1.1"])
-    func aRequestLineInABodyIsAHint(line: String) {
-        let text = "@base = http://b\nPOST http://a/\nA: b\n\na = 1\n\n\(line)\n\nmore"
-        let planned = plan(text)
-        #expect(planned.problems == [])
-        #expect(planned.requests.count == 1)
-        #expect(planned.hints.map(\.position) == [Position(line: 7, column: 1)])
-        #expect(planned.hints.first?.advice.hasPrefix("write ### on a line before it") == true)
-        #expect(
-            plan("GET http://c/\n###\n# @name chosen\n" + text.dropFirst(17)) { $0.names = ["chosen"] }.hints.count == 1
-        )
-        #expect(plan("# @name chosen\nGET http://c/\n###\n" + text) { $0.names = ["chosen"] }.hints == [])
-    }
-
-    @Test(arguments: [
-        "get it from https://b/", "GET", "Get https://b/", "GET /b HTTP/1.1", "SELECT https://b/",
-        "###\nGET https://b/",
-    ])
-    func otherLinesInABodyGiveNoHint(line: String) {
-        #expect(plan("POST http://a/\n\n{}\n\(line)\n").hints == [])
-    }
-
-    /// The multipart body contains a request line, which does not start a request of the file.
-    @Test func aRequestLineInAPartGivesNoHint() {
-        let body = "--b\nContent-Type: application/http\n\nGET http://b/\n--b--"
-        let planned = plan("POST http://a/\nContent-Type: multipart/mixed; boundary=b\n\n\(body)")
-        #expect(planned.problems == [] && planned.hints == [])
-    }
-
     private static let requests = [
         Broken("GTE http://h/", 1, 1, "unknown method GTE", "did you mean GET?"),
         Broken("FETCH http://h/", 1, 1, "unknown method FETCH", "write one of GET, POST"),
@@ -207,9 +178,6 @@ import Testing
     private static let orders = [
         Broken(
             "# @name a\nGET http://h/\n###\n# @name a\nGET http://h/\n###\n# @ref a\nGET http://h/", 4, 9,
-            "the request in line 1 is also called ‘a’", "give one of them another name"),
-        Broken(
-            "# @name a\nGET http://h/{{b.response.body.*}}\n###\n# @name b\n# @ref a\nGET http://h/", 2, 14,
-            "‘a’ waits for itself: a needs b needs a", "remove one of these references"),
+            "the request in line 1 is also called ‘a’", "give one of them another name")
     ]
 }

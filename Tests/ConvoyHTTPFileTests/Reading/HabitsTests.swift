@@ -102,18 +102,6 @@ import Testing
         #expect(ConvoyHTTPFileTests.plan("GET http://h/{{a.request.cookies.x}}").problems.count == 1)
     }
 
-    @Test(
-        arguments: [
-            ("$random.float(1, 2)", "^1\\.[0-9]+$"), ("$random.email", "^[a-z.0-9]+@example\\.com$"),
-            ("$random.internet.emailAddress()", "@example\\.com$"), ("$random.name.firstName", "^[A-Z][a-z]+$"),
-            ("$random.address.zipCode", "^[0-9]{5}$"), ("$random.boolean", "^(true|false)$"),
-            ("$random.lorem.sentence", "^[A-Z][a-z ]+\\.$"), ("$random.number.randomDigit", "^[0-9]$"),
-        ] as [(String, String)]) func randomValuesHaveTheirFormat(variable: String, pattern: String) throws
-    {
-        let body = try #require(built("POST http://h/\n\n{{\(variable)}}").first?.bodyText)
-        #expect(try Regex(pattern).firstMatch(in: body) != nil, "\(body)")
-    }
-
     // MARK: Bodies
 
     /// A body is what stands in the file.
@@ -135,6 +123,8 @@ import Testing
         ("GET http://h/\n\n\nAuthorization: Bearer x", 4, "a header field"),
         ("POST http://h/\n\n# c\nX-Api-Key: x", 4, "a header field"),
         ("POST http://h/\n\nx\nGET http://h/", 4, "a request"),
+        ("POST http://h/\nA: b\n\na = 1\n\nDELETE {{base}}/b\n\nmore\n###\n@base = http://b", 6, "a request"),
+        ("POST http://h/\n\n{}\nPOST  http://b/ HTTP/1.1", 4, "a request"),
         ("@b = 1\nPOST http://h/{{b}}\n\n{{c}}\n@c = 1", 5, "a variable"),
         ("GET http://h/\n###\nPOST http://h/\n\nx\n@d := 1", 6, "a variable"),
     ]) func aHintStandsAtTheLineThatIsSentInABody(text: String, line: Int, what: String) {
@@ -143,9 +133,19 @@ import Testing
         #expect(hints.first?.what.hasPrefix("this line looks like \(what), but is sent in the body") == true)
     }
 
-    @Test(arguments: ["name: x\nrole: y", "x\nContent-Type: y", "a @b = c", "@ = 1", "@media x", "a-b", "http://a"])
-    func ordinaryLinesOfABodyHaveNoHint(body: String) {
-        #expect(plan("POST http://h/\n\n" + body).hints == [])
+    @Test(arguments: [
+        "name: x\nrole: y", "x\nContent-Type: y", "a @b = c", "@ = 1", "@media x", "a-b", "http://a",
+        "{}\nget it from https://b/", "{}\nGET", "{}\nGet https://b/", "{}\nGET /b HTTP/1.1", "SELECT https://b/",
+        "{}\n###\nGET https://b/",
+    ]) func ordinaryLinesOfABodyHaveNoHint(body: String) { #expect(plan("POST http://h/\n\n" + body).hints == []) }
+
+    @Test func aRequestLineInAPartAndInAnotherRequestGivesNoHint() {
+        let part = "--b\nContent-Type: application/http\n\nGET http://b/\n--b--"
+        let planned = plan("POST http://a/\nContent-Type: multipart/mixed; boundary=b\n\n" + part)
+        #expect(planned.problems == [] && planned.hints == [])
+        let text = "# @name a\nGET http://c/\n###\n# @name b\nPOST http://a/\n\nGET http://b/"
+        #expect(plan(text) { $0.names = ["a"] }.hints == [])
+        #expect(plan(text) { $0.names = ["b"] }.hints.first?.advice.hasPrefix("write ### on a line before it") == true)
     }
 
     @Test(arguments: [

@@ -5,6 +5,10 @@ import Testing
 /// Tests rows of CSV and of JSON Lines.
 @Suite struct RowReaderTests {
     private func read(_ format: RowReader.Format, _ lines: String...) -> (RowReader, [RowReader.Outcome]) {
+        read(format, lines)
+    }
+
+    private func read(_ format: RowReader.Format, _ lines: [String]) -> (RowReader, [RowReader.Outcome]) {
         var reader = RowReader(format)
         var outcomes = lines.enumerated().compactMap { reader.take($0.element, at: $0.offset + 1) }
         while let last = reader.finish() { outcomes.append(last) }
@@ -81,9 +85,7 @@ import Testing
             (.json, [#"[{"id": "1","name":"\u0041da"}]"#]),
         ] as [(RowReader.Format, [String])])
     func commonFormatsAreRead(format: RowReader.Format, lines: [String]) {
-        var reader = RowReader(format)
-        var outcomes = lines.enumerated().compactMap { reader.take($0.element, at: $0.offset + 1) }
-        while let last = reader.finish() { outcomes.append(last) }
+        let (reader, outcomes) = read(format, lines)
         #expect(reader.defect == nil)
         #expect(reader.columns == ["id", "name"])
         #expect(values(outcomes) == [["id": "1", "name": "Ada"]])

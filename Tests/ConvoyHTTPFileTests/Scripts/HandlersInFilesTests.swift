@@ -103,9 +103,4 @@ import Testing
             #expect(file.requests[0].handlers.map(\.readsStatus) == [reads])
         }
     }
-
-    @Test func aHandlerIsNotPartOfTheBody() throws {
-        let text = "POST http://h/\n\n{\"a\": 1}\n\n> {% client.log(1) %}\n\n### next\nGET http://h/"
-        #expect(try built(text).map(\.bodyText) == ["{\"a\": 1}", ""])
-    }
 }
