@@ -226,29 +226,16 @@ import Testing
             Content-Type: multipart/form-data; boundary=\(boundary)
 
             --\(boundary)
-            Content-Disposition: form-data; name="json"
             Content-Type: application/json
 
             {"a": "{{v}}"}
             --\(boundary)
-            Content-Disposition: form-data; name="plain"
 
             {{v}}
             --\(boundary)--
             """
-        #expect(
-            try builtLast(text, surroundings, row: ["v": "x\""]).bodyText == """
-                --a-1
-                Content-Disposition: form-data; name="json"
-                Content-Type: application/json
-
-                {"a": "x\\""}
-                --a-1
-                Content-Disposition: form-data; name="plain"
-
-                x"
-                --a-1--
-                """)
+        let parts = "--a-1\nContent-Type: application/json\n\n{\"a\": \"x\\\"\"}\n--a-1\n\nx\"\n--a-1--"
+        #expect(try builtLast(text, surroundings, row: ["v": "x\""]).bodyText == parts)
         for value in ["--a-1", "x\n--a-1--\n"] {
             let failure = #expect(throws: BuildFailure.self) { try builtLast(text, surroundings, row: ["v": value]) }
             #expect(failure?.what == "a value contains the boundary of the parts")

@@ -87,15 +87,6 @@ import Testing
         }
     }
 
-    @Test(arguments: ["x HTTP/1.1\r\nX-Evil: 1", "x\ny", "ü y", "\"<>\\^`{|}"]) func valuesStayWithinTheURL(
-        value: String
-    ) throws {
-        let url = try build("GET http://h/{{a.response.body.*}}/end", value).url
-        #expect(url.hasPrefix("http://h/"))
-        #expect(url.hasSuffix("/end"))
-        #expect(url.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"<>\\^`{|}".utf8.contains($0) })
-    }
-
     @Test(arguments: [
         "evil.com/", "evil.com#", "user@evil.com", "evil.com?", "evil.com\\", "evil.com/\u{301}", "evil.com:1",
     ]) func valuesLeadToNoOtherHost(value: String) {
@@ -129,6 +120,8 @@ import Testing
     private static let url = "{{a.response.body.*}}"
 
     @Test(arguments: [
+        ("http://h/\(url)/end", "x HTTP/1.1\r\nX-Evil: 1", "http://h/x%20HTTP%2F1.1%0D%0AX-Evil%3A%201/end"),
+        ("http://h/\(url)/end", "ü\"<>\\^`{|}", "http://h/%C3%BC%22%3C%3E%5C%5E%60%7B%7C%7D/end"),
         ("http://h/\(url)/end", "../admin", "http://h/..%2Fadmin/end"),
         ("http://h/\(url)/end", "x?y=z", "http://h/x%3Fy%3Dz/end"), ("http://h/\(url)", "a%2Fb", "http://h/a%252Fb"),
         ("http://h/x?q=\(url)&r=1", "a&b=c+d e", "http://h/x?q=a%26b%3Dc%2Bd%20e&r=1"),

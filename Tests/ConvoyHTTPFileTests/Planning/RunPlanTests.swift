@@ -6,19 +6,14 @@ import Testing
 @Suite struct RunPlanTests {
     /// REST Client's own example of a chain, without its XPath.
     static let chain = """
-
         @baseUrl = https://example.com/api
-
         # @name login
         POST {{baseUrl}}/api/login HTTP/1.1
         Content-Type: application/x-www-form-urlencoded
 
         name=foo&password=bar
-
         ###
-
         @authToken = {{login.response.headers.X-AuthToken}}
-
         # @name createComment
         POST {{baseUrl}}/comments HTTP/1.1
         Authorization: {{authToken}}
@@ -27,21 +22,15 @@ import Testing
         {
             "content": "fake content"
         }
-
         ###
-
         @commentId = {{createComment.response.body.$.id}}
-
         # @name getCreatedComment
         GET {{baseUrl}}/comments/{{commentId}} HTTP/1.1
         Authorization: {{authToken}}
-
         ###
-
         # @name getReplies
         GET {{baseUrl}}/comments/{{commentId}}/replies HTTP/1.1
         Accept: application/xml
-
         ###
         """
 
@@ -69,7 +58,7 @@ import Testing
         let text = Self.chain + "\n# @name x\nGET {{baseUrl}}/{{getReplies.response.body.//reply[1]/@id}}\n"
         let problem = plan(text).problems.first
         #expect(problem?.kind == .impossible)
-        #expect(problem?.position == Position(line: 39, column: 17))
+        #expect(problem?.position == Position(line: 28, column: 17))
         let skipping = plan(text, surroundings { $0.skipsScripts = true })
         #expect(skipping.problems == [])
         #expect(skipping.requests.count == 4)
@@ -93,50 +82,36 @@ import Testing
         GET https://one/g
         """
 
-    @Test func requestsThatChangeSomethingKeepTheirOrderAtAnOrigin() {
-        #expect(edges(Self.mixed) == ["a: ; ", "b: ; ", "c: ; a,b", "d: ; c", "e: ; d", "f: ; ", "g: ; d"])
+    /// Requests that are called a, b, c and so on.
+    private static func file(_ requests: String...) -> String {
+        zip("abcdef", requests).map { "### \($0)\n\($1)\n" }.joined()
     }
+
+    @Test(
+        arguments: [
+            (mixed, ["a: ; ", "b: ; ", "c: ; a,b", "d: ; c", "e: ; d", "f: ; ", "g: ; d"]),
+            // A file is written by one request at a time.
+            (
+                file("GET http://h/\n\n>> x", "GET http://i/\n\n>> y", "GET http://j/\n\n>>! x"),
+                ["a: ; ", "b: ; ", "c: ; a"]
+            ),
+            // A request with an origin of a response comes after all changes.
+            (
+                file(
+                    "GET http://one/", "POST http://one/", "POST http://two/", "GET {{a.response.body.$.next}}",
+                    "POST {{a.response.body.$.next}}", "GET http://one/"),
+                ["a: ; ", "b: ; a", "c: ; ", "d: a; b,c", "e: a; b,c,d", "f: ; e"]
+            ), (outOfOrder, ["c: ; ", "a: c; ", "b: c,a; "]),
+        ] as [(String, [String])]) func requestsKeepTheOrderThatTheyNeed(text: String, order: [String])
+    { #expect(edges(text) == order) }
+
+    private static let outOfOrder = file(
+        "POST http://h/{{c.response.body.*}}", "# @depends a, c\nPOST http://h/", "POST http://h/")
 
     @Test func theOrderOfUnsafeRequestsCanBeChosen() {
         #expect(edges(Self.mixed) { $0.mixesUnsafe = true }.allSatisfy { $0.hasSuffix(": ; ") })
         #expect(edges(Self.mixed) { $0.isSerial = true }.dropFirst().map { $0.last } == ["a", "b", "c", "d", "e", "f"])
-    }
-
-    @Test func aFileIsWrittenByOneAtATime() {
-        let text = "### a\nGET http://h/\n\n>> x\n### b\nGET http://i/\n\n>> y\n### c\nGET http://j/\n\n>>! x\n"
-        #expect(edges(text) == ["a: ; ", "b: ; ", "c: ; a"])
-    }
-
-    @Test func aRequestWithAnOriginOfAnAnswerComesAfterAllChanges() {
-        let text = """
-            ### a
-            GET http://one/
-            ### b
-            POST http://one/
-            ### c
-            POST http://two/
-            ### d
-            GET {{a.response.body.$.next}}
-            ### e
-            POST {{a.response.body.$.next}}
-            ### f
-            GET http://one/
-            """
-        #expect(edges(text) == ["a: ; ", "b: ; a", "c: ; ", "d: a; b,c", "e: a; b,c,d", "f: ; e"])
-    }
-
-    @Test func dependenciesComeFirstWhereverTheyAreInTheFile() {
-        let text = """
-            ### a
-            POST http://h/{{c.response.body.*}}
-            ### b
-            # @depends a, c
-            POST http://h/
-            ### c
-            POST http://h/
-            """
-        #expect(edges(text) == ["c: ; ", "a: c; ", "b: c,a; "])
-        #expect(edges(text) { $0.isSerial = true } == ["c: ; ", "a: c; ", "b: c,a; "])
+        #expect(edges(Self.outOfOrder) { $0.isSerial = true } == ["c: ; ", "a: c; ", "b: c,a; "])
     }
 
     @Test func namedRequestsIncludeTheirDependencies() {

@@ -45,6 +45,8 @@ import Testing
         #expect(plan(paths).problems.map(\.what) == ["the URL has no host, in 3 places"])
     }
 
+    private static let a = "# @name a\nGET http://h/\n###\n"
+
     private static let requests = [
         Broken("GTE http://h/", 1, 1, "unknown method GTE", "did you mean GET?"),
         Broken("FETCH http://h/", 1, 1, "unknown method FETCH", "write one of GET, POST"),
@@ -116,25 +118,25 @@ import Testing
             "# @name login\nGET http://h/\n###\nGET http://h/{{lgin.response.body.*}}", 4, 14,
             "no request is called ‘lgin’", "did you mean login?"),
         Broken(
-            "# @name a\nGET http://h/\n###\nGET http://h/{{a.response}}", 4, 14,
+            a + "GET http://h/{{a.response}}", 4, 14,
             "‘a.response’ does not name a part of the request or response", "{{a.response.body.*}}"),
         Broken(
-            "# @name a\nGET http://h/\n###\nGET http://h/{{a.response.body}}", 4, 14,
+            a + "GET http://h/{{a.response.body}}", 4, 14,
             "‘a.response.body’ does not name a value in the body", "{{a.response.body.*}}"),
         Broken(
-            "# @name a\nGET http://h/\n###\nGET http://h/{{a.response.headers.A B}}", 4, 14,
+            a + "GET http://h/{{a.response.headers.A B}}", 4, 14,
             "‘A B’ is not a header field name", "headers.Content-Type"),
         Broken(
-            "# @name a\nGET http://h/\n###\nGET http://h/{{a.response.body.$[x]}}", 4, 14,
+            a + "GET http://h/{{a.response.body.$[x]}}", 4, 14,
             "‘$[x]’ is not a JSONPath: ‘x’ is neither a number nor a name in quotes", "write [0] or ['name']"),
         Broken(
-            "# @name a\nGET http://h/\n###\nGET http://h/{{a.response.body.$[?@.b]}}", 4, 14,
+            a + "GET http://h/{{a.response.body.$[?@.b]}}", 4, 14,
             "‘$[?@.b]’ is not a JSONPath: filters are not supported", "$.items[0]"),
         Broken(
-            "# @name a\nGET http://h/\n###\nGET http://h/{{a.response.body.//x}}", 4, 14, "XPath is not supported",
+            a + "GET http://h/{{a.response.body.//x}}", 4, 14, "XPath is not supported",
             "request JSON from the server"),
         Broken(
-            "# @name a\nGET http://h/\n###\nGET http://h/{{a}}", 4, 14, "‘a’ is a request, not a value", "{{a.response"),
+            a + "GET http://h/{{a}}", 4, 14, "‘a’ is a request, not a value", "{{a.response"),
         Broken("# @depends b\nGET http://h/", 1, 12, "no request is called ‘b’", "write # @name b above"),
         Broken("# @ref\nGET http://h/", 1, 3, "no name follows @ref", "write # @ref login"),
     ]
@@ -145,7 +147,7 @@ import Testing
             "relative"), Broken("POST http://h/\n\n<@ v.json", 2, 2, "the variable ‘x’ has no value", "write @x = …"),
         Broken("POST http://h/\n\n<@utf7 a.json", 3, 1, "‘utf7’ is not a supported encoding", "utf8, latin1"),
         Broken(
-            "# @name a\nGET http://h/\n###\nPOST http://h/\n\n< {{a.response.body.*}}", 6, 3,
+            a + "POST http://h/\n\n< {{a.response.body.*}}", 6, 3,
             "a file name cannot come from a response or a row", "write the name"),
         Broken(
             "POST http://h/\nContent-Type: multipart/form-data\n\nx", 2, 1, "a body in parts has no boundary",
@@ -177,7 +179,7 @@ import Testing
 
     private static let orders = [
         Broken(
-            "# @name a\nGET http://h/\n###\n# @name a\nGET http://h/\n###\n# @ref a\nGET http://h/", 4, 9,
+            a + "# @name a\nGET http://h/\n###\n# @ref a\nGET http://h/", 4, 9,
             "the request in line 1 is also called ‘a’", "give one of them another name")
     ]
 }

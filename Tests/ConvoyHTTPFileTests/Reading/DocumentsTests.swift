@@ -29,6 +29,11 @@ import Testing
         (
             "# one\n// two\nPOST http://example.com/add\n# three\nA: b\n// four\n\n  # five\nbody\n",
             ["POST http://example.com/add\nA: b\n\nbody"]
+        ),
+        (
+            "/* of one line */\n/*\n * GET http://h/no\n */\nGET http://h/1\n/* a\n   b */\nA: b\n\n"
+                + "/* POST http://h/no */\n###\nPOST http://h/2\n\n{\"a\": \"/* kept */\"}",
+            ["GET http://h/1\nA: b", "POST http://h/2\n\n{\"a\": \"/* kept */\"}"]
         ), ("http://example.com/\n    api\n    /get", ["GET http://example.com/api/get"]),
         ("GET http://example.com/\n    api\n    /get\nA: b", ["GET http://example.com/api/get\nA: b"]),
         ("http://example.com/\n    %20api%20\n    +/get+", ["GET http://example.com/%20api%20+/get+"]),
@@ -118,6 +123,14 @@ import Testing
         (
             "GRAPHQL https://a/\n\nquery { a }",
             ["POST https://a/\nContent-Type: application/json\n\n{\"query\":\"query { a }\"}"]
+        ),
+        // A fragment before a query is part of it.
+        (
+            "GRAPHQL http://h/\n\nfragment F on User { name }\n\n{\n  user { ...F }\n}\n\n{\n  \"id\": 1\n}",
+            [
+                "POST http://h/\nContent-Type: application/json\n\n"
+                    + #"{"query":"fragment F on User { name }\n\n{\n  user { ...F }\n}","variables":{"id":1}}"#
+            ]
         ),
         // httpyac's documentation.
         (

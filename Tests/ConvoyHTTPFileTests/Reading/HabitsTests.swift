@@ -29,62 +29,15 @@ import Testing
         #expect(plan(text) { $0.names = ["a"] }.problems.map(\.what) == ["several requests are called ‘a’"])
     }
 
-    @Test(arguments: [("30", 30_000), ("500 ms", 500), ("2 s", 2_000), ("1m", 60_000)] as [(String, Int)])
-    func aTimeoutIsRead(text: String, milliseconds: Int) {
+    @Test(
+        arguments: [
+            ("30", 30_000), ("500 ms", 500), ("2 s", 2_000), ("1m", 60_000), ("", nil), ("soon", nil), ("0", nil),
+            ("-1", nil), ("5 h", nil), ("99999999999999999999", nil),
+        ] as [(String, Int?)]) func aTimeoutIsReadOrReported(text: String, milliseconds: Int?)
+    {
         let file = HTTPFileReader.read("# @timeout \(text)\nGET http://h/")
-        #expect(file.requests[0].timeout == .milliseconds(milliseconds))
-    }
-
-    @Test(arguments: ["", "soon", "0", "-1", "5 h", "99999999999999999999"]) func anInvalidTimeoutIsReported(
-        text: String
-    ) {
-        #expect(HTTPFileReader.read("# @timeout \(text)\nGET http://h/").problems.count == 1)
-    }
-
-    @Test func commentsMayHaveSeveralLines() throws {
-        let text = """
-            /* GET http://h/no
-            ### still one, no: a separator ends it
-            /* of one line */
-            /*
-             * GET http://h/no
-             */
-            GET http://h/1
-            /* a
-               b */
-            A: b
-
-            /* POST http://h/no */
-            ###
-            POST http://h/2
-
-            {"a": "/* kept */"}
-            """.replacing("/* GET http://h/no\n### still one, no: a separator ends it\n", with: "")
-        let built = try built(text)
-        #expect(built.map(\.url) == ["http://h/1", "http://h/2"])
-        #expect(built[0].value(of: "A") == "b" && built[0].bodyText == "")
-        #expect(built[1].bodyText == #"{"a": "/* kept */"}"#)
-    }
-
-    @Test func aFragmentBeforeAQueryIsPartOfIt() throws {
-        let text = """
-            GRAPHQL http://h/
-
-            fragment F on User { name }
-
-            {
-              user { ...F }
-            }
-
-            {
-              "id": 1
-            }
-            """
-        let body = try #require(JSONValue(json: built(text)[0].bodyText.utf8))
-        guard case .object(let members) = body else { return #expect(Bool(false)) }
-        #expect(members.map(\.name) == ["query", "variables"])
-        #expect(members[0].value.text.hasSuffix("  user { ...F }\n}"))
-        #expect(members[1].value.json == #"{"id":1}"#)
+        #expect(file.requests[0].timeout == milliseconds.map { .milliseconds($0) })
+        #expect(file.problems.count == (milliseconds == nil ? 1 : 0))
     }
 
     @Test func cookiesOfAnswersCanBeReferredTo() throws {

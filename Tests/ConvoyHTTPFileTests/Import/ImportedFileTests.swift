@@ -3,8 +3,8 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Tests hostile documents: the import reads each one, or rejects it with a reason.
-@Suite struct HostileImportTests {
+/// Tests what the import does with every kind of document: it refuses hostile ones, names requests and hides secrets.
+@Suite struct ImportedFileTests {
     @Test(arguments: [
         ("", "the document is empty"), ("  \n", "the document is empty"), ("hello", "begins with curl"),
         ("GET https://a.com/", "an .http file already"), ("{", "not JSON"), ("[]", "neither a HAR"),
@@ -72,5 +72,81 @@ import Testing
                 _ = try? Imported(String(command.prefix(length)) + rest)
             }
         }
+    }
+
+    // MARK: Names
+
+    /// A search from the start for each name would take minutes.
+    @Test(.timeLimit(.minutes(1))) func equalNamesAreNumbered() {
+        var names = UniqueNames(taken: ["a_2"])
+        #expect((0..<3).map { _ in names.take("a") } == ["a", "a_3", "a_4"])
+        #expect(names.take("a_3") == "a_3_2")
+        for _ in 0..<200_000 { _ = names.take("b") }
+        #expect(names.take("b") == "b_200001")
+    }
+
+    private static func entry(_ host: String) -> String {
+        """
+        {"request": {"method": "PUT", "url": "http://\(host)/", "postData":
+          {"mimeType": "image/png", "encoding": "base64", "text": "iVBO/w=="}}}
+        """
+    }
+
+    @Test func attachmentsAreNamedAfterTheirFile() throws {
+        var file = try Imported(har(Self.entry("a"), Self.entry("b"))) { $0.hosts = ["b"] }.file
+        #expect(file.attachments.map(\.path) == ["body-2.bin"])
+        file.nameAttachments(after: "shop")
+        #expect(file.attachments.map(\.path) == ["shop-body-2.bin"])
+        #expect(HTTPFileWriter.write(file).text.contains("\n< shop-body-2.bin\n"))
+    }
+
+    @Test(arguments: [("0.5", "500 ms"), ("2.7", "2700 ms"), ("3", "3"), ("0.001", "1 ms")])
+    func aTimeoutIsReadBack(seconds: String, written: String) throws {
+        let text = try Imported("curl -m \(seconds) http://a/").text
+        #expect(text.contains("# @timeout \(written)\n"))
+        let file = HTTPFileReader.read(text)
+        #expect(file.problems == [])
+        #expect(file.requests.first?.timeout == .milliseconds(Int64((Double(seconds) ?? 0) * 1_000)))
+    }
+
+    // MARK: Secrets
+
+    private static let secrets = """
+        curl https://u:hunter2@a.com/x -H 'Authorization: Bearer tok.en.1'
+        curl 'https://a.com/y?api_key=k3y&page=2' -H 'Authorization: Bearer tok.en.1' -H 'X-Api-Key: other'
+        curl https://a.com/z -b 'sid=abc; theme=dark' --json '{"password": "p\\"w", "name": "ada"}'
+        curl https://a.com/f -d 'client_secret=cs&grant_type=password' -u 'ada:lovelace'
+        """
+
+    @Test func eachSecretIsAVariableAndEqualOnesAreOne() throws {
+        let imported = try Imported(Self.secrets)
+        for secret in ["hunter2", "tok.en.1", "k3y", "other", "abc", "p\\\"w", "=cs", "lovelace"] {
+            #expect(!imported.text.contains(secret), "\(secret)")
+        }
+        #expect(
+            imported.file.variables.map(\.name) == [
+                "token", "password", "x_api_key", "api_key", "cookie", "password_2", "basic", "client_secret",
+            ])
+        #expect(imported.text.contains("@x_api_key = {{$processEnv X_API_KEY}}\n"))
+        #expect(imported.text.contains("\"name\": \"ada\""))
+        #expect(imported.text.contains("grant_type=password"))
+        #expect(imported.plan().problems == [])
+    }
+
+    @Test func secretsAreKeptWithTheOption() throws {
+        let imported = try Imported(Self.secrets) { $0.keepsSecrets = true }
+        let requests = try built(imported.text)
+        #expect(requests[0].url == "https://u:hunter2@a.com/x")
+        #expect(requests[1].url == "https://a.com/y?api_key=k3y&page=2")
+        #expect(requests[2].value(of: "cookie") == "sid=abc; theme=dark")
+        #expect(requests[2].bodyText == #"{"password": "p\"w", "name": "ada"}"#)
+        #expect(requests[3].value(of: "authorization") == "Basic YWRhOmxvdmVsYWNl")
+    }
+
+    /// A variable with a given value does not need the environment.
+    @Test func aGivenVariableReplacesTheEnvironment() throws {
+        let text = "@t = {{$processEnv CONVOY_NO_SUCH}}\nGET http://a/?t={{t}}"
+        #expect(try built(text, surroundings { $0.given = ["t": "x"] }).map(\.url) == ["http://a/?t=x"])
+        #expect(plan(text).problems.count == 1)
     }
 }
