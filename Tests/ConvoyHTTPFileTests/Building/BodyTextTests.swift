@@ -98,13 +98,6 @@ import Testing
         #expect(try body(text, ["v": value]) == "{\"a\": \(value)}")
     }
 
-    @Test func aKnownValueOutsideOfQuotesIsReportedAtItsLine() {
-        let text = "@name = Ada\nPOST http://h/\n\n{\n  \"a\": {{name}}\n}"
-        let problems = plan(text).problems
-        #expect(problems.map(\.position) == [Position(line: 5, column: 8)])
-        #expect(problems.map(\.advice) == ["write \"{{name}}\" for a text, or {{&name}} to insert it unchanged"])
-    }
-
     @Test func valuesWithinAValueAreEscapedToo() throws {
         let text = """
             @user = {"name": "{{v}}", "role": "user"}
@@ -166,11 +159,6 @@ import Testing
             let text = "@inFile = p&q=r\nPOST http://h/\nContent-Type: \(type)\n\n" + template
             #expect(try builtLast(text, surroundings, row: ["v": value]).bodyText == expected)
         }
-    }
-
-    @Test func aFormWhoseTypeIsAVariableIsAForm() throws {
-        let text = "@type = application/x-www-form-urlencoded\nPOST http://h/\nContent-Type: {{type}}\n\na={{v}}&b=c d"
-        #expect(try builtLast(text, columns, row: ["v": "x&y"]).bodyText == "a=x%26y&b=c d")
     }
 
     @Test func valuesInPartsFollowTheTypesOfTheParts() throws {
@@ -284,17 +272,16 @@ import Testing
         #expect(JSONValue(json: built.bodyText.utf8)?["variables"]?["a"] == JSONValue.string(Self.hostile))
     }
 
-    @Test func aValueAddsNoLineOfJSONLines() throws {
-        let head = "Content-Type: application/x-ndjson\n\n"
-        #expect(
-            try body(head + "{\"index\": {}}\n{\"a\": {{v}}, \"b\": \"{{w}}\"}", ["v": "{\"c\":\n1}", "w": "x\ny"])
-                == "{\"index\": {}}\n{\"a\": {\"c\":1}, \"b\": \"x\\ny\"}\n")
-    }
-
-    @Test(arguments: ["text/plain", "text/csv", "application/octet-stream", "text/markdown"])
-    func otherBodiesContainTheValueUnchanged(type: String) throws {
-        #expect(
-            try body("Content-Type: \(type)\n\n{\"a\": {{v}}, \"{{v}}\"}", ["v": "x\"<"]) == "{\"a\": x\"<, \"x\"<\"}")
+    @Test(arguments: [
+        (
+            "application/x-ndjson", "{\"index\": {}}\n{\"a\": {{v}}, \"b\": \"{{w}}\"}",
+            "{\"index\": {}}\n{\"a\": {\"c\":1}, \"b\": \"x\\ny\"}\n"
+        ), ("{{form}}", "a={{w}}&b=c d", "a=x%0Ay&b=c d"), ("text/plain", "{\"a\": {{v}}", "{\"a\": {\"c\":\n1}"),
+        ("text/csv", "\"{{w}}\"", "\"x\ny\""), ("application/octet-stream", "<{{w}}>", "<x\ny>"),
+        ("text/markdown", "\"{{w}}\"", "\"x\ny\""),
+    ]) func aValueIsInsertedAsItsTypeNeeds(type: String, template: String, expected: String) throws {
+        let text = "@form = application/x-www-form-urlencoded\nPOST http://h/\nContent-Type: \(type)\n\n" + template
+        #expect(try builtLast(text, columns, row: ["v": "{\"c\":\n1}", "w": "x\ny"]).bodyText == expected)
     }
 
     @Test func placesAreFollowedAcrossFiles() throws {

@@ -137,10 +137,7 @@ import Testing
             "    GET https://h/anything\n    GET https://h/a\n    A: b\n    GET https://h/c\n",
             ["GET https://h/anything", "GET https://h/a\nA: b", "GET https://h/c"]
         ),
-        (
-            "@bar=bar2\nPOST http://a/post\n\n<@ ./body.json\n      ",
-            ["POST http://a/post\n\n{\n \"bar\": \"bar2\"\n}"]
-        ),
+        ("@bar=bar2\nPOST http://a/post\n\n<@ ./body.json\n      ", ["POST http://a/post\n\n{\n \"bar\": \"bar2\"\n}"]),
     ]
 
     @Test(arguments: ["Basic user:passwd", "Basic dXNlcjpwYXNzd2Q=", "Basic user passwd", "basic {{u}} {{p}}"])
