@@ -43,9 +43,8 @@ struct CurlReader {
             file.notes.append("line \(first + 1) is omitted: \(problem.what)")
             return first + 1
         }
-        for part in words.dropFirst().prefix(while: { $0.isQuoted || !Self.marks.contains($0.text) }).split(
-            whereSeparator: \.isNext)
-        {
+        let command = words.dropFirst().prefix { $0.isQuoted || !Self.marks.contains($0.text) }
+        for part in command.split(whereSeparator: { !$0.isQuoted && ["--next", "-:"].contains($0.text) }) {
             read([words[0]] + part, line: first + 1)
         }
         return max(first + 1, shell?.line ?? windows.line)
@@ -86,10 +85,6 @@ struct CurlReader {
     }
 
     private static let ownFields: Set = ["content-length", "accept-encoding", "connection", "transfer-encoding"]
-}
-
-extension Word {
-    fileprivate var isNext: Bool { !isQuoted && (text == "--next" || text == "-:") }
 }
 
 extension StringProtocol {

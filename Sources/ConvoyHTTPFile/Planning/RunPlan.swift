@@ -195,7 +195,11 @@ struct Planner {
         if let output = request.output {
             let path = expander.pieces(of: output.path)
             planned.output = .init(path: path, replaces: output.replaces)
-            checkOutput(path, output, &expander)
+            if let defect = path.knownText.flatMap({ OutputPath.defect($0) }) {
+                expander.report(
+                    output.position, "\(path.shown.shown) \(defect)",
+                    "write a name inside of the output directory: answer.json")
+            }
         }
         for prompt in request.prompts where surroundings.given[prompt.text] == nil {
             expander.report(
@@ -321,21 +325,10 @@ struct Planner {
             let kept = text.utf8.filter { ![0x0D, 0x0A, 0].contains($0) }
             return .text(.plain(String(decoding: kept, as: UTF8.self)))
         }
-        var template = Template()
-        let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
-        for (number, line) in lines.enumerated() {
-            if number > 0 { template.append(text.contains("\r\n") ? "\r\n" : "\n") }
-            let place = Position(line: number + 1, column: 1)
-            template.append(Template.read(line, at: place, file: path, &expander.problems))
+        let template = Template.read(lines: text, file: path, &expander.problems) {
+            Position(line: $0 + 1, column: 1)
         }
         return .text(expander.pieces(of: template))
-    }
-
-    private func checkOutput(_ path: [Piece], _ output: FileRequest.Output, _ expander: inout Expander) {
-        guard let text = path.knownText, let defect = OutputPath.defect(text) else { return }
-        expander.report(
-            output.position, "\(path.shown.shown) \(defect)",
-            "write a name inside of the output directory: answer.json")
     }
 
     mutating func order(of chosen: [Int]) -> [Int] {

@@ -78,15 +78,10 @@ package struct Environments: Sendable {
             if case .object(let inner) = variable.value {
                 add(inner, prefix: name + ".", to: environment, text, file, isSecret)
             }
-            var (template, problems) = (Template(), [Problem]())
+            var problems: [Problem] = []
             let hasPlaceholders = variable.value.text.contains("{{")
             let place = hasPlaceholders ? Position(ofName: variable.name, in: text) : .start
-            for (number, line) in variable.value.text.split(
-                omittingEmptySubsequences: false, whereSeparator: \.isNewline
-            ).enumerated() {
-                if number > 0 { template.append("\n") }
-                template.append(Template.read(line, at: place, file: file, &problems))
-            }
+            var template = Template.read(lines: variable.value.text, file: file, &problems) { _ in place }
             template.parts = template.parts.map { part in
                 guard case .placeholder(var placeholder) = part else { return part }
                 placeholder.position = place

@@ -56,14 +56,7 @@ extension HTTPFileReader {
     private mutating func template(_ word: Word) -> Template { words(word.text, at: word.position) }
 
     private mutating func words(_ text: String, at position: Position) -> Template {
-        guard readsVariables else { return Template(text) }
-        var all = Template()
-        let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-        for (number, line) in lines.enumerated() {
-            if number > 0 { all.append("\n") }
-            all.append(template(Substring(line), at: position))
-        }
-        return all
+        readsVariables ? Template.read(lines: text, &file.problems) { _ in position } : Template(text)
     }
 
     private mutating func readOption(_ word: Word, _ words: inout ArraySlice<Word>, _ command: inout Command) {

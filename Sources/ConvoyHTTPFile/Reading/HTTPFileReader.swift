@@ -129,11 +129,6 @@ package struct HTTPFileReader {
         file.variables.append(VariableDefinition(name: plainName, value: value, position: position(offset)))
     }
 
-    mutating func finish() {
-        request.lastLine = max(request.position.line, index)
-        file.requests.append(request)
-    }
-
     private static let tags = [
         "name", "depends", "ref", "forceRef", "prompt", "no-redirect", "no-cookie-jar", "disabled", "expect", "assert",
         "timeout",
@@ -308,7 +303,8 @@ package struct HTTPFileReader {
                 if !isFollowed { readBody() }
             }
             check()
-            finish()
+            request.lastLine = max(request.position.line, index)
+            file.requests.append(request)
             guard isFollowed else { return }
             begin(nil)
         }

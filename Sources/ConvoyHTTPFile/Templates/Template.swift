@@ -103,6 +103,19 @@ package struct Template: Hashable, Sendable {
         return template
     }
 
+    /// Parses a text of several lines; `position` gives the place of the line with a number from 0.
+    static func read(
+        lines text: String, file: String? = nil, _ problems: inout [Problem], at position: (Int) -> Position
+    ) -> Template {
+        var template = Template()
+        let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        for (number, line) in lines.enumerated() {
+            if number > 0 { template.append("\n") }
+            template.append(read(Substring(line), at: position(number), file: file, &problems))
+        }
+        return template
+    }
+
     func split(at mark: Character) -> (before: Template, after: Template)? {
         for (index, part) in parts.enumerated() {
             guard case .text(let text) = part, let place = text.firstIndex(of: mark) else { continue }

@@ -65,26 +65,13 @@ import Testing
         #expect(skipping.leftOut == [RunPlan.LeftOut(label: "x", reason: "XPath is not supported")])
     }
 
-    private static let mixed = """
-        ### a
-        GET https://one/a
-        ### b
-        GET https://one/b
-        ### c
-        POST https://one/c
-        ### d
-        DELETE https://ONE:443/d
-        ### e
-        GET https://one/e
-        ### f
-        POST https://two/f
-        ### g
-        GET https://one/g
-        """
+    private static let mixed = file(
+        "GET https://one/a", "GET https://one/b", "POST https://one/c", "DELETE https://ONE:443/d", "GET https://one/e",
+        "POST https://two/f", "GET https://one/g")
 
     /// Requests that are called a, b, c and so on.
     private static func file(_ requests: String...) -> String {
-        zip("abcdef", requests).map { "### \($0)\n\($1)\n" }.joined()
+        zip("abcdefg", requests).map { "### \($0)\n\($1)\n" }.joined()
     }
 
     @Test(
@@ -123,30 +110,19 @@ import Testing
 
     /// A plan for named requests ignores mistakes in other requests.
     @Test func mistakesInOtherRequestsDoNotStopNamedOnes() {
-        let text = "### a\nGET http://h/\n### b\nGET http://h/{{x}}\n### c\nGET http://h/\n\n> {% x %}\n"
+        let text = Self.file("GET http://h/", "GET http://h/{{x}}", "GET http://h/\n\n> {% x %}")
         #expect(plan(text, surroundings()) { $0.names = ["a"] }.problems == [])
         #expect(plan(text).problems.count == 2)
     }
 
     @Test func eachCycleIsReportedOnceWithItsPosition() {
-        let text = """
-            # @name a
-            GET http://h/{{b.response.body.*}}
-            ###
-            # @name b
-            GET http://h/{{c.response.body.*}}
-            ###
-            # @name c
-            # @ref a
-            GET http://h/
-            ###
-            # @name d
-            GET http://h/{{d.response.body.*}}
-            """
+        let text = Self.file(
+            "GET http://h/{{b.response.body.*}}", "GET http://h/{{c.response.body.*}}", "# @ref a\nGET http://h/",
+            "GET http://h/{{d.response.body.*}}")
         let problems = plan(text).problems
         #expect(
             problems.map(\.what) == ["‘a’ waits for itself: a needs b needs c needs a", "‘d’ needs its own response"])
-        #expect(problems.map(\.position) == [Position(line: 2, column: 14), Position(line: 12, column: 14)])
+        #expect(problems.map(\.position) == [Position(line: 2, column: 14), Position(line: 9, column: 14)])
     }
 
     @Test func aChainOfTenThousandIsPlannedWithoutRecursion() {
@@ -167,22 +143,9 @@ import Testing
     }
 
     @Test func skippedScriptsSkipTheirDependents() {
-        let text = """
-            ### a
-            POST http://h/
-
-            {"a": 1}
-
-            > {% while (true) client.global.set("token", response.body.token); %}
-
-            ### b
-            GET http://h/{{token}}
-            ### c
-            # @ref b
-            GET http://h/
-            ### d
-            GET http://h/
-            """
+        let script = "\n\n> {% while (true) client.global.set('token', response.body.token); %}"
+        let text = Self.file(
+            "POST http://h/\n\n{}\(script)", "GET http://h/{{token}}", "# @ref b\nGET http://h/", "GET http://h/")
         #expect(plan(text).problems.count == 2)
         let skipping = plan(text, surroundings { $0.skipsScripts = true })
         #expect(skipping.problems == [])
