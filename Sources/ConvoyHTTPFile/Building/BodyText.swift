@@ -81,7 +81,7 @@ struct BodyText {
             index += 1
         }
         guard let boundary else { return text }
-        guard text.count(of: boundary) == own.count(of: boundary) else {
+        guard text.ranges(of: boundary).count == own.ranges(of: boundary).count else {
             throw BuildFailure("a value contains the boundary of the parts", "choose another boundary")
         }
         return text

@@ -207,7 +207,7 @@ struct RequestBuilder {
             // Fragments are not sent, so the text after a # in a value would be lost. Therefore each # is encoded.
             return piece.encoding == .never ? piece.text.hashesEncoded : piece.asPart
         }
-        if let host = url.openAuthority, !piece.text.mayFollow(host: host, before: next) {
+        if let start = url.schemeEnd, !piece.text.mayFollow(host: url[start...], before: next) {
             throw BuildFailure(
                 "\(value) would change the host: its value is more than a name",
                 "write {{…}} for the whole URL, or / before it")
