@@ -333,15 +333,13 @@ struct UniqueNames {
     init(taken: some Sequence<String> = []) { self.taken = Set(taken) }
 
     mutating func take(_ base: String) -> String {
-        var number = numbers[base] ?? 0
-        while true {
+        var (name, number) = (base, numbers[base, default: 0])
+        repeat {
             number += 1
-            let name = number == 1 ? base : "\(base)_\(number)"
-            if taken.insert(name).inserted {
-                numbers[base] = number
-                return name
-            }
-        }
+            if number > 1 { name = "\(base)_\(number)" }
+        } while !taken.insert(name).inserted
+        numbers[base] = number
+        return name
     }
 }
 

@@ -46,15 +46,10 @@ struct Planner {
             if let name = request.name { names[name.text] = index }
             if !request.handlers.isEmpty { names[request.key] = index }
         }
-        var titles: [String: Int] = [:]
-        for (index, request) in file.requests.enumerated() {
-            guard request.name == nil, let title = request.title?.text, title.isRequestName, names[title] == nil else {
-                continue
-            }
-            // A title that several requests share names none of them.
-            titles[title] = titles[title] == nil ? index : -1
-        }
-        names.merge(titles.filter { $0.value >= 0 }) { name, _ in name }
+        let unnamed = file.requests.indices.filter { file.requests[$0].name == nil }
+        // A title that several requests share names none of them.
+        for (title, indices) in Dictionary(grouping: unnamed, by: { file.requests[$0].title?.text ?? "" })
+        where indices.count == 1 && title.isRequestName && names[title] == nil { names[title] = indices[0] }
         self.names = names
     }
 
@@ -472,22 +467,15 @@ struct Planner {
 extension HTTPFile {
     /// A name that no reference or dependency uses is only a title.
     var repeatedNames: [Problem] {
-        var first: [String: Int] = [:]
-        var repeated: [(name: Word, line: Int)] = []
-        for request in requests {
-            guard let name = request.name else { continue }
-            if let line = first[name.text] {
-                repeated.append((name, line))
-            } else {
-                first[name.text] = name.position.line
+        let repeated = Dictionary(grouping: requests.compactMap(\.name), by: \.text).filter { $0.value.count > 1 }
+        let referred = repeated.isEmpty ? [] : referredNames
+        return repeated.filter { referred.contains($0.key) }.values.flatMap { words in
+            words.dropFirst().map { word in
+                Problem(
+                    word.position,
+                    "the request in line \(words[0].position.line) is also called \(word.text.shown)",
+                    "give one of them another name")
             }
-        }
-        guard !repeated.isEmpty else { return [] }
-        let referred = referredNames
-        return repeated.filter { referred.contains($0.name.text) }.map { name, line in
-            Problem(
-                name.position, "the request in line \(line) is also called \(name.text.shown)",
-                "give one of them another name")
         }
     }
 

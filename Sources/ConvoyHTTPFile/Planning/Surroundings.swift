@@ -46,23 +46,23 @@ package struct Environments: Sendable {
         let text = String(decoding: bytes, as: UTF8.self)
         if text.trimmed.isEmpty { return }
         let root: JSONValue
+        func report(_ place: Position, _ what: String, _ advice: String) {
+            problems.append(Problem(place, what, advice, file: file))
+        }
         let json = String(validating: bytes, as: UTF8.self).map { Array($0.withoutComments.utf8) } ?? bytes
         do throws(JSONReader.Defect) { root = try JSONReader.read(json) } catch {
-            let position = Position(line: error.line, column: error.column)
-            problems.append(Problem(position, "the file is not JSON: \(error.what)", "correct it there", file: file))
-            return
+            let place = Position(line: error.line, column: error.column)
+            return report(place, "the file is not JSON: \(error.what)", "correct it there")
         }
         guard case .object(let environments) = root else {
-            let advice = "write {\"dev\": {\"host\": \"example.com\"}}"
-            problems.append(Problem(.start, "the file is not an object", advice, file: file))
-            return
+            return report(.start, "the file is not an object", "write {\"dev\": {\"host\": \"example.com\"}}")
         }
         for environment in environments {
             guard case .object(let variables) = environment.value else {
-                let advice = "write \(environment.name.jsonQuoted): {\"host\": \"example.com\"}"
-                let place = Position(ofName: environment.name, in: text)
-                problems.append(
-                    Problem(place, "the environment \(environment.name.shown) is not an object", advice, file: file))
+                report(
+                    Position(ofName: environment.name, in: text),
+                    "the environment \(environment.name.shown) is not an object",
+                    "write \(environment.name.jsonQuoted): {\"host\": \"example.com\"}")
                 continue
             }
             add(variables, prefix: "", to: environment.name, text, file, isSecret)

@@ -42,7 +42,9 @@ import Testing
         ("--data-urlencode $'q=a\\r\\n'", "q=a%0D%0A"),
     ]) func aValueIsOneValueOfTheData(options: String, body: String) throws {
         for values in [surroundings { $0.columns = ["x"] }, surroundings { $0.given = ["x": Self.value] }] {
-            let request = { try builtLast("curl https://a/ \($0)", values, row: ["x": Self.value]) }
+            let request = { (options: String) in
+                try builtLast("curl https://a/ " + options, values, row: ["x": Self.value])
+            }
             #expect(try request(options).bodyText == body)
             guard options.hasPrefix("--data-urlencode"), !options.contains("{{&") else { continue }
             #expect(try request("-G " + options).url == "https://a/?" + body)
