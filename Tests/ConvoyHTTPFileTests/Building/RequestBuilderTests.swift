@@ -270,7 +270,8 @@ import Testing
         ("https://h/@x?a=b", "https://h/@x?a=b"), ("https://ada:s3cret@h/x", "https://***@h/x"),
     ]) func secretsOfAURLAreNotShown(_ url: String, _ shown: String) throws {
         let request = plan("GET " + url).requests.first
-        #expect(request?.shownTarget == shown && request?.label == "GET " + shown)
+        #expect(request?.shownTarget == shown)
+        #expect(request?.label == "GET \(shown)")
     }
 
     @Test func aVariableInACheckIsRefused() {

@@ -35,7 +35,8 @@ import Testing
         ("$['store']['bicycle'][\"color\"]", ["red"]),
     ]) func theBookstoreOfTheRFC(path: String, texts: [String]) throws {
         #expect(try select(path, Self.store) == texts.map(\.jsonQuoted))
-        #expect(try select("$.store.*", Self.store).count == 2 && select("$..*", Self.store).count == 27)
+        #expect(try select("$.store.*", Self.store).count == 2)
+        #expect(try select("$..*", Self.store).count == 27)
         #expect(try select("$.store..price", Self.store) == ["8.95", "12.99", "8.99", "22.99", "399"])
     }
 

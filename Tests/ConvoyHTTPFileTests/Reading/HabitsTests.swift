@@ -36,7 +36,7 @@ import Testing
         ] as [(String, Int?)]) func aTimeoutIsReadOrReported(text: String, milliseconds: Int?)
     {
         let file = HTTPFileReader.read("# @timeout \(text)\nGET http://h/")
-        #expect(file.requests[0].timeout == milliseconds.map { .milliseconds($0) })
+        #expect(file.requests[0].timeout == milliseconds.map { Duration.milliseconds($0) })
         #expect(file.problems.count == (milliseconds == nil ? 1 : 0))
     }
 

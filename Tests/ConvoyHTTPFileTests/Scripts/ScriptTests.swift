@@ -100,7 +100,8 @@ import Testing
         ] as [(String, String)]) func statementsAreRunInTheirOrder(script: String, globals: String) throws
     {
         let outcome = try outcome(script.replacing("S(", with: "client.global.set("))
-        #expect(outcome.globals.map { "\($0)=\($1.text)" }.joined() == globals && outcome.defects == [])
+        #expect(outcome.globals.map { "\($0.key)=\($0.value.text)" }.joined() == globals)
+        #expect(outcome.defects == [])
     }
 
     @Test func somethingIsDoneForEachElement() throws {
