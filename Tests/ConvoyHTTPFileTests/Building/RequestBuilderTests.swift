@@ -227,7 +227,7 @@ import Testing
         var answer = exchange("http://evil.example/next", from: "evil.example")
         #expect(try builtLast(text, answer: answer).url == "http://evil.example/next")
         answer.request.isLedAway = true
-        #expect(throws: BuildFailure.self) { [answer] in try builtLast(text, answer: answer) }
+        #expect(throws: BuildFailure.self) { try builtLast(text, answer: answer) }
     }
 
     /// Each variable contains the previous one twice.
