@@ -8,7 +8,7 @@ struct ImportCommand {
         let console = Console(allowsLive: false)
         let data = try OptionValues.content(of: options.file, limitBytes: Self.mostBytes)
         var file: ImportedFile
-        do throws(ImportFailure) { file = try ImportedFile(reading: Array(data), options.wishes) } catch {
+        do throws(Defect) { file = try ImportedFile(reading: Array(data), options.wishes) } catch {
             throw UsageError("\(options.file): \(error.message.visible())")
         }
         if let output = options.output {

@@ -45,7 +45,7 @@ struct BodyText {
         let first = core.first.flatMap { $0.depth == core.leastDepth ? $0.text : nil }?.utf8.first { !$0.isBlank }
         self.init(parts, Syntax(type: type, first: first))
         guard let type, type.lowercased().hasPrefix("multipart/") else { return }
-        boundary = HTTPFileReader.boundary(type).map { "--" + $0 }
+        boundary = type.parameter("boundary").map { "--" + $0 }
     }
 
     /// If the body consists only of values, they are its own text, because no text surrounds them.
@@ -81,7 +81,7 @@ struct BodyText {
             index += 1
         }
         guard let boundary else { return text }
-        guard text.count(of: boundary) == own.count(of: boundary) else {
+        guard text.ranges(of: boundary).count == own.ranges(of: boundary).count else {
             throw BuildFailure("a value contains the boundary of the parts", "choose another boundary")
         }
         return text

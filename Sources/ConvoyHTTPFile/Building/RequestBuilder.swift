@@ -13,11 +13,20 @@ struct RequestBuilder {
 
     struct Filled {
         var text: String
-        var value: String?
-        var answerer: String?
-        var encoding = ValueEncoding.byPlace
-        var depth = 0
-        var placeholder: Placeholder?
+        let piece: Piece
+
+        /// The placeholder of a value of a response or a row.
+        var value: String? {
+            switch piece.source {
+            case .answer(let reference): "{{\(reference.source)}}"
+            case .column(let name): "{{\(name)}}"
+            case .text, .system: nil
+            }
+        }
+        var answerer: String? { piece.reference?.name }
+        var encoding: ValueEncoding { piece.encoding }
+        var depth: Int { piece.depth }
+        var placeholder: Placeholder? { piece.placeholder }
 
         var asPart: String { value == nil || encoding != .byPlace ? text : text.percentEncoded }
     }
@@ -40,29 +49,24 @@ struct RequestBuilder {
 
     func fill(_ pieces: [Piece]) throws(BuildFailure) -> [Filled] {
         var filled: [Filled] = []
-        var generator = SystemRandomNumberGenerator()
         for piece in pieces {
-            var next: Filled
-            switch piece.source {
-            case .text(let text): next = Filled(text: text)
-            case .system(let variable):
-                next = Filled(text: variable.value(at: surroundings.now(), using: &generator) ?? "")
-            case .answer(let reference):
-                guard let exchange = exchange(reference.name) else {
-                    throw BuildFailure("{{\(reference.source)}}: \(reference.name) has no response")
-                }
-                next = Filled(
-                    text: try exchange.value(of: reference, parsed), value: "{{\(reference.source)}}",
-                    answerer: reference.name)
-            case .column(let name):
-                guard let text = row[name] else { throw BuildFailure("{{\(name)}}: the row has no \(name)") }
-                next = Filled(text: text, value: "{{\(name)}}")
-            }
-            (next.encoding, next.depth, next.placeholder) = (piece.encoding, piece.depth, piece.placeholder)
-            if piece.encoding == .always { next.text = next.text.percentEncoded }
-            filled.append(next)
+            let text = try text(of: piece)
+            filled.append(Filled(text: piece.encoding == .always ? text.percentEncoded : text, piece: piece))
         }
         return filled
+    }
+
+    private func text(of piece: Piece) throws(BuildFailure) -> String {
+        switch piece.source {
+        case .text(let text): return text
+        case .system(let variable): return variable.value(at: surroundings.now()) ?? ""
+        case .answer(let reference):
+            if let exchange = exchange(reference.name) { return try exchange.value(of: reference, parsed) }
+            throw BuildFailure("{{\(reference.source)}}: \(reference.name) has no response")
+        case .column(let name):
+            if let text = row[name] { return text }
+            throw BuildFailure("{{\(name)}}: the row has no \(name)")
+        }
     }
 
     // MARK: Header fields
@@ -125,7 +129,7 @@ struct RequestBuilder {
 
     private func addBody(to built: inout BuiltRequest) throws(BuildFailure) {
         guard !planned.body.isEmpty else { return }
-        if case .graphQL = planned.request.bodyKind {
+        if planned.request.bodyKind == .graphQL {
             built.body = [.bytes(Array(try graphQL().utf8))]
             if !built.fields.contains(where: { $0.name.lowercased() == "content-type" }) {
                 built.fields.append(.init(name: "Content-Type", value: "application/json", isSecret: false))
@@ -133,7 +137,7 @@ struct RequestBuilder {
             return
         }
         let type = built.fields.first { $0.name.lowercased() == "content-type" }?.value
-        let isForm = if case .form = planned.request.bodyKind { true } else { false }
+        let isForm = planned.request.bodyKind == .form
         var body = isForm ? BodyText(planned.body, .form) : BodyText(planned.body, type: type)
         for part in planned.body {
             switch part {
@@ -181,20 +185,16 @@ struct RequestBuilder {
         return content.trimmed
     }
 
-    private struct Placed {
-        let filled: Filled
-        let piece: Piece
-        let bytes: Range<Int>
-    }
+    private typealias Placed = (filled: Filled, bytes: Range<Int>)
 
     func url() throws(BuildFailure) -> (url: URL, isLedAway: Bool) {
         var (url, placed) = ("", [Placed]())
         let filled = try fill(planned.target)
-        for (place, (piece, source)) in zip(filled, planned.target).enumerated() {
+        for (place, piece) in filled.enumerated() {
             let start = url.utf8.count
             let next = place + 1 < filled.count ? filled[place + 1].text : ""
             url += try text(of: piece, behind: url, before: next)
-            placed.append(Placed(filled: piece, piece: source, bytes: start..<url.utf8.count))
+            placed.append((piece, start..<url.utf8.count))
         }
         try checkPath(placed, url)
         let spelled = try spelled((url.schemeEnd == nil ? "http://" + url : url).trimmed)
@@ -207,7 +207,7 @@ struct RequestBuilder {
             // Fragments are not sent, so the text after a # in a value would be lost. Therefore each # is encoded.
             return piece.encoding == .never ? piece.text.hashesEncoded : piece.asPart
         }
-        if let host = url.openAuthority, !piece.text.mayFollow(host: host, before: next) {
+        if let start = url.schemeEnd, !piece.text.mayFollow(host: url[start...], before: next) {
             throw BuildFailure(
                 "\(value) would change the host: its value is more than a name",
                 "write {{…}} for the whole URL, or / before it")
@@ -313,7 +313,7 @@ struct RequestBuilder {
                 return "the field \(field.name)"
             }
         }
-        let others = placed.map(\.piece) + planned.bodyPieces
+        let others = placed.map(\.filled.piece) + planned.bodyPieces
         return others.first(where: \.isKnownSecret).map { "the value of \($0.shown)" }
     }
 }

@@ -1,4 +1,5 @@
 import Convoy
+import Foundation
 
 package struct Check: Hashable, Sendable {
     package enum Subject: Hashable, Sendable {
@@ -12,9 +13,6 @@ package struct Check: Hashable, Sendable {
         case exists(Bool)
         case statusClass(Int)
         case compares(Comparison, String)
-        case contains(String)
-        case begins(String)
-        case ends(String)
     }
 
     package enum Comparison: String, Hashable, Sendable, CaseIterable {
@@ -24,18 +22,17 @@ package struct Check: Hashable, Sendable {
         case atLeast = ">="
         case less = "<"
         case more = ">"
+        case contains, includes, startsWith, endsWith
     }
 
     package var subject: Subject
     package var condition: Condition
     package var source: String
-    package var position: Position
 
     static let examples = "write status 2xx, status == 200, header Name contains text, body.$.id exists or time < 500ms"
 
-    init(_ source: String, at position: Position) throws(Problem) {
-        func problem(_ what: String, _ advice: String = Self.examples) -> Problem { Problem(position, what, advice) }
-        (self.source, self.position) = (source, position)
+    init(_ source: String) throws(Defect) {
+        self.source = source
         let subjectWord = String(source.prefix { !$0.isWhitespace })
         var rest = source.dropFirst(subjectWord.count).trimmed
         switch subjectWord {
@@ -44,43 +41,21 @@ package struct Check: Hashable, Sendable {
         case "body": subject = .body(nil)
         case "header":
             let name = String(rest.prefix { !$0.isWhitespace })
-            guard name.isFieldName else { throw problem("header needs the name of a field") }
+            guard name.isFieldName else { throw Defect("header needs the name of a field", Self.examples) }
             subject = .header(name)
             rest = rest.dropFirst(name.count).trimmed
         case _ where subjectWord.hasPrefix("body.") || subjectWord.hasPrefix("body["):
             // A JSONPath may contain blanks in quotes, so it may be more than one word.
-            let path = Self.path(in: source.dropFirst(4))
-            rest = source.dropFirst(4 + path.count).trimmed
-            let text = path.hasPrefix(".$") ? path.dropFirst() : "$" + path
-            do throws(JSONPath.Defect) { subject = .body(try JSONPath(String(text))) } catch {
-                throw problem("\(text.description.shown) is not a JSONPath: \(error.what)", error.advice)
-            }
-        default: throw problem("\(subjectWord.shown) cannot be checked")
+            let text = source.dropFirst(4)
+            let path = text.prefixMatch(of: #/(?:[^\s\[]|\[(?:'[^']*'|"[^"]*"|[^\]'"])*\]?)*/#)?.output ?? text
+            rest = text[path.endIndex...].trimmed
+            subject = .body(try JSONPath(path.hasPrefix(".$") ? String(path.dropFirst()) : "$" + path))
+        default: throw Defect("\(subjectWord.shown) cannot be checked", Self.examples)
         }
-        condition = try Self.condition(rest, subject, problem)
+        condition = try Self.condition(rest, subject)
     }
 
-    private static func path(in text: Substring) -> String {
-        var (path, depth, quote) = ("", 0, Character?.none)
-        for character in text {
-            if quote == nil, depth == 0, character.isWhitespace { break }
-            if let open = quote {
-                if character == open { quote = nil }
-            } else if depth > 0, "'\"".contains(character) {
-                quote = character
-            } else if character == "[" {
-                depth += 1
-            } else if character == "]" {
-                depth -= 1
-            }
-            path.append(character)
-        }
-        return path
-    }
-
-    private static func condition(
-        _ text: String, _ subject: Subject, _ problem: (String, String) -> Problem
-    ) throws(Problem) -> Condition {
+    private static func condition(_ text: String, _ subject: Subject) throws(Defect) -> Condition {
         if text.isEmpty || text == "exists" { return .exists(true) }
         if ["!exists", "not exists"].contains(text) { return .exists(false) }
         if subject == .status, text.count == 3, text.lowercased().hasSuffix("xx"),
@@ -89,26 +64,21 @@ package struct Check: Hashable, Sendable {
             return .statusClass(digit)
         }
         if subject == .status, Int(text) != nil { return .compares(.equal, text) }
-        let word = String(text.prefix { !$0.isWhitespace })
-        let rest = unquoted(text.dropFirst(word.count).trimmed)
-        switch word {
-        case "contains", "includes": if !rest.isEmpty { return .contains(rest) }
-        case "startsWith": if !rest.isEmpty { return .begins(rest) }
-        case "endsWith": if !rest.isEmpty { return .ends(rest) }
-        default: break
+        let word = text.prefix { !$0.isWhitespace }
+        let known = Comparison.allCases.first { comparison in
+            let name = comparison.rawValue
+            return name == word || name.first?.isLetter == false && text.hasPrefix(name)
         }
-        for comparison in Comparison.allCases where text.hasPrefix(comparison.rawValue) {
-            let value = unquoted(text.dropFirst(comparison.rawValue.count).trimmed)
-            if value.isEmpty { throw problem("no value follows \(comparison.rawValue)", examples) }
-            if subject == .time, milliseconds(value) == nil {
-                throw problem("\(value.shown) is not a time", "write 500ms or 2s")
-            }
-            if subject == .status, Int(value) == nil {
-                throw problem("\(value.shown) is not a status", "write status == 200")
-            }
-            return .compares(comparison, value)
+        guard let comparison = known else { throw Defect("\(text.shown) is not a condition", examples) }
+        let value = unquoted(text.dropFirst(comparison.rawValue.count).trimmed)
+        if value.isEmpty { throw Defect("no value follows \(comparison.rawValue)", examples) }
+        if subject == .time, milliseconds(value) == nil {
+            throw Defect("\(value.shown) is not a time", "write 500ms or 2s")
         }
-        throw problem("\(text.shown) is not a condition", examples)
+        if subject == .status, Int(value) == nil {
+            throw Defect("\(value.shown) is not a status", "write status == 200")
+        }
+        return .compares(comparison, value)
     }
 
     private static func unquoted(_ text: String) -> String {
@@ -116,7 +86,7 @@ package struct Check: Hashable, Sendable {
         return String(text.dropFirst().dropLast())
     }
 
-    package static func milliseconds(_ text: String) -> Double? {
+    private static func milliseconds(_ text: String) -> Double? {
         let digits = text.prefix { $0.isASCIIDigit || $0 == "." }
         guard let number = Double(digits) else { return nil }
         switch text.dropFirst(digits.count).trimmed {
@@ -132,9 +102,6 @@ package struct Check: Hashable, Sendable {
             switch condition {
             case .exists(let isExpected): (found.value != nil) == isExpected
             case .statusClass(let digit): answer.statusCode / 100 == digit
-            case .contains(let text): found.value?.contains(text) == true
-            case .begins(let text): found.value?.hasPrefix(text) == true
-            case .ends(let text): found.value?.hasSuffix(text) == true
             case .compares(let comparison, let text): found.value.map { compare($0, comparison, text) } ?? false
             }
         if isRight { return nil }
@@ -144,16 +111,14 @@ package struct Check: Hashable, Sendable {
 
     private var isOfSecret: Bool {
         switch subject {
-        case .header(let name): isSecret(name) || HeaderFields.Field(name: name, value: "").isSecret
+        case .header(let name): name.namesSecret || HeaderFields.Field(name: name, value: "").isSecret
         case .body(let path?):
             path.segments.contains { segment in
-                segment.selectors.contains { if case .name(let name) = $0 { isSecret(name) } else { false } }
+                segment.selectors.contains { if case .name(let name) = $0 { name.namesSecret } else { false } }
             }
         case .status, .time, .body(nil): false
         }
     }
-
-    private func isSecret(_ name: String) -> Bool { SecretWords.standard.isSecret(name) }
 
     private func found(in answer: CheckedAnswer) -> (value: String?, shown: () -> String)? {
         switch subject {
@@ -176,40 +141,30 @@ package struct Check: Hashable, Sendable {
         }
     }
 
-    /// Texts such as `nan` and `0x10` are rejected, although `Double` reads them.
-    private static func number(_ text: String) -> Double? {
-        let digits = text.hasPrefix("-") ? text.dropFirst() : text[...]
-        guard let first = digits.utf8.first, (0x30...0x39).contains(first),
-            digits.utf8.allSatisfy({ "0123456789.eE+-".utf8.contains($0) }),
-            first != 0x30 || digits.utf8.dropFirst().first.map({ ".eE".utf8.contains($0) }) ?? true
-        else { return nil }
-        return Double(text)
-    }
-
-    /// A number and another text are unequal; every other comparison of them is false.
+    /// A number and another text are unequal; every other order of them is false.
     private func compare(_ found: String, _ comparison: Comparison, _ expected: String) -> Bool {
-        guard let order = order(found, expected) else { return comparison == .unequal }
-        switch comparison {
-        case .equal: return order == 0
-        case .unequal: return order != 0
-        case .atMost: return order <= 0
-        case .atLeast: return order >= 0
-        case .less: return order < 0
-        case .more: return order > 0
+        let order = order(found, expected)
+        return switch comparison {
+        case .equal: order == 0
+        case .unequal: order != 0
+        case .atMost: (order ?? 1) <= 0
+        case .atLeast: (order ?? -1) >= 0
+        case .less: (order ?? 1) < 0
+        case .more: (order ?? -1) > 0
+        case .contains, .includes: found.contains(expected)
+        case .startsWith: found.hasPrefix(expected)
+        case .endsWith: found.hasSuffix(expected)
         }
     }
 
     private func order(_ found: String, _ expected: String) -> Int? {
         if found == expected { return 0 }
-        let expectedNumber = subject == .time ? Check.milliseconds(expected) : Self.number(expected)
-        guard let left = Self.number(found), let right = expectedNumber else {
-            return (Self.number(found) == nil) == (expectedNumber == nil) ? found < expected ? -1 : 1 : nil
+        let number = subject == .time ? Self.milliseconds(expected).map { Decimal($0) } : expected.decimal
+        switch (found.decimal, number) {
+        case (let left?, let right?): return left < right ? -1 : left == right ? 0 : 1
+        case (nil, nil): return found < expected ? -1 : 1
+        default: return nil
         }
-        // `Double` is not exact for integers of more than 15 digits.
-        if max(found.utf8.count, expected.utf8.count) > 15, found.isInteger, expected.isInteger {
-            return found.integerOrder(expected)
-        }
-        return left < right ? -1 : left == right ? 0 : 1
     }
 }
 
@@ -230,14 +185,9 @@ package struct CheckedAnswer: Sendable {
 }
 
 extension String {
-    fileprivate var isInteger: Bool { utf8.allSatisfy { $0 == 0x2D || (0x30...0x39).contains($0) } }
-
-    /// The syntax has no leading zeros, so the integer with more digits has the greater magnitude.
-    fileprivate func integerOrder(_ other: String) -> Int {
-        let (isNegative, otherIsNegative) = (hasPrefix("-"), other.hasPrefix("-"))
-        guard isNegative == otherIsNegative else { return isNegative ? -1 : 1 }
-        let isLess = utf8.count == other.utf8.count ? self < other : utf8.count < other.utf8.count
-        return isLess != isNegative ? -1 : 1
+    /// A number of JSON, with all its digits: `Double` is not exact for integers of more than 15.
+    fileprivate var decimal: Decimal? {
+        if case .number(let digits)? = JSONValue(json: utf8) { Decimal(string: digits) } else { nil }
     }
 
     fileprivate var withoutSecrets: String {
@@ -255,7 +205,7 @@ extension JSONValue {
         case .array(let elements): .array(elements.map { $0.withoutSecrets(isSecret) })
         case .object(let members):
             .object(
-                members.map { ($0.name, $0.value.withoutSecrets(isSecret || SecretWords.standard.isSecret($0.name))) })
+                members.map { ($0.name, $0.value.withoutSecrets(isSecret || $0.name.namesSecret)) })
         }
     }
 }

@@ -88,7 +88,7 @@ struct ChainFinder {
 
     mutating func note(_ templates: [Template]) {
         for text in templates.flatMap(\.parts).compactMap(\.string) {
-            for isPart in [{ $0.isPartOfValue }, { $0.isPartOfWord }] as [(UInt8) -> Bool] {
+            for isPart in [{ $0.isPartOfValue }, { $0.isWordByte }] as [(UInt8) -> Bool] {
                 for word in text.utf8.split(whereSeparator: { !isPart($0) }) where word.count >= Self.leastBytes {
                     known.insert(Array(word))
                 }
@@ -105,7 +105,7 @@ struct ChainFinder {
         let bytes = Array(text.utf8)
         var (template, start, index) = (Template(), 0, 0)
         while index + Self.leastBytes <= bytes.count {
-            guard bytes[index].isPartOfValue, index == 0 || !bytes[index - 1].isPartOfWord,
+            guard bytes[index].isPartOfValue, index == 0 || !bytes[index - 1].isWordByte,
                 let value = value(in: bytes[index...])
             else {
                 index += 1
@@ -123,7 +123,7 @@ struct ChainFinder {
     private func value(in bytes: ArraySlice<UInt8>) -> (count: Int, source: String)? {
         guard let key = Self.key(bytes), let counts = lengths[key] else { return nil }
         for count in counts.sorted(by: >) where count <= bytes.count {
-            let endsAtWord = bytes.dropFirst(count).first.map { !$0.isPartOfWord } ?? true
+            let endsAtWord = bytes.dropFirst(count).first.map { !$0.isWordByte } ?? true
             if endsAtWord, let source = sources[Array(bytes.prefix(count))] { return (count, source) }
         }
         return nil
@@ -147,7 +147,6 @@ struct ChainFinder {
 }
 
 extension UInt8 {
-    fileprivate var isPartOfWord: Bool { isWordByte }
     fileprivate var isPartOfValue: Bool { isWordByte || "./+=~%".utf8.contains(self) }
 }
 

@@ -4,7 +4,7 @@ struct CurlReader {
     private var file = ImportedFile()
     private var otherCount = 0
 
-    static func read(_ text: String) throws(ImportFailure) -> ImportedFile {
+    static func read(_ text: String) throws(Defect) -> ImportedFile {
         let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" || $0 == "\r" }
             .map { $0.withoutPrompt }
         guard lines.contains(where: \.startsCommand) else {
@@ -12,8 +12,8 @@ struct CurlReader {
                 HTTPFileReader.methods.contains { line.hasPrefix($0 + " http") || line.hasPrefix($0 + " {{") }
             }
             throw isFile
-                ? ImportFailure("this is an .http file already", "give it to convoy run")
-                : ImportFailure("no line begins with curl", ImportedFile.kinds)
+                ? Defect("this is an .http file already", "give it to convoy run")
+                : Defect("no line begins with curl", ImportedFile.kinds)
         }
         var reader = CurlReader()
         var index = 0
@@ -43,9 +43,8 @@ struct CurlReader {
             file.notes.append("line \(first + 1) is omitted: \(problem.what)")
             return first + 1
         }
-        for part in words.dropFirst().prefix(while: { $0.isQuoted || !Self.marks.contains($0.text) }).split(
-            whereSeparator: \.isNext)
-        {
+        let command = words.dropFirst().prefix { $0.isQuoted || !Self.marks.contains($0.text) }
+        for part in command.split(whereSeparator: { !$0.isQuoted && ["--next", "-:"].contains($0.text) }) {
             read([words[0]] + part, line: first + 1)
         }
         return max(first + 1, shell?.line ?? windows.line)
@@ -86,10 +85,6 @@ struct CurlReader {
     }
 
     private static let ownFields: Set = ["content-length", "accept-encoding", "connection", "transfer-encoding"]
-}
-
-extension Word {
-    fileprivate var isNext: Bool { !isQuoted && (text == "--next" || text == "-:") }
 }
 
 extension StringProtocol {

@@ -4,44 +4,31 @@ import Foundation
 struct HARReader {
     private var file = ImportedFile()
     private let keepsAssets: Bool
-    private var assetCount = 0
-    private var otherCount = 0
-    private var brokenCount = 0
+    private var omitted: [String: Int] = [:]
 
-    static func read(_ log: JSONValue, keepsAssets: Bool) throws(ImportFailure) -> ImportedFile {
+    static func read(_ log: JSONValue, keepsAssets: Bool) throws(Defect) -> ImportedFile {
         guard case .array(let entries)? = log["entries"] else {
-            throw ImportFailure("log contains no list of entries", "give a HAR that a browser has saved")
+            throw Defect("log contains no list of entries", "give a HAR that a browser has saved")
         }
         var reader = HARReader(keepsAssets: keepsAssets)
         for entry in entries { reader.read(entry) }
-        reader.noteCounts()
+        reader.file.notes += reader.omitted.map { "omitted: \($1) \($0)" }.sorted()
         return reader.file
     }
 
     private init(keepsAssets: Bool) { self.keepsAssets = keepsAssets }
 
-    private mutating func noteCounts() {
-        if assetCount > 0 {
-            file.notes.append("omitted: \(assetCount) images, fonts, scripts and style sheets; --all imports them")
-        }
-        if otherCount > 0 { file.notes.append("omitted: \(otherCount) entries that are not http or https") }
-        if brokenCount > 0 { file.notes.append("omitted: \(brokenCount) entries without a method or URL") }
-    }
+    private mutating func omit(_ what: String) { omitted[what, default: 0] += 1 }
 
     private mutating func read(_ entry: JSONValue) {
         guard let sent = entry["request"], let method = sent["method"]?.string?.uppercased(), !method.isEmpty,
             let url = sent["url"]?.string, !url.isEmpty
-        else {
-            brokenCount += 1
-            return
-        }
+        else { return omit("entries without a method or URL") }
         guard url.lowercased().hasPrefix("http://") || url.lowercased().hasPrefix("https://") else {
-            otherCount += 1
-            return
+            return omit("entries that are not http or https")
         }
         guard keepsAssets || !Self.isAsset(entry, method, url) else {
-            assetCount += 1
-            return
+            return omit("images, fonts, scripts and style sheets; --all imports them")
         }
         var imported = ImportedRequest()
         imported.request.target = Template(url.importedURL)

@@ -118,7 +118,7 @@ package struct HTTPFileWriter {
             Self.text(request.body) + (request.graphQLVariables.isEmpty ? "" : "\n\n")
             + Self.text(request.graphQLVariables)
         let type = request.field("content-type")?.value.plainText?.lowercased() ?? ""
-        let isGraphQL = if case .graphQL = request.bodyKind { true } else { false }
+        let isGraphQL = request.bodyKind == .graphQL
         let head = isGraphQL ? "X-Request-Type: GraphQL" : "Content-Type: \(type)"
         if Self.reads(plain, as: request, head), Self.isForm(type) ? request.isPlainForm : true {
             // The reader ignores line ends at the end of the body.
@@ -192,25 +192,9 @@ extension FileRequest {
 }
 
 extension Template {
-    var written: String {
-        parts.map { part in
-            switch part {
-            case .text(let text): text.replacingBraces
-            case .placeholder(let placeholder): "{{\(placeholder.source)}}"
-            }
-        }.joined()
-    }
+    var written: String { written { text, _ in text.replacingBraces } }
 
-    var writtenEscaped: String {
-        var result = ""
-        for (place, part) in parts.enumerated() {
-            switch part {
-            case .text(let text): result += text.escaped(isFirst: place == 0, isLast: place == parts.count - 1)
-            case .placeholder(let placeholder): result += "{{\(placeholder.source)}}"
-            }
-        }
-        return result
-    }
+    var writtenEscaped: String { written { $0.escaped(isFirst: $1 == 0, isLast: $1 == parts.count - 1) } }
 
     var withoutLastLineEnd: Template {
         guard case .text(let text)? = parts.last, text.hasSuffix("\r\n") else { return self }

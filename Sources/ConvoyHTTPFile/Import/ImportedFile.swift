@@ -28,21 +28,21 @@ package struct ImportedFile: Sendable {
         package init() {}
     }
 
-    package init(reading bytes: [UInt8], _ wishes: Wishes = Wishes()) throws(ImportFailure) {
+    package init(reading bytes: [UInt8], _ wishes: Wishes = Wishes()) throws(Defect) {
         let first = bytes.dropFirst(bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0).first { !$0.isBlank }
         switch first {
-        case nil: throw ImportFailure("the document is empty", Self.kinds)
+        case nil: throw Defect("the document is empty", Self.kinds)
         case UInt8(ascii: "{"), UInt8(ascii: "["): self = try Self.json(bytes, wishes)
         default:
             guard let text = String(validating: bytes, as: UTF8.self), !bytes.contains(0) else {
-                throw ImportFailure("the document is not UTF-8 text", Self.kinds)
+                throw Defect("the document is not UTF-8 text", Self.kinds)
             }
             self = try CurlReader.read(text)
         }
-        guard !requests.isEmpty else { throw ImportFailure("the document contains no request", Self.kinds) }
+        guard !requests.isEmpty else { throw Defect("the document contains no request", Self.kinds) }
         keepHosts(wishes.hosts)
         guard !requests.isEmpty else {
-            throw ImportFailure("no request goes to \(wishes.hosts.joined(separator: " or "))", "give another --host")
+            throw Defect("no request goes to \(wishes.hosts.joined(separator: " or "))", "give another --host")
         }
         dropAttachments()
         disableUnsendable()
@@ -54,18 +54,18 @@ package struct ImportedFile: Sendable {
 
     static let kinds = "give a HAR, a Postman collection (v2.1 or v2.0) or curl commands"
 
-    private static func json(_ bytes: [UInt8], _ wishes: Wishes) throws(ImportFailure) -> ImportedFile {
+    private static func json(_ bytes: [UInt8], _ wishes: Wishes) throws(Defect) -> ImportedFile {
         let root: JSONValue
         do throws(JSONReader.Defect) { root = try JSONReader.read(bytes) } catch {
-            throw ImportFailure("the document is not JSON: \(error.description)", Self.kinds)
+            throw Defect("the document is not JSON: \(error.description)", Self.kinds)
         }
         if let log = root["log"] { return try HARReader.read(log, keepsAssets: wishes.keepsAssets) }
         let collection = root["collection"] ?? root
         if collection["item"] != nil { return try PostmanReader.read(collection) }
         if collection["requests"] != nil, collection["order"] != nil || collection["folders"] != nil {
-            throw ImportFailure("this is a Postman collection of version 1", "export it from Postman as v2.1")
+            throw Defect("this is a Postman collection of version 1", "export it from Postman as v2.1")
         }
-        throw ImportFailure("the document is neither a HAR nor a Postman collection", kinds)
+        throw Defect("the document is neither a HAR nor a Postman collection", kinds)
     }
 
     private mutating func keepHosts(_ patterns: [String]) {
@@ -232,15 +232,6 @@ struct ImportedAnswer: Sendable {
     var json: JSONValue?
 }
 
-package struct ImportFailure: Error, Hashable, Sendable {
-    package var what: String
-    package var advice: String
-
-    package var message: String { "\(what); \(advice)" }
-
-    init(_ what: String, _ advice: String) { (self.what, self.advice) = (what, advice) }
-}
-
 extension FileRequest {
     var bodyText: Template? {
         var text = Template()
@@ -250,7 +241,6 @@ extension FileRequest {
         }
         return text
     }
-
 }
 
 extension [Template] {
@@ -266,7 +256,7 @@ extension [Template] {
 extension Template {
     init(placeholder source: String) {
         self.init("{{\(source)}}")
-        guard let expression = try? Expression(source, at: .start, file: nil) else { return }
+        guard let expression = try? Expression(source) else { return }
         parts = [.placeholder(Placeholder(source: source, position: .start, expression: expression))]
     }
 
@@ -343,15 +333,13 @@ struct UniqueNames {
     init(taken: some Sequence<String> = []) { self.taken = Set(taken) }
 
     mutating func take(_ base: String) -> String {
-        var number = numbers[base] ?? 0
-        while true {
+        var (name, number) = (base, numbers[base, default: 0])
+        repeat {
             number += 1
-            let name = number == 1 ? base : "\(base)_\(number)"
-            if taken.insert(name).inserted {
-                numbers[base] = number
-                return name
-            }
-        }
+            if number > 1 { name = "\(base)_\(number)" }
+        } while !taken.insert(name).inserted
+        numbers[base] = number
+        return name
     }
 }
 

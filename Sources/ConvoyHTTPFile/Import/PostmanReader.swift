@@ -10,9 +10,9 @@ struct PostmanReader {
 
     private var file = ImportedFile()
 
-    static func read(_ collection: JSONValue) throws(ImportFailure) -> ImportedFile {
+    static func read(_ collection: JSONValue) throws(Defect) -> ImportedFile {
         guard case .array? = collection["item"] else {
-            throw ImportFailure(
+            throw Defect(
                 "item is not a list of requests and folders", "give a collection that Postman has exported")
         }
         var reader = PostmanReader()

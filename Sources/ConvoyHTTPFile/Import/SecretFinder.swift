@@ -46,7 +46,7 @@ struct SecretFinder {
             request.fields[place].value = replaced(field.value, of: field.name)
         }
         request.target = withoutUser(request.target)
-        request.target = withoutParameters(request.target, behind: "?&")
+        request.target = withoutParameters(request.target, isForm: false)
         replaceBody(of: &request)
         imported.request = request
     }
@@ -126,42 +126,26 @@ struct SecretFinder {
         return result
     }
 
-    mutating func withoutParameters(_ template: Template, behind marks: String) -> Template {
-        var (result, name, isValue, place) = (Template(), "", false, 0)
-        for part in template.parts {
+    private mutating func withoutParameters(_ template: Template, isForm: Bool) -> Template {
+        var result = Template()
+        for (place, part) in template.parts.enumerated() {
             guard case .text(let text) = part else {
                 result.parts.append(part)
-                (isValue, place) = (false, place + 1)
                 continue
             }
-            var rest = text[...]
-            while !rest.isEmpty {
-                if isValue {
-                    let value = rest.prefix { !"&#".contains($0) }
-                    rest = rest.dropFirst(value.count)
-                    // If neither a mark nor the end of the template follows, a placeholder continues the value.
-                    let isWhole = !rest.isEmpty || place == template.parts.count - 1
-                    if isWhole, !value.isEmpty, isSecret(name.removingPercentEncoding ?? name) {
-                        // The value of a form may be encoded, and must not be encoded again.
-                        let isRaw = marks == "&" && value.contains { "%+".contains($0) }
-                        result.append(variable(value, name, isRaw: isRaw))
-                    } else {
-                        result.append(String(value))
-                    }
-                    isValue = false
-                    continue
-                }
-                let before = rest.prefix { $0 != "=" }
-                name = before.split(whereSeparator: { marks.contains($0) }).last.map(String.init) ?? ""
-                let isParameter = marks == "&" || result.source.contains("?") || before.contains("?")
-                result.append(String(before))
-                rest = rest.dropFirst(before.count)
-                guard rest.first == "=" else { continue }
-                result.append("=")
-                rest = rest.dropFirst()
-                isValue = isParameter
+            let query = isForm || result.source.contains("?") ? text[...] : text.drop { $0 != "?" }
+            var start = text.startIndex
+            for pair in query.matches(of: #/([^=&?]*)=([^&#]*)/#) {
+                let (name, value) = (String(pair.1), pair.2)
+                // If neither a mark nor the end of the template follows, a placeholder continues the value.
+                let isWhole = value.endIndex < text.endIndex || place == template.parts.count - 1
+                guard isWhole, !value.isEmpty, isSecret(name.removingPercentEncoding ?? name) else { continue }
+                result.append(String(text[start..<value.startIndex]))
+                // The value of a form may be encoded, and must not be encoded again.
+                result.append(variable(value, name, isRaw: isForm && value.contains { "%+".contains($0) }))
+                start = value.endIndex
             }
-            place += 1
+            result.append(String(text[start...]))
         }
         return result
     }
@@ -169,7 +153,7 @@ struct SecretFinder {
     mutating func replaceBody(of request: inout FileRequest) {
         let type = request.field("content-type")?.value.plainText ?? ""
         let isForm = type.contains("x-www-form-urlencoded")
-        let boundary = type.hasPrefix("multipart/") ? HTTPFileReader.boundary(type) : nil
+        let boundary = type.hasPrefix("multipart/") ? type.parameter("boundary") : nil
         // Postman collections and curl commands often have no content type for a JSON body, so the text is checked.
         let isJSON = if case .text(let text)? = request.body.first { text.prefixText.looksLikeJSON } else { false }
         let hasMembers = isJSON || type.contains("json")
@@ -180,7 +164,7 @@ struct SecretFinder {
             } else if hasMembers {
                 request.body[place] = .text(withoutMembers(text))
             } else if isForm {
-                request.body[place] = .text(withoutParameters(text, behind: "&"))
+                request.body[place] = .text(withoutParameters(text, isForm: true))
             }
         }
         for place in request.graphQLVariables.indices {

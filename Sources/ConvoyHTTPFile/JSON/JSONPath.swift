@@ -14,25 +14,20 @@ package struct JSONPath: Hashable, Sendable {
         package var isDescendant: Bool
     }
 
-    package struct Defect: Error, Equatable {
-        package var what: String
-        package var advice: String
-    }
-
     package private(set) var segments: [Segment]
 
     package init(segments: [Segment]) { self.segments = segments }
 
     package init(_ text: String) throws(Defect) {
         var reader = JSONPathReader(text)
-        segments = try reader.read()
+        do throws(Defect) { segments = try reader.read() } catch {
+            throw Defect("\(text.shown) is not a JSONPath: \(error.what)", error.advice)
+        }
     }
 
     func appending(names: [String]) -> JSONPath {
-        JSONPath(segments: segments + names.map { Segment(selectors: [Self.selector(named: $0)], isDescendant: false) })
+        JSONPath(segments: segments + names.map { Segment(selectors: [.name($0)], isDescendant: false) })
     }
-
-    private static func selector(named name: String) -> Selector { .name(name) }
 
     // A path with several `..` selects a node once for each way to reach it, which may be very often. A segment that
     // has visited a million nodes skips the other nodes.
@@ -103,24 +98,24 @@ struct JSONPathReader {
 
     private var next: Character? { index < characters.count ? characters[index] : nil }
 
-    mutating func read() throws(JSONPath.Defect) -> [JSONPath.Segment] {
-        guard take("$") else { throw defect("it does not begin with $", "write $.name") }
+    mutating func read() throws(Defect) -> [JSONPath.Segment] {
+        guard take("$") else { throw Defect("it does not begin with $", "write $.name") }
         var segments: [JSONPath.Segment] = []
         while true {
             let before = index
             skipBlanks()
             guard next != nil else {
-                guard before == index else { throw defect("it ends with a space", "remove it") }
+                guard before == index else { throw Defect("it ends with a space", "remove it") }
                 return segments
             }
             segments.append(try segment())
         }
     }
 
-    private mutating func segment() throws(JSONPath.Defect) -> JSONPath.Segment {
+    private mutating func segment() throws(Defect) -> JSONPath.Segment {
         if take("[") { return JSONPath.Segment(selectors: try bracketed(), isDescendant: false) }
         guard take(".") else {
-            throw defect("\(String(next ?? " ").shown) is in the place of . or [", "write $.name or $[0]")
+            throw Defect("\(String(next ?? " ").shown) is in the place of . or [", "write $.name or $[0]")
         }
         let isDescendant = take(".")
         if isDescendant, take("[") { return JSONPath.Segment(selectors: try bracketed(), isDescendant: true) }
@@ -131,45 +126,45 @@ struct JSONPathReader {
             index += 1
         }
         guard !name.isEmpty else {
-            throw defect("no name follows \(isDescendant ? ".." : ".")", "write $.name, or $['a name'] in quotes")
+            throw Defect("no name follows \(isDescendant ? ".." : ".")", "write $.name, or $['a name'] in quotes")
         }
         return JSONPath.Segment(selectors: [.name(name)], isDescendant: isDescendant)
     }
 
-    private mutating func bracketed() throws(JSONPath.Defect) -> [JSONPath.Selector] {
+    private mutating func bracketed() throws(Defect) -> [JSONPath.Selector] {
         var selectors: [JSONPath.Selector] = []
         while true {
             skipBlanks()
             selectors.append(try selector())
             skipBlanks()
             if take("]") { return selectors }
-            guard take(",") else { throw defect("[ is not closed", "write ] after the number or the name in quotes") }
+            guard take(",") else { throw Defect("[ is not closed", "write ] after the number or the name in quotes") }
         }
     }
 
-    private mutating func selector() throws(JSONPath.Defect) -> JSONPath.Selector {
+    private mutating func selector() throws(Defect) -> JSONPath.Selector {
         switch next {
         case "*":
             index += 1
             return .wildcard
-        case "'", "\"": return .name(try quoted())
+        case let quote? where "'\"".contains(quote): return .name(try quoted(quote))
         case "?", "(":
-            throw defect(
+            throw Defect(
                 "filters are not supported", "choose by name, number, slice or *: $.items[0], $.items[-1], $..name")
         case ":", "-",
             _ where next?.isASCIIDigit == true:
             return try numbered()
         default:
-            throw defect(
+            throw Defect(
                 "\(String(next ?? " ").shown) is neither a number nor a name in quotes", "write [0] or ['name']")
         }
     }
 
-    private mutating func numbered() throws(JSONPath.Defect) -> JSONPath.Selector {
+    private mutating func numbered() throws(Defect) -> JSONPath.Selector {
         let start = try number()
         skipBlanks()
         guard take(":") else {
-            guard let start else { throw defect("no digits follow -", "write [-1] for the last one") }
+            guard let start else { throw Defect("no digits follow -", "write [-1] for the last one") }
             return .index(start)
         }
         skipBlanks()
@@ -183,7 +178,7 @@ struct JSONPathReader {
         return .slice(start: start, end: end, step: step ?? 1)
     }
 
-    private mutating func number() throws(JSONPath.Defect) -> Int? {
+    private mutating func number() throws(Defect) -> Int? {
         let isNegative = take("-")
         var digits = ""
         while let digit = next, digit.isASCIIDigit {
@@ -191,67 +186,39 @@ struct JSONPathReader {
             index += 1
         }
         guard !digits.isEmpty else {
-            if isNegative { throw defect("no digits follow -", "write [-1] for the last one") }
+            if isNegative { throw Defect("no digits follow -", "write [-1] for the last one") }
             return nil
         }
         guard digits == "0" ? !isNegative : !digits.hasPrefix("0") else {
-            throw defect(
+            throw Defect(
                 "\(isNegative ? "-" : "")\(digits) is not the number of an element", "write it without the zero")
         }
         // RFC 9535, section 2.1, limits integers to the range that I-JSON (RFC 7493) allows: below 2^53.
         guard let number = Int(digits), number < 1 << 53 else {
-            throw defect("\(digits) is too large", "write a number below 9007199254740992")
+            throw Defect("\(digits) is too large", "write a number below 9007199254740992")
         }
         return isNegative ? -number : number
     }
 
-    private mutating func quoted() throws(JSONPath.Defect) -> String {
-        guard let quote = next else { return "" }
+    /// The escapes are those of JSON, but for `\'`, and half of a surrogate pair is refused.
+    private mutating func quoted(_ quote: Character) throws(Defect) -> String {
         index += 1
-        var name = String.UnicodeScalarView()
+        var json = ""
         while let character = next, character != quote {
             index += 1
-            guard character == "\\" else {
-                guard !character.isNewline, (character.asciiValue ?? 0x20) >= 0x20 else {
-                    throw defect("a name contains a control character", "write it as \\u and four digits")
-                }
-                name.append(contentsOf: character.unicodeScalars)
+            guard character == "\\", let escaped = next else {
+                json += character == "\"" ? "\\\"" : String(character)
                 continue
             }
-            name.append(try escape(in: quote))
+            index += 1
+            json += quote == "\"" || !"'\"".contains(escaped) ? "\\\(escaped)" : escaped == "'" ? "'" : "\\'"
         }
-        guard take(quote) else { throw defect("a name in quotes is not closed", "write \(quote) after it") }
-        return String(name)
-    }
-
-    private mutating func escape(in quote: Character) throws(JSONPath.Defect) -> Unicode.Scalar {
-        defer { index += 1 }
-        let simple: [Character: Unicode.Scalar] = [
-            "b": "\u{8}", "f": "\u{C}", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\": "\\",
-        ]
-        if let scalar = next.flatMap({ simple[$0] }) { return scalar }
-        if next == quote, let scalar = quote.unicodeScalars.first { return scalar }
-        if next == "u" {
-            var units = [try unit()]
-            if UTF16.isLeadSurrogate(units[0]), characters[(index + 1)...].starts(with: "\\u") {
-                index += 2
-                units.append(try unit())
-            }
-            if let scalar = String(validating: units, as: UTF16.self)?.unicodeScalars.first { return scalar }
-        }
-        throw defect("\\\(next.map(String.init) ?? "") is not an escape", "write \\\\ for a backslash")
-    }
-
-    private mutating func unit() throws(JSONPath.Defect) -> UInt16 {
-        // Each digit is checked, because an integer initializer would accept "+041".
-        guard index + 4 < characters.count,
-            characters[index + 1...index + 4].allSatisfy({ $0.isASCII && $0.isHexDigit }),
-            let unit = UInt16(String(characters[index + 1...index + 4]), radix: 16)
-        else {
-            throw defect("four digits must follow \\u", "write \\u0041 for example")
-        }
-        index += 4
-        return unit
+        guard take(quote) else { throw Defect("a name in quotes is not closed", "write \(quote) after it") }
+        do throws(JSONReader.Defect) {
+            let name = try JSONReader.read(Array("\"\(json)\"".utf8)).text
+            if !json.contains("\\u") || !name.contains("\u{FFFD}") { return name }
+        } catch { throw Defect(error.what, "write \\\\ for a backslash, and \\u0041 for another character") }
+        throw Defect("an escape is half of a character", "write \\ud83d\\ude00 for example")
     }
 
     private mutating func take(_ character: Character) -> Bool {
@@ -262,10 +229,6 @@ struct JSONPathReader {
 
     private mutating func skipBlanks() {
         while let character = next, " \t\n\r\r\n".contains(character) { index += 1 }
-    }
-
-    private func defect(_ what: String, _ advice: String) -> JSONPath.Defect {
-        JSONPath.Defect(what: what, advice: advice)
     }
 }
 

@@ -245,9 +245,7 @@ extension JSONReader {
         guard index + 1 < bytes.count else { throw defect("it ends in the middle of a string") }
         index += 2
         switch bytes[start + 1] {
-        case UInt8(ascii: "\""): return "\""
-        case UInt8(ascii: "\\"): return "\\"
-        case UInt8(ascii: "/"): return "/"
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return Unicode.Scalar(bytes[start + 1])
         case UInt8(ascii: "b"): return "\u{8}"
         case UInt8(ascii: "f"): return "\u{C}"
         case UInt8(ascii: "n"): return "\n"

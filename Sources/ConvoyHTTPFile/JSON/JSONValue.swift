@@ -45,21 +45,38 @@ package enum JSONValue: Hashable, Sendable {
         case .number(let digits): json += digits
         case .string(let text): text.writeQuoted(to: &json)
         case .array(let elements):
-            json += "["
             for (index, element) in elements.enumerated() {
-                if index > 0 { json += "," }
+                json += index == 0 ? "[" : ","
                 element.write(to: &json)
             }
-            json += "]"
+            json += elements.isEmpty ? "[]" : "]"
         case .object(let members):
-            json += "{"
             for (index, member) in members.enumerated() {
-                if index > 0 { json += "," }
+                json += index == 0 ? "{" : ","
                 member.name.writeQuoted(to: &json)
                 json += ":"
                 member.value.write(to: &json)
             }
-            json += "}"
+            json += members.isEmpty ? "{}" : "}"
+        }
+    }
+}
+
+extension JSONValue {
+    subscript(name: String) -> JSONValue? {
+        guard case .object(let members) = self else { return nil }
+        return members.last { $0.name == name }?.value
+    }
+
+    var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
+    var enabled: [JSONValue] { elements.filter { $0["disabled"]?.isTrue != true } }
+    var string: String? { if case .string(let text) = self { text } else { nil } }
+    var isTrue: Bool { self == .bool(true) }
+
+    var scalarText: String? {
+        switch self {
+        case .string, .number, .bool: text
+        case .null, .array, .object: nil
         }
     }
 }
@@ -83,10 +100,8 @@ extension String {
     fileprivate func writeQuoted(to result: inout String) {
         result += "\""
         defer { result += "\"" }
-        let isPlain = utf8.allSatisfy {
-            (0x20..<0x7F).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
-        }
-        guard !isPlain else {
+        // Most texts need no escape.
+        if utf8.allSatisfy({ (0x20..<0x7F).contains($0) && !"\"\\".utf8.contains($0) }) {
             result += self
             return
         }

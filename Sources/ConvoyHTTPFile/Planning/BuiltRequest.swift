@@ -76,36 +76,39 @@ package struct Exchange: Sendable {
     }
 
     func value(of reference: Reference, _ parsed: ParsedBodies) throws(BuildFailure) -> String {
-        let side = reference.side == .request ? "the request" : "the response to"
-        let whose = "\(side) \(reference.name)"
+        let whose = "\(reference.side == .request ? "the request" : "the response to") \(reference.name)"
+        func failure(_ what: String, _ advice: String = "") -> BuildFailure {
+            BuildFailure("{{\(reference.source)}}: \(what)", advice)
+        }
+        func bytes() throws(BuildFailure) -> [UInt8] {
+            guard reference.side == .response else {
+                if let bytes = request.bodyBytes { return bytes }
+                throw failure("the body of the request is a file", "refer to its response")
+            }
+            do throws(Unreadable) { return try responseBody() } catch { throw failure(error.reason) }
+        }
         switch reference.part {
         case .header(let name):
-            let fields =
-                reference.side == .request
-                ? request.fields.map { ($0.name, $0.value) } : responseFields.map { ($0, $1) }
+            let fields = reference.side == .request ? request.fields.map { ($0.name, $0.value) } : responseFields
             let values = fields.filter { $0.0.lowercased() == name.lowercased() }.map(\.1)
-            guard !values.isEmpty else {
-                throw BuildFailure("{{\(reference.source)}}: \(whose) has no header field \(name)")
-            }
+            guard !values.isEmpty else { throw failure("\(whose) has no header field \(name)") }
             return values.joined(separator: ", ")
         case .cookie(let name):
-            guard let value = cookie(name) else {
-                throw BuildFailure("{{\(reference.source)}}: \(whose) sets no cookie \(name)")
-            }
-            return value
+            if let value = cookie(name) { return value }
+            throw failure("\(whose) sets no cookie \(name)")
         case .global(let name):
-            guard let value = globals[name] else {
-                throw BuildFailure("{{\(reference.source)}}: the response handler of its request has not set it")
-            }
-            return value.text
-        case .body: return String(decoding: try bytes(of: reference), as: UTF8.self)
+            if let value = globals[name] { return value.text }
+            throw failure("the response handler of its request has not set it")
+        case .body: return String(decoding: try bytes(), as: UTF8.self)
         case .json(let path):
-            let json: JSONValue
-            if let known = parsed.values[whose] { json = known } else { json = try self.json(of: reference, whose) }
-            parsed.values[whose] = json
-            guard let node = path.nodes(in: json, atMost: 1).first else {
-                throw BuildFailure("{{\(reference.source)}}: \(whose) has no value there")
+            if parsed.values[whose] == nil {
+                let bytes = try bytes()
+                do throws(JSONReader.Defect) { parsed.values[whose] = try JSONReader.read(bytes) } catch {
+                    throw failure("\(whose) is not JSON: \(error.what), at \(error.line):\(error.column) of it")
+                }
             }
+            let node = parsed.values[whose].flatMap { path.nodes(in: $0, atMost: 1).first }
+            guard let node else { throw failure("\(whose) has no value there") }
             return node.text
         }
     }
@@ -118,23 +121,5 @@ package struct Exchange: Sendable {
             if pair.count == 2, pair[0].trimmed == name { return pair[1].trimmed }
         }
         return nil
-    }
-
-    private func json(of reference: Reference, _ whose: String) throws(BuildFailure) -> JSONValue {
-        let bytes = try bytes(of: reference)
-        do throws(JSONReader.Defect) { return try JSONReader.read(bytes) } catch {
-            throw BuildFailure(
-                "{{\(reference.source)}}: \(whose) is not JSON: \(error.what), at \(error.line):\(error.column) of it")
-        }
-    }
-
-    private func bytes(of reference: Reference) throws(BuildFailure) -> [UInt8] {
-        guard reference.side == .response else {
-            if let bytes = request.bodyBytes { return bytes }
-            throw BuildFailure("{{\(reference.source)}}: the body of the request is a file", "refer to its response")
-        }
-        do throws(Unreadable) { return try responseBody() } catch {
-            throw BuildFailure("{{\(reference.source)}}: \(error.reason)")
-        }
     }
 }

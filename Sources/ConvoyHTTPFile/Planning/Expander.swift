@@ -13,7 +13,6 @@ struct Expander {
     private var known: [Int: [Piece]] = [:]
     private var failed: [Int: Problem] = [:]
     private var open: [Int] = []
-    private var generator = SystemRandomNumberGenerator()
     private let date: Date
     var problems: [Problem] = []
 
@@ -50,7 +49,7 @@ struct Expander {
     private mutating func pieces(of placeholder: Placeholder) -> [Piece] {
         switch placeholder.expression {
         case .reference(let reference, let encoding):
-            check(reference.name, placeholder)
+            _ = index(of: reference.name, at: placeholder.position, file: placeholder.file)
             let piece = Piece(source: .answer(reference), shown: "{{\(placeholder.source)}}")
             return [piece.encoded(encoding)]
         case .system(let variable): return pieces(of: variable, placeholder)
@@ -115,7 +114,7 @@ struct Expander {
         let count = problems.count
         let pieces = pieces(of: variable.value).map { piece -> Piece in
             var piece = piece
-            if case .system(let system) = piece.source, let text = system.value(at: date, using: &generator) {
+            if case .system(let system) = piece.source, let text = system.value(at: date) {
                 piece = Piece(source: .text(text), shown: text)
             }
             if variable.name.namesSecret { piece.shown = "{{\(variable.name)}}" }
@@ -202,35 +201,30 @@ struct Expander {
     // MARK: System variables
 
     private mutating func pieces(of variable: SystemVariable, _ placeholder: Placeholder) -> [Piece] {
-        let values: [String: String]
-        let place: String
-        var name: String
-        let isIndirect: Bool
-        switch variable {
-        case .processEnvironment(let asked, let indirect):
-            (values, place, name, isIndirect) = (surroundings.processEnvironment, "the environment", asked, indirect)
-        case .dotEnvironment(let asked, let indirect):
-            (values, place, name, isIndirect) = (surroundings.dotEnvironment, "the file .env", asked, indirect)
-        default: return [Piece(source: .system(variable), shown: "{{\(placeholder.source)}}")]
+        guard case .environment(var name, let isIndirect, let isFile) = variable else {
+            return [Piece(source: .system(variable), shown: "{{\(placeholder.source)}}")]
         }
         if isIndirect {
             let count = problems.count
             guard let text = pieces(ofVariable: name, placeholder).knownText, problems.count == count else { return [] }
             name = text
         }
-        guard let value = values[name] else {
-            let advice = place == "the environment" ? "set it: export \(name)=…" : "write \(name)=… there"
-            report(placeholder, "\(place) has no variable \(name)", advice)
+        guard let value = (isFile ? surroundings.dotEnvironment : surroundings.processEnvironment)[name] else {
+            report(
+                placeholder, "\(isFile ? "the file .env" : "the environment") has no variable \(name)",
+                isFile ? "write \(name)=… there" : "set it: export \(name)=…")
             return []
         }
         return [Piece(source: .text(value), shown: "{{\(placeholder.source)}}")]
     }
 
-    mutating func check(_ name: String, _ placeholder: Placeholder) {
-        guard requests[name] == nil else { return }
+    /// The request with the name; nil, and an error, if there is none.
+    mutating func index(of name: String, at position: Position, file: String? = nil) -> Int? {
+        if let index = requests[name] { return index }
         let near = suggestion(for: name, among: requests.keys)
         let advice = near.map { "did you mean \($0)?" } ?? "write # @name \(name) above its request line"
-        report(placeholder, "no request is called \(name.shown)", advice)
+        problems.append(Problem(position, "no request is called \(name.shown)", advice, file: file))
+        return nil
     }
 
     mutating func missing(_ name: String, _ placeholder: Placeholder) -> [Piece] {

@@ -79,11 +79,7 @@ extension [Piece] {
         let text = leadingText
         guard let start = text.schemeEnd else { return nil }
         let authority = text[start...].authority
-        let isWhole = authority.endIndex < text.endIndex || knownText != nil
-        guard isWhole else { return nil }
-        let host = authority.utf8.lastIndex(of: UInt8(ascii: "@")).map { authority[$0...].dropFirst() } ?? authority
-        let scheme = text[..<start].dropLast(3).lowercased()
-        let port = scheme == "https" ? ":443" : ":80"
-        return scheme + "://" + (host.hasSuffix(port) ? host.dropLast(port.count) : host).lowercased()
+        guard authority.endIndex < text.endIndex || knownText != nil else { return nil }
+        return String(text[..<authority.endIndex]).originText
     }
 }

@@ -23,8 +23,6 @@ package struct RunPlan: Sendable {
         problems = Problem.inOrder(planner.problems)
         hints = planner.hints
     }
-
-    init() {}
 }
 
 struct Planner {
@@ -48,15 +46,10 @@ struct Planner {
             if let name = request.name { names[name.text] = index }
             if !request.handlers.isEmpty { names[request.key] = index }
         }
-        var titles: [String: Int] = [:]
-        for (index, request) in file.requests.enumerated() {
-            guard request.name == nil, let title = request.title?.text, title.isRequestName, names[title] == nil else {
-                continue
-            }
-            // A title that several requests share names none of them.
-            titles[title] = titles[title] == nil ? index : -1
-        }
-        names.merge(titles.filter { $0.value >= 0 }) { name, _ in name }
+        let unnamed = file.requests.indices.filter { file.requests[$0].name == nil }
+        // A title that several requests share names none of them.
+        for (title, indices) in Dictionary(grouping: unnamed, by: { file.requests[$0].title?.text ?? "" })
+        where indices.count == 1 && title.isRequestName && names[title] == nil { names[title] = indices[0] }
         self.names = names
     }
 
@@ -197,7 +190,11 @@ struct Planner {
         if let output = request.output {
             let path = expander.pieces(of: output.path)
             planned.output = .init(path: path, replaces: output.replaces)
-            checkOutput(path, output, &expander)
+            if let defect = path.knownText.flatMap({ OutputPath.defect($0) }) {
+                expander.report(
+                    output.position, "\(path.shown.shown) \(defect)",
+                    "write a name inside of the output directory: answer.json")
+            }
         }
         for prompt in request.prompts where surroundings.given[prompt.text] == nil {
             expander.report(
@@ -222,18 +219,8 @@ struct Planner {
     private mutating func needs(
         of planned: PlannedRequest, _ request: FileRequest, _ expander: inout Expander
     ) -> [Int] {
-        var needs: Set<Int> = []
-        for word in request.dependencies {
-            guard let needed = names[word.text] else {
-                let near = names.keys.sorted().first { $0.isOneSlip(from: word.text) }
-                let advice = near.map { "did you mean \($0)?" } ?? "write # @name \(word.text) above its request line"
-                expander.report(word.position, "no request is called \(word.text.shown)", advice)
-                continue
-            }
-            needs.insert(needed)
-        }
-        needs.formUnion(planned.references.compactMap { names[$0.name] })
-        return needs.sorted()
+        let needed = request.dependencies.compactMap { expander.index(of: $0.text, at: $0.position) }
+        return Set(needed + planned.references.compactMap { names[$0.name] }).sorted()
     }
 
     // MARK: Targets
@@ -333,21 +320,10 @@ struct Planner {
             let kept = text.utf8.filter { ![0x0D, 0x0A, 0].contains($0) }
             return .text(.plain(String(decoding: kept, as: UTF8.self)))
         }
-        var template = Template()
-        let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
-        for (number, line) in lines.enumerated() {
-            if number > 0 { template.append(text.contains("\r\n") ? "\r\n" : "\n") }
-            let place = Position(line: number + 1, column: 1)
-            template.append(Template.read(line, at: place, file: path, &expander.problems))
+        let template = Template.read(lines: text, file: path, &expander.problems) {
+            Position(line: $0 + 1, column: 1)
         }
         return .text(expander.pieces(of: template))
-    }
-
-    private func checkOutput(_ path: [Piece], _ output: FileRequest.Output, _ expander: inout Expander) {
-        guard let text = path.knownText, let defect = OutputPath.defect(text) else { return }
-        expander.report(
-            output.position, "\(path.shown.shown) \(defect)",
-            "write a name inside of the output directory: answer.json")
     }
 
     mutating func order(of chosen: [Int]) -> [Int] {
@@ -491,22 +467,15 @@ struct Planner {
 extension HTTPFile {
     /// A name that no reference or dependency uses is only a title.
     var repeatedNames: [Problem] {
-        var first: [String: Int] = [:]
-        var repeated: [(name: Word, line: Int)] = []
-        for request in requests {
-            guard let name = request.name else { continue }
-            if let line = first[name.text] {
-                repeated.append((name, line))
-            } else {
-                first[name.text] = name.position.line
+        let repeated = Dictionary(grouping: requests.compactMap(\.name), by: \.text).filter { $0.value.count > 1 }
+        let referred = repeated.isEmpty ? [] : referredNames
+        return repeated.filter { referred.contains($0.key) }.values.flatMap { words in
+            words.dropFirst().map { word in
+                Problem(
+                    word.position,
+                    "the request in line \(words[0].position.line) is also called \(word.text.shown)",
+                    "give one of them another name")
             }
-        }
-        guard !repeated.isEmpty else { return [] }
-        let referred = referredNames
-        return repeated.filter { referred.contains($0.name.text) }.map { name, line in
-            Problem(
-                name.position, "the request in line \(line) is also called \(name.text.shown)",
-                "give one of them another name")
         }
     }
 

@@ -46,22 +46,23 @@ package struct Environments: Sendable {
         let text = String(decoding: bytes, as: UTF8.self)
         if text.trimmed.isEmpty { return }
         let root: JSONValue
-        do throws(JSONReader.Defect) { root = try JSONReader.read(bytes.withoutComments) } catch {
-            let position = Position(line: error.line, column: error.column)
-            problems.append(Problem(position, "the file is not JSON: \(error.what)", "correct it there", file: file))
-            return
+        func report(_ place: Position, _ what: String, _ advice: String) {
+            problems.append(Problem(place, what, advice, file: file))
+        }
+        let json = String(validating: bytes, as: UTF8.self).map { Array($0.withoutComments.utf8) } ?? bytes
+        do throws(JSONReader.Defect) { root = try JSONReader.read(json) } catch {
+            let place = Position(line: error.line, column: error.column)
+            return report(place, "the file is not JSON: \(error.what)", "correct it there")
         }
         guard case .object(let environments) = root else {
-            let advice = "write {\"dev\": {\"host\": \"example.com\"}}"
-            problems.append(Problem(.start, "the file is not an object", advice, file: file))
-            return
+            return report(.start, "the file is not an object", "write {\"dev\": {\"host\": \"example.com\"}}")
         }
         for environment in environments {
             guard case .object(let variables) = environment.value else {
-                let advice = "write \(environment.name.jsonQuoted): {\"host\": \"example.com\"}"
-                let place = Position(ofName: environment.name, in: text)
-                problems.append(
-                    Problem(place, "the environment \(environment.name.shown) is not an object", advice, file: file))
+                report(
+                    Position(ofName: environment.name, in: text),
+                    "the environment \(environment.name.shown) is not an object",
+                    "write \(environment.name.jsonQuoted): {\"host\": \"example.com\"}")
                 continue
             }
             add(variables, prefix: "", to: environment.name, text, file, isSecret)
@@ -77,15 +78,10 @@ package struct Environments: Sendable {
             if case .object(let inner) = variable.value {
                 add(inner, prefix: name + ".", to: environment, text, file, isSecret)
             }
-            var (template, problems) = (Template(), [Problem]())
+            var problems: [Problem] = []
             let hasPlaceholders = variable.value.text.contains("{{")
             let place = hasPlaceholders ? Position(ofName: variable.name, in: text) : .start
-            for (number, line) in variable.value.text.split(
-                omittingEmptySubsequences: false, whereSeparator: \.isNewline
-            ).enumerated() {
-                if number > 0 { template.append("\n") }
-                template.append(Template.read(line, at: place, file: file, &problems))
-            }
+            var template = Template.read(lines: variable.value.text, file: file, &problems) { _ in place }
             template.parts = template.parts.map { part in
                 guard case .placeholder(var placeholder) = part else { return part }
                 placeholder.position = place
@@ -96,32 +92,13 @@ package struct Environments: Sendable {
     }
 }
 
-extension [UInt8] {
+extension String {
     /// JetBrains' HTTP Client allows comments in the files of environments.
-    fileprivate var withoutComments: [UInt8] {
-        var (bytes, index, isText) = (self, 0, false)
-        func starts(_ mark: String, _ place: Int) -> Bool { self[place...].starts(with: mark.utf8) }
-        while index < count {
-            let end: Int?
-            if isText {
-                if self[index] == UInt8(ascii: "\\") {
-                    index += 1
-                } else if self[index] == UInt8(ascii: "\"") {
-                    isText = false
-                }
-                end = nil
-            } else if starts("//", index) {
-                end = self[index...].firstIndex(of: UInt8(ascii: "\n")) ?? count
-            } else if starts("/*", index) {
-                end = (index + 2..<Swift.max(index + 2, count - 1)).first { starts("*/", $0) }.map { $0 + 2 } ?? count
-            } else {
-                isText = self[index] == UInt8(ascii: "\"")
-                end = nil
-            }
-            for place in index..<(end ?? index) where bytes[place] != UInt8(ascii: "\n") { bytes[place] = 0x20 }
-            index = end ?? index + 1
+    fileprivate var withoutComments: String {
+        let comment = #/"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?(?:\*/|\z)/#.dotMatchesNewlines()
+        return replacing(comment.matchingSemantics(.unicodeScalar)) { match in
+            match.output.first == "/" ? String(match.output.map { $0.isNewline ? $0 : " " }) : String(match.output)
         }
-        return bytes
     }
 }
 
@@ -134,7 +111,7 @@ extension Position {
             self.init(line: number + 1, column: line.distance(from: line.startIndex, to: range.lowerBound) + 1)
             return
         }
-        self.init(line: 1, column: 1)
+        self = .start
     }
 }
 

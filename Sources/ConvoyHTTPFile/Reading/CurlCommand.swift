@@ -56,14 +56,7 @@ extension HTTPFileReader {
     private mutating func template(_ word: Word) -> Template { words(word.text, at: word.position) }
 
     private mutating func words(_ text: String, at position: Position) -> Template {
-        guard readsVariables else { return Template(text) }
-        var all = Template()
-        let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-        for (number, line) in lines.enumerated() {
-            if number > 0 { all.append("\n") }
-            all.append(template(Substring(line), at: position))
-        }
-        return all
+        readsVariables ? Template.read(lines: text, &file.problems) { _ in position } : Template(text)
     }
 
     private mutating func readOption(_ word: Word, _ words: inout ArraySlice<Word>, _ command: inout Command) {
@@ -156,17 +149,14 @@ extension HTTPFileReader {
             (command.isUpload, command.hasData) = (true, true)
             if value.text != "-" { command.uploadedName = value.text.split(separator: "/").last ?? "" }
             command.data = [fileBody(value.text, at: value.position)]
-        case .range: add("Range", "bytes=" + value.text, at: value.position)
-        case .bearer: add("Authorization", "Bearer " + value.text, at: value.position)
+        case .adds(let name, let start):
+            if value.text.isEmpty { command.removedFields.insert(name.lowercased()) }
+            if !value.text.isEmpty { add(name, start + value.text, at: value.position) }
         case .timeout:
             guard let seconds = Double(value.text), (0.001...1e9).contains(seconds) else {
                 return report(value.position, "\(value.text.shown) is not a time", "write seconds: --max-time 30")
             }
             request.timeout = .milliseconds(Int64(seconds * 1_000))
-        case .agent:
-            if value.text.isEmpty { command.removedFields.insert("user-agent") }
-            if !value.text.isEmpty { add("User-Agent", value.text, at: value.position) }
-        case .referer: add("Referer", value.text, at: value.position)
         case .url: setTarget(value)
         case .output:
             request.output = FileRequest.Output(path: template(value), replaces: true, position: value.position)
@@ -268,11 +258,11 @@ extension HTTPFileReader {
     }
 
     enum CurlOption: Hashable {
-        case method, field, data
-        case rawData
-        case binaryData, json
+        case method, field, data, rawData, binaryData, json
         case form(isLiteral: Bool)
-        case head, get, user, cookie, agent, referer, url, output, urlEncoded, upload, range, bearer, digest, timeout
+        /// The value, behind a text, is the value of a field.
+        case adds(field: String, String)
+        case head, get, user, cookie, url, output, urlEncoded, upload, digest, timeout
         case nothing(takesValue: Bool)
         case other(takesValue: Bool)
 
@@ -290,9 +280,11 @@ extension HTTPFileReader {
             ("-X --request", .method), ("-H --header", .field), ("--data-raw", .rawData),
             ("-d --data --data-ascii", .data), ("--data-binary", .binaryData), ("--json", .json),
             ("-F --form", .form(isLiteral: false)), ("--form-string", .form(isLiteral: true)), ("-I --head", .head),
-            ("-G --get", .get), ("-u --user", .user), ("-b --cookie", .cookie), ("-A --user-agent", .agent),
-            ("-e --referer", .referer), ("--url", .url), ("-o --output", .output), ("--data-urlencode", .urlEncoded),
-            ("-T --upload-file", .upload), ("-r --range", .range), ("--oauth2-bearer", .bearer), ("--digest", .digest),
+            ("-G --get", .get), ("-u --user", .user), ("-b --cookie", .cookie),
+            ("-A --user-agent", .adds(field: "User-Agent", "")), ("-e --referer", .adds(field: "Referer", "")),
+            ("--url", .url), ("-o --output", .output), ("--data-urlencode", .urlEncoded),
+            ("-T --upload-file", .upload), ("-r --range", .adds(field: "Range", "bytes=")),
+            ("--oauth2-bearer", .adds(field: "Authorization", "Bearer ")), ("--digest", .digest),
             ("-m --max-time", .timeout), ("-w --write-out", .nothing(takesValue: true)),
             (
                 "-L --location --compressed -s --silent -S --show-error -v --verbose -i --include -f --fail --http1.1 "
@@ -328,27 +320,24 @@ struct ShellWords {
     init(_ lines: [String], from first: Int, to end: Int) {
         (self.lines, line, self.end) = (lines, first, end)
         characters = Array(lines[first])
-        read()
+        do throws(Problem) {
+            try read()
+            line = min(line + 1, end)
+        } catch { (problem, line) = (error, end) }
     }
 
     private var characters: [Character]
 
-    private var place: Position { Position(line: line + 1, column: column + 1) }
-
-    private mutating func read() {
+    private mutating func read() throws(Problem) {
         while skipBlanks() {
-            let start = place
+            let start = Position(line: line + 1, column: column + 1)
             var (text, isQuoted) = ("", false)
             while column < characters.count, !characters[column].isWhitespace {
                 isQuoted = isQuoted || "'\"\\".contains(characters[column])
-                guard readPiece(into: &text, start) else {
-                    line = end
-                    return
-                }
+                try readPiece(into: &text, start)
             }
             words.append(Word(text: text, position: start, isQuoted: isQuoted))
         }
-        line = min(line + 1, end)
     }
 
     private mutating func skipBlanks() -> Bool {
@@ -363,60 +352,48 @@ struct ShellWords {
 
     private mutating func nextLine() -> Bool {
         guard line + 1 < end else { return false }
-        line += 1
-        column = 0
+        (line, column) = (line + 1, 0)
         characters = Array(lines[line])
         return true
     }
 
-    private mutating func readPiece(into text: inout String, _ start: Position) -> Bool {
+    private mutating func readPiece(into text: inout String, _ start: Position) throws(Problem) {
         let character = characters[column]
         column += 1
         switch character {
-        case "'": return readQuoted(into: &text, "'", escapes: false, start)
-        case "\"": return readQuoted(into: &text, "\"", escapes: true, start)
+        case "'": while case let next = try nextQuoted(start), next != "'" { text.append(next) }
+        case "\"":
+            while case let next = try nextQuoted(start), next != "\"" {
+                guard next == "\\" else {
+                    text.append(next)
+                    continue
+                }
+                let escaped = try nextQuoted(start)
+                if !"\"\\$`\n".contains(escaped) { text.append("\\") }
+                if escaped != "\n" { text.append(escaped) }
+            }
         case "$" where column < characters.count && characters[column] == "'":
             column += 1
-            return readANSI(into: &text, start)
-        case "\\":
-            if column < characters.count {
-                text.append(characters[column])
-                column += 1
-            } else if !nextLine() {
-                text.append(character)
+            while case let next = try nextQuoted(start), next != "'" {
+                if next == "\\" { readEscape(try nextQuoted(start), into: &text) } else { text.append(next) }
             }
+        case "\\" where column < characters.count:
+            text.append(characters[column])
+            column += 1
+        case "\\" where nextLine(): break
         default: text.append(character)
         }
-        return true
     }
 
-    private mutating func nextQuoted(_ start: Position) -> Character? {
+    private mutating func nextQuoted(_ start: Position) throws(Problem) -> Character {
         if column < characters.count {
             column += 1
             return characters[column - 1]
         }
         guard nextLine() else {
-            problem = Problem(start, "a quote in this word is not closed", "write the same quote after it")
-            return nil
+            throw Problem(start, "a quote in this word is not closed", "write the same quote after it")
         }
         return "\n"
-    }
-
-    private mutating func readQuoted(into text: inout String, _ quote: Character, escapes: Bool, _ start: Position)
-        -> Bool
-    {
-        while let character = nextQuoted(start) {
-            if character == quote { return true }
-            guard escapes, character == "\\" else {
-                text.append(character)
-                continue
-            }
-            guard let escaped = nextQuoted(start) else { return false }
-            if escaped == "\n" { continue }
-            if !"\"\\$`".contains(escaped) { text.append("\\") }
-            text.append(escaped)
-        }
-        return false
     }
 
     private static let escapes: [Character: Unicode.Scalar] = [
@@ -424,26 +401,18 @@ struct ShellWords {
         "v": "\u{B}",
     ]
 
-    private mutating func readANSI(into text: inout String, _ start: Position) -> Bool {
-        while let character = nextQuoted(start) {
-            if character == "'" { return true }
-            guard character == "\\" else {
-                text.append(character)
-                continue
-            }
-            guard let escaped = nextQuoted(start) else { return false }
-            switch escaped {
-            case _ where Self.escapes[escaped] != nil: text.unicodeScalars.append(Self.escapes[escaped] ?? "\n")
-            case _ where escaped.octalValue != nil:
-                column -= 1
-                text += readOctets()
-            case "u": text.unicodeScalars.append(readUnit())
-            case "U": appendScalar(digits(8), &text)
-            case "x": appendScalar(digits(2), &text)
-            default: text.append(escaped)
-            }
+    private mutating func readEscape(_ escaped: Character, into text: inout String) {
+        switch escaped {
+        case _ where Self.escapes[escaped] != nil: text.unicodeScalars.append(Self.escapes[escaped] ?? "\n")
+        case _ where escaped.octalValue != nil:
+            column -= 1
+            text += readOctets()
+        case "u": text.unicodeScalars.append(readUnit())
+        case "U", "x":
+            let scalar = digits(escaped == "U" ? 8 : 2).flatMap(Unicode.Scalar.init)
+            if let scalar { text.unicodeScalars.append(scalar) }
+        default: text.append(escaped)
         }
-        return false
     }
 
     /// Bytes that are not UTF-8 are code points of Latin-1, as after `\x`.
@@ -472,21 +441,14 @@ struct ShellWords {
         return UInt32(digits, radix: 16)
     }
 
-    private func appendScalar(_ value: UInt32?, _ text: inout String) {
-        if let scalar = value.flatMap(Unicode.Scalar.init) { text.unicodeScalars.append(scalar) }
-    }
-
     private mutating func readUnit() -> Unicode.Scalar {
         let high = digits(4) ?? 0xFFFD
         if let scalar = Unicode.Scalar(high) { return scalar }
         let start = column
-        if column + 1 < characters.count, characters[column] == "\\", characters[column + 1] == "u" {
+        if characters[column...].starts(with: "\\u") {
             column += 2
-            if let low = digits(4), (0xD800...0xDBFF).contains(high), (0xDC00...0xDFFF).contains(low),
-                let scalar = Unicode.Scalar(0x10000 + (high - 0xD800) << 10 + (low - 0xDC00))
-            {
-                return scalar
-            }
+            let units = [UInt16(high), UInt16(digits(4) ?? 0)]
+            if let scalar = String(validating: units, as: UTF16.self)?.unicodeScalars.first { return scalar }
         }
         column = start
         return "\u{FFFD}"

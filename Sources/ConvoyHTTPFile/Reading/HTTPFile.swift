@@ -21,7 +21,7 @@ package struct Word: Hashable, Sendable {
 }
 
 package struct FileRequest: Sendable {
-    package enum BodyKind: Sendable {
+    package enum BodyKind: Hashable, Sendable {
         case plain, form
         case multipart(boundary: String)
         case graphQL

@@ -1,3 +1,5 @@
+import Convoy
+
 /// Reading continues after an error, so that all errors are found at once.
 package struct HTTPFileReader {
     let lines: [String]
@@ -66,15 +68,11 @@ package struct HTTPFileReader {
         while index < blockEnd {
             let line = lines[index]
             let text = line.trimmed
+            if skipComment(line, text) { continue }
             if text.isEmpty {
                 index += 1
-            } else if text.isComment {
-                readTag(line)
-                index += 1
-            } else if skipComment(text) {
-                continue
-            } else if text.hasPrefix("@"), readVariable(line) {
-                index += 1
+            } else if text.hasPrefix("@") {
+                readVariable(line)
             } else if text.hasPrefix("??") {
                 readCheck(behind: text, at: line.indentation)
                 index += 1
@@ -95,28 +93,32 @@ package struct HTTPFileReader {
         }
     }
 
-    mutating func skipComment(_ text: String) -> Bool {
-        guard text.hasPrefix("/*"), let last = lines[index..<blockEnd].firstIndex(where: { $0.trimmed.hasSuffix("*/") })
+    private mutating func skipComment(_ line: String, _ text: String, mayBeLong: Bool = true) -> Bool {
+        if text.isComment {
+            readTag(line)
+            index += 1
+            return true
+        }
+        guard mayBeLong, text.hasPrefix("/*"),
+            let last = lines[index..<blockEnd].firstIndex(where: { $0.trimmed.hasSuffix("*/") })
         else { return false }
         index = last + 1
         return true
     }
 
-    /// True in every case, because an invalid definition is reported and then skipped.
-    mutating func readVariable(_ line: String) -> Bool {
+    private mutating func readVariable(_ line: String) {
+        defer { index += 1 }
         let offset = line.indentation
         guard let equals = line.firstIndex(of: "=") else {
-            report(position(offset), "a variable has no value", "write @name = value")
-            return true
+            return report(position(offset), "a variable has no value", "write @name = value")
         }
         let name = line[..<equals].dropFirst(offset + 1).trimmed
         // In httpyac, `@name := value` is evaluated lazily. Here every variable is, so the colon is ignored.
         let plainName = name.hasSuffix(":") ? name.dropLast().trimmed : name
         guard plainName.isVariableName else {
-            report(
+            return report(
                 position(offset), "\(plainName.shown) is not a variable name",
                 "use only letters, digits, - and _: @name = value")
-            return true
         }
         let behind = line[line.index(after: equals)...]
         let start = line.distance(from: line.startIndex, to: equals) + 1 + behind.prefix { $0.isWhitespace }.count
@@ -125,12 +127,6 @@ package struct HTTPFileReader {
             if case .text(let text) = value.parts[part] { value.parts[part] = .text(text.withoutEscapes) }
         }
         file.variables.append(VariableDefinition(name: plainName, value: value, position: position(offset)))
-        return true
-    }
-
-    mutating func finish() {
-        request.lastLine = max(request.position.line, index)
-        file.requests.append(request)
     }
 
     private static let tags = [
@@ -226,11 +222,11 @@ package struct HTTPFileReader {
 
     private mutating func readCheck(_ text: String, at place: Position) {
         if text.contains("{{") {
-            let advice = "write the value itself"
-            file.problems.append(Problem(place, "checks cannot use variables", advice))
-            return
+            return report(place, "checks cannot use variables", "write the value itself")
         }
-        do throws(Problem) { request.checks.append(try Check(text, at: place)) } catch { file.problems.append(error) }
+        do throws(Defect) { request.checks.append(try Check(text)) } catch {
+            file.problems.append(Problem(place, error))
+        }
     }
 
     mutating func readScript(_ text: String, startsBody: Bool) -> Bool {
@@ -307,7 +303,8 @@ package struct HTTPFileReader {
                 if !isFollowed { readBody() }
             }
             check()
-            finish()
+            request.lastLine = max(request.position.line, index)
+            file.requests.append(request)
             guard isFollowed else { return }
             begin(nil)
         }
@@ -351,23 +348,16 @@ package struct HTTPFileReader {
     }
 
     private mutating func withoutVersion(_ text: Substring, at place: Position) -> String {
-        guard text.utf8.contains(where: { $0.isBlank || $0 >= 0x80 }) else { return String(text) }
-        guard
-            let range = text.lastIndex(of: "/").flatMap({ slash -> Range<Substring.Index>? in
-                let words = text[..<slash].split(omittingEmptySubsequences: false) { $0.isWhitespace }
-                guard words.count > 1, let last = words.last, last.uppercased() == "HTTP" else { return nil }
-                return last.startIndex..<text.endIndex
-            })
+        // The bytes are checked first, because most targets have no version, and regular expressions are slow.
+        guard text.utf8.contains(where: { $0.isBlank || $0 >= 0x80 }),
+            let match = text.wholeMatch(of: #/(.*\s)(HTTP/([^/]*))/#.ignoresCase())
         else { return text.trimmed }
-        let version = text[range].dropFirst(5).trimmed
-        let digits = version.prefix { $0.isASCIIDigit || $0 == "." }
-        let rest = version.dropFirst(digits.count).trimmed
-        if !(digits.first?.isASCIIDigit ?? false) || !(rest.isEmpty || rest.hasPrefix("(")) {
+        if match.3.wholeMatch(of: #/\s*[0-9][0-9.]*\s*(\(.*)?/#) == nil {
             report(
-                place.advanced(by: text.distance(from: text.startIndex, to: range.lowerBound)),
-                "\(text[range].trimmed.shown) is not a version of HTTP", "write HTTP/1.1, or remove it")
+                place.advanced(by: match.1.count), "\(match.2.trimmed.shown) is not a version of HTTP",
+                "write HTTP/1.1, or remove it")
         }
-        return text[..<range.lowerBound].trimmed
+        return match.1.trimmed
     }
 
     private mutating func readTargetLines(_ base: Int) {
@@ -376,13 +366,9 @@ package struct HTTPFileReader {
             let indentation = line.indentation
             let text = line.trimmed
             guard !text.isEmpty else { return }
-            if text.isComment, indentation > base {
-                readTag(line)
-                index += 1
-                continue
-            }
+            if indentation > base, skipComment(line, text, mayBeLong: false) { continue }
             let isQuery = text.hasPrefix("?") && !text.hasPrefix("??") || text.hasPrefix("&")
-            guard isQuery || (indentation > base && !text.startsField && !text.startsTail && !startsRequest(text))
+            guard isQuery || (indentation > base && !text.startsField && !text.startsTail && !Self.startsRequest(text))
             else {
                 return
             }
@@ -392,12 +378,11 @@ package struct HTTPFileReader {
         }
     }
 
-    private func startsRequest(_ text: String) -> Bool {
+    private static func startsRequest(_ text: String, _ targets: [String] = ["http://", "https://", "/", "{{"]) -> Bool
+    {
         let word = text.prefix { !$0.isWhitespace }
-        let behind = text.dropFirst(word.count).trimmed
-        guard Self.methods.contains(String(word)), word == word.uppercased() else { return false }
-        return behind.hasPrefix("http://") || behind.hasPrefix("https://") || behind.hasPrefix("/")
-            || behind.hasPrefix("{{")
+        return methods.contains(String(word))
+            && targets.contains(where: text.dropFirst(word.count).drop(while: \.isWhitespace).hasPrefix)
     }
 
     private mutating func readFields(_ base: Int) -> Bool {
@@ -408,20 +393,14 @@ package struct HTTPFileReader {
                 index += 1
                 return false
             }
-            if text.isComment {
-                readTag(line)
-                index += 1
-            } else if skipComment(text) {
-                continue
-            } else if startsRequest(text) {
-                return true
-            } else if text.startsTail || (text.first.map { "{[<".contains($0) } == true && !text.contains("}}:")) {
+            if skipComment(line, text) { continue }
+            if Self.startsRequest(text) { return true }
+            if text.startsTail || (text.first.map { "{[<".contains($0) } == true && !text.contains("}}:")) {
                 // A body without a blank line before it, as in httpyac.
                 return false
-            } else {
-                readField(line, base)
-                index += 1
             }
+            readField(line, base)
+            index += 1
         }
         return false
     }
@@ -464,13 +443,15 @@ package struct HTTPFileReader {
 
         var isBlank: Bool { if case .text(let text, _) = self { text.trimmed.isEmpty } else { false } }
 
+        var startsOperation: Bool {
+            guard case .text(let text, _) = self else { return true }
+            return ["query", "mutation", "subscription", "{"].contains { text.hasPrefix($0) }
+        }
+
         func hint(isFirst: Bool) -> Problem? {
             guard case .text(let line, let position) = self else { return nil }
             let text = line.trimmed
-            let words = text.split(maxSplits: 1, whereSeparator: \.isWhitespace)
-            if words.count == 2, HTTPFileReader.methods.contains(String(words[0])),
-                ["http://", "https://", "{{"].contains(where: words[1].trimmed.hasPrefix)
-            {
+            if HTTPFileReader.startsRequest(text, ["http://", "https://", "{{"]) {
                 return Problem(
                     position, "this line looks like a request, but is sent in the body of the request above",
                     "write ### on a line before it to make it a request")
@@ -497,15 +478,9 @@ package struct HTTPFileReader {
         while index < blockEnd {
             let line = lines[index]
             let text = line.trimmed
-            if text.isComment {
-                readTag(line)
-                index += 1
-            } else if !hasContent, skipComment(text) {
-                continue
-            } else if readScript(text, startsBody: true) {
-                continue
-            } else if text.hasPrefix("@"), text.contains("="), !hasContent, readVariable(line) {
-                index += 1
+            if skipComment(line, text, mayBeLong: !hasContent) || readScript(text, startsBody: true) { continue }
+            if text.hasPrefix("@"), text.contains("="), !hasContent {
+                readVariable(line)
             } else {
                 readBodyLine(line, text, &body)
                 hasContent = hasContent || body.last?.isBlank == false
@@ -519,14 +494,12 @@ package struct HTTPFileReader {
             report(request.position, "the curl command already has a body", "remove one of the bodies")
         }
         join(body)
-        guard !isMultipart else { return }
+        if case .multipart = request.bodyKind { return }
         let hints = body.enumerated().lazy.compactMap { $1.hint(isFirst: $0 == 0) }
         file.hints += hints.prefix(Self.mostHints)
     }
 
     private static let mostHints = 8
-
-    private var isMultipart: Bool { if case .multipart = request.bodyKind { true } else { false } }
 
     private mutating func readBodyLine(_ line: String, _ text: String, _ body: inout [BodyLine]) {
         let indentation = line.indentation
@@ -590,7 +563,7 @@ package struct HTTPFileReader {
             if let split { request.graphQLVariables = parts(lines[(split + 1)...], separator: "\n") }
         } else if plainType.hasPrefix("multipart/") {
             request.body = parts(lines[...], separator: "\r\n")
-            if let boundary = type?.plainText.flatMap(Self.boundary) {
+            if let boundary = type?.plainText?.parameter("boundary") {
                 request.bodyKind = .multipart(boundary: boundary)
             }
         } else if plainType.hasPrefix("application/x-www-form-urlencoded") {
@@ -641,16 +614,6 @@ package struct HTTPFileReader {
             }
         }
         return parts
-    }
-
-    static func boundary(_ type: String) -> String? {
-        for parameter in type.split(separator: ";").dropFirst() {
-            let parts = parameter.split(separator: "=", maxSplits: 1).map(\.trimmed)
-            guard parts.count == 2, parts[0].lowercased() == "boundary" else { continue }
-            let value = parts[1].trimmingQuotes
-            return value.isEmpty ? nil : value
-        }
-        return nil
     }
 
     mutating func check() {
@@ -716,27 +679,15 @@ extension String {
         return String(result)
     }
 
+    /// Whether one letter is missing, added, replaced or moved.
     func isOneSlip(from other: String) -> Bool {
-        guard self != other, count > 2, other.count > 2 else { return false }
-        let (left, right) = (Array(self), Array(other))
-        guard abs(left.count - right.count) <= 1 else { return false }
-        let start = zip(left, right).prefix { $0 == $1 }.count
-        let (restOfLeft, restOfRight) = (left[start...], right[start...])
-        if restOfLeft.dropFirst() == restOfRight.dropFirst() || restOfLeft.dropFirst() == restOfRight
-            || restOfLeft == restOfRight.dropFirst()
-        {
-            return true
+        guard self != other, (3...100).contains(count), other.count > 2, abs(count - other.count) <= 1 else {
+            return false
         }
-        return left.count == right.count && restOfLeft.count > 1
-            && Array(restOfLeft.prefix(2).reversed()) == Array(restOfRight.prefix(2))
-            && restOfLeft.dropFirst(2) == restOfRight.dropFirst(2)
+        return other.difference(from: self).count <= 2
     }
 
     fileprivate var isMethodLike: Bool { count > 1 && allSatisfy { $0.isASCII && $0.isLetter || $0 == "-" } }
-
-    fileprivate var trimmingQuotes: String {
-        count > 1 && hasPrefix("\"") && hasSuffix("\"") ? String(dropFirst().dropLast()) : self
-    }
 
     fileprivate var formLine: String {
         var text = self
@@ -765,12 +716,5 @@ extension Word {
             offset += part.count + 1
         }
         return words
-    }
-}
-
-extension HTTPFileReader.BodyLine {
-    fileprivate var startsOperation: Bool {
-        guard case .text(let text, _) = self else { return true }
-        return ["query", "mutation", "subscription", "{"].contains { text.hasPrefix($0) }
     }
 }

@@ -1,8 +1,8 @@
 import Convoy
 
 /// There is no script engine: a handler can only loop over the elements of arrays, so every handler ends.
-package struct Script: Hashable, Sendable {
-    indirect enum Expression: Hashable, Sendable {
+package struct Script: Sendable {
+    indirect enum Expression: Sendable {
         case literal(JSONValue)
         case undefined
         case list([Expression])
@@ -20,19 +20,19 @@ package struct Script: Hashable, Sendable {
         case choice(Expression, Expression, Expression)
     }
 
-    enum AnswerPart: String, Hashable, Sendable {
+    enum AnswerPart: String {
         case status, body, mimeType, charset
     }
 
-    enum Method: String, Hashable, Sendable, CaseIterable {
+    enum Method: String {
         case toString, valueOf, includes, startsWith, endsWith, hasOwnProperty, toLowerCase, toUpperCase, trim, join, at
     }
 
-    enum Each: String, Hashable, Sendable {
+    enum Each: String {
         case filter, find, some, every, map
     }
 
-    enum Conversion: String, Hashable, Sendable {
+    enum Conversion: String {
         case number = "Number"
         case text = "String"
         case bool = "Boolean"
@@ -47,7 +47,7 @@ package struct Script: Hashable, Sendable {
         case escaped = "encodeURIComponent"
     }
 
-    enum Operator: String, Hashable, Sendable {
+    enum Operator: String {
         case or = "||"
         case orNull = "??"
         case and = "&&"
@@ -76,7 +76,7 @@ package struct Script: Hashable, Sendable {
         }
     }
 
-    indirect enum Action: Hashable, Sendable {
+    indirect enum Action: Sendable {
         case set(String, Expression)
         case clear(String?)
         case constant(String, Expression)
@@ -87,65 +87,15 @@ package struct Script: Hashable, Sendable {
         case each(Expression, [String], [Statement])
     }
 
-    struct Statement: Hashable, Sendable {
+    struct Statement: Sendable {
         var action: Action
         var line: Int
     }
 
     var statements: [Statement] = []
-
     /// A nil `name` means all variables; `sets` is false if the change clears the variable.
-    var changes: [(name: String?, sets: Bool)] { Self.changes(statements) }
-
-    var globals: Set<String> {
-        Set(expressions.flatMap(\.all).compactMap { if case .global(let name) = $0 { name } else { nil } })
-    }
-
-    package var readsStatus: Bool { expressions.flatMap(\.all).contains(.answer(.status)) }
-
-    private static func changes(_ statements: [Statement]) -> [(name: String?, sets: Bool)] {
-        statements.flatMap { statement -> [(name: String?, sets: Bool)] in
-            switch statement.action {
-            case .set(let name, _): [(name, true)]
-            case .clear(let name): [(name, false)]
-            case .test(_, let inner): changes(inner)
-            case .choice(_, let first, let second): changes(first) + changes(second)
-            case .each(_, _, let inner): changes(inner)
-            case .constant, .assert, .log: []
-            }
-        }
-    }
-
-    private var expressions: [Expression] { Self.expressions(statements) }
-
-    private static func expressions(_ statements: [Statement]) -> [Expression] {
-        statements.flatMap { statement -> [Expression] in
-            switch statement.action {
-            case .set(_, let value), .constant(_, let value): [value]
-            case .clear: []
-            case .test(let name, let inner): [name] + expressions(inner)
-            case .assert(let condition, let message, _): [condition] + (message.map { [$0] } ?? [])
-            case .log(let values): values
-            case .choice(let condition, let first, let second): [condition] + expressions(first) + expressions(second)
-            case .each(let items, _, let inner): [items] + expressions(inner)
-            }
-        }
-    }
-}
-
-extension Script.Expression {
-    fileprivate var all: [Self] { [self] + parts.flatMap(\.all) }
-
-    private var parts: [Self] {
-        switch self {
-        case .literal, .undefined, .constant, .global, .answer: []
-        case .list(let parts), .text(let parts): parts
-        case .header(let part), .path(let part, _), .convert(_, let part): [part]
-        case .member(let base, let name): [base, name]
-        case .call(_, let base, let arguments): [base] + arguments
-        case .each(_, let base, _, let body): [base, body]
-        case .binary(_, let left, let right): [left, right]
-        case .choice(let condition, let first, let second): [condition, first, second]
-        }
-    }
+    var changes: [(name: String?, sets: Bool)] = []
+    /// The variables that the script reads.
+    var globals: Set<String> = []
+    package var readsStatus = false
 }

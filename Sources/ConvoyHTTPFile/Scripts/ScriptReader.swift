@@ -5,6 +5,7 @@ struct ScriptReader {
     var index = 0
     var depth = 0
     private var linkCount = 0
+    private var script = Script()
     var constants: Set<String> = []
     private var outerConstants: Set<String> = []
     private let characters: [Character]
@@ -21,16 +22,8 @@ struct ScriptReader {
     static func read(_ text: String, at position: Position, after names: Set<String> = []) throws(Problem) -> Script {
         var reader = try ScriptReader(text, at: position)
         reader.outerConstants = names
-        return Script(statements: try reader.statements(until: .end))
-    }
-
-    mutating func expression(_ source: String, at position: Position) throws(Problem) -> Script.Expression {
-        let (outer, place) = (tokens, index)
-        (tokens, index) = (try ScriptLexer.tokens(source, at: position), 0)
-        let expression = try expression()
-        guard next == .end else { throw refusal() }
-        (tokens, index) = (outer, place)
-        return expression
+        reader.script.statements = try reader.statements(until: .end)
+        return reader.script
     }
 
     // MARK: Tokens
@@ -71,7 +64,6 @@ struct ScriptReader {
             switch next {
             case .name(let word), .number(let word), .mark(let word): word
             case .text: "a string"
-            case .template: "a template string"
             case .end: "the end"
             }
         return Script.problem(place, "\(word.shown) is not supported")
@@ -198,6 +190,7 @@ struct ScriptReader {
         try need("(")
         if name == "clearAll" {
             try need(")")
+            script.changes.append((nil, false))
             return .clear(nil)
         }
         let variable = try needText()
@@ -205,6 +198,7 @@ struct ScriptReader {
             index -= 1
             throw Script.problem(place, "\(variable.shown) is not a variable name")
         }
+        script.changes.append((variable, name == "set"))
         guard name == "set" else {
             try need(")")
             return .clear(variable)
@@ -299,14 +293,15 @@ struct ScriptReader {
         switch token {
         case .number(let digits): return .literal(.number(digits))
         case .text(let text): return .literal(.string(text))
-        case .template(let parts):
+        case .mark("`"):
             var texts: [Script.Expression] = []
-            for part in parts {
-                switch part {
-                case .text(let text): texts.append(.literal(.string(text)))
-                case .source(let source, let place):
-                    texts.append(try deeper { (reader) throws(Problem) in try reader.expression(source, at: place) })
+            while !take("`") {
+                guard take("${") else {
+                    texts.append(.literal(.string(try needText())))
+                    continue
                 }
+                texts.append(try expression())
+                try need("}")
             }
             return .text(texts)
         case .mark("("):
@@ -337,6 +332,7 @@ struct ScriptReader {
             try need("(")
             let variable = try needText()
             try need(")")
+            script.globals.insert(variable)
             return .global(variable)
         case "JSON", "Array":
             try need(".")
@@ -367,15 +363,15 @@ struct ScriptReader {
         try need(",")
         let (place, text) = (place, try needText())
         try need(")")
-        do throws(JSONPath.Defect) { return .path(base, try JSONPath(text)) } catch {
-            throw Script.problem(place, "\(text.shown) is not a JSONPath: \(error.what)")
-        }
+        do throws(Defect) { return .path(base, try JSONPath(text)) } catch { throw Script.problem(place, error.what) }
     }
 
     private mutating func answer() throws(Problem) -> Script.Expression {
         try need(".")
         switch try needName("status", "body", "contentType", "headers") {
-        case "status": return .answer(.status)
+        case "status":
+            script.readsStatus = true
+            return .answer(.status)
         case "body": return .answer(.body)
         case "contentType":
             try need(".")
@@ -475,14 +471,8 @@ struct ScriptLexer {
         case name(String)
         case number(String)
         case text(String)
-        case template([TemplatePart])
         case mark(String)
         case end
-    }
-
-    enum TemplatePart: Hashable {
-        case text(String)
-        case source(String, Position)
     }
 
     struct Placed {
@@ -498,6 +488,7 @@ struct ScriptLexer {
 
     let characters: [Character]
     private var index = 0
+    private var tokens: [Placed] = []
     private var line: Int
     /// Zero or negative for the first line, which starts before this text in the file.
     private var lineStart: Int
@@ -509,9 +500,13 @@ struct ScriptLexer {
 
     static func tokens(_ text: String, at position: Position) throws(Problem) -> [Placed] {
         var lexer = ScriptLexer(text, at: position)
-        var tokens: [Placed] = []
-        repeat { tokens.append(try lexer.next()) } while tokens.last?.token != .end
-        return tokens
+        repeat { try lexer.read() } while lexer.tokens.last?.token != .end
+        return lexer.tokens
+    }
+
+    private mutating func add(_ token: Token, at place: (Position, index: Int)? = nil) {
+        let (position, start) = place ?? (position, index)
+        tokens.append(Placed(token: token, position: position, start: start))
     }
 
     private var position: Position { Position(line: line, column: index - lineStart + 1) }
@@ -542,14 +537,13 @@ struct ScriptLexer {
         }
     }
 
-    private mutating func next() throws(Problem) -> Placed {
+    private mutating func read() throws(Problem) {
         try skipBlanks()
         let (place, start) = (position, index)
-        func placed(_ token: Token) -> Placed { Placed(token: token, position: place, start: start) }
-        guard let first = character else { return placed(.end) }
+        guard let first = character else { return add(.end) }
         if first.isLetter || "_$".contains(first) {
             while let next = character, next.isLetter || next.isNumber || "_$".contains(next) { index += 1 }
-            return placed(.name(String(characters[start..<index])))
+            return add(.name(String(characters[start..<index])), at: (place, start))
         }
         if first.isASCIIDigit {
             while let next = character, next.isASCIIDigit || next == "." { index += 1 }
@@ -557,15 +551,15 @@ struct ScriptLexer {
             guard character?.isLetter != true, case .number? = JSONValue(json: digits.utf8) else {
                 throw Script.problem(place, "\(digits.shown) is not a supported number")
             }
-            return placed(.number(digits))
+            return add(.number(digits), at: (place, start))
         }
-        if first == "\"" || first == "'" { return placed(.text(try text(first, place))) }
-        if first == "`" { return placed(.template(try template(place))) }
+        if first == "\"" || first == "'" { return add(.text(try text(first, place)), at: (place, start)) }
+        if first == "`" { return try template(place) }
         guard let mark = Self.marks.first(where: { starts(with: $0) }) else {
             throw Script.problem(place, "\(String(first).shown) is not supported")
         }
+        add(.mark(mark))
         index += mark.count
-        return placed(.mark(mark))
     }
 
     private mutating func text(_ quote: Character, _ place: Position) throws(Problem) -> String {
@@ -580,31 +574,35 @@ struct ScriptLexer {
         return text
     }
 
-    private mutating func template(_ place: Position) throws(Problem) -> [TemplatePart] {
+    private mutating func template(_ place: Position) throws(Problem) {
+        add(.mark("`"))
         index += 1
-        var (parts, text) = ([TemplatePart](), "")
+        var text = ""
         while let next = character, next != "`" {
             guard starts(with: "${") else {
                 text.append(try taken())
                 continue
             }
+            add(.text(text))
+            text = ""
+            add(.mark("${"))
             index += 2
-            let (inner, start) = (position, index)
+            try skipBlanks()
             while let next = character, next != "}" {
                 guard !"`{".contains(next) else {
                     throw Script.problem(position, "a string inside a template string is not supported")
                 }
-                step()
+                try read()
+                try skipBlanks()
             }
-            guard character == "}" else { break }
-            if !text.isEmpty { parts.append(.text(text)) }
-            text = ""
-            parts.append(.source(String(characters[start..<index]), inner))
+            guard character != nil else { break }
+            add(.mark("}"))
             index += 1
         }
         guard character == "`" else { throw Script.problem(place, "a string is not closed") }
+        add(.text(text))
+        add(.mark("`"))
         index += 1
-        return parts + (text.isEmpty ? [] : [.text(text)])
     }
 
     private mutating func taken() throws(Problem) -> Character {

@@ -13,6 +13,19 @@ package struct Position: Hashable, Comparable, Sendable {
     func advanced(by count: Int) -> Position { Position(line: line, column: column + count) }
 }
 
+/// A mistake in a text whose place the caller knows.
+package struct Defect: Error, Equatable {
+    package var what: String
+    package var advice: String
+    package var kind: Problem.Kind
+
+    init(_ what: String, _ advice: String, kind: Problem.Kind = .mistake) {
+        (self.what, self.advice, self.kind) = (what, advice, kind)
+    }
+
+    package var message: String { "\(what); \(advice)" }
+}
+
 package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
         case mistake
@@ -32,18 +45,18 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
         (self.kind, self.file) = (kind, file)
     }
 
+    init(_ position: Position, _ defect: Defect, file: String? = nil) {
+        self.init(position, defect.what, defect.advice, kind: defect.kind, file: file)
+    }
+
     package var description: String {
         "\(file.map { $0 + ":" } ?? "")\(position.line):\(position.column): \(what); \(advice)"
     }
 
     package static func inOrder(_ problems: [Problem]) -> [Problem] {
         var seen: Set<Problem> = []
-        let sorted = problems.filter { seen.insert($0).inserted }
+        let problems = problems.filter { seen.insert($0).inserted }
             .sorted { ($0.file ?? "", $0.position) < ($1.file ?? "", $1.position) }
-        return counted(sorted)
-    }
-
-    private static func counted(_ problems: [Problem]) -> [Problem] {
         let counts = problems.reduce(into: [String: Int]()) { counts, problem in
             if let variable = problem.variable { counts[variable, default: 0] += 1 }
         }

@@ -1,3 +1,5 @@
+import Convoy
+
 package struct Reference: Hashable, Sendable {
     package enum Side: String, Hashable, Sendable {
         case request, response
@@ -20,37 +22,30 @@ package struct Reference: Hashable, Sendable {
         (self.name, self.side, self.part, self.source) = (name, side, part, source)
     }
 
-    init?(_ text: String, at position: Position, file: String?) throws(Problem) {
+    init?(_ text: String) throws(Defect) {
         let parts = text.split(separator: ".", maxSplits: 3, omittingEmptySubsequences: false).map(String.init)
         guard parts.count > 1, parts[0].isRequestName, let side = Side(rawValue: parts[1]) else { return nil }
-        func problem(_ what: String, _ advice: String, _ kind: Problem.Kind = .mistake) -> Problem {
-            Problem(position, what, advice, kind: kind, file: file)
-        }
         let stem = "\(parts[0]).\(parts[1])"
         guard parts.count > 2, ["body", "headers"].contains(parts[2]) || parts[2] == "cookies" && side == .response
         else {
-            throw problem(
+            throw Defect(
                 "\(text.shown) does not name a part of the request or response",
                 "write {{\(stem).body.*}}, {{\(stem).body.$.name}} or {{\(stem).headers.Name}}")
         }
         let rest = parts.count > 3 ? parts[3].trimmed : ""
         guard !rest.isEmpty else {
             let example = parts[2] == "body" ? "{{\(stem).body.*}} for all of it" : "{{\(stem).\(parts[2]).Name}}"
-            throw problem("\(text.shown) does not name a value in the \(parts[2])", "write \(example)")
+            throw Defect("\(text.shown) does not name a value in the \(parts[2])", "write \(example)")
         }
         (name, self.side, source) = (parts[0], side, text)
-        if parts[2] == "cookies" {
-            guard rest.isFieldName else {
-                throw problem("\(rest.shown) is not a cookie name", "write {{\(stem).cookies.name}}")
-            }
-            part = .cookie(rest)
-            return
-        }
         guard parts[2] == "body" else {
+            let isCookie = parts[2] == "cookies"
             guard rest.isFieldName else {
-                throw problem("\(rest.shown) is not a header field name", "write {{\(stem).headers.Content-Type}}")
+                throw Defect(
+                    "\(rest.shown) is not a \(isCookie ? "cookie" : "header field") name",
+                    "write {{\(stem).\(isCookie ? "cookies.name" : "headers.Content-Type")}}")
             }
-            part = .header(rest)
+            part = isCookie ? .cookie(rest) : .header(rest)
             return
         }
         if rest == "*" {
@@ -58,29 +53,18 @@ package struct Reference: Hashable, Sendable {
             return
         }
         guard !rest.hasPrefix("/"), !rest.hasPrefix("asXml.") else {
-            throw problem(
-                "XPath is not supported", "request JSON from the server, and write {{\(stem).body.$.name}}", .impossible
-            )
+            throw Defect(
+                "XPath is not supported", "request JSON from the server, and write {{\(stem).body.$.name}}",
+                kind: .impossible)
         }
         var path = rest.hasPrefix("asJson.") ? String(rest.dropFirst(7)) : rest
         // A path may omit `$`, as in REST Client's documentation: `body.token`.
         if !path.hasPrefix("$") { path = (path.hasPrefix("[") ? "$" : "$.") + path }
-        do throws(JSONPath.Defect) { part = .json(try JSONPath(path)) } catch {
-            throw problem("\(path.shown) is not a JSONPath: \(error.what)", error.advice)
-        }
+        part = .json(try JSONPath(path))
     }
 }
 
 extension StringProtocol {
     /// Whether the text is a token (RFC 9110, section 5.6.2), as every name of a header field is.
-    var isFieldName: Bool {
-        !isEmpty
-            && utf8.allSatisfy { byte in
-                switch byte {
-                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-                case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E...0x60, 0x7C, 0x7E: true
-                default: false
-                }
-            }
-    }
+    var isFieldName: Bool { !isEmpty && utf8.allSatisfy(\.isTokenByte) }
 }

@@ -8,17 +8,6 @@ package enum SystemVariable: Hashable, Sendable {
         package var unit: String
     }
 
-    struct Defect: Error {
-        var what: String
-        var advice: String
-        /// Whether no other spelling helps, because the feature is not supported.
-        var isImpossible = false
-
-        init(_ what: String, _ advice: String, isImpossible: Bool = false) {
-            (self.what, self.advice, self.isImpossible) = (what, advice, isImpossible)
-        }
-    }
-
     case uuid
     case timestamp(Offset?)
     case datetime(DateStyle, Offset?, isLocal: Bool)
@@ -27,9 +16,8 @@ package enum SystemVariable: Hashable, Sendable {
     case randomText(String, count: Int)
     case randomFloat(Double, Double)
     case randomWords(RandomWords)
-    /// If `isIndirect`, the name is the value of another variable.
-    case processEnvironment(String, isIndirect: Bool)
-    case dotEnvironment(String, isIndirect: Bool)
+    /// If `isIndirect`, the name is the value of another variable. If `isFile`, the value stands in the file `.env`.
+    case environment(String, isIndirect: Bool, isFile: Bool)
 
     private static let letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
     private static let names = [
@@ -53,30 +41,30 @@ package enum SystemVariable: Hashable, Sendable {
         case "$random.alphabetic": self = try Self.randomText(Self.letters, source)
         case "$random.alphanumeric": self = try Self.randomText(Self.letters + "0123456789", source)
         case "$random.hexadecimal": self = try Self.randomText("0123456789abcdef", source)
-        case "$processEnv": self = .processEnvironment(try Self.name(words), isIndirect: Self.isIndirect(words))
-        case "$dotenv": self = .dotEnvironment(try Self.name(words), isIndirect: Self.isIndirect(words))
+        case "$processEnv", "$dotenv":
+            let asked = words.count == 2 ? words[1].drop { $0 == "%" } : ""
+            guard !asked.isEmpty else {
+                throw Defect("\(name) needs the name of one variable", "write {{\(name) NAME}}")
+            }
+            self = .environment(String(asked), isIndirect: words[1].hasPrefix("%"), isFile: name == "$dotenv")
         case _ where name.hasPrefix("$env.") && name.count > 5:
-            self = .processEnvironment(String(name.dropFirst(5)), isIndirect: false)
+            self = .environment(String(name.dropFirst(5)), isIndirect: false, isFile: false)
         case "$aadToken", "$aadV2Token", "$oidcAccessToken", "$auth.token", "$auth.idToken":
             throw Defect(
                 "\(name) needs a person to log in",
-                "get the token with a request of the file, or give it with --variable", isImpossible: true)
+                "get the token with a request of the file, or give it with --variable", kind: .impossible)
         case "$input", "$password", "$pick", "$prompt", "$input-askonce", "$password-askonce", "$pick-askonce":
             throw Defect(
                 "\(name) needs input from a terminal", "write {{x}}, and give the value with --variable x=…",
-                isImpossible: true)
+                kind: .impossible)
         default:
             if let words = RandomWords(variable: name) {
                 self = .randomWords(words)
                 return
             }
-            let near =
-                name.count > 40
-                ? nil : Self.names.min { $0.difference(from: name).count < $1.difference(from: name).count }
-            let isNear = near.map { $0.lowercased().difference(from: name.lowercased()).count <= 3 } ?? false
+            let near = Self.names.first { $0.isOneSlip(from: name) }.map { "did you mean {{\($0)}}?" }
             throw Defect(
-                "unknown variable \(name)",
-                isNear ? "did you mean {{\(near ?? "")}}?" : "the variables are \(Self.names.joined(separator: ", "))")
+                "unknown variable \(name)", near ?? "the variables are \(Self.names.joined(separator: ", "))")
         }
     }
 
@@ -150,35 +138,20 @@ package enum SystemVariable: Hashable, Sendable {
         return source[source.index(after: open)...].dropLast().split(separator: ",").map(\.trimmed)
     }
 
-    private static func isIndirect(_ words: [String]) -> Bool { words.count > 1 && words[1].hasPrefix("%") }
-
-    private static func name(_ words: [String]) throws(Defect) -> String {
-        let name = words.count == 2 ? words[1].drop { $0 == "%" } : ""
-        guard !name.isEmpty else {
-            throw Defect("\(words[0]) needs the name of one variable", "write {{\(words[0]) NAME}}")
-        }
-        return String(name)
-    }
-
-    func value(at date: Date, using generator: inout some RandomNumberGenerator) -> String? {
+    func value(at date: Date) -> String? {
         switch self {
-        case .uuid:
-            var bytes = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
-            bytes[6] = bytes[6] & 0x0F | 0x40
-            bytes[8] = bytes[8] & 0x3F | 0x80
-            let digits = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
-            return [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { digits[$0].joined() }.joined(separator: "-")
+        case .uuid: return UUID().uuidString.lowercased()
         case .timestamp(let offset):
             return String(Int64((offset?.date(from: date) ?? date).timeIntervalSince1970.rounded(.down)))
         case .datetime(let style, let offset, let isLocal):
             let zone = isLocal ? TimeZone.current : TimeZone(secondsFromGMT: 0) ?? .current
             return style.text(of: offset?.date(from: date) ?? date, in: zone)
-        case .randomInt(let lower, let upper): return String(Int.random(in: lower..<upper, using: &generator))
-        case .randomFloat(let lower, let upper): return String(Double.random(in: lower..<upper, using: &generator))
-        case .randomWords(let words): return words.text(using: &generator)
+        case .randomInt(let lower, let upper): return String(Int.random(in: lower..<upper))
+        case .randomFloat(let lower, let upper): return String(Double.random(in: lower..<upper))
+        case .randomWords(let words): return words.text()
         case .randomText(let alphabet, let count):
-            return String((0..<count).compactMap { _ in alphabet.randomElement(using: &generator) })
-        case .processEnvironment, .dotEnvironment: return nil
+            return String((0..<count).compactMap { _ in alphabet.randomElement() })
+        case .environment: return nil
         }
     }
 }
@@ -330,12 +303,9 @@ package enum RandomWords: String, Hashable, Sendable {
     private static let latin = ["amet", "dolor", "elit", "ipsum", "lorem", "magna", "sed", "sit", "tempor", "ut"]
 
     /// Makes a random text; its domains are below `example.com`, which is reserved (RFC 2606).
-    func text(using generator: inout some RandomNumberGenerator) -> String {
-        func one(_ words: [String], _ generator: inout some RandomNumberGenerator) -> String {
-            words.randomElement(using: &generator) ?? ""
-        }
-        let (first, last) = (one(Self.firstNames, &generator), one(Self.lastNames, &generator))
-        let number = Int.random(in: 1...9_999, using: &generator)
+    func text() -> String {
+        func one(_ words: [String]) -> String { words.randomElement() ?? "" }
+        let (first, last, number) = (one(Self.firstNames), one(Self.lastNames), Int.random(in: 1...9_999))
         let user = "\(first).\(last)\(number)".lowercased()
         switch self {
         case .boolean: return number.isMultiple(of: 2) ? "true" : "false"
@@ -348,16 +318,16 @@ package enum RandomWords: String, Hashable, Sendable {
         case .url: return "https://\(last.lowercased())\(number).example.com"
         // An address of a network for examples (RFC 5737).
         case .ipv4: return "192.0.2.\(number % 254 + 1)"
-        case .company: return "\(last) and \(one(Self.lastNames, &generator))"
-        case .city: return one(Self.cities, &generator)
-        case .country: return one(Self.countries, &generator)
-        case .street: return "\(number % 200 + 1) \(one(Self.streets, &generator))"
+        case .company: return "\(last) and \(one(Self.lastNames))"
+        case .city: return one(Self.cities)
+        case .country: return one(Self.countries)
+        case .street: return "\(number % 200 + 1) \(one(Self.streets))"
         case .zipCode: return String(10_000 + number * 8)
         case .phone: return "+1-555-01\(10 + number % 90)"
         case .digit: return String(number % 10)
-        case .word: return one(Self.latin, &generator)
+        case .word: return one(Self.latin)
         case .sentence:
-            let words = (0..<6).map { _ in one(Self.latin, &generator) }.joined(separator: " ")
+            let words = (0..<6).map { _ in one(Self.latin) }.joined(separator: " ")
             return words.prefix(1).uppercased() + words.dropFirst() + "."
         }
     }

@@ -21,10 +21,12 @@ package struct Template: Hashable, Sendable {
         parts.compactMap { if case .placeholder(let placeholder) = $0 { placeholder } else { nil } }
     }
 
-    package var source: String {
-        parts.map { part in
+    package var source: String { written { text, _ in text } }
+
+    func written(_ write: (_ text: String, _ place: Int) -> String) -> String {
+        parts.enumerated().map { place, part in
             switch part {
-            case .text(let text): text
+            case .text(let text): write(text, place)
             case .placeholder(let placeholder): "{{\(placeholder.source)}}"
             }
         }.joined()
@@ -88,16 +90,29 @@ package struct Template: Hashable, Sendable {
                 break
             }
             let source = String(characters[index + 2..<end]).trimmed
-            do throws(Problem) {
-                let expression = try Expression(source, at: place, file: file)
+            do throws(Defect) {
+                let expression = try Expression(source)
                 template.append(text)
                 text = ""
                 template.parts.append(
                     .placeholder(Placeholder(source: source, position: place, expression: expression, file: file)))
-            } catch { problems.append(error) }
+            } catch { problems.append(Problem(place, error, file: file)) }
             index = end + 2
         }
         template.append(text)
+        return template
+    }
+
+    /// Parses a text of several lines; `position` gives the place of the line with a number from 0.
+    static func read(
+        lines text: String, file: String? = nil, _ problems: inout [Problem], at position: (Int) -> Position
+    ) -> Template {
+        var template = Template()
+        let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        for (number, line) in lines.enumerated() {
+            if number > 0 { template.append("\n") }
+            template.append(read(Substring(line), at: position(number), file: file, &problems))
+        }
         return template
     }
 
@@ -156,45 +171,30 @@ package enum Expression: Hashable, Sendable {
     case system(SystemVariable)
     case reference(Reference, ValueEncoding)
 
-    init(_ source: String, at position: Position, file: String?) throws(Problem) {
-        func problem(_ what: String, _ advice: String, _ kind: Problem.Kind = .mistake) -> Problem {
-            Problem(position, what, advice, kind: kind, file: file)
-        }
+    init(_ source: String) throws(Defect) {
         guard let first = source.first else {
-            throw problem("{{ }} is empty", "write the name of a variable between the braces")
+            throw Defect("{{ }} is empty", "write the name of a variable between the braces")
         }
         if first == "$" {
-            self = try Self.system(source, at: position, file: file)
+            let words = source.words
+            guard words[0] != "$shared" || words.count == 2 else {
+                throw Defect("$shared needs a name", "write {{$shared name}}")
+            }
+            self = words[0] == "$shared" ? .shared(words[1]) : .system(try SystemVariable(source))
             return
         }
         let encoding: ValueEncoding = first == "%" ? .always : first == "&" ? .never : .byPlace
         let name = encoding == .byPlace ? source : source.dropFirst().trimmed
-        if let reference = try Reference(name, at: position, file: file) {
+        if let reference = try Reference(name) {
             self = .reference(reference, encoding)
             return
         }
         guard name.isVariableName else {
-            throw problem(
+            throw Defect(
                 "\(name.shown) is not a variable name, and scripts are not supported",
-                "set @x = … and write {{x}}, or write \\{\\{ for the two braces", .impossible)
+                "set @x = … and write {{x}}, or write \\{\\{ for the two braces", kind: .impossible)
         }
         self = .variable(name, encoding)
-    }
-
-    private static func system(_ source: String, at position: Position, file: String?) throws(Problem) -> Expression {
-        do throws(SystemVariable.Defect) {
-            let words = source.words
-            if words.first == "$shared" {
-                guard words.count == 2 else {
-                    throw SystemVariable.Defect("$shared needs a name", "write {{$shared name}}")
-                }
-                return .shared(words[1])
-            }
-            return .system(try SystemVariable(source))
-        } catch {
-            throw Problem(
-                position, error.what, error.advice, kind: error.isImpossible ? .impossible : .mistake, file: file)
-        }
     }
 }
 

@@ -14,12 +14,6 @@ extension Substring {
 }
 
 extension String {
-    /// Nil if the text has no scheme, or continues after the authority.
-    var openAuthority: Substring? {
-        guard let start = schemeEnd, !self[start...].unicodeScalars.contains(where: \.endsAuthority) else { return nil }
-        return self[start...]
-    }
-
     var isBehindAuthority: Bool { self[(schemeEnd ?? startIndex)...].unicodeScalars.contains(where: \.endsAuthority) }
 
     /// Whether a value between the texts `host` and `next` cannot change the host.
@@ -42,8 +36,6 @@ extension String {
 
     /// The scheme, host and port of the URL; nil if the URL is invalid.
     var originText: String? { try? requestURL?.origin.get() }
-
-    func count(of text: String) -> Int { ranges(of: text).count }
 }
 
 extension Unicode.Scalar {

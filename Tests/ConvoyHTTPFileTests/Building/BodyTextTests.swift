@@ -8,9 +8,7 @@ import Testing
     private let columns = surroundings { $0.columns = ["v", "w"] }
 
     private func body(_ text: String, _ row: [String: String]) throws -> String {
-        let plan = plan("POST http://h/\n" + text, columns)
-        if let problem = plan.problems.first { throw problem }
-        return try #require(plan.requests.first).build(columns, row: row).bodyText
+        try builtLast("POST http://h/\n" + text, columns, row: row).bodyText
     }
 
     private static let hostile = #"x", "role": "admin", "y": ""#
@@ -24,10 +22,8 @@ import Testing
     ]) func aValueInQuotesAddsNoMember(field: String) throws {
         let head = field.isEmpty ? "" : field + "\n"
         let text = "@type = application/json\nPOST http://h/\n\(head)\n{\"name\": \"{{v}}\", \"role\": \"user\"}"
-        let built = try #require(plan(text, columns).requests.first).build(columns, row: ["v": Self.hostile])
-        let body = try #require(JSONValue(json: built.bodyText.utf8))
-        #expect(body["name"] == JSONValue.string(Self.hostile))
-        #expect(body["role"] == "user")
+        let sent = try builtLast(text, columns, row: ["v": Self.hostile]).bodyText
+        #expect(sent == "{\"name\": \"\(Self.escaped)\", \"role\": \"user\"}" + (field.hasSuffix("ndjson") ? "\n" : ""))
     }
 
     @Test(arguments: [
@@ -72,11 +68,9 @@ import Testing
 
             {"name": "{{\(source)}}"}
             """
-        let plan = plan(text, surroundings)
-        #expect(plan.problems == [])
         var answer = exchange("{\"x\": \(quoted)}", fields: [("X", value)])
         answer.globals = ["set": .string(value)]
-        let request = try #require(plan.requests.last).build(surroundings, row: ["v": value]) { [answer] _ in answer }
+        let request = try builtLast(text, surroundings, row: ["v": value], answer: answer)
         #expect(request.bodyText == "{\"name\": \"\(Self.escaped)\"}")
     }
 
@@ -104,13 +98,6 @@ import Testing
         #expect(try body(text, ["v": value]) == "{\"a\": \(value)}")
     }
 
-    @Test func aKnownValueOutsideOfQuotesIsReportedAtItsLine() {
-        let text = "@name = Ada\nPOST http://h/\n\n{\n  \"a\": {{name}}\n}"
-        let problems = plan(text).problems
-        #expect(problems.map(\.position) == [Position(line: 5, column: 8)])
-        #expect(problems.map(\.advice) == ["write \"{{name}}\" for a text, or {{&name}} to insert it unchanged"])
-    }
-
     @Test func valuesWithinAValueAreEscapedToo() throws {
         let text = """
             @user = {"name": "{{v}}", "role": "user"}
@@ -119,8 +106,7 @@ import Testing
 
             """
         let built = { (body: String) in
-            try #require(plan(text + "\n" + body, columns).requests.first).build(columns, row: ["v": Self.hostile])
-                .bodyText
+            try builtLast(text + "\n" + body, columns, row: ["v": Self.hostile]).bodyText
         }
         let user = "{\"name\": \"\(Self.escaped)\", \"role\": \"user\"}"
         #expect(try built("{{user}}") == user)
@@ -171,15 +157,8 @@ import Testing
         }
         for type in ["application/x-www-form-urlencoded", "application/x-www-form-urlencoded; charset=UTF-8"] {
             let text = "@inFile = p&q=r\nPOST http://h/\nContent-Type: \(type)\n\n" + template
-            let built = try #require(plan(text, surroundings).requests.first).build(surroundings, row: ["v": value])
-            #expect(built.bodyText == expected)
+            #expect(try builtLast(text, surroundings, row: ["v": value]).bodyText == expected)
         }
-    }
-
-    @Test func aFormWhoseTypeIsAVariableIsAForm() throws {
-        let text = "@type = application/x-www-form-urlencoded\nPOST http://h/\nContent-Type: {{type}}\n\na={{v}}&b=c d"
-        let built = try #require(plan(text, columns).requests.first).build(columns, row: ["v": "x&y"])
-        #expect(built.bodyText == "a=x%26y&b=c d")
     }
 
     @Test func valuesInPartsFollowTheTypesOfTheParts() throws {
@@ -235,35 +214,18 @@ import Testing
             Content-Type: multipart/form-data; boundary=\(boundary)
 
             --\(boundary)
-            Content-Disposition: form-data; name="json"
             Content-Type: application/json
 
             {"a": "{{v}}"}
             --\(boundary)
-            Content-Disposition: form-data; name="plain"
 
             {{v}}
             --\(boundary)--
             """
-        let plan = plan(text, surroundings)
-        #expect(plan.problems == [])
-        let request = try #require(plan.requests.first)
-        let sent = try request.build(surroundings, row: ["v": "x\""]).bodyText
-        #expect(
-            sent == """
-                --a-1
-                Content-Disposition: form-data; name="json"
-                Content-Type: application/json
-
-                {"a": "x\\""}
-                --a-1
-                Content-Disposition: form-data; name="plain"
-
-                x"
-                --a-1--
-                """)
+        let parts = "--a-1\nContent-Type: application/json\n\n{\"a\": \"x\\\"\"}\n--a-1\n\nx\"\n--a-1--"
+        #expect(try builtLast(text, surroundings, row: ["v": "x\""]).bodyText == parts)
         for value in ["--a-1", "x\n--a-1--\n"] {
-            let failure = #expect(throws: BuildFailure.self) { try request.build(surroundings, row: ["v": value]) }
+            let failure = #expect(throws: BuildFailure.self) { try builtLast(text, surroundings, row: ["v": value]) }
             #expect(failure?.what == "a value contains the boundary of the parts")
         }
     }
@@ -278,12 +240,10 @@ import Testing
         }
         let row = ["v": "--abcd", "w": line == "--{{w}}" ? "abcd" : line.hasPrefix("--ab") ? "cd" : "", "x": "abcd--"]
         let head = "Content-Type: multipart/form-data; boundary=abcd\n\n--abcd\n\n"
-        let plan = plan("@b = abcd\nPOST http://h/\n\(head)\(line)\n--abcd--", surroundings)
-        let failure = #expect(throws: BuildFailure.self) {
-            if let problem = plan.problems.first { throw BuildFailure(problem.what) }
-            _ = try plan.requests[0].build(surroundings, row: row)
-        }
-        #expect(failure?.what == "a value contains the boundary of the parts")
+        let text = "@b = abcd\nPOST http://h/\n\(head)\(line)\n--abcd--"
+        let failure = #expect(throws: (any Error).self) { try builtLast(text, surroundings, row: row) }
+        let what = (failure as? BuildFailure)?.what ?? (failure as? Problem)?.what
+        #expect(what == "a value contains the boundary of the parts")
     }
 
     @Test(arguments: [
@@ -294,8 +254,7 @@ import Testing
         ("query { a(b: \"\"\"{{v}}\"\"\") }", "x \"y\" z", "query { a(b: \"\"\"x \"y\" z\"\"\") }"),
         ("query { a # don't \"\n b(c: \"{{v}}\") }", "\"", "query { a # don't \"\n b(c: \"\\\"\") }"),
     ]) func aValueStaysAValueInAQuery(template: String, value: String, expected: String) throws {
-        let plan = plan("GRAPHQL http://h/\n\n" + template, columns)
-        let built = try #require(plan.requests.first).build(columns, row: ["v": value])
+        let built = try builtLast("GRAPHQL http://h/\n\n" + template, columns, row: ["v": value])
         #expect(JSONValue(json: built.bodyText.utf8)?["query"] == JSONValue.string(expected))
     }
 
@@ -303,44 +262,40 @@ import Testing
         ("query { a(b: {{v}}) }", "1) { c } d(e: 2"), ("query { a(b: {{v}}) }", ""),
         ("query { a(b: \"\"\"{{v}}\"\"\") }", "x\"\"\""), ("query { a(b: \"\"\"{{v}}\"\"\") }", "x\\"),
     ]) func aValueThatWouldChangeAQueryIsRefused(template: String, value: String) throws {
-        let plan = plan("GRAPHQL http://h/\n\n" + template, columns)
-        #expect(throws: BuildFailure.self) { try plan.requests[0].build(columns, row: ["v": value]) }
+        let text = "GRAPHQL http://h/\n\n" + template
+        #expect(throws: BuildFailure.self) { try builtLast(text, columns, row: ["v": value]) }
     }
 
     @Test func variablesOfAQueryAreJSON() throws {
         let text = "GRAPHQL http://h/\n\nquery q($a: String) { b(c: $a) }\n\n{\"a\": \"{{v}}\"}"
-        let built = try #require(plan(text, columns).requests.first).build(columns, row: ["v": Self.hostile])
-        let json = try #require(JSONValue(json: built.bodyText.utf8))
-        #expect(json["variables"]?["a"] == JSONValue.string(Self.hostile))
+        let built = try builtLast(text, columns, row: ["v": Self.hostile])
+        #expect(JSONValue(json: built.bodyText.utf8)?["variables"]?["a"] == JSONValue.string(Self.hostile))
     }
 
-    @Test func aValueAddsNoLineOfJSONLines() throws {
-        let head = "Content-Type: application/x-ndjson\n\n"
-        #expect(
-            try body(head + "{\"index\": {}}\n{\"a\": {{v}}, \"b\": \"{{w}}\"}", ["v": "{\"c\":\n1}", "w": "x\ny"])
-                == "{\"index\": {}}\n{\"a\": {\"c\":1}, \"b\": \"x\\ny\"}\n")
-    }
-
-    @Test(arguments: ["text/plain", "text/csv", "application/octet-stream", "text/markdown"])
-    func otherBodiesContainTheValueUnchanged(type: String) throws {
-        #expect(
-            try body("Content-Type: \(type)\n\n{\"a\": {{v}}, \"{{v}}\"}", ["v": "x\"<"]) == "{\"a\": x\"<, \"x\"<\"}")
+    @Test(arguments: [
+        (
+            "application/x-ndjson", "{\"index\": {}}\n{\"a\": {{v}}, \"b\": \"{{w}}\"}",
+            "{\"index\": {}}\n{\"a\": {\"c\":1}, \"b\": \"x\\ny\"}\n"
+        ), ("{{form}}", "a={{w}}&b=c d", "a=x%0Ay&b=c d"), ("text/plain", "{\"a\": {{v}}", "{\"a\": {\"c\":\n1}"),
+        ("text/csv", "\"{{w}}\"", "\"x\ny\""), ("application/octet-stream", "<{{w}}>", "<x\ny>"),
+        ("text/markdown", "\"{{w}}\"", "\"x\ny\""),
+    ]) func aValueIsInsertedAsItsTypeNeeds(type: String, template: String, expected: String) throws {
+        let text = "@form = application/x-www-form-urlencoded\nPOST http://h/\nContent-Type: \(type)\n\n" + template
+        #expect(try builtLast(text, columns, row: ["v": "{\"c\":\n1}", "w": "x\ny"]).bodyText == expected)
     }
 
     @Test func placesAreFollowedAcrossFiles() throws {
         let surroundings = surroundings({ $0.columns = ["v"] }, files: ["b.json": "", "c.json": "{\"x\": \"{{v}}\"}"])
         let text = "POST http://h/\nContent-Type: application/json\n\n[\"{{v}}\", \"\n< b.json\n{{v}}\"]"
-        let built = try #require(plan(text, surroundings).requests.first).build(surroundings, row: ["v": "\""])
         #expect(
-            built.body == [.bytes(Array("[\"\\\"\", \"\n".utf8)), .file("b.json"), .bytes(Array("\n\\\"\"]".utf8))])
+            try builtLast(text, surroundings, row: ["v": "\""]).body
+                == [.bytes(Array("[\"\\\"\", \"\n".utf8)), .file("b.json"), .bytes(Array("\n\\\"\"]".utf8))])
         let file = "POST http://h/\nContent-Type: application/json\n\n<@ c.json"
-        let filled = try #require(plan(file, surroundings).requests.first).build(surroundings, row: ["v": "\""])
-        #expect(filled.bodyText == "{\"x\": \"\\\"\"}")
+        #expect(try builtLast(file, surroundings, row: ["v": "\""]).bodyText == "{\"x\": \"\\\"\"}")
     }
 
     @Test func theDataOfCurlIsEscapedAsJSON() throws {
-        let text = #"curl http://h/ -d '{"name": "{{v}}"}'"#
-        let built = try #require(plan(text, columns).requests.first).build(columns, row: ["v": Self.hostile])
+        let built = try builtLast(#"curl http://h/ -d '{"name": "{{v}}"}'"#, columns, row: ["v": Self.hostile])
         #expect(built.bodyText == "{\"name\": \"\(Self.escaped)\"}")
     }
 }

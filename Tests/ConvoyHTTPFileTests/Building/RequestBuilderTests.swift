@@ -4,24 +4,18 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Tests values of responses in requests, and that they cannot inject anything.
+/// Tests values of responses and rows in requests, harmful ones included.
 @Suite struct RequestBuilderTests {
+    private static let first = "# @name a\nGET http://example.com/\n###\n"
+
     /// Builds the second request of a file whose first request, `a`, has a response with this body.
-    private func build(
-        _ request: String, _ body: String, fields: [(name: String, value: String)] = []
-    ) throws -> BuiltRequest {
-        let plan = plan("# @name a\nGET http://h/\n###\n" + request)
-        if let problem = plan.problems.first { throw problem }
-        let answer = exchange(body, fields: fields)
-        return try #require(plan.requests.last).build(surroundings()) { $0 == "a" ? answer : nil }
+    private func build(_ request: String, _ body: String) throws -> BuiltRequest {
+        try builtLast(Self.first + request, answer: exchange(body))
     }
 
-    private func failure(_ request: String, _ body: String) throws -> String {
-        do {
-            let built = try build(request, body)
-            Issue.record("it was built: \(built)")
-            return ""
-        } catch let failure as BuildFailure { return failure.what }
+    private func failure(_ request: String, _ body: String) -> String {
+        let failure = #expect(throws: BuildFailure.self) { try build(request, body) }
+        return failure?.what ?? ""
     }
 
     @Test(arguments: [
@@ -34,125 +28,253 @@ import Testing
             #"{"id": 7, "list": [[1, 2], {"b": "x"}], "no": null, "o": {"z": 1, "y": [true]}}"#,
             fields: [("X-Token", "t1"), ("x-token", "t2")])
         answer.request.fields = [.init(name: "x", value: "y", isSecret: false)]
-        let plan = plan("# @name a\nGET http://h/\n###\nPOST http://h/\nV: \(reference)\n\n\(reference)")
-        let request = try plan.requests[1].build(surroundings()) { [answer] _ in answer }
+        let request = try builtLast(
+            Self.first + "POST http://h/\nV: \(reference)\n\n\(reference)", answer: answer)
         #expect(request.bodyText == value)
         #expect(request.value(of: "V") == value)
         #expect(request.fields[0].isSecret)
     }
 
     @Test func completeBodiesAreInsertedUnchanged() throws {
-        #expect(try build("POST http://h/\n\n({{a.response.body.*}})", "a\nb").bodyText == "(a\nb)")
+        for body in ["a\nb", "{{$uuid}} {{a.response.body.*}}"] {
+            #expect(try build("POST http://h/\n\n({{a.response.body.*}})", body).bodyText == "(\(body))")
+        }
         #expect(try build("GET {{a.response.body.*}}", "https://other/x?y#z").url == "https://other/x?y#z")
     }
 
-    @Test func missingValuesAreReported() throws {
-        #expect(
-            try failure("GET http://h/{{a.response.body.$.x}}", "{}")
-                == "{{a.response.body.$.x}}: the response to a has no value there")
-        #expect(
-            try failure("GET http://h/{{a.response.body.$.x}}", "{\n oops").contains(
-                "is not JSON: found o instead of a name in quotation marks or }, at 2:2"))
-        #expect(
-            try failure("GET http://h/{{a.response.headers.X}}", "")
-                == "{{a.response.headers.X}}: the response to a has no header field X")
+    @Test(arguments: [
+        ("body.$.x", "{}", "the response to a has no value there"),
+        (
+            "body.$.x", "{\n oops",
+            "the response to a is not JSON: found o instead of a name in quotation marks or }, at 2:2 of it"
+        ), ("headers.X", "", "the response to a has no header field X"),
+    ]) func missingValuesAreReported(part: String, body: String, what: String) {
+        #expect(failure("GET http://h/{{a.response.\(part)}}", body) == "{{a.response.\(part)}}: " + what)
     }
 
     /// A body is read once for all references to it.
     ///
     /// One read takes about a millisecond for each megabyte.
     @Test func aBodyIsReadOnceForAllReferences() throws {
-        let plan = plan("# @name a\nGET http://h/\n###\nGET http://h/{{a.response.body.$.x}}/{{a.response.body.$.y}}")
         let count = Mutex(0)
-        let url = try #require(URL(string: "http://h/"))
-        let answer = Exchange(request: BuiltRequest(method: "GET", url: url), responseFields: []) {
-            () throws(Unreadable) in
+        var answer = exchange()
+        answer.responseBody = { () throws(Unreadable) in
             count.withLock { $0 += 1 }
             return Array(#"{"x": 1, "y": 2}"#.utf8)
         }
-        let request = try #require(plan.requests.last)
-        #expect(try request.build(surroundings()) { _ in answer }.url == "http://h/1/2")
+        let text = Self.first + "GET http://h/{{a.response.body.$.x}}/{{a.response.body.$.y}}"
+        #expect(try builtLast(text, answer: answer).url == "http://h/1/2")
         #expect(count.withLock { $0 } == 1)
     }
 
     @Test func aReferenceToABodyFromAFileFails() throws {
-        var answer = exchange("")
+        var answer = exchange()
         answer.request.body = [.file("b.bin")]
-        let plan = plan("# @name a\nGET http://h/\n###\nGET http://h/{{a.request.body.*}}")
-        let request = try #require(plan.requests.last)
-        do {
-            _ = try request.build(surroundings()) { _ in answer }
-            Issue.record("it was built")
-        } catch { #expect(error.what == "{{a.request.body.*}}: the body of the request is a file") }
+        let failure = #expect(throws: BuildFailure.self) {
+            try builtLast(Self.first + "GET http://h/{{a.request.body.*}}", answer: answer)
+        }
+        #expect(failure?.what == "{{a.request.body.*}}: the body of the request is a file")
     }
 
     // MARK: Injection
 
-    @Test(arguments: ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\0b"]) func valuesAddNoHeaderFields(value: String) throws {
-        let message = try failure("GET http://h/\nX: {{a.response.body.*}}", value)
-        #expect(
-            message
-                == "the value of {{a.response.body.*}} contains a line end or a NUL character, which a header field cannot have"
-        )
-        #expect(try failure("GET http://h/\nAuthorization: Bearer {{a.response.body.*}}", value) == message)
+    @Test(arguments: ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\0b"]) func valuesAddNoHeaderFields(value: String) {
+        for field in ["X: {{a.response.body.*}}", "Authorization: Bearer {{a.response.body.*}}"] {
+            #expect(
+                failure("GET http://h/\n" + field, value)
+                    == "the value of {{a.response.body.*}} contains a line end or a NUL character, which a header field "
+                    + "cannot have")
+        }
     }
 
-    @Test(arguments: ["x HTTP/1.1\r\nX-Evil: 1", "x\ny", "ü y", "\"<>\\^`{|}"]) func valuesStayWithinTheURL(
-        value: String
-    ) throws {
-        let url = try build("GET http://h/{{a.response.body.*}}/end", value).url
-        #expect(url.hasPrefix("http://h/"))
-        #expect(url.hasSuffix("/end"))
-        #expect(url.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"<>\\^`{|}".utf8.contains($0) })
-    }
-
-    @Test(arguments: ["evil.com/", "evil.com#", "user@evil.com", "evil.com?", "evil.com\\"])
-    func valuesLeadToNoOtherHost(value: String) throws {
+    @Test(arguments: [
+        "evil.com/", "evil.com#", "user@evil.com", "evil.com?", "evil.com\\", "evil.com/\u{301}", "evil.com:1",
+    ]) func valuesLeadToNoOtherHost(value: String) {
         let message = "{{a.response.body.*}} would change the host: its value is more than a name"
-        #expect(try failure("GET https://{{a.response.body.*}}.example.com/x", value) == message)
-        #expect(try failure("GET https://example.com{{a.response.body.*}}", value) == message)
+        #expect(failure("GET https://{{a.response.body.*}}.example.com/x", value) == message)
+        #expect(failure("GET https://example.com{{a.response.body.*}}", value) == message)
     }
 
-    @Test(arguments: ["../x", "/etc/passwd", "a/b", "..", ".ssh", "a\\b"]) func valuesLeadOutOfNoDirectory(
-        value: String
-    ) throws {
-        let message = try failure("GET http://h/\n\n>> out/{{a.response.body.*}}", value)
+    @Test(arguments: [
+        ("GET https://example.com{{a.response.body.*}}", ".evil.com"),
+        ("GET https://example.com{{a.response.body.*}}", ":8443"),
+        ("GET https://example.com{{a.response.body.*}}/x", "@evil.com"),
+        ("GET {{a.response.body.*}}\nAuthorization: Bearer t", "https://evil.com/next"),
+        ("GET http://h/\nCookie: a={{a.response.body.*}}", "1; b=2"),
+        ("GET http://h/\nAuthorization: Basic {{a.response.body.*}}:pw", "a:b"),
+        ("GET http://h/\nAuthorization: Digest {{a.response.body.*}} pw", "a b"),
+    ]) func aValueOfAnAnswerLeadsNowhereElse(request: String, value: String) throws {
+        #expect(throws: BuildFailure.self) { try build(request, value) }
+    }
+
+    @Test(arguments: [
+        ("GET https://{{a.response.body.*}}.example.com/x", "eu-1", "https://eu-1.example.com/x"),
+        ("GET https://example.com{{a.response.body.*}}", "/orders/1", "https://example.com/orders/1"),
+        ("GET https://{{a.response.body.*}}/x", "other.example:8080", "https://other.example:8080/x"),
+        ("GET {{a.response.body.*}}\nAuthorization: Bearer t", "http://example.com/next", "http://example.com/next"),
+        ("GET https://h/?q=1{{a.response.body.*}}", "#\u{301}", "https://h/?q=1%23%CC%81"),
+    ]) func anOrdinaryValueIsAccepted(request: String, value: String, url: String) throws {
+        #expect(try build(request, value).url == url)
+    }
+
+    private static let url = "{{a.response.body.*}}"
+
+    @Test(arguments: [
+        ("http://h/\(url)/end", "x HTTP/1.1\r\nX-Evil: 1", "http://h/x%20HTTP%2F1.1%0D%0AX-Evil%3A%201/end"),
+        ("http://h/\(url)/end", "ü\"<>\\^`{|}", "http://h/%C3%BC%22%3C%3E%5C%5E%60%7B%7C%7D/end"),
+        ("http://h/\(url)/end", "../admin", "http://h/..%2Fadmin/end"),
+        ("http://h/\(url)/end", "x?y=z", "http://h/x%3Fy%3Dz/end"), ("http://h/\(url)", "a%2Fb", "http://h/a%252Fb"),
+        ("http://h/x?q=\(url)&r=1", "a&b=c+d e", "http://h/x?q=a%26b%3Dc%2Bd%20e&r=1"),
+        ("http://h/{{%a.response.body.*}}", "a/b", "http://h/a%2Fb"),
+        ("http://h/{{&a.response.body.*}}", "a/b?c=d&e", "http://h/a/b?c=d&e"),
+        ("http://h/x?{{& a.response.body.*}}", "page=2&size=5", "http://h/x?page=2&size=5"),
+        ("http://h\(url)", "/a/../b?c=d", "http://h/b?c=d"), ("http://h/\(url)/end", "x#y", "http://h/x%23y/end"),
+        ("http://h/{{&a.response.body.*}}/end", "x#y", "http://h/x%23y/end"),
+    ]) func aValueIsOnePartOfAPathOrAQuery(target: String, value: String, url: String) throws {
+        #expect(try build("GET \(target)", value).url == url)
+    }
+
+    @Test func aRowValueIsEscapedInAPathAndAQuery() throws {
+        let columns = surroundings { $0.columns = ["id"] }
+        let sent = try builtLast("POST http://h/{{id}}?q={{id}}\n\nx={{id}}", columns, row: ["id": "a/b&c=d"])
+        #expect(sent.url == "http://h/a%2Fb%26c%3Dd?q=a%2Fb%26c%3Dd")
+    }
+
+    @Test(arguments: [
+        ("http://h/api/\(url)", ".."), ("http://h/api/\(url)/x", "."), ("http://h/api/.\(url)/x", "."),
+        ("http://h/api/%2e\(url)/x", "."),
+    ]) func aValueMakesNoOtherDirectory(target: String, value: String) throws {
+        let error = #expect(throws: BuildFailure.self) { try build("GET \(target)", value) }
+        #expect(error?.message.contains("{{&…}}") == true)
+    }
+
+    @Test(arguments: ["../x", "/etc/passwd", "a/b", "..", ".ssh", "a\\b", "x/\u{301}"])
+    func valuesLeadOutOfNoDirectory(value: String) {
+        let message = failure("GET http://h/\n\n>> out/{{a.response.body.*}}", value)
         #expect(message.hasPrefix("the value of {{a.response.body.*}} "))
         #expect(message.hasSuffix(", so it cannot be part of a file name"))
     }
 
     @Test func valuesMayBePartsOfNamesOfFiles() throws {
         #expect(try build("GET http://h/\n\n>>! out/{{a.response.body.*}}.json", "42").output?.path == "out/42.json")
-        #expect(
-            try failure("GET http://h/\n\n>> {{a.response.body.*}}", "")
-                == "the output ‘{{a.response.body.*}}’ is not a file name")
-        #expect(
-            try failure("GET http://h/\n\n>> {{a.response.body.*}}", "a\nb").contains("contains a control character"))
+        let output = "GET http://h/\n\n>> {{a.response.body.*}}"
+        #expect(failure(output, "") == "the output ‘{{a.response.body.*}}’ is not a file name")
+        #expect(failure(output, "a\nb").contains("contains a control character"))
     }
 
-    @Test func valuesEndNoPartOfAForm() throws {
-        let text = """
-            POST http://h/
-            Content-Type: multipart/form-data; boundary=abcd
+    // MARK: Servers that a response names
 
-            --abcd
-            Content-Disposition: form-data; name="x"
+    private static let named = [
+        ("GET http://\(url)/x\n", "evil.example"), ("GET http://\(url).example.com/x\n", "eu-1"),
+        ("GET \(url)/x\n", "http://evil.example"), ("GET /x\nHost: \(url)\n", "evil.example"),
+        ("GET http://example.com/x\nHost: \(url)\n", "evil.example"), ("GET http://{{h}}/x\n", "evil.example"),
+        ("GET {{h}}://example.com/x\n", "https"), ("GET http://example.com:{{h}}1/x\n", "8"),
+    ]
+    private static let secrets = [
+        "Authorization: Bearer t", "X-Api-Key: t", "Cookie: a=b", "X-Auth: t", "X-Stripe-Key-Test: t",
+        "X-Sign: {{signing_key}}", "X-A: {{$processEnv T}}", "X-A: {{password}}", "X-A: {{b.response.body.*}}",
+        "\n{\"a\": \"{{$processEnv T}}\"}",
+    ]
 
-            {{a.response.body.*}}
-            --abcd--
-            """
-        #expect(try failure(text, "x\r\n--abcd\r\n") == "a value contains the boundary of the parts")
-        #expect(try build(text, "--abc").bodyText.contains("\r\n\r\n--abc\r\n--abcd--"))
+    private func send(_ request: String, _ secret: String, _ value: String) throws -> BuiltRequest {
+        let surroundings = surroundings { $0.processEnvironment = ["T": "t0k"] }
+        let text =
+            "@h = {{a.response.body.*}}\n@password = p\n@signing_key = s\n# @name a\nGET http://example.com/\n###\n"
+            + "# @name b\nGET http://other.example/\n###\n# @name c\n" + request + secret
+        let plan = plan(text, surroundings)
+        if let problem = plan.problems.first { throw problem }
+        let answers = ["a": exchange(value), "b": exchange("x", from: "other.example")]
+        return try #require(plan.requests.last).build(surroundings) { answers[$0] }
     }
 
-    @Test func placeholdersInValuesAreNotReplaced() throws {
-        #expect(
-            try build("POST http://h/\n\n{{a.response.body.*}}", "{{$uuid}} {{a.response.body.*}}").bodyText
-                == "{{$uuid}} {{a.response.body.*}}")
+    @Test(arguments: named.indices, secrets.indices)
+    func aServerThatAnAnswerNamesGetsNoSecret(name: Int, secret: Int) throws {
+        let (request, value) = Self.named[name]
+        let error = #expect(throws: BuildFailure.self) { try send(request, Self.secrets[secret], value) }
+        #expect(error?.message.contains("t0k") == false)
+        #expect(try send(request, "Accept: text/plain", value).isLedAway)
     }
 
-    @Test func valuesAreTextInAQuery() throws {
-        let request = try build("GRAPHQL http://h/\n\nquery { a(b: \"{{a.response.body.*}}\") }", "x\"}")
-        #expect(request.bodyText == #"{"query":"query { a(b: \"x\\\"}\") }"}"#)
+    /// A key of a row or of a cache is not a credential.
+    @Test(arguments: [
+        "Idempotency-Key: 1", "Surrogate-Key: a b", "X: {{sort_key}}", "X: {{key_id}}{{primary_key}}{{my_sort_key}}",
+    ]) func aServerThatAnAnswerNamesGetsOrdinaryKeys(_ field: String) throws {
+        let columns = surroundings { $0.columns = ["key_id", "primary_key", "sort_key"] }
+        let text = "@my_sort_key = s\n\(Self.first)GET http://\(Self.url)/x\n" + field
+        let row = ["key_id": "1", "primary_key": "2", "sort_key": "3"]
+        #expect(try builtLast(text, columns, row: row, answer: exchange("evil.example")).isLedAway)
+    }
+
+    @Test func aUserInTheURLIsASecretToo() throws {
+        #expect(throws: BuildFailure.self) { try send("GET http://ada:pw@\(Self.url)/x\n", "", "evil.example") }
+    }
+
+    @Test func aValueMayReturnToTheServerItCameFrom() throws {
+        for (request, value) in [
+            ("GET http://\(Self.url)/x\n", "example.com"), ("GET http://\(Self.url).com/x\n", "example"),
+            ("GET /x\nHost: \(Self.url)\n", "example.com"), ("GET http://example.com/\(Self.url)\n", "evil.example"),
+        ] {
+            for secret in Self.secrets where !secret.contains("{{b.") {
+                let built = try send(request, secret, value)
+                #expect(!built.isLedAway)
+            }
+        }
+    }
+
+    /// A value of a response must not choose a server if a value had chosen the server of that response.
+    @Test func aServerThatWasNamedNamesNoOther() throws {
+        let text = Self.first + "GET {{a.response.body.*}}\nAuthorization: Bearer t"
+        var answer = exchange("http://evil.example/next", from: "evil.example")
+        #expect(try builtLast(text, answer: answer).url == "http://evil.example/next")
+        answer.request.isLedAway = true
+        #expect(throws: BuildFailure.self) { try builtLast(text, answer: answer) }
+    }
+
+    /// Each variable contains the previous one twice.
+    ///
+    /// The first has a text, no value, or the last variable.
+    @Test(arguments: ["x", "{{missing}}", "{{v40}}"]) func variablesOfVariablesComeToAnEnd(first: String) {
+        let lines = (1...40).map { "@v\($0) = {{v\($0 - 1)}}{{v\($0 - 1)}}" }
+        let problems = plan("@v0 = \(first)\n" + lines.joined(separator: "\n") + "\nGET http://h/{{v40}}").problems
+        #expect(!problems.isEmpty)
+        #expect(problems.count < 1_000)
+    }
+
+    @Test func anEnvironmentThatContainsItselfIsReported() {
+        let environment = surroundings {
+            $0.environments.add(Array(#"{"$shared":{"a":"{{a}}{{a}}"}}"#.utf8), file: "e", isSecret: false)
+        }
+        let problems = plan("GET http://h/{{a}}", environment).problems
+        #expect(problems.count == 1)
+        #expect(problems.first.map { "\($0)".contains("contains itself") } == true)
+    }
+
+    @Test func numbersAndNamesOfAnySizeAreRead() {
+        #expect(!plan("GET http://h/{{$timestamp -9223372036854775808 d}}").problems.isEmpty)
+        #expect(!plan("GET http://h/{{$\(String(repeating: "a", count: 100_000))}}").problems.isEmpty)
+        #expect(plan("GET http://h/\n" + String(repeating: "\n", count: 200_000)).problems.isEmpty)
+    }
+
+    @Test func aPathWithManyMatchesIsLimited() throws {
+        let nested = String(repeating: "[", count: 127) + String(repeating: "]", count: 127)
+        let json = try #require(JSONValue(json: Array(nested.utf8)))
+        #expect(try JSONPath("$..*..*..*..*..*..*.x").nodes(in: json, atMost: 1).isEmpty)
+    }
+
+    /// A server sees bytes: a combining mark after a question mark or an at sign hides neither.
+    @Test(arguments: [
+        ("https://h/x?\u{301}token=abc", "https://h/x?\u{301}token=***"),
+        ("https://h/x?a=1&\u{301}token=abc&b", "https://h/x?a=1&\u{301}token=***&b"),
+        ("https://h/x?=token=abc", "https://h/x?token=***"),
+        ("https://ada:s3cret@h/@\u{301}x?a=b@c", "https://***@h/@\u{301}x?a=b@c"),
+        ("https://h/@x?a=b", "https://h/@x?a=b"), ("https://ada:s3cret@h/x", "https://***@h/x"),
+    ]) func secretsOfAURLAreNotShown(_ url: String, _ shown: String) throws {
+        let request = plan("GET " + url).requests.first
+        #expect(request?.shownTarget == shown)
+        #expect(request?.label == "GET \(shown)")
+    }
+
+    @Test func aVariableInACheckIsRefused() {
+        #expect(plan("GET http://h/\n# @expect body.$.id == {{x}}").problems.count == 1)
     }
 }

@@ -3,14 +3,23 @@ import Testing
 
 @testable import ConvoyHTTPFile
 
-/// Tests the import of requests from Postman collections.
+/// Tests the import of Postman collections: what it reads, and what it omits or hides.
 @Suite struct PostmanReaderTests {
-    private static func item(_ request: String, _ more: String = "") -> String {
-        "{\"name\": \"one\", \"request\": \(request)\(more)}"
+    /// A collection with one request; in `request`, `'` is a quotation mark.
+    private static func imported(
+        _ request: String, scripts: [String] = [], _ listen: String = "test"
+    ) throws -> Imported {
+        let events = scripts.map { script in
+            let lines = script.split(separator: "\n").map { String($0).jsonQuoted }
+            let exec = lines.count == 1 ? lines[0] : "[\(lines.joined(separator: ","))]"
+            return "{\"listen\": \"\(listen)\", \"script\": {\"exec\": \(exec)}}"
+        }.joined(separator: ",")
+        let request = request.replacing("'", with: "\"")
+        return try Imported(collection("{\"name\": \"one\", \"request\": \(request), \"event\": [\(events)]}"))
     }
 
-    private static func built(_ request: String, _ more: String = "") throws -> BuiltRequest {
-        try #require(try Imported(collection(item(request, more))).built(files: ["a/b.png": "", "c": ""]).first)
+    private static func built(_ request: String) throws -> BuiltRequest {
+        try #require(try imported(request).built(files: ["a/b.png": "", "c": ""]).first)
     }
 
     @Test func foldersPassOnTheirCredentialsAndNames() throws {
@@ -36,73 +45,63 @@ import Testing
         #expect(requests[3].digest == nil)
     }
 
-    @Test(
-        arguments: [
-            ("\"https://a.com/{{x}}/b\"", "https://a.com/x/b"), ("{\"raw\": \"a.com/b\"}", "http://a.com/b"),
-            (
-                "{\"raw\": \"https://a.com/:id/:no?a=1\", \"variable\": [{\"key\": \"id\", \"value\": \"7\"}, {\"key\": \"no\", \"value\": \"\"}]}",
-                "https://a.com/7/no?a=1"
-            ),
-            (
-                "{\"raw\": \"https://a.com/?a=1&b=2\", \"query\": [{\"key\": \"a\", \"value\": \"1\"}, {\"key\": \"b\", \"value\": \"2\", \"disabled\": true}, {\"key\": \"c\", \"value\": null}]}",
-                "https://a.com/?a=1&c"
-            ),
-            (
-                "{\"protocol\": \"https\", \"host\": [\"a\", \"com\"], \"port\": \"8443\", \"path\": [\"b\", \":c\"]}",
-                "https://a.com:8443/b/c"
-            ),
-            ("\"https://a.com/{{my name}}\"", "https://a.com/my_name"),
-        ])
-    func urlsAreReadInEachForm(url: String, expected: String) throws {
-        #expect(try Self.built("{\"url\": \(url)}").url == expected)
+    @Test(arguments: [
+        ("'https://a.com/{{x}}/b'", "https://a.com/x/b"), ("{'raw': 'a.com/b'}", "http://a.com/b"),
+        (
+            "{'raw': 'https://a.com/:id/:no?a=1', "
+                + "'variable': [{'key': 'id', 'value': '7'}, {'key': 'no', 'value': ''}]}", "https://a.com/7/no?a=1"
+        ),
+        (
+            "{'raw': 'https://a.com/?a=1&b=2', 'query': [{'key': 'a', 'value': '1'}, "
+                + "{'key': 'b', 'value': '2', 'disabled': true}, {'key': 'c', 'value': null}]}", "https://a.com/?a=1&c"
+        ),
+        ("{'protocol': 'https', 'host': ['a', 'com'], 'port': '8', 'path': ['b', ':c']}", "https://a.com:8/b/c"),
+        ("'https://a.com/{{my name}}'", "https://a.com/my_name"),
+    ]) func urlsAreReadInEachForm(url: String, expected: String) throws {
+        #expect(try Self.built("{'url': \(url)}").url == expected)
     }
 
     @Test(
         arguments: [
             (
-                "{\"mode\": \"raw\", \"raw\": \"{\\\"a\\\":\\r\\n1}\", \"options\": {\"raw\": {\"language\": \"json\"}}}",
+                #"{'mode': 'raw', 'raw': '{\'a\':\r\n1}', 'options': {'raw': {'language': 'json'}}}"#,
                 "application/json", "{\"a\":\n1}"
-            ), ("{\"mode\": \"raw\", \"raw\": \"a\"}", "text/plain", "a"),
+            ), ("{'mode': 'raw', 'raw': 'a'}", "text/plain", "a"),
             (
-                "{\"mode\": \"urlencoded\", \"urlencoded\": [{\"key\": \"a b\", \"value\": \"{{v}}&\"}, {\"key\": \"c\", \"value\": \"d\", \"disabled\": true}]}",
-                "application/x-www-form-urlencoded", "a%20b=v%26"
+                "{'mode': 'urlencoded', 'urlencoded': [{'key': 'a b', 'value': '{{v}}&'}, "
+                    + "{'key': 'c', 'value': 'd', 'disabled': true}]}", "application/x-www-form-urlencoded",
+                "a%20b=v%26"
             ),
             (
-                "{\"mode\": \"graphql\", \"graphql\": {\"query\": \"query q { a }\\n\", \"variables\": \"{\\\"b\\\": 1}\"}}",
+                #"{'mode': 'graphql', 'graphql': {'query': 'query q { a }\n', 'variables': '{\'b\': 1}'}}"#,
                 "application/json", "{\"query\":\"query q { a }\",\"operationName\":\"q\",\"variables\":{\"b\":1}}"
+            ), ("{'mode': 'raw', 'raw': 'a', 'disabled': true}", nil, ""),
+            ("{'mode': 'file', 'file': {'src': 'c'}}", nil, "<c>"),
+            (
+                "{'mode': 'formdata', 'formdata': [{'key': 't', 'value': 'x'}, "
+                    + "{'key': 'f', 'type': 'file', 'src': ['a/b.png', '']}]}",
+                "multipart/form-data; boundary=convoy-parts-of-a-form",
+                "\(part)\"t\"\r\n\r\nx\r\n\(part)\"f\"; filename=\"b.png\"\r\n\r\n<a/b.png>\r\n"
+                    + "--convoy-parts-of-a-form--"
             ),
-            ("{\"mode\": \"raw\", \"raw\": \"a\", \"disabled\": true}", nil, ""),
         ] as [(String, String?, String)])
     func bodiesAreReadInEachMode(body: String, type: String?, expected: String) throws {
-        let request = try Self.built("{\"method\": \"POST\", \"url\": \"http://a/\", \"body\": \(body)}")
+        let request = try Self.built("{'method': 'POST', 'url': 'http://a/', 'body': \(body)}")
         #expect(request.value(of: "content-type") == type)
-        #expect(request.bodyText == expected)
+        #expect(request.text.hasSuffix(expected.isEmpty ? "http://a/" : "\n\n" + expected))
     }
 
-    @Test func filesOfFormsAreReferredTo() throws {
-        let form = try Self.built(
-            """
-            {"method": "POST", "url": "http://a/", "header": [{"key": "Content-Type", "value": "multipart/form-data"}],
-              "body": {"mode": "formdata", "formdata": [{"key": "t", "value": "x"}, {"key": "f", "type": "file", "src": ["a/b.png", ""]}]}}
-            """)
-        #expect(form.body.count == 3)
-        #expect(form.body[1] == .file("a/b.png"))
-        let nameless = try Imported(
-            collection(
-                Self.item(
-                    """
-                    {"method": "POST", "url": "http://a/", "body": {"mode": "formdata", "formdata": [
-                      {"key": "f", "type": "file", "src": ""}]}}
-                    """)))
-        #expect(nameless.file.bodyFiles == ["./file"])
-        let file = try Self.built(
-            "{\"method\": \"PUT\", \"url\": \"http://a/\", \"body\": {\"mode\": \"file\", \"file\": {\"src\": \"c\"}}}")
-        #expect(file.body == [.file("c")])
+    private static let part = "--convoy-parts-of-a-form\r\nContent-Disposition: form-data; name="
+
+    @Test func aFileWithoutANameHasAPlaceholder() throws {
+        let body = "{'mode': 'formdata', 'formdata': [{'key': 'f', 'type': 'file', 'src': ''}]}"
+        let imported = try Self.imported("{'method': 'POST', 'url': 'http://a/', 'body': \(body)}")
+        #expect(imported.file.bodyFiles == ["./file"])
     }
 
     @Test func variablesOfTheCollectionAreKeptAndSecretsAreNot() throws {
         let document = collection(
-            Self.item("{\"url\": \"{{base}}/a\", \"header\": \"X-K: {{api_key}}\\nX-No: {{nothing}}\"}"),
+            #"{"request": {"url": "{{base}}/a", "header": "X-K: {{api_key}}\nX-No: {{nothing}}"}}"#,
             ", \"variable\": [{\"key\": \"base\", \"value\": \"https://a.com\"}, {\"key\": \"api_key\", \"value\": \"s3cret\"}, {\"key\": \"nothing\", \"value\": \"\"}]"
         )
         let imported = try Imported(document)
@@ -113,25 +112,117 @@ import Testing
         #expect(try Imported(document) { $0.keepsSecrets = true }.text.contains("@api_key = s3cret\n"))
     }
 
+    @Test(arguments: [
+        ("$processEnv AWS_SECRET", "processEnv_AWS_SECRET"), ("$env.AWS_SECRET", "env.AWS_SECRET"),
+        ("$dotenv AWS_SECRET", "dotenv_AWS_SECRET"), ("$processEnv %x", "processEnv__x"),
+    ]) func noPlaceholderReadsTheEnvironment(source: String, name: String) throws {
+        let imported = try Self.imported("{'url': 'http://a/?x={{\(source)}}'}")
+        #expect(imported.text.contains("GET http://a/?x={{\(name)}}\n"))
+        #expect(imported.file.requests.first?.notes.count == 1)
+        #expect(try Self.imported("{'url': 'http://a/{{$guid}}'}").text.contains("GET http://a/{{$guid}}\n"))
+    }
+
+    @Test(
+        arguments: [
+            ("basic", "{{k}}", "", "Basic {{k}}:"), ("basic", "", "{{k}}", "Basic :{{k}}"),
+            ("basic", "{{k}}", "{{p}}", "Basic {{k}} {{p}}"), ("basic", "{{k}}", "a b", nil),
+            ("basic", "a:b{{k}}", "", nil), ("basic", "{{k}}", "hunter2", "Basic {{k}} {{password}}"),
+            ("digest", "{{k}}", "", "Digest {{k}}:"),
+        ] as [(String, String, String, String?)])
+    func credentialsWithVariablesAreWrittenInPlainForm(
+        type: String, user: String, password: String, field: String?
+    ) throws {
+        let auth = "{'type': '\(type)', '\(type)': {'username': '\(user)', 'password': '\(password)'}}"
+        let imported = try Self.imported("{'url': 'http://a/', 'auth': \(auth)}")
+        let request = try #require(imported.file.requests.first)
+        #expect(request.request.field("authorization")?.value.source == field)
+        #expect(request.notes.isEmpty == (field != nil))
+        guard field == "Basic {{k}}:" else { return }
+        // `c2s6` is the Base64 of `sk:`.
+        #expect(try imported.built(["k": "sk"]).first?.value(of: "authorization") == "Basic c2s6")
+    }
+
+    @Test(arguments: [
+        "{'mode': 'formdata', 'formdata': [{'key': 'a', 'value': 'b'}, {'key': 'password', 'value': 'hunter2'}]}",
+        #"{'mode': 'raw', 'raw': '{\'password\': \'hunter2\'}'}"#,
+        #"{'mode': 'raw', 'raw': ' [{\'password\':-1234}]'}"#,
+        #"{'mode': 'raw', 'raw': '{\'a\': \'{{b}}\', \'tokens\': [\'x\', \'hunter2\']}'}"#,
+        #"{'mode': 'graphql', 'graphql': {'query': '{ a }', 'variables': '{\'password\': \'hunter2\'}'}}"#,
+        #"{'mode': 'graphql', 'graphql': {'query': 'mutation { login(password: \'hunter2\') }'}}"#,
+    ]) func secretsOfBodiesAreVariables(body: String) throws {
+        let imported = try Self.imported("{'method': 'POST', 'url': 'http://a/', 'body': \(body)}")
+        #expect(!imported.text.contains("hunter2") && !imported.text.contains("1234"))
+        #expect(!imported.file.variables.isEmpty && imported.file.variables.allSatisfy(\.isSecret))
+        #expect(imported.plan().problems == [])
+    }
+
+    @Test func textBesideAPlaceholderIsNotASecret() throws {
+        let raw = #"{"note": "the {{a}} \" token: 1", "password": "{{b}}", "name": "ada"}"#
+        let imported = try Self.imported(
+            "{'method': 'POST', 'url': 'http://a/', 'body': {'mode': 'raw', 'raw': \(raw.jsonQuoted)}}")
+        #expect(imported.text.contains(raw))
+        #expect(imported.file.variables.isEmpty)
+    }
+
+    @Test(arguments: [
+        ("https://t0ken@a.com/", "https://{{user}}@a.com/"), ("https://t0ken:@a.com/", "https://{{user}}:@a.com/"),
+        ("https://{{u}}:t0ken@a.com/", "https://{{u}}:{{password}}@a.com/"),
+    ]) func theUserOfAURLIsAVariable(url: String, expected: String) throws {
+        #expect(try Self.imported("{'url': '\(url)'}").text.contains("GET \(expected)\n"))
+    }
+
+    @Test(arguments: ["header", "query"]) func theValueOfAnAPIKeyIsASecretUnderEachName(place: String) throws {
+        let key = "{'key': 'X-Shop', 'value': 'hunter2', 'in': '\(place)'}"
+        let imported = try Self.imported(
+            "{'url': 'http://a/?x=1', 'auth': {'type': 'apikey', 'apikey': \(key)}}")
+        #expect(!imported.text.contains("hunter2"))
+        #expect(imported.file.variables.map(\.name) == ["x_shop"])
+    }
+
+    @Test func noPartContainsTheBoundary() throws {
+        let texts = ["--convoy-parts-of-a-form--", "convoy-parts-of-a-form-2", "convoy-parts-of-a-form-31"]
+        let fields = texts.map { "{'key': 'a', 'value': '\($0)'}" }.joined(separator: ", ")
+        let request = try Self.built(
+            "{'method': 'POST', 'url': 'http://a/', 'body': {'mode': 'formdata', 'formdata': [\(fields)]}}")
+        #expect(request.value(of: "content-type") == "multipart/form-data; boundary=convoy-parts-of-a-form-4")
+        #expect(request.bodyText.ranges(of: "--convoy-parts-of-a-form-4").count == 4)
+    }
+
     // MARK: Scripts
 
-    private static func script(_ lines: [String], _ listen: String = "test") throws -> Imported {
-        let exec = lines.map { $0.jsonQuoted }.joined(separator: ",")
-        return try Imported(
-            collection(
-                item(
-                    "{\"url\": \"http://a/\"}",
-                    ", \"event\": [{\"listen\": \"\(listen)\", \"script\": {\"exec\": [\(exec)]}}]")))
+    private static func scripts(_ scripts: String..., listen: String = "test") throws -> Imported {
+        try imported("{'url': 'http://a/'}", scripts: scripts, listen)
+    }
+
+    @Test func secretsOfScriptsAreOmitted() throws {
+        let code = """
+            pm.environment.set("password","hunter2");
+            pm.environment.set("page", "two");
+            pm.foo("Authorization", "Bearer " + btoa('hunter2'));
+            """
+        for listen in ["test", "prerequest"] {
+            let imported = try Self.scripts(code, listen: listen)
+            #expect(!imported.text.contains("hunter2"))
+            #expect(imported.text.contains("set(\"password\",\"…\")"))
+            #expect(imported.text.contains("set(\"page\", \"two\")"))
+            #expect(imported.plan().problems == [])
+        }
     }
 
     @Test func statementsBecomeAHandler() throws {
-        let imported = try Self.script([
-            "// a note", "pm.test(\"Status code is 200\", function () {", "    pm.response.to.have.status(200);",
-            "    pm.expect(pm.response.responseTime).to.be.below(200);", "});",
-            "var jsonData = JSON.parse(responseBody);", "pm.environment.set(\"token\", jsonData.data.token);",
-            "tests['has id'] = jsonData.id !== undefined", "const x = require('crypto')",
-            "pm.expect(jsonData.name).to.not.eql('x');",
-        ])
+        let imported = try Self.scripts(
+            """
+            // a note
+            pm.test("Status code is 200", function () {
+                pm.response.to.have.status(200);
+                pm.expect(pm.response.responseTime).to.be.below(200);
+            });
+            var jsonData = JSON.parse(responseBody);
+            pm.environment.set("token", jsonData.data.token);
+            tests['has id'] = jsonData.id !== undefined
+            const x = require('crypto')
+            pm.expect(jsonData.name).to.not.eql('x');
+            """)
         let handler = try #require(imported.file.requests.first).handler.joined(separator: "\n")
         #expect(
             handler == """
@@ -152,21 +243,41 @@ import Testing
         #expect(imported.plan().problems == [])
     }
 
-    @Test func severalScriptsBecomeOneHandler() throws {
-        let events = ["const a = pm.response.json().a", "pm.environment.set('a', a)", "const b = require('b')"].map {
-            "{\"listen\": \"test\", \"script\": {\"exec\": \($0.jsonQuoted)}}"
-        }
-        let imported = try Imported(
-            collection(Self.item("{\"url\": \"http://a/\"}", ", \"event\": [\(events.joined(separator: ","))]")))
-        let request = try #require(imported.file.requests.first)
-        #expect(request.handler == ["const a = response.body.a", "client.global.set('a', a)"])
-        #expect(request.notes == ["omitted from its script: const b = require('b')"])
+    @Test(
+        arguments: [
+            (
+                ["const a = pm.response.json().a", "pm.environment.set('a', a)", "const b = require('b')"],
+                ["const a = response.body.a", "client.global.set('a', a)"], 1
+            ),
+            (
+                ["const a = 1; client.log(a); foo(a); const b = a; client.log(b)"],
+                ["const a = 1;", "client.log(a);", "const b = a;", "client.log(b)"], 1
+            ), (["const password = 'hunter2'; client.log(password); client.log('x')"], [], 2),
+            // Each nested test needs stack space, so tests that are nested too deeply are not translated.
+            (
+                [
+                    String(repeating: "pm.test('a', function () { ", count: 70) + "client.log(1); "
+                        + String(repeating: "});", count: 70)
+                ], [], 1
+            ),
+        ] as [([String], [String], Int)]) func statementsAreKeptWithWhatTheyNeed(
+            scripts: [String], handler: [String], notes: Int
+        ) throws
+    {
+        let request = try #require(Self.imported("{'url': 'http://a/'}", scripts: scripts).file.requests.first)
+        #expect(request.handler == handler)
+        #expect(request.notes.count == notes)
     }
 
     @Test func aScriptBeforeARequestIsACommentOnly() throws {
-        let imported = try Self.script(["pm.environment.set('x', Date.now())"], "prerequest")
+        let imported = try Self.scripts("pm.environment.set('x', Date.now())", listen: "prerequest")
         #expect(imported.text.contains("# omitted from its pre-request script: pm.environment.set('x', Date.now())\n"))
         #expect(imported.file.requests.first?.handler == [])
+    }
+
+    @Test(.timeLimit(.minutes(2))) func manyStatementsAreEachReadOnce() throws {
+        let imported = try Self.scripts(String(repeating: "client.log('abcdef');\n", count: 2_000))
+        #expect(imported.file.requests.first?.handler.count == 2_000)
     }
 
     /// A login that used a variable that its own test sets would wait for itself.

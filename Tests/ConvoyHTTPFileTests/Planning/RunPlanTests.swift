@@ -6,19 +6,14 @@ import Testing
 @Suite struct RunPlanTests {
     /// REST Client's own example of a chain, without its XPath.
     static let chain = """
-
         @baseUrl = https://example.com/api
-
         # @name login
         POST {{baseUrl}}/api/login HTTP/1.1
         Content-Type: application/x-www-form-urlencoded
 
         name=foo&password=bar
-
         ###
-
         @authToken = {{login.response.headers.X-AuthToken}}
-
         # @name createComment
         POST {{baseUrl}}/comments HTTP/1.1
         Authorization: {{authToken}}
@@ -27,21 +22,15 @@ import Testing
         {
             "content": "fake content"
         }
-
         ###
-
         @commentId = {{createComment.response.body.$.id}}
-
         # @name getCreatedComment
         GET {{baseUrl}}/comments/{{commentId}} HTTP/1.1
         Authorization: {{authToken}}
-
         ###
-
         # @name getReplies
         GET {{baseUrl}}/comments/{{commentId}}/replies HTTP/1.1
         Accept: application/xml
-
         ###
         """
 
@@ -69,74 +58,47 @@ import Testing
         let text = Self.chain + "\n# @name x\nGET {{baseUrl}}/{{getReplies.response.body.//reply[1]/@id}}\n"
         let problem = plan(text).problems.first
         #expect(problem?.kind == .impossible)
-        #expect(problem?.position == Position(line: 39, column: 17))
+        #expect(problem?.position == Position(line: 28, column: 17))
         let skipping = plan(text, surroundings { $0.skipsScripts = true })
         #expect(skipping.problems == [])
         #expect(skipping.requests.count == 4)
         #expect(skipping.leftOut == [RunPlan.LeftOut(label: "x", reason: "XPath is not supported")])
     }
 
-    private static let mixed = """
-        ### a
-        GET https://one/a
-        ### b
-        GET https://one/b
-        ### c
-        POST https://one/c
-        ### d
-        DELETE https://ONE:443/d
-        ### e
-        GET https://one/e
-        ### f
-        POST https://two/f
-        ### g
-        GET https://one/g
-        """
+    private static let mixed = file(
+        "GET https://one/a", "GET https://one/b", "POST https://one/c", "DELETE https://ONE:443/d", "GET https://one/e",
+        "POST https://two/f", "GET https://one/g")
 
-    @Test func requestsThatChangeSomethingKeepTheirOrderAtAnOrigin() {
-        #expect(edges(Self.mixed) == ["a: ; ", "b: ; ", "c: ; a,b", "d: ; c", "e: ; d", "f: ; ", "g: ; d"])
+    /// Requests that are called a, b, c and so on.
+    private static func file(_ requests: String...) -> String {
+        zip("abcdefg", requests).map { "### \($0)\n\($1)\n" }.joined()
     }
+
+    @Test(
+        arguments: [
+            (mixed, ["a: ; ", "b: ; ", "c: ; a,b", "d: ; c", "e: ; d", "f: ; ", "g: ; d"]),
+            // A file is written by one request at a time.
+            (
+                file("GET http://h/\n\n>> x", "GET http://i/\n\n>> y", "GET http://j/\n\n>>! x"),
+                ["a: ; ", "b: ; ", "c: ; a"]
+            ),
+            // A request with an origin of a response comes after all changes.
+            (
+                file(
+                    "GET http://one/", "POST http://one/", "POST http://two/", "GET {{a.response.body.$.next}}",
+                    "POST {{a.response.body.$.next}}", "GET http://one/"),
+                ["a: ; ", "b: ; a", "c: ; ", "d: a; b,c", "e: a; b,c,d", "f: ; e"]
+            ), (outOfOrder, ["c: ; ", "a: c; ", "b: c,a; "]),
+        ] as [(String, [String])]) func requestsKeepTheOrderThatTheyNeed(text: String, order: [String])
+    { #expect(edges(text) == order) }
+
+    private static let outOfOrder = file(
+        "POST http://h/{{c.response.body.*}}", "# @depends a, c\nPOST http://h/", "POST http://h/")
 
     @Test func theOrderOfUnsafeRequestsCanBeChosen() {
         #expect(edges(Self.mixed) { $0.mixesUnsafe = true }.allSatisfy { $0.hasSuffix(": ; ") })
         #expect(edges(Self.mixed) { $0.isSerial = true }.dropFirst().map { $0.last } == ["a", "b", "c", "d", "e", "f"])
-    }
-
-    @Test func aFileIsWrittenByOneAtATime() {
-        let text = "### a\nGET http://h/\n\n>> x\n### b\nGET http://i/\n\n>> y\n### c\nGET http://j/\n\n>>! x\n"
-        #expect(edges(text) == ["a: ; ", "b: ; ", "c: ; a"])
-    }
-
-    @Test func aRequestWithAnOriginOfAnAnswerComesAfterAllChanges() {
-        let text = """
-            ### a
-            GET http://one/
-            ### b
-            POST http://one/
-            ### c
-            POST http://two/
-            ### d
-            GET {{a.response.body.$.next}}
-            ### e
-            POST {{a.response.body.$.next}}
-            ### f
-            GET http://one/
-            """
-        #expect(edges(text) == ["a: ; ", "b: ; a", "c: ; ", "d: a; b,c", "e: a; b,c,d", "f: ; e"])
-    }
-
-    @Test func dependenciesComeFirstWhereverTheyAreInTheFile() {
-        let text = """
-            ### a
-            POST http://h/{{c.response.body.*}}
-            ### b
-            # @depends a, c
-            POST http://h/
-            ### c
-            POST http://h/
-            """
-        #expect(edges(text) == ["c: ; ", "a: c; ", "b: c,a; "])
-        #expect(edges(text) { $0.isSerial = true } == ["c: ; ", "a: c; ", "b: c,a; "])
+        #expect(edges(Self.outOfOrder) { $0.isSerial = true } == ["c: ; ", "a: c; ", "b: c,a; "])
     }
 
     @Test func namedRequestsIncludeTheirDependencies() {
@@ -148,30 +110,19 @@ import Testing
 
     /// A plan for named requests ignores mistakes in other requests.
     @Test func mistakesInOtherRequestsDoNotStopNamedOnes() {
-        let text = "### a\nGET http://h/\n### b\nGET http://h/{{x}}\n### c\nGET http://h/\n\n> {% x %}\n"
+        let text = Self.file("GET http://h/", "GET http://h/{{x}}", "GET http://h/\n\n> {% x %}")
         #expect(plan(text, surroundings()) { $0.names = ["a"] }.problems == [])
         #expect(plan(text).problems.count == 2)
     }
 
     @Test func eachCycleIsReportedOnceWithItsPosition() {
-        let text = """
-            # @name a
-            GET http://h/{{b.response.body.*}}
-            ###
-            # @name b
-            GET http://h/{{c.response.body.*}}
-            ###
-            # @name c
-            # @ref a
-            GET http://h/
-            ###
-            # @name d
-            GET http://h/{{d.response.body.*}}
-            """
+        let text = Self.file(
+            "GET http://h/{{b.response.body.*}}", "GET http://h/{{c.response.body.*}}", "# @ref a\nGET http://h/",
+            "GET http://h/{{d.response.body.*}}")
         let problems = plan(text).problems
         #expect(
             problems.map(\.what) == ["‘a’ waits for itself: a needs b needs c needs a", "‘d’ needs its own response"])
-        #expect(problems.map(\.position) == [Position(line: 2, column: 14), Position(line: 12, column: 14)])
+        #expect(problems.map(\.position) == [Position(line: 2, column: 14), Position(line: 9, column: 14)])
     }
 
     @Test func aChainOfTenThousandIsPlannedWithoutRecursion() {
@@ -192,22 +143,9 @@ import Testing
     }
 
     @Test func skippedScriptsSkipTheirDependents() {
-        let text = """
-            ### a
-            POST http://h/
-
-            {"a": 1}
-
-            > {% while (true) client.global.set("token", response.body.token); %}
-
-            ### b
-            GET http://h/{{token}}
-            ### c
-            # @ref b
-            GET http://h/
-            ### d
-            GET http://h/
-            """
+        let script = "\n\n> {% while (true) client.global.set('token', response.body.token); %}"
+        let text = Self.file(
+            "POST http://h/\n\n{}\(script)", "GET http://h/{{token}}", "# @ref b\nGET http://h/", "GET http://h/")
         #expect(plan(text).problems.count == 2)
         let skipping = plan(text, surroundings { $0.skipsScripts = true })
         #expect(skipping.problems == [])

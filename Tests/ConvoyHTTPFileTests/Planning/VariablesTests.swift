@@ -36,17 +36,29 @@ import Testing
         }
     }
 
-    @Test func aVariableMayExtendItsEarlierValue() throws {
-        #expect(try built("@a = 1\n@a = {{a}}2\n@a = {{a}}3\nGET http://h/{{a}}").first?.url == "http://h/123")
-        #expect(plan("@a = {{a}}2\nGET http://h/{{a}}").problems.map(\.what) == ["the variable ‘a’ has no value"])
+    /// The command line counts over the file, the file over the environment, and a private environment over the other.
+    @Test(arguments: [
+        ("@a = 1\n@a = {{a}}2\n@a = {{a}}3\nGET http://h/{{a}}", ["http://h/123"]),
+        ("@h = {{h}}:80\nGET http://{{h}}/", ["http://example.com:80/"]),
+        ("GET http://a/{{foo}}/{{n}}/{{o.p}}", ["http://a/bar/1/true"]),
+        ("@given = file\n@inAll = file\nGET http://h/{{given}}/{{inAll}}/{{n}}", ["http://h/command/file/1"]),
+        (
+            "GET http://h/{{a}}\n###\n@a = 1\nGET http://h/{{a}}\n###\n@a = 2\nGET http://h/{{a}}",
+            ["http://h/1", "http://h/1", "http://h/2"]
+        ),
+    ]) func theNearestDefinitionCounts(text: String, urls: [String]) throws {
+        let values = surroundings {
+            $0.environments = environments(
+                (#"{"test":{"foo":"not bar","h":"example.com","n":1,"o":{"p":true}}}"#, false),
+                (#"{"test":{"foo":"bar"},"$shared":{"given":"shared","inAll":"shared","n":2}}"#, true))
+            ($0.environmentName, $0.given) = ("test", ["given": "command"])
+        }
+        #expect(try built(text, values).map(\.url) == urls)
+        #expect(plan("GET http://a/{{foo}}", values).requests.first?.shownTarget == "http://a/{{foo}}")
     }
 
-    @Test func aVariableMayExtendAValueOfTheEnvironment() throws {
-        let values = surroundings {
-            $0.environments = environments((#"{"dev":{"h":"example.com"}}"#, false))
-            $0.environmentName = "dev"
-        }
-        #expect(try built("@h = {{h}}:80\nGET http://{{h}}/", values).first?.url == "http://example.com:80/")
+    @Test func aVariableThatExtendsNothingHasNoValue() {
+        #expect(plan("@a = {{a}}2\nGET http://h/{{a}}").problems.map(\.what) == ["the variable ‘a’ has no value"])
     }
 
     @Test func environmentsMayHaveCommentsAndBeEmpty() throws {
@@ -72,32 +84,6 @@ import Testing
         #expect(plan("GET http://{{h}}/", values).problems.count == 1)
         values.environmentName = "other"
         #expect(plan("GET http://{{h}}/", values).problems.map(\.file) == ["0.json"])
-    }
-
-    @Test func thePrivateFileCountsOverTheOther() throws {
-        let values = surroundings {
-            $0.environments = environments(
-                (#"{"test":{"foo":"not bar","n":1,"o":{"p":true}}}"#, false), (#"{"test":{"foo":"bar"}}"#, true))
-            $0.environmentName = "test"
-        }
-        #expect(try built("GET http://a/{{foo}}/{{n}}/{{o.p}}", values).first?.url == "http://a/bar/1/true")
-        #expect(plan("GET http://a/{{foo}}", values).requests.first?.shownTarget == "http://a/{{foo}}")
-    }
-
-    @Test func theCommandLineCountsOverTheFileAndThatOverTheEnvironment() throws {
-        var values = surroundings {
-            $0.environments = environments((#"{"$shared":{"a":"shared","b":"shared","c":"shared"}}"#, false))
-            $0.given = ["a": "given"]
-        }
-        let text = "@a = file\n@b = file\nGET http://h/{{a}}/{{b}}/{{c}}"
-        #expect(try built(text, values).first?.url == "http://h/given/file/shared")
-        values.given = [:]
-        #expect(try built(text, values).first?.url == "http://h/file/file/shared")
-    }
-
-    @Test func theLastDefinitionBeforeTheUseCounts() throws {
-        let text = "GET http://h/{{a}}\n###\n@a = 1\nGET http://h/{{a}}\n###\n@a = 2\nGET http://h/{{a}}"
-        #expect(try built(text).map(\.url) == ["http://h/1", "http://h/1", "http://h/2"])
     }
 
     @Test func aVariableHasOneValueForTheWholeRun() throws {
@@ -140,30 +126,28 @@ import Testing
         #expect(try built("POST http://h/\n\n{{a}}", values).first?.bodyText == "{{$processEnv X}}")
     }
 
+    /// Beside the names that the library's own test has.
     @Test(arguments: [
-        ("keyword", false), ("monkey", false), ("author", false), ("compass", false), ("pinned", false), ("key", true),
-        ("apiKey", true), ("X-Api-Key", true), ("token", true), ("client_secret", true), ("auth", true), ("pass", true),
-        ("db_pass", true), ("signingKey", true), ("stripekey", true), ("X-Auth", true), ("X-Auth-Info", true),
-        ("basicAuth", true), ("totp", true), ("passage", false),
-        // A short word such as `pwd` or `pin` means a secret only as a complete word of a name.
-        ("MYSQL_PWD", true), ("db_pwd", true), ("user_pin", true), ("id_jwt", true), ("api_sig", true), ("sid_2", true),
-        ("passcode", true), ("aws_creds", true), ("signing_keys", true), ("keys", true), ("OTPCode", true),
-        ("auth_code", true), ("authHeader", true), ("MYAPIKey", true), ("country_code", false), ("spin", false),
-        ("sacred", false), ("headers", false), ("code_2", false),
-        // Further words may follow the word that means a secret.
-        ("STRIPE_KEY_LIVE", true), ("MAILGUN_KEY_EU", true), ("stripeKeyTest", true), ("X-Stripe-Key-Test", true),
-        ("db_pass_prod", true), ("DB_PASS_FILE", true), ("AUTH_V2", true), ("auth_b64", true), ("X-Auth-Basic", true),
-        ("signing_key_pem", true), ("SIGNING_KEY_BASE64", true), ("otp_seed", true), ("sort_key_pass", true),
-        // A following word such as `url`, `id` or `size` only describes a secret. Terms such as `sort_key` and other
-        // words such as `whiskey` are no secrets.
-        ("auth_url", false), ("passCount", false), ("key_id", false), ("KEYWord", false), ("key_ids", false),
-        ("oauth_client_id", false), ("key_name_2", false), ("auth_type", false), ("pass_size", false),
-        ("Idempotency-Key", false), ("Surrogate-Key", false), ("sort_key", false), ("primaryKey", false),
-        ("sort_key_column", false), ("foreignkeys", false), ("whiskey", false), ("jockeys", false), ("trespass", false),
-        ("overpass", false),
-    ]) func aNameOfASecretIsRecognisedAsByTheLibrary(name: String, isSecret: Bool) throws {
-        let planned = plan("@\(name) = hidden\nGET http://h/?\(name)=hidden&a={{\(name)}}")
-        let shown = try #require(planned.requests.first?.shownTarget)
-        #expect(shown.contains("hidden") == !isSecret, "\(shown)")
+        (
+            """
+            token auth pass signingKey stripekey X-Auth basicAuth totp MYSQL_PWD db_pwd user_pin id_jwt \
+            api_sig sid_2 passcode signing_keys keys OTPCode auth_code authHeader MYAPIKey MAILGUN_KEY_EU \
+            stripeKeyTest X-Stripe-Key-Test db_pass_prod DB_PASS_FILE AUTH_V2 auth_b64 X-Auth-Basic \
+            signing_key_pem SIGNING_KEY_BASE64 otp_seed sort_key_pass
+            """, true
+        ),
+        (
+            """
+            compass pinned spin sacred headers code_2 auth_url passCount KEYWord key_ids oauth_client_id \
+            key_name_2 auth_type pass_size primaryKey sort_key_column foreignkeys whiskey jockeys trespass \
+            overpass
+            """, false
+        ),
+    ]) func aNameOfASecretIsRecognisedAsByTheLibrary(names: String, isSecret: Bool) throws {
+        for name in names.split(separator: " ") {
+            let planned = plan("@\(name) = hidden\nGET http://h/?\(name)=hidden&a={{\(name)}}")
+            let shown = try #require(planned.requests.first?.shownTarget)
+            #expect(shown.contains("hidden") == !isSecret, "\(shown)")
+        }
     }
 }

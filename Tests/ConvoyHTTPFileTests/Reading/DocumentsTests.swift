@@ -4,89 +4,76 @@ import Testing
 
 /// Tests the examples in the documentation of JetBrains, REST Client and httpyac.
 @Suite struct DocumentsTests {
-    // MARK: JetBrains' specification
-
-    @Test func requestsAreSeparatedByThreeSigns() throws {
-        let requests = try built("###\nGET http://example.com\n###\nGET http://example.com/b\n###\n")
-        #expect(requests.map(\.url) == ["http://example.com", "http://example.com/b"])
-    }
-
-    @Test func commentsOfBothKindsAreIgnored() throws {
-        let request = try #require(
-            built("# one\n// two\nPOST http://example.com/add\n# three\nA: b\n// four\n\n  # five\nbody\n").first)
-        #expect(request.fields.map(\.name) == ["A"])
-        #expect(request.bodyText == "body")
+    @Test(arguments: heads + bodies + clients) func theRequestsOfAFileAreThoseOfItsDocument(
+        text: String, requests: [String]
+    ) throws {
+        let files = ["./input.txt": "\nmessage-body\n", "./body.json": "{\n \"bar\": \"{{bar}}\"\n}"]
+        let values = surroundings(
+            { $0.given = ["hostname": "example.com", "element-id": "7", "u": "user", "p": "passwd"] }, files: files)
+        #expect(try built(text, values).map(\.text) == requests)
     }
 
     @Test(arguments: [
         "http://example.com", "GET http://example.com", "GET http://example.com HTTP/1.1", "get http://example.com",
         "GET  http://example.com   HTTP/2 (Prior Knowledge)", "example.com", "GET example.com",
     ]) func methodSchemeAndVersionAreOptional(line: String) throws {
-        let request = try #require(built(line).first)
-        #expect(request.method == "GET")
-        #expect(request.url == "http://example.com")
+        #expect(try built(line).map(\.text) == ["GET http://example.com"])
     }
 
-    @Test(
-        arguments: [
-            ("http://example.com/\n    api\n    /get", "http://example.com/api/get"),
-            ("GET http://example.com/\n    api\n    /get\nA: b", "http://example.com/api/get"),
-            ("http://example.com/\n    %20api%20\n    +/get+", "http://example.com/%20api%20+/get+"),
-            (
-                "GET http://example.com/api/get\n  ?id=42\n  # why\n  &b=ä c",
-                "http://example.com/api/get?id=42&b=%C3%A4%20c"
-            ),
-            (
-                "GET https://example.com/comments\n?page=2\n&pageSize=10",
-                "https://example.com/comments?page=2&pageSize=10"
-            ),
-            ("http://h/100%/%20%zz", "http://h/100%25/%20%25zz"),
-            ("http://exämple.com/ä", "http://xn--exmple-cua.com/%C3%A4"),
-            ("http://[::1]", "http://[::1]"), ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
-        ])
-    func targetsMayHaveSeveralLines(text: String, url: String) throws {
-        #expect(try built(text).first?.url == url)
-    }
+    private static let heads: [(String, [String])] = [
+        // JetBrains' specification.
+        (
+            "###\nGET http://example.com\n###\nGET http://example.com/b\n###\n",
+            ["GET http://example.com", "GET http://example.com/b"]
+        ),
+        (
+            "# one\n// two\nPOST http://example.com/add\n# three\nA: b\n// four\n\n  # five\nbody\n",
+            ["POST http://example.com/add\nA: b\n\nbody"]
+        ),
+        (
+            "/* of one line */\n/*\n * GET http://h/no\n */\nGET http://h/1\n/* a\n   b */\nA: b\n\n"
+                + "/* POST http://h/no */\n###\nPOST http://h/2\n\n{\"a\": \"/* kept */\"}",
+            ["GET http://h/1\nA: b", "POST http://h/2\n\n{\"a\": \"/* kept */\"}"]
+        ), ("http://example.com/\n    api\n    /get", ["GET http://example.com/api/get"]),
+        ("GET http://example.com/\n    api\n    /get\nA: b", ["GET http://example.com/api/get\nA: b"]),
+        ("http://example.com/\n    %20api%20\n    +/get+", ["GET http://example.com/%20api%20+/get+"]),
+        (
+            "GET http://example.com/api/get\n  ?id=42\n  # why\n  &b=ä c",
+            ["GET http://example.com/api/get?id=42&b=%C3%A4%20c"]
+        ), ("GET https://h/comments\n?page=2\n&pageSize=10", ["GET https://h/comments?page=2&pageSize=10"]),
+        ("http://h/100%/%20%zz", ["GET http://h/100%25/%20%25zz"]),
+        ("http://exämple.com/ä", ["GET http://xn--exmple-cua.com/%C3%A4"]), ("http://[::1]", ["GET http://[::1]"]),
+        ("http://127.0.0.1:8080", ["GET http://127.0.0.1:8080"]),
+        ("GET /api/get\nHost: example.com", ["GET http://example.com/api/get"]),
+        ("GET /api/get\nHost: example.com:8443", ["GET https://example.com:8443/api/get"]),
+        ("GET /api\nhost: https://example.com/", ["GET https://example.com/api"]),
+        ("@host=http://localhost\nGET /json", ["GET http://localhost/json"]),
+        (
+            "GET http://a/\nAccept: text/html,\n    text/plain\nFrom: user@example.com",
+            ["GET http://a/\nAccept: text/html, text/plain\nFrom: user@example.com"]
+        ),
+        ("GET http://{{hostname}}/api/get?id={{ element-id }}", ["GET http://example.com/api/get?id=7"]),
+        ("GET http://example.com\n\n<> previous-response.200.json\n", ["GET http://example.com"]),
+        ("GET http://a/\n###\nHTTP/1.1 200 OK\nA: b\n\nbody\n###\nGET http://b/", ["GET http://a/", "GET http://b/"]),
+    ]
 
-    @Test(arguments: [
-        ("GET /api/get\nHost: example.com", "http://example.com/api/get"),
-        ("GET /api/get\nHost: example.com:8443", "https://example.com:8443/api/get"),
-        ("GET /api\nhost: https://example.com/", "https://example.com/api"),
-        ("@host=http://localhost\nGET /json", "http://localhost/json"),
-    ]) func aPathHasTheHostOfItsField(text: String, url: String) throws {
-        let request = try #require(built(text).first)
-        #expect(request.url == url)
-        #expect(request.value(of: "Host") == nil)
-    }
+    private static let form = "POST https://a/\nContent-Type: application/x-www-form-urlencoded\n\n"
+    private static let part = "--abcd\r\nContent-Disposition: form-data; name="
 
-    @Test func fieldsMayContinueOnIndentedLines() throws {
-        let request = try #require(
-            built("GET http://a/\nAccept: text/html,\n    text/plain\nFrom: user@example.com").first)
-        #expect(request.value(of: "Accept") == "text/html, text/plain")
-        #expect(request.value(of: "From") == "user@example.com")
-    }
-
-    private static let form = "POST https://a/login\nContent-Type: application/x-www-form-urlencoded\n\n"
-
-    @Test(arguments: [
-        ("###\nPOST http://example.com/add\n\n\nmessage-body\n\n###\n", "message-body"),
-        (form + "name=foo\n&password=bar", "name=foo&password=bar"),
-        (form + "key1 = a b &\nkey2 = ü &\n", "key1=a%20b&key2=%C3%BC"),
-        ("POST http://a/post\ncontent-type: application/json\n{\n  \"foo\": 1\n}\n    ", "{\n  \"foo\": 1\n}"),
-        ("POST http://a/\n\n<div>\\{\\{title\\}\\}</div>", "<div>{{title}}</div>"),
-    ]) func theLinesOfABodyAreJoined(text: String, body: String) throws {
-        #expect(try built(text).first?.bodyText == body)
-    }
-
-    @Test func aFileIsSentAsItIs() throws {
-        let files = surroundings(files: ["./input.txt": "\nmessage-body\n"])
-        let request = try #require(built("POST http://example.com/add\n\n< ./input.txt\n###", files).first)
-        #expect(request.body == [.file("./input.txt")])
-    }
-
-    @Test func partsOfAFormHaveTheirLineEnds() throws {
-        let files = surroundings(files: ["./input.txt": "x"])
-        let text = """
+    private static let bodies: [(String, [String])] = [
+        ("###\nPOST http://a/\n\n\nmessage-body\n\n###\n", ["POST http://a/\n\nmessage-body"]),
+        (form + "name=foo\n&password=bar", [form + "name=foo&password=bar"]),
+        (form + "key1 = a b &\nkey2 = ü &\n", [form + "key1=a%20b&key2=%C3%BC"]),
+        (
+            "POST http://a/post\ncontent-type: application/json\n{\n  \"foo\": 1\n}\n    ",
+            ["POST http://a/post\ncontent-type: application/json\n\n{\n  \"foo\": 1\n}"]
+        ), ("POST http://a/\n\n<div>\\{\\{title\\}\\}</div>", ["POST http://a/\n\n<div>{{title}}</div>"]),
+        (
+            "POST http://h/\n\n{\"a\": 1}\n\n> {% client.log(1) %}\n\n### next\nGET http://h/",
+            ["POST http://h/\n\n{\"a\": 1}", "GET http://h/"]
+        ), ("POST http://example.com/add\n\n< ./input.txt\n###", ["POST http://example.com/add\n\n<./input.txt>"]),
+        (
+            """
             POST http://example.com/api/upload
             Content-Type: multipart/form-data; boundary=abcd
 
@@ -99,29 +86,70 @@ import Testing
 
             < ./input.txt
             --abcd--
+            """,
+            [
+                "POST http://example.com/api/upload\nContent-Type: multipart/form-data; boundary=abcd\n\n"
+                    + part + "\"text\"\r\n\r\nText\r\n"
+                    + part + "\"file_to_send\"; filename=\"input.txt\"\r\n\r\n<./input.txt>\r\n--abcd--"
+            ]
+        ),
+    ]
+
+    private static let clients: [(String, [String])] = [
+        // REST Client's README.
+        (
             """
-        let request = try #require(built(text, files).first)
-        guard request.body.count == 3, case .bytes(let head) = request.body[0] else {
-            return #expect(request.body == [])
-        }
-        #expect(
-            String(decoding: head, as: UTF8.self)
-                == "--abcd\r\nContent-Disposition: form-data; name=\"text\"\r\n\r\nText\r\n--abcd\r\n"
-                + "Content-Disposition: form-data; name=\"file_to_send\"; filename=\"input.txt\"\r\n\r\n")
-        #expect(request.body[1...] == [.file("./input.txt"), .bytes(Array("\r\n--abcd--".utf8))])
+            POST https://api.github.com/graphql
+            X-REQUEST-TYPE: GraphQL
+
+            query one($name: String!) {
+              repository(name: $name) { name }
+            }
+
+            {
+                "name": "vscode-restclient"
+            }
+            """,
+            [
+                #"""
+                POST https://api.github.com/graphql
+                Content-Type: application/json
+
+                {"query":"query one($name: String!) {\n  repository(name: $name) { name }\n}","operationName":"one",\#
+                "variables":{"name":"vscode-restclient"}}
+                """#
+            ]
+        ),
+        (
+            "GRAPHQL https://a/\n\nquery { a }",
+            ["POST https://a/\nContent-Type: application/json\n\n{\"query\":\"query { a }\"}"]
+        ),
+        // A fragment before a query is part of it.
+        (
+            "GRAPHQL http://h/\n\nfragment F on User { name }\n\n{\n  user { ...F }\n}\n\n{\n  \"id\": 1\n}",
+            [
+                "POST http://h/\nContent-Type: application/json\n\n"
+                    + #"{"query":"fragment F on User { name }\n\n{\n  user { ...F }\n}","variables":{"id":1}}"#
+            ]
+        ),
+        // httpyac's documentation.
+        (
+            "    GET https://h/anything\n    GET https://h/a\n    A: b\n    GET https://h/c\n",
+            ["GET https://h/anything", "GET https://h/a\nA: b", "GET https://h/c"]
+        ),
+        ("@bar=bar2\nPOST http://a/post\n\n<@ ./body.json\n      ", ["POST http://a/post\n\n{\n \"bar\": \"bar2\"\n}"]),
+    ]
+
+    @Test(arguments: ["Basic user:passwd", "Basic dXNlcjpwYXNzd2Q=", "Basic user passwd", "basic {{u}} {{p}}"])
+    func threeWaysOfWritingAPasswordAreOne(value: String) throws {
+        let values = surroundings { $0.given = ["u": "user", "p": "passwd"] }
+        let request = try builtLast("GET https://a/\nAuthorization: \(value)", values)
+        #expect(request.fields.map(\.value) == ["Basic dXNlcjpwYXNzd2Q="] && request.fields[0].isSecret)
     }
 
-    @Test func savedResponsesInTheFileAreIgnored() throws {
-        let text = "GET http://example.com\n\n<> previous-response.200.json\n"
-        #expect(try built(text).first?.body == [])
-        #expect(try built("GET http://a/\n###\nHTTP/1.1 200 OK\nA: b\n\nbody\n###\nGET http://b/").count == 2)
-    }
-
-    @Test func environmentVariablesMayHaveBlanksAround() throws {
-        let values = surroundings { $0.given = ["host": "example.com", "element-id": "7"] }
-        #expect(
-            try built("GET http://{{host}}/api/get?id={{ element-id }}", values).first?.url
-                == "http://example.com/api/get?id=7")
+    @Test func digestCredentialsAreKeptForAChallenge() throws {
+        let request = try builtLast("GET https://a/\nAuthorization: Digest user pass word")
+        #expect(request.fields.isEmpty && request.digest?.user == "user" && request.digest?.password == "pass word")
     }
 
     @Test func titlesNameRequests() throws {
@@ -139,45 +167,6 @@ import Testing
         #expect(requests.map(\.output?.replaces) == [false, true])
     }
 
-    // MARK: REST Client's README
-
-    @Test func aQueryOfGraphQLIsJSON() throws {
-        let text = """
-            POST https://api.github.com/graphql
-            X-REQUEST-TYPE: GraphQL
-
-            query one($name: String!) {
-              repository(name: $name) { name }
-            }
-
-            {
-                "name": "vscode-restclient"
-            }
-            """
-        let request = try #require(built(text).first)
-        #expect(
-            request.bodyText
-                == #"{"query":"query one($name: String!) {\n  repository(name: $name) { name }\n}","operationName":"one","variables":{"name":"vscode-restclient"}}"#
-        )
-        #expect(request.fields.map(\.name) == ["Content-Type"])
-        #expect(try built("GRAPHQL https://a/\n\nquery { a }").first?.bodyText == #"{"query":"query { a }"}"#)
-    }
-
-    @Test(arguments: ["Basic user:passwd", "Basic dXNlcjpwYXNzd2Q=", "Basic user passwd", "basic {{u}} {{p}}"])
-    func threeWaysOfWritingAPasswordAreOne(value: String) throws {
-        let values = surroundings { $0.given = ["u": "user", "p": "passwd"] }
-        let request = try #require(built("GET https://a/\nAuthorization: \(value)", values).first)
-        #expect(request.value(of: "Authorization") == "Basic dXNlcjpwYXNzd2Q=")
-        #expect(request.fields[0].isSecret)
-    }
-
-    @Test func digestCredentialsAreKeptForAChallenge() throws {
-        let request = try #require(built("GET https://a/\nAuthorization: Digest user pass word").first)
-        #expect(request.fields.isEmpty)
-        #expect(request.digest?.user == "user")
-        #expect(request.digest?.password == "pass word")
-    }
-
     @Test func variablesOfTheFileMeanEachOther() throws {
         let text = #"""
             @hostname = api.example.com
@@ -191,23 +180,18 @@ import Testing
             @name = Strunk & White
             @lines = a\nb
 
-            GET https://{{host}}/authors/{{%name}} HTTP/1.1
-
-            ###
-
             PATCH https://{{host}}/authors/{{%name}} HTTP/1.1
             Content-Type: {{contentType}}
 
-            {
-                "modified_by": "{{modifiedBy}} {{lines}}"
-            }
+            {"modified_by": "{{modifiedBy}} {{lines}}"}
             """#
-        let requests = try built(text, surroundings { $0.processEnvironment = ["USERNAME": "ada"] })
         #expect(
-            requests.map(\.url)
-                == Array(repeating: "https://api.example.com:8080/authors/Strunk%20%26%20White", count: 2))
-        #expect(requests[1].value(of: "content-type") == "application/json")
-        #expect(requests[1].bodyText == "{\n    \"modified_by\": \"ada a\\nb\"\n}")
+            try builtLast(text, surroundings { $0.processEnvironment = ["USERNAME": "ada"] }).text == #"""
+                PATCH https://api.example.com:8080/authors/Strunk%20%26%20White
+                Content-Type: application/json
+
+                {"modified_by": "ada a\nb"}
+                """#)
     }
 
     @Test func settingsOfARequestAreRead() {
@@ -215,24 +199,6 @@ import Testing
         #expect(file.problems.isEmpty)
         #expect(file.requests.first?.followsRedirects == false)
         #expect(file.requests.first?.usesCookieJar == false)
-    }
-
-    // MARK: httpyac's documentation
-
-    @Test func requestsNeedNoSeparatorBetweenHeads() throws {
-        let text =
-            "    GET https://httpbin.org/anything\n    GET https://httpbin.org/a\n    A: b\n    GET https://httpbin.org/c\n"
-        #expect(
-            try built(text).map(\.url) == [
-                "https://httpbin.org/anything", "https://httpbin.org/a", "https://httpbin.org/c",
-            ])
-    }
-
-    @Test func aFileWithVariablesIsFilledIn() throws {
-        let files = surroundings(files: ["./body.json": "{\n \"bar\": \"{{bar}}\"\n}"])
-        #expect(
-            try built("@bar=bar2\nPOST http://a/post\n\n<@ ./body.json\n      ", files).first?.bodyText
-                == "{\n \"bar\": \"bar2\"\n}")
     }
 
     @Test func namesWithDotsMeanPartsOfAnswers() throws {

@@ -5,6 +5,10 @@ import Testing
 /// Tests rows of CSV and of JSON Lines.
 @Suite struct RowReaderTests {
     private func read(_ format: RowReader.Format, _ lines: String...) -> (RowReader, [RowReader.Outcome]) {
+        read(format, lines)
+    }
+
+    private func read(_ format: RowReader.Format, _ lines: [String]) -> (RowReader, [RowReader.Outcome]) {
         var reader = RowReader(format)
         var outcomes = lines.enumerated().compactMap { reader.take($0.element, at: $0.offset + 1) }
         while let last = reader.finish() { outcomes.append(last) }
@@ -26,9 +30,19 @@ import Testing
             ])
     }
 
-    @Test func quotedValuesMayContainCommasQuotesAndLineEnds() {
-        let (_, outcomes) = read(.csv, "a,b", #""x, ""y""",z"#, "\"one", "two\",3", #""","#)
-        #expect(values(outcomes) == [["a": "x, \"y\"", "b": "z"], ["a": "one\ntwo", "b": "3"], ["a": "", "b": ""]])
+    @Test(
+        arguments: [
+            (
+                ["a,b", #""x, ""y""",z"#, "\"one", "two\",3", #""","#],
+                [["a": "x, \"y\"", "b": "z"], ["a": "one\ntwo", "b": "3"], ["a": "", "b": ""]]
+            ),
+            (
+                ["id;price;note", "1;1,5;\"a;b\"", "2;\"2\t\";c,d,e,f"],
+                [["id": "1", "price": "1,5", "note": "a;b"], ["id": "2", "price": "2\t", "note": "c,d,e,f"]]
+            ),
+        ] as [([String], [[String: String]])])
+    func valuesMayContainSeparatorsQuotesAndLineEnds(lines: [String], expected: [[String: String]]) {
+        #expect(values(read(.csv, lines).1) == expected)
     }
 
     @Test func invalidRowsAreReportedAndTheOthersRead() {
@@ -81,20 +95,10 @@ import Testing
             (.json, [#"[{"id": "1","name":"\u0041da"}]"#]),
         ] as [(RowReader.Format, [String])])
     func commonFormatsAreRead(format: RowReader.Format, lines: [String]) {
-        var reader = RowReader(format)
-        var outcomes = lines.enumerated().compactMap { reader.take($0.element, at: $0.offset + 1) }
-        while let last = reader.finish() { outcomes.append(last) }
+        let (reader, outcomes) = read(format, lines)
         #expect(reader.defect == nil)
         #expect(reader.columns == ["id", "name"])
         #expect(values(outcomes) == [["id": "1", "name": "Ada"]])
-    }
-
-    @Test func valuesMayContainTheOtherSeparators() {
-        let (_, outcomes) = read(.csv, "id;price;note", "1;1,5;\"a;b\"", "2;\"2\t\";c,d,e,f")
-        #expect(
-            values(outcomes) == [
-                ["id": "1", "price": "1,5", "note": "a;b"], ["id": "2", "price": "2\t", "note": "c,d,e,f"],
-            ])
     }
 
     @Test func allElementsOfAnArrayAreRows() {

@@ -14,12 +14,6 @@ import Testing
 
         """
 
-    private func needs(_ text: String) -> [[Int]] {
-        let plan = plan(text)
-        #expect(plan.problems == [])
-        return plan.requests.map(\.needs)
-    }
-
     @Test func aRequestWaitsForTheHandlerThatSetsItsVariable() throws {
         let text = Self.login + "###\nGET http://h/me\nAuthorization: Bearer {{token}}\n###\nGET http://h/"
         let plan = plan(text)
@@ -37,23 +31,29 @@ import Testing
         #expect(failure?.what == "{{token}}: the response handler of its request has not set it")
     }
 
-    @Test func theLastHandlerBeforeCounts() {
-        #expect(needs(Self.login + Self.login + "###\nGET http://h/{{token}}\n" + Self.login) == [[], [], [1], []])
-        #expect(needs("GET http://h/{{token}}\n" + Self.login) == [[], [0]])
+    private static let refresh =
+        "###\nPOST http://h/refresh?{{token}}\n\n> {% client.global.set('token', response.body.t) %}\n"
+    private static let clear = "###\nPOST http://h/logout\n\n> {% client.global.clearAll(); %}\n"
+    private static let use = "###\nGET http://h/{{token}}\n"
+
+    @Test(
+        arguments: [
+            (login + login + use + login, [[], [], [1], []]), (use + login, [[], [0]]),
+            (
+                "@auth = {{token}}\n" + login + "###\nGET http://h/{{auth}}\n" + login + "###\nGET http://h/{{auth}}",
+                [[], [0], [], [2]]
+            ),
+            // A handler that sets a variable of its request needs an earlier one.
+            (login + refresh + refresh, [[], [0], [1]]), (login + use + clear, [[], [0], []]),
+        ] as [(String, [[Int]])]) func theLastHandlerBeforeCounts(text: String, needs: [[Int]])
+    {
+        let plan = plan(text)
+        #expect(plan.problems == [])
+        #expect(plan.requests.map(\.needs) == needs)
     }
 
-    @Test func aVariableMayUseAValueOfAHandler() {
-        let text =
-            "@auth = Bearer {{token}}\n" + Self.login + "###\nGET http://h/\nA: {{auth}}\n" + Self.login
-            + "###\nGET http://h/\nA: {{auth}}"
-        #expect(needs(text) == [[], [0], [], [2]])
-    }
-
-    @Test func aHandlerThatSetsAVariableOfItsRequestNeedsAnEarlierOne() {
-        let refresh = "###\nPOST http://h/refresh?{{token}}\n\n> {% client.global.set('token', response.body.t) %}\n"
-        #expect(needs(Self.login + refresh + refresh) == [[], [0], [1]])
-        let alone = plan(refresh)
-        #expect(alone.problems.map(\.what) == ["the variable ‘token’ has no value"])
+    @Test(arguments: [refresh, login + clear + use]) func aVariableThatNoHandlerHasSetHasNoValue(text: String) {
+        #expect(plan(text).problems.map(\.what) == ["the variable ‘token’ has no value"])
     }
 
     @Test func aHandlerWaitsForTheValuesItReads() throws {
@@ -74,13 +74,6 @@ import Testing
         #expect(plan.requests[1].globals { _ in nil } == [:])
     }
 
-    @Test func aClearedVariableHasNoValue() {
-        let clear = "###\nPOST http://h/logout\n\n> {% client.global.clearAll(); %}\n"
-        #expect(needs(Self.login + "###\nGET http://h/{{token}}\n" + clear) == [[], [0], []])
-        let text = Self.login + clear + "###\nGET http://h/{{token}}"
-        #expect(plan(text).problems.map(\.what) == ["the variable ‘token’ has no value"])
-    }
-
     @Test func theCommandLineCountsOverAHandler() throws {
         let values = surroundings { $0.given = ["token": "mine"] }
         let plan = plan(Self.login + "###\nGET http://h/{{token}}", values)
@@ -97,15 +90,9 @@ import Testing
         #expect(skipping.problems == [] && skipping.requests.count == 1)
     }
 
-    @Test func aHandlerThatReadsTheStatusDecides() throws {
-        for (script, reads) in [("client.assert(response.status === 404)", true), ("client.log(1)", false)] {
-            let file = HTTPFileReader.read("GET http://h/\n\n> {% \(script) %}")
-            #expect(file.requests[0].handlers.map(\.readsStatus) == [reads])
-        }
-    }
-
-    @Test func aHandlerIsNotPartOfTheBody() throws {
-        let text = "POST http://h/\n\n{\"a\": 1}\n\n> {% client.log(1) %}\n\n### next\nGET http://h/"
-        #expect(try built(text).map(\.bodyText) == ["{\"a\": 1}", ""])
+    @Test(arguments: [("client.assert(response.status === 404)", true), ("client.log(1)", false)])
+    func aHandlerThatReadsTheStatusDecides(script: String, reads: Bool) {
+        let file = HTTPFileReader.read("GET http://h/\n\n> {% \(script) %}")
+        #expect(file.requests[0].handlers.map(\.readsStatus) == [reads])
     }
 }

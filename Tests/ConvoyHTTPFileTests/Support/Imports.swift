@@ -17,19 +17,18 @@ struct Imported {
         (text, notes) = HTTPFileWriter.write(file)
     }
 
-    /// Builds the requests; a variable without a given value has its own name as its value.
-    func built(_ given: [String: String] = [:], files: [String: String] = [:]) throws -> [BuiltRequest] {
+    /// The surroundings in which a variable without a given value has its own name as its value.
+    private func values(_ given: [String: String], files: [String: String] = [:]) -> Surroundings {
         let names = file.unsetVariables + file.variables.filter(\.isSecret).map(\.name)
-        let values = given.merging(names.map { ($0, $0) }) { given, _ in given }
-        return try ConvoyHTTPFileTests.built(text, surroundings({ $0.given = values }, files: files))
+        return surroundings({ $0.given = given.merging(names.map { ($0, $0) }) { given, _ in given } }, files: files)
+    }
+
+    func built(_ given: [String: String] = [:], files: [String: String] = [:]) throws -> [BuiltRequest] {
+        try ConvoyHTTPFileTests.built(text, values(given, files: files))
     }
 
     /// The plan of the file, in which references to responses have no values yet.
-    func plan(_ given: [String: String] = [:]) -> RunPlan {
-        let names = file.unsetVariables + file.variables.filter(\.isSecret).map(\.name)
-        let values = given.merging(names.map { ($0, $0) }) { given, _ in given }
-        return ConvoyHTTPFileTests.plan(text, surroundings { $0.given = values })
-    }
+    func plan(_ given: [String: String] = [:]) -> RunPlan { ConvoyHTTPFileTests.plan(text, values(given)) }
 }
 
 /// A HAR with these entries.

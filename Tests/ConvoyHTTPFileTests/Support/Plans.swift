@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 
 @testable import ConvoyHTTPFile
 
@@ -32,15 +33,38 @@ func built(_ text: String, _ surroundings: Surroundings = surroundings()) throws
     return try plan.requests.map { try $0.build(surroundings) }
 }
 
+/// Builds the last request of a file; `answer` is the response to each other request.
+func builtLast(
+    _ text: String, _ surroundings: Surroundings = surroundings(), row: [String: String] = [:], answer: Exchange? = nil
+) throws -> BuiltRequest {
+    let plan = plan(text, surroundings)
+    if let problem = plan.problems.first { throw problem }
+    return try #require(plan.requests.last).build(surroundings, row: row) { _ in answer }
+}
+
 /// A response with a body, to an arbitrary request.
-func exchange(_ body: String = "", fields: [(name: String, value: String)] = []) -> Exchange {
-    let url = URL(string: "http://example.com/") ?? URL(filePath: "/")
+func exchange(
+    _ body: String = "", fields: [(name: String, value: String)] = [], from host: String = "example.com"
+) -> Exchange {
+    let url = URL(string: "http://\(host)/") ?? URL(filePath: "/")
     return Exchange(request: BuiltRequest(method: "GET", url: url), responseFields: fields) {
         () throws(Unreadable) in Array(body.utf8)
     }
 }
 
 extension BuiltRequest {
+    /// The request line, the fields and the body; a file of the body is `<path>`.
+    var text: String {
+        let lines = ["\(method) \(url)"] + fields.map { "\($0.name): \($0.value)" }
+        let parts = body.map { part in
+            switch part {
+            case .bytes(let bytes): String(decoding: bytes, as: UTF8.self)
+            case .file(let path): "<\(path)>"
+            }
+        }
+        return lines.joined(separator: "\n") + (parts.isEmpty ? "" : "\n\n" + parts.joined())
+    }
+
     var bodyText: String { String(decoding: bodyBytes ?? [], as: UTF8.self) }
 
     func value(of name: String) -> String? { fields.first { $0.name.lowercased() == name.lowercased() }?.value }
