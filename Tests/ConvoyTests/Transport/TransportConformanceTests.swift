@@ -11,10 +11,12 @@ import Testing
 
 /// Tests every real transport with a real server on loopback, one server for each test.
 @Suite(.timeLimit(.minutes(5))) struct TransportConformanceTests {
+    private let server: TestServer
+
+    init() throws { server = try TestServer() }
+
     @Test(arguments: ConformingTransport.all)
     func answerHasStatusFieldsAndBody(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue(.status(201, headerFields: [("X-Made", "by hand"), ("ETag", "\"1\"")], body: "hello"))
         let response = try await Sending(Request<Data>.get(server.url("/a")), over: subject.transport).response()
         #expect(response.statusCode == 201)
@@ -34,8 +36,6 @@ import Testing
 
     @Test(arguments: ConformingTransport.all)
     func answerToHeadHasFieldsAndNoBody(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.respond { _ in .status(200, headerFields: [("X-A", "1")], body: "hello") }
         for _ in 0..<2 {
             let response = try await Sending(Request<Void>.head(server.url()), over: subject.transport).response()
@@ -50,8 +50,6 @@ import Testing
     /// The length of a response to HEAD belongs to a body that is not sent.
     @Test(arguments: ConformingTransport.all)
     func headOfAHugeResourceIsNotTooLarge(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue(.status(200, headerFields: [("Content-Length", "1099511627776")]))
         let response = try await Sending(Request<Void>.head(server.url()), over: subject.transport).response()
         #expect(response.headerFields["Content-Length"] == "1099511627776")
@@ -59,8 +57,6 @@ import Testing
 
     @Test(arguments: ConformingTransport.all, [204, 304, 205])
     func answerWithoutABodyIsComplete(_ subject: ConformingTransport, _ statusCode: Int) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.respond { _ in .status(statusCode, headerFields: [("ETag", "\"1\"")]) }
         for _ in 0..<2 {
             let request = Request<Data>.get(server.url()).acceptableStatusCodes(.any)
@@ -73,8 +69,6 @@ import Testing
 
     @Test(arguments: ConformingTransport.all)
     func emptyBodyIsABody(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue([.status(200), .chunked([])])
         for _ in 0..<2 {
             let response = try await Sending(Request<Data>.get(server.url()), over: subject.transport).response()
@@ -84,8 +78,6 @@ import Testing
 
     @Test(arguments: ConformingTransport.all, [1 << 20, 20 << 20] as [Int64])
     func largeBodyArrivesWholeAndInOrder(_ subject: ConformingTransport, _ byteCount: Int64) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue(.generated(byteCount: byteCount))
         let response = try await Sending(Request<Data>.get(server.url()), over: subject.transport).response()
         #expect(response.transfer.download.completedBytes == byteCount)
@@ -93,31 +85,18 @@ import Testing
         #expect(response.value == Reply.pattern(range: 0..<byteCount))
     }
 
-    @Test(arguments: ConformingTransport.all)
-    func chunkedBodyIsJoined(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.enqueue(.chunked([Data("hel".utf8), Data("lo".utf8), Data(" world".utf8)]))
-        let response = try await Sending(Request<Data>.get(server.url()), over: subject.transport).response()
-        #expect(response.value == Data("hello world".utf8))
-        #expect(response.head.expectedBytes == nil)
-    }
-
-    @Test(arguments: ConformingTransport.all)
-    func manySmallChunksAreJoined(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
+    @Test(arguments: ConformingTransport.all, [3, 10_000])
+    func chunkedBodyIsJoined(_ subject: ConformingTransport, _ chunkCount: Int) async throws {
         let body = Reply.pattern(range: 0..<10_000)
-        server.enqueue(.chunked(body.map { Data([$0]) }))
+        server.enqueue(.chunked(body.pieces(of: (body.count + chunkCount - 1) / chunkCount)))
         let response = try await Sending(Request<Data>.get(server.url()), over: subject.transport).response()
         #expect(response.value == body)
+        #expect(response.head.expectedBytes == nil)
     }
 
     /// The body ends with the connection: RFC 9112, section 6.3, case 8.
     @Test(arguments: ConformingTransport.all)
     func bodyUntilTheConnectionEndsIsComplete(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue(.raw("HTTP/1.1 200 OK\r\n\r\nuntil the end"))
         let response = try await Sending(Request<String>.get(server.url()), over: subject.transport).response()
         #expect(response.value == "until the end")
@@ -126,8 +105,6 @@ import Testing
 
     @Test(arguments: ConformingTransport.all)
     func bytesAfterTheBodyAreNotDelivered(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue(
             .status(200, headerFields: [("Content-Length", "5")], body: "hello, and more").disconnectingAtEnd())
         let response = try await Sending(Request<String>.get(server.url()), over: subject.transport).response()
@@ -136,8 +113,6 @@ import Testing
 
     @Test(arguments: ConformingTransport.all)
     func encodedBodyArrivesDecoded(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.respond { _ in .status(200, headerFields: [("Content-Encoding", "gzip")], body: Self.zipped) }
         let request = Request<String>.get(server.url())
         let response = try await Sending(request, over: subject.transport).response()
@@ -156,8 +131,6 @@ import Testing
 
     @Test(arguments: ConformingTransport.all)
     func severalValuesOfAFieldArriveInOrder(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue(.status(200, headerFields: [("X-A", "1"), ("X-B", "2"), ("X-A", "3")]))
         let response = try await Sending(Request<Data>.get(server.url()), over: subject.transport).response()
         #expect(response.headerFields["X-A"] == "1, 3")
@@ -166,8 +139,6 @@ import Testing
 
     @Test(arguments: ConformingTransport.all, [301, 302, 303, 307, 308])
     func redirectIsAnAnswer(_ subject: ConformingTransport, _ statusCode: Int) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         let target = server.url("/elsewhere").absoluteString
         server.route("/a") { _ in .status(statusCode, headerFields: [("Location", target)], body: "over there") }
         let request = Request<String>.get(server.url("/a")).acceptableStatusCodes(.any).redirects(.never)
@@ -207,8 +178,6 @@ import Testing
 
     @Test(arguments: ConformingTransport.all, [400, 404, 500, 503, 599])
     func errorStatusComesWithHeadAndBody(_ subject: ConformingTransport, _ statusCode: Int) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue(.status(statusCode, headerFields: [("Retry-After", "1")], body: "sorry"))
         let error = try await Sending(Request<Data>.get(server.url("/a")), over: subject.transport).error()
         #expect(error.code == .unacceptableStatus)
@@ -220,8 +189,6 @@ import Testing
 
     @Test(arguments: ConformingTransport.all)
     func interimResponsesAreNotTheAnswer(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue(
             Reply.status(200, body: "final").informational(103, headerFields: [("Link", "</a>")]).informational([
                 100, 102, 103,
@@ -234,8 +201,6 @@ import Testing
 
     @Test(arguments: ConformingTransport.all)
     func manyRequestsAtOnceAreAllAnswered(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.respond { .status(200, body: $0.path) }
         let sendings = (0..<100).map { Sending(Request<String>.get(server.url("/\($0)")), over: subject.transport) }
         for (number, sending) in sendings.enumerated() {
@@ -247,7 +212,7 @@ import Testing
 
 extension TransportConformanceTests {
     private func sent<Output>(
-        _ request: Request<Output>, over subject: ConformingTransport, to server: TestServer
+        _ request: Request<Output>, over subject: ConformingTransport
     ) async throws -> RecordedRequest {
         server.enqueue(.status(200))
         _ = try await Sending(request, over: subject.transport).response()
@@ -257,28 +222,22 @@ extension TransportConformanceTests {
     /// A caller that wants no timeout may set a very long one.
     @Test(arguments: ConformingTransport.all, [.seconds(Int64.max), .seconds(1 << 60)] as [Duration])
     func longestIdleTimeoutIsOne(_ subject: ConformingTransport, _ timeout: Duration) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        _ = try await sent(Request<Data>.get(server.url()).idleTimeout(timeout), over: subject, to: server)
+        _ = try await sent(Request<Data>.get(server.url()).idleTimeout(timeout), over: subject)
     }
 
     /// Spaces and tabs around a value do not belong to it, but other white space does (RFC 9110, section 5.5).
     @Test(arguments: ConformingTransport.all, ["\u{A0}x\u{A0}", "\u{3000}x", "\u{200B}x\u{200B}", "\u{A0}"])
     func whiteSpaceOfUnicodeIsPartOfAValue(_ subject: ConformingTransport, _ value: String) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         let request = try await sent(
-            Request<Data>.get(server.url()).header("X-A", " \t\(value)\t "), over: subject, to: server)
+            Request<Data>.get(server.url()).header("X-A", " \t\(value)\t "), over: subject)
         #expect(request.values(of: "X-A").map { Array($0.utf8) } == [Array(value.utf8)])
     }
 
     @Test(arguments: ConformingTransport.all)
     func bodyWithoutAContentTypeGetsNone(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         let body = Data("x".utf8)
         let request = try await sent(
-            Request<Data>.post(server.url()).body(body, contentType: nil), over: subject, to: server)
+            Request<Data>.post(server.url()).body(body, contentType: nil), over: subject)
         #expect(request.value(of: "Content-Type") == nil)
         #expect(request.bodyText == "x")
     }
@@ -286,9 +245,7 @@ extension TransportConformanceTests {
     /// A POST or PUT without content has a length of zero: RFC 9110, section 8.6.
     @Test(arguments: ConformingTransport.all, [HTTPMethod.post, .put])
     func postWithoutABodyHasLengthZero(_ subject: ConformingTransport, _ method: HTTPMethod) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        let request = try await sent(Request<Data>(method: method, url: server.url()), over: subject, to: server)
+        let request = try await sent(Request<Data>(method: method, url: server.url()), over: subject)
         #expect(request.values(of: "Content-Length") == ["0"])
         #expect(request.value(of: "Transfer-Encoding") == nil)
         #expect(request.bodyByteCount == 0)
@@ -296,20 +253,16 @@ extension TransportConformanceTests {
 
     @Test(arguments: ConformingTransport.all, [HTTPMethod.delete, .options, "PURGE", "M-SEARCH", "purge"])
     func methodIsSentAsItIs(_ subject: ConformingTransport, _ method: HTTPMethod) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        let request = try await sent(Request<Data>(method: method, url: server.url()), over: subject, to: server)
+        let request = try await sent(Request<Data>(method: method, url: server.url()), over: subject)
         #expect(request.method == method.rawValue)
         #expect(request.bodyByteCount == 0)
     }
 
     @Test(arguments: ConformingTransport.all)
     func deleteAndPatchCarryBodies(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         for method in [HTTPMethod.delete, .patch, "PROPFIND"] {
             let request = Request<Data>(method: method, url: server.url()).body(Data("body".utf8))
-            let seen = try await sent(request, over: subject, to: server)
+            let seen = try await sent(request, over: subject)
             #expect(seen.method == method.rawValue)
             #expect(seen.bodyText == "body")
             #expect(seen.value(of: "Content-Length") == "4")
@@ -318,11 +271,9 @@ extension TransportConformanceTests {
 
     @Test(arguments: ConformingTransport.all)
     func severalValuesOfAFieldAreSentInOrder(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         let request = Request<Data>.get(server.url()).addingHeader("X-A", "1").header("X-B", "2").addingHeader(
             "x-a", "3, 4")
-        let seen = try await sent(request, over: subject, to: server)
+        let seen = try await sent(request, over: subject)
         let values = seen.values(of: "X-A").flatMap { $0.split(separator: ",") }
         #expect(values.map { $0.trimmingCharacters(in: .whitespaces) } == ["1", "3", "4"])
         #expect(seen.value(of: "X-B") == "2")
@@ -330,11 +281,9 @@ extension TransportConformanceTests {
 
     @Test(arguments: ConformingTransport.all)
     func fieldsOfTheCallerWin(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         let request = Request<Data>.get(server.url()).header("User-Agent", "me").header("Accept", "a/b")
             .header("Accept-Encoding", "identity").bearer("token").header("Cookie", "a=b").header("X-Empty", "")
-        let seen = try await sent(request, over: subject, to: server)
+        let seen = try await sent(request, over: subject)
         #expect(seen.values(of: "User-Agent") == ["me"])
         #expect(seen.values(of: "Accept") == ["a/b"])
         #expect(seen.values(of: "Accept-Encoding") == ["identity"])
@@ -345,18 +294,14 @@ extension TransportConformanceTests {
 
     @Test(arguments: ConformingTransport.all)
     func queryIsSentEncodedAndFragmentNotAtAll(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         let url = server.url("/p%2Fq/a").absoluteString + "?x=1#fragment"
         let request = Request<Data>.get(url).query("q", "+ & = ü").query("flag", nil)
-        let seen = try await sent(request, over: subject, to: server)
+        let seen = try await sent(request, over: subject)
         #expect(seen.target == "/p%2Fq/a?x=1&q=%2B%20%26%20%3D%20%C3%BC&flag")
     }
 
     @Test(arguments: ConformingTransport.all)
     func cookiesAreNeitherStoredNorSentByThemselves(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.respond { _ in .status(200, headerFields: [("Set-Cookie", "a=b; Path=/")]) }
         for _ in 0..<2 {
             _ = try await Sending(Request<Data>.get(server.url()), over: subject.transport).response()
@@ -366,8 +311,6 @@ extension TransportConformanceTests {
 
     @Test(arguments: ConformingTransport.all)
     func answersAreNotCached(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         for body in ["1", "2"] {
             server.enqueue(
                 .status(200, headerFields: [("Cache-Control", "max-age=3600"), ("ETag", "\"1\"")], body: body))
@@ -385,8 +328,6 @@ extension TransportConformanceTests {
         let body = Reply.pattern(range: 0..<12_000_000)
         try body.write(to: file)
         let gate = Gate()
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue(Reply.status(200).performing(.wait(gate), at: .requestBody(afterBytes: 1)))
         let sending = Sending(Request<Data>.put(server.url()).body(fromFile: file), over: subject.transport)
         try await server.connectionsAccepted(count: 1)
@@ -448,16 +389,14 @@ extension TransportConformanceTests {
         try await expectLost(Reply.status(200, body: "hello").resetting(afterBytes: 0), subject, hasHead: false)
     }
 
-    @Test(arguments: ConformingTransport.all, [1_000, 100_000])
-    func resetInTheBodyIsConnectionLost(_ subject: ConformingTransport, _ byteCount: Int64) async throws {
-        let reply = Reply.generated(byteCount: 200_000).performing(.reset, at: .responseBody(afterBytes: byteCount))
-        try await expectLost(reply, subject, hasHead: true)
-    }
-
-    @Test(arguments: ConformingTransport.all, [0, 1, 199_999])
-    func bodyShortOfItsLengthIsConnectionLost(_ subject: ConformingTransport, _ byteCount: Int64) async throws {
-        let reply = Reply.generated(byteCount: 200_000).performing(.close, at: .responseBody(afterBytes: byteCount))
-        try await expectLost(reply, subject, hasHead: true)
+    @Test(
+        arguments: ConformingTransport.all,
+        [(.close, 0), (.close, 1), (.close, 199_999), (.reset, 1_000), (.reset, 100_000)] as [(Reply.Step, Int64)])
+    func bodyShortOfItsLengthIsConnectionLost(
+        _ subject: ConformingTransport, _ end: (step: Reply.Step, byteCount: Int64)
+    ) async throws {
+        let moment = Reply.Moment.responseBody(afterBytes: end.byteCount)
+        try await expectLost(.generated(byteCount: 200_000).performing(end.step, at: moment), subject, hasHead: true)
     }
 
     @Test(arguments: ConformingTransport.all)
@@ -470,8 +409,6 @@ extension TransportConformanceTests {
 
     @Test(arguments: ConformingTransport.all, [Reply.Step.reset, .close])
     func connectionLostWhileSendingIsConnectionLost(_ subject: ConformingTransport, _ step: Reply.Step) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue(Reply.status(200).performing(step, at: .requestBody(afterBytes: 1_000)))
         let body = Data(count: 20_000_000)
         let error = try await Sending(Request<Data>.put(server.url()).body(body), over: subject.transport).error()
@@ -486,8 +423,6 @@ extension TransportConformanceTests {
     private func expectLost(
         _ reply: Reply, _ subject: ConformingTransport, hasHead: Bool, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.respond { _ in reply }
         let sending = Sending(Request<Data>.get(server.url()).idleTimeout(.seconds(5)), over: subject.transport)
         let error = try await sending.error(sourceLocation: sourceLocation)
@@ -515,8 +450,6 @@ extension TransportConformanceTests {
             "5\r\nhello0\r\n\r\n",
         ])
     func malformedChunkIsAnError(_ subject: ConformingTransport, _ body: String) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.respond { _ in .raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body) }
         let error = try await Sending(Request<Data>.get(server.url()), over: subject.transport).error()
         #expect([.badResponse, .connectionLost].contains(error.code), "\(error)")
@@ -532,8 +465,6 @@ extension TransportConformanceTests {
     private func expectBad(
         _ reply: Reply, _ subject: ConformingTransport, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.respond { _ in reply }
         let sending = Sending(Request<Data>.get(server.url()).acceptableStatusCodes(.any), over: subject.transport)
         let error = try await sending.error(sourceLocation: sourceLocation)
@@ -556,8 +487,6 @@ extension TransportConformanceTests {
     }
 
     private func expectTimeout(_ reply: Reply, _ subject: ConformingTransport, hasHead: Bool) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue(reply)
         let request = Request<Data>.get(server.url()).idleTimeout(.seconds(1))
         let error = try await Sending(request, over: subject.transport).error()
@@ -571,8 +500,6 @@ extension TransportConformanceTests {
 
     @Test(arguments: ConformingTransport.all)
     func announcedBodyOverTheLimitIsNotRead(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue(Reply.generated(byteCount: 1 << 40).dripping(bytesPerSecond: 10_000_000))
         let sending = Sending(Request<Data>.get(server.url()).maxBodyBytes(1_000), over: subject.transport)
         let error = try await sending.error()
@@ -587,8 +514,6 @@ extension TransportConformanceTests {
     /// An unpaced one blocks URLSession on Linux, see ``KnownURLSessionFaultsTests``.
     @Test(arguments: ConformingTransport.all)
     func endlessBodyIsCutAtTheLimit(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         let chunk = Data("400\r\n\(String(repeating: "a", count: 1_024))\r\n".utf8)
         let head = Data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".utf8)
         let pace = Reply.Step.pace(bytesPerSecond: 10_000_000, pieceBytes: 100_000)
@@ -606,8 +531,6 @@ extension TransportConformanceTests {
 extension TransportConformanceTests {
     @Test(arguments: ConformingTransport.all)
     func cancelBeforeStartSendsNothing(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         let sending = Sending(Request<Data>.get(server.url()), over: subject.transport) { $0.cancel() }
         #expect(try await sending.error().code == .cancelled)
         #expect(sending.operation.isFinished)
@@ -621,8 +544,6 @@ extension TransportConformanceTests {
 
     @Test(arguments: ConformingTransport.all)
     func cancelBeforeTheHeadEndsTheTransfer(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         let gate = Gate()
         server.enqueue(Reply.status(200, body: "late").stalling(until: gate))
         let sending = Sending(Request<Data>.get(server.url()), over: subject.transport)
@@ -632,8 +553,6 @@ extension TransportConformanceTests {
 
     @Test(arguments: ConformingTransport.all)
     func cancelInTheBodyEndsTheTransfer(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue(Reply.generated(byteCount: 1_000_000).stalling(afterBodyBytes: 300_000))
         var received: EventLog<Int64>?
         let sending = Sending(Request<Data>.get(server.url()), over: subject.transport) {
@@ -645,8 +564,6 @@ extension TransportConformanceTests {
 
     @Test(arguments: ConformingTransport.all)
     func cancelInTheRequestsBodyEndsTheTransfer(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         let gate = Gate()
         server.enqueue(Reply.status(200).performing(.wait(gate), at: .requestBody(afterBytes: 1_000)))
         let body = Data(count: 20_000_000)
@@ -678,8 +595,6 @@ extension TransportConformanceTests {
 
     @Test(arguments: ConformingTransport.all)
     func cancelledTaskEndsTheTransfer(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         let gate = Gate()
         server.enqueue(Reply.status(200).stalling(until: gate))
         let operation = RequestOperation(Request<Data>.get(server.url()), transport: subject.transport)
@@ -698,8 +613,6 @@ extension TransportConformanceTests {
 
     @Test(arguments: ConformingTransport.all)
     func suspendedTransferEndsWithTheWholeBody(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         let gate = Gate()
         server.respond { _ in Reply.generated(byteCount: 1_000_000).stalling(afterBodyBytes: 300_000, until: gate) }
         var received: EventLog<Int64>?
@@ -724,8 +637,6 @@ extension TransportConformanceTests {
 
     @Test(arguments: ConformingTransport.all)
     func suspendedTransferCanBeCancelled(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         let gate = Gate()
         server.enqueue(Reply.status(200, body: "late").stalling(until: gate))
         let sending = Sending(Request<Data>.get(server.url()), over: subject.transport)
@@ -739,8 +650,6 @@ extension TransportConformanceTests {
     /// A cancellation at any moment results in one outcome: the response or `.cancelled`.
     @Test(arguments: ConformingTransport.all)
     func cancelAtAnyEventHasOneOutcome(_ subject: ConformingTransport) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
         server.respond { _ in .chunked((0..<20).map { _ in Data(count: 1_000) }) }
         for count in 0..<12 {
             let events = EventLog<Void>()
@@ -770,10 +679,7 @@ extension TransportConformanceTests {
     @Test(arguments: ConformingTransport.all)
     func sequentialRequestsUseOneConnection(_ subject: ConformingTransport) async {
         await #expect(processExitsWith: .success) { [name = subject.name as String] in
-            endProcessIfStuck()
-            let transport = try ConformingTransport.named(name)
-            let server = try TestServer()
-            defer { server.shutDown() }
+            let (transport, server) = try place(name)
             server.respond { .status(200, body: $0.path) }
             for number in 1...5 {
                 let response = try await Sending(Request<String>.get(server.url("/\(number)")), over: transport)
@@ -788,10 +694,7 @@ extension TransportConformanceTests {
     @Test(arguments: ConformingTransport.all)
     func answersWithoutABodyLeaveTheConnectionClean(_ subject: ConformingTransport) async {
         await #expect(processExitsWith: .success) { [name = subject.name as String] in
-            endProcessIfStuck()
-            let transport = try ConformingTransport.named(name)
-            let server = try TestServer()
-            defer { server.shutDown() }
+            let (transport, server) = try place(name)
             server.enqueue([.status(204), .status(304, headerFields: [("Content-Length", "5")]), .status(200)])
             for statusCode in [204, 304, 200] {
                 let request = Request<Data>.get(server.url()).acceptableStatusCodes(.any)
@@ -811,10 +714,7 @@ extension TransportConformanceTests {
     @Test(arguments: ConformingTransport.all)
     func limitPerHostOfAManagerHoldsOnTheWire(_ subject: ConformingTransport) async {
         await #expect(processExitsWith: .success) { [name = subject.name as String] in
-            endProcessIfStuck()
-            let transport = try ConformingTransport.named(name)
-            let server = try TestServer()
-            defer { server.shutDown() }
+            let (transport, server) = try place(name)
             let gate = Gate()
             server.route("/fence") { _ in .status(200) }
             server.respond { Reply.status(200, body: $0.path).stalling(until: gate) }
@@ -843,10 +743,7 @@ extension TransportConformanceTests {
     @Test(arguments: ConformingTransport.all)
     func postOverAConnectionTheServerHasClosedArrivesWholeOnce(_ subject: ConformingTransport) async {
         await #expect(processExitsWith: .success) { [name = subject.name as String] in
-            endProcessIfStuck()
-            let transport = try ConformingTransport.named(name)
-            let server = try TestServer()
-            defer { server.shutDown() }
+            let (transport, server) = try place(name)
             server.respond { _ in .status(200) }
             for _ in 1...10 {
                 _ = try await Sending(Request<Data>.get(server.url()), over: transport).response()
@@ -863,10 +760,7 @@ extension TransportConformanceTests {
     func postMetByACloseArrivesWholeOnce(_ subject: ConformingTransport, _ moment: Reply.Moment) async {
         let isAtStart = moment == .requestStart
         await #expect(processExitsWith: .success) { [name = subject.name as String, isAtStart = isAtStart as Bool] in
-            endProcessIfStuck()
-            let transport = try ConformingTransport.named(name)
-            let server = try TestServer()
-            defer { server.shutDown() }
+            let (transport, server) = try place(name)
             let moment = isAtStart ? Reply.Moment.requestStart : .requestBody(afterBytes: 1)
             for _ in 1...10 {
                 server.enqueue([.status(200), Reply.status(200).performing(.close, at: moment), .status(200)])
@@ -881,6 +775,12 @@ extension TransportConformanceTests {
             }
         }
     }
+}
+
+/// The transport of this child process, and a server.
+private func place(_ name: String) throws -> (any Transport, TestServer) {
+    endProcessIfStuck()
+    return (try ConformingTransport.named(name), try TestServer())
 }
 
 /// Posts a body; after a success it has arrived complete exactly once.
