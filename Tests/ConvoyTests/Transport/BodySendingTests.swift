@@ -330,6 +330,7 @@ import Testing
         directory = try TemporaryDirectory()
         server.respond { _ in .status(200) }
     }
+
     /// The file is the body, or a part between fields of a form.
     enum Place: CaseIterable {
         case alone, inForm

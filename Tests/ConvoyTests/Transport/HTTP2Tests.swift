@@ -17,22 +17,23 @@ import Testing
             get throws { try .trustingTestAuthority() }
         }
 
-        @Test func concurrentRequestsShareAConnection() async throws {
-            let server = try await Nginx()
-            defer { server.shutDown() }
-            let responses = try await responses(20, of: server, options)
-            #expect(responses.allSatisfy { $0.metrics?.httpVersion == "2" })
-            // The body is nginx's number of the connection.
-            #expect(Set(responses.map(\.value)).count == 1)
+        private func singleEngine() throws -> ConnectionOptions {
+            var options = try options
+            options.engineCount = 1
+            return options
         }
 
-        @Test func http1IsUsedWithTheOption() async throws {
+        @Test func concurrentRequestsShareAConnectionUnlessTheOptionForbidsIt() async throws {
             let server = try await Nginx()
             defer { server.shutDown() }
             var options = try options
+            let shared = try await responses(20, of: server, CurlTransport(options))
+            #expect(shared.allSatisfy { $0.metrics?.httpVersion == "2" })
+            // The body is nginx's number of the connection.
+            #expect(Set(shared.map(\.value)).count == 1)
             options.httpVersion = .http1
-            let responses = try await responses(20, of: server, options)
-            #expect(responses.allSatisfy { $0.metrics?.httpVersion == "1.1" })
+            let own = try await responses(20, of: server, CurlTransport(options))
+            #expect(own.allSatisfy { $0.metrics?.httpVersion == "1.1" })
         }
 
         // MARK: Connections
@@ -41,7 +42,7 @@ import Testing
         @Test func coldRequestsOpenAsFewConnectionsAsHoldThem() async throws {
             let server = try await Nginx()
             defer { server.shutDown() }
-            let responses = try await responses(200, of: server, options)
+            let responses = try await responses(200, of: server, CurlTransport(options))
             #expect(Set(responses.map(\.value)).count <= 3)
         }
 
@@ -87,9 +88,7 @@ import Testing
                 connection.readToEnd()
             }
             defer { server.shutDown() }
-            var options = try options
-            options.engineCount = 1
-            let transport = try CurlTransport(options)
+            let transport = try CurlTransport(singleEngine())
             let request = Request<String>.get("https://127.0.0.1:\(server.port)/")
             let tasks = try (1...count).map { _ in
                 let prepared = try PreparedRequest(request.core, baseURL: nil)
@@ -115,9 +114,8 @@ import Testing
             defer { backend.shutDown() }
             let server = try await Nginx(.init(backendPort: backend.port))
             defer { server.shutDown() }
-            var options = try options
+            var options = try singleEngine()
             options.connectTimeout = .seconds(300)
-            options.engineCount = 1
             let transport = try CurlTransport(options)
             func task(_ request: Request<Data>, _ client: any TransportClient) throws -> URLSessionTask {
                 var prepared = try PreparedRequest(request.core, baseURL: nil)
@@ -159,12 +157,6 @@ import Testing
             try await load.run(requests: 50 * perConnection, atOnce: 20)
             #expect(load.failures.events.isEmpty)
             await load.expectEachAnsweredOnce()
-        }
-
-        private func responses(
-            _ count: Int, of server: Nginx, _ options: ConnectionOptions
-        ) async throws -> [Response<String>] {
-            try await responses(count, of: server, CurlTransport(options))
         }
 
         private func responses(
@@ -228,7 +220,7 @@ import Testing
             defer { server.shutDown() }
             let other = try await TLSServer(Certificates.shared.server)
             defer { other.shutDown() }
-            let listener = try Self.listener(firstTo: server.port, thenTo: other.port)
+            let listener = try LoopbackListener(firstTo: server.port, thenTo: other.port)
             defer { listener.shutDown() }
             let url = "https://127.0.0.1:\(listener.port)/"
             let request = method == .post ? Request<Data>.post(url).body("a") : .get(url)
@@ -236,18 +228,6 @@ import Testing
             #expect(response.value == Data("hello".utf8))
             #expect(server.streams.count == 1)
             #expect(other.heads.map { $0.hasPrefix(method.rawValue + " / HTTP/1.1") } == [true])
-        }
-
-        /// Connects the first client to one port, and later ones to the other.
-        private static func listener(firstTo first: Int, thenTo next: Int) throws -> LoopbackListener {
-            let connections = EventLog<Void>()
-            return try LoopbackListener { client in
-                connections.record(())
-                let port = connections.count == 1 ? first : next
-                guard let origin = LoopbackConnection(port: UInt16(clamping: port)) else { return }
-                Thread { origin.copy(from: client) }.start()
-                client.copy(from: origin)
-            }
         }
 
         /// RFC 9113, section 8.7: the server has not processed a refused stream.

@@ -58,14 +58,6 @@ import Testing
                 }
             }
         }
-
-        /// A harmless response in a child process shows that the other tests fail only because of their responses.
-        @Test func childProcessSurvivesAPlainAnswer() async {
-            await #expect(processExitsWith: .success) {
-                let result = try await outcome(of: .status(200, body: "hello"))
-                #expect(try result.get().value == Data("hello".utf8))
-            }
-        }
     }
 
     @Suite struct CancelledRedirectTests {
@@ -172,16 +164,5 @@ import Testing
         delegate.urlSession(session, task: task, didCompleteWithError: nil)
         #expect(client.calls.events.last == .end(report.means), "\(report)")
         #expect(client.calls.events.count { if case .end = $0 { true } else { false } } == 1)
-    }
-
-    @Test func endWithoutAnErrorIsASuccess() throws {
-        let client = RecordingClient()
-        let delegate = SessionDelegate()
-        let session = URLSession(configuration: .ephemeral)
-        let url = try #require(URL(string: "http://stub/"))
-        let task = session.dataTask(with: url)
-        delegate.register(client, for: task, try PreparedRequest(Request<Data>.get(url).core, baseURL: nil), body: nil)
-        delegate.urlSession(session, task: task, didCompleteWithError: nil)
-        #expect(client.calls.events == [.end(nil)])
     }
 }

@@ -5,10 +5,6 @@
     @testable import Convoy
 
     @Suite struct ContentDecoderTests {
-        @Test func aBodyWithoutCodingNeedsNoDecoder() throws {
-            #expect(try ContentDecoder.makeDecoder(codings: []) == nil)
-        }
-
         @Test(arguments: [
             (["compress"], "compress"), (["gzip", "x"], "x"), (["*"], "*"), (["gzip;q=1"], "gzip;q=1"),
             (["\u{1B}[31mé\r\n"], "[31m?"), ([String(repeating: "a", count: 999)], String(repeating: "a", count: 40)),
@@ -84,18 +80,6 @@
             #expect(result.error == .trailingBytes(coding: outermost))
             let isSame = result.output == body.decoded
             #expect(isSame, "\(result.output.count) bytes")
-        }
-
-        @Test(arguments: ["gzip", "deflate", "br", "zstd", "gzip, deflate"])
-        func dataOfAnotherFormatIsCorrupt(coding: String) throws {
-            guard let outermost = coding.split(separator: ", ").last,
-                ContentDecoder.acceptedCodings.contains(outermost)
-            else { return }
-            let result = try decode(Array("<!DOCTYPE html>\n<html></html>\n".utf8), coding)
-            guard case .corrupt(String(outermost), _) = result.error else {
-                Issue.record("\(String(describing: result.error))")
-                return
-            }
         }
 
         @Test func anErrorIsThrownAgain() throws {

@@ -74,13 +74,7 @@
             ("trust", { $0.trust = .certificates(in: URL(filePath: "/ca.pem")) }),
             ("pinnedPublicKeys", { $0.pinnedPublicKeys = ["x"] }),
             ("minimumTLSVersion", { $0.minimumTLSVersion = .tls13 }),
-            (
-                "clientCertificate",
-                {
-                    $0.clientCertificate = .init(
-                        certificateFile: URL(filePath: "/a"), privateKeyFile: URL(filePath: "/b"))
-                }
-            ),
+            ("clientCertificate", { $0.clientCertificate = CurlTransportTests.certificate("/a", "/b") }),
             ("proxy", { $0.proxy = .direct }),
             ("hostOverrides", { $0.hostOverrides = [.init("a.example", addresses: ["127.0.0.1"])] }),
             ("httpVersion", { $0.httpVersion = .http1 }),
@@ -103,54 +97,55 @@
         }
 
         /// The table above must contain each new option, and so must the list of options that URLSession rejects.
-        @Test func everyOptionIsInTheTable() {
+        @Test func everyOptionIsInTheTable() throws {
             #expect(Mirror(reflecting: ConnectionOptions()).children.count == Self.changes.count)
+            _ = try TransportChoice.urlSession(with: ConnectionOptions())
         }
 
-        @Test func defaultsAreForAnyTransport() throws {
-            let choice = try TransportChoice.urlSession(with: ConnectionOptions())
-            guard case .urlSession = choice else {
-                Issue.record("another transport")
-                return
-            }
-        }
-
-        private static let defects: [(name: String, change: @Sendable (inout ConnectionOptions) -> Void)] = [
-            ("connectTimeout", { $0.connectTimeout = .zero }),
-            ("idleConnectionTime", { $0.idleConnectionTime = .seconds(-1) }),
-            ("limits", { $0.maxHeaderBytes = 0 }),
-            ("engineCount", { $0.engineCount = 0 }),
-            ("trust", { $0.trust = .certificates(in: URL(filePath: "/nowhere/ca.pem")) }),
-            ("pinnedPublicKeys", { $0.pinnedPublicKeys = ["c2hvcnQ="] }),
-            ("proxy", { $0.proxy = .server(URL(filePath: "/etc")) }),
+        /// Options that make no sense, and words of their errors.
+        private static let defects: [(words: [String], change: @Sendable (inout ConnectionOptions) -> Void)] = [
+            (["connectTimeout"], { $0.connectTimeout = .zero }),
+            (["idleConnectionTime"], { $0.idleConnectionTime = .seconds(-1) }),
+            (["limits"], { $0.maxHeaderBytes = 0 }),
+            (["engineCount"], { $0.engineCount = 0 }),
+            (["trust", "/nowhere/ca.pem"], { $0.trust = .certificates(in: URL(filePath: "/nowhere/ca.pem")) }),
+            (["pinnedPublicKeys"], { $0.pinnedPublicKeys = ["c2hvcnQ="] }),
+            (["proxy"], { $0.proxy = .server(URL(filePath: "/etc")) }),
             (
-                "clientCertificate",
-                {
-                    $0.clientCertificate = .init(
-                        certificateFile: URL(filePath: "/nowhere/a"), privateKeyFile: URL(filePath: "/nowhere/b"))
-                }
+                ["clientCertificate", "/nowhere/a"],
+                { $0.clientCertificate = CurlTransportTests.certificate("/nowhere/a", "/etc/hosts") }
+            ),
+            (
+                ["clientCertificate", "/nowhere/b"],
+                { $0.clientCertificate = CurlTransportTests.certificate("/etc/hosts", "/nowhere/b") }
             ),
         ]
 
-        @Test(arguments: 0..<8)
+        private static func certificate(
+            _ file: String, _ key: String
+        ) -> ConnectionOptions.ClientCertificate {
+            .init(certificateFile: URL(filePath: file), privateKeyFile: URL(filePath: key), password: "secret")
+        }
+
+        @Test(arguments: 0..<9)
         func optionsThatMakeNoSenseAreRefusedByName(index: Int) throws {
-            let (name, change) = Self.defects[index]
+            let (words, change) = Self.defects[index]
             var options = ConnectionOptions()
             change(&options)
             let error = try #require(throws: RequestError.self) { try CurlTransport(options) }
             #expect(error.code == .transportFailed)
-            #expect(error.message.contains(name))
+            for word in words { #expect(error.message.contains(word)) }
+            #expect(error.description.isOneLine && !error.description.contains("secret"))
         }
 
         @Test func passwordsAreNotReflected() throws {
             var options = ConnectionOptions()
             let proxy = try #require(URL(string: "http://proxy.example:8080"))
             options.proxy = .server(proxy, userName: "me", password: "hunter2")
-            options.clientCertificate = .init(
-                certificateFile: URL(filePath: "/a"), privateKeyFile: URL(filePath: "/b"), password: "hunter2")
+            options.clientCertificate = Self.certificate("/a", "/b")
             var dumped = ""
             dump(options, to: &dumped)
-            #expect(!"\(options) \(dumped)".contains("hunter2"))
+            for secret in ["hunter2", "secret"] { #expect(!"\(options) \(dumped)".contains(secret)) }
         }
 
         // MARK: Connections
@@ -259,16 +254,13 @@
             let response = try await Sending(Request<String>.get(url), over: transport).response()
             #expect(response.value == "found")
             #expect(try await server.takeRequest().value(of: "Host") == "api.convoy.invalid:\(port)")
-            // Other transports share neither the address nor the connection.
-            let error = try await Sending(Request<String>.get(url), over: self.transport()).error()
-            #expect(error.code == .connectionFailed)
-        }
-
-        @Test func anotherPortOfTheHostIsLookedUp() async throws {
-            let transport = try transport(.init("api.convoy.invalid", port: 9, addresses: ["127.0.0.1"]))
-            let error = try await Sending(Request<String>.get("http://api.convoy.invalid:10/"), over: transport).error()
-            #expect(error.code == .connectionFailed)
-            #expect(error.message.lowercased().contains("resolve"), "\(error.message)")
+            // Other transports share neither the address nor the connection, and another port is looked up.
+            let elsewhere = try self.transport(.init("api.convoy.invalid", port: 9, addresses: ["127.0.0.1"]))
+            for other in [try self.transport(), elsewhere] {
+                let error = try await Sending(Request<String>.get(url), over: other).error()
+                #expect(error.code == .connectionFailed)
+                #expect(error.message.lowercased().contains("resolve"), "\(error.message)")
+            }
         }
 
         @Test(arguments: [
@@ -295,16 +287,10 @@
         func everyByteArrivesDespiteRepeatedPauses(coding: String?) async throws {
             let server = try TestServer()
             let body = Data.patterned(600_000)
-            if coding == nil {
-                server.enqueue(.body(body))
-                server.enqueue(.body(body))
-            } else {
-                let coded = try Gzip.compress(body)
-                let reply = Reply.status(200, headerFields: [("Content-Encoding", "gzip")], body: coded)
-                server.enqueue([reply, reply])
-            }
-            let configuration = RequestManager.Configuration(maxConcurrentOperationCount: 2)
-            let manager = RequestManager(configuration: configuration)
+            let fields = coding.map { [("Content-Encoding", $0)] } ?? []
+            let reply = Reply.status(200, headerFields: fields, body: coding == nil ? body : try Gzip.compress(body))
+            server.enqueue([reply, reply])
+            let manager = RequestManager(configuration: .init(maxConcurrentOperationCount: 2))
             manager.maxBytesPerSecond = 4_000_000
             let request = Request<Data>.get(server.url("/a")).maxBytesPerSecond(1_000_000)
             // The idle timeout is shorter than the transfer, but longer than each pause.

@@ -67,40 +67,6 @@
             #expect(asked.count == 32)
         }
 
-        @Test(arguments: [1_000, 64 << 10, 4 << 20])
-        func aFileIsReadInOrder(_ size: Int) async throws {
-            let directory = try TemporaryDirectory()
-            let file = directory.file("body")
-            try Self.bytes.write(to: file)
-            let taker = Taker(.file(file, byteCount: Int64(Self.bytes.count)))
-            while await taker.take(size) {}
-            #expect(taker.failure == nil)
-            #expect(taker.data == Self.bytes)
-        }
-
-        /// If a file has grown, only the announced bytes are sent.
-        @Test func onlyTheAnnouncedBytesOfAGrowingFileAreRead() async throws {
-            let directory = try TemporaryDirectory()
-            let file = directory.file("body")
-            try (Self.bytes + Self.bytes).write(to: file)
-            let taker = Taker(.file(file, byteCount: Int64(Self.bytes.count)))
-            while await taker.take(50_000) {}
-            #expect(taker.data == Self.bytes)
-        }
-
-        @Test(arguments: [0, 1_000_000, 2_999_999])
-        func fileThatBecomesShorterFails(_ left: Int) async throws {
-            let directory = try TemporaryDirectory()
-            let file = directory.file("body")
-            try Self.bytes.write(to: file)
-            let taker = Taker(.file(file, byteCount: Int64(Self.bytes.count)))
-            #expect(await taker.take(1_000))
-            try #require(truncate(file.path, off_t(left)) == 0)
-            while await taker.take(64 << 10) {}
-            #expect(taker.failure?.code == .bodyUnreadable)
-            #expect(taker.data.count < Self.bytes.count)
-        }
-
         /// A read without waiting returns only bytes that are in memory.
         @Test func readerOfAFileDoesNotWait() throws {
             let directory = try TemporaryDirectory()
