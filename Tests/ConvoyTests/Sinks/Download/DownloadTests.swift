@@ -72,11 +72,7 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    private func setLength(_ count: Int) throws {
-        let handle = try FileHandle(forWritingTo: part)
-        try handle.truncate(atOffset: UInt64(count))
-        try handle.close()
-    }
+    private func setLength(_ count: Int) { #expect(truncate(part.path, off_t(count)) == 0) }
 
     private func partBytes() -> Int { FileManager.default.contents(atPath: part.path)?.count ?? 0 }
 
@@ -87,14 +83,16 @@ import Testing
         let server = StubServer.held()
         let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)
         let exchange = await server.exchanges.wait()[0]
-        exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: 300_000))
         let first = isAtTheEnd ? 300_000 : 100_000
-        exchange.send(content.prefix(first))
+        FileVersion(content).answer(exchange, sending: first, isLeftOpen: true)
         await look { partBytes() == first }
-        try setLength(count)
+        setLength(count)
         if !isAtTheEnd { exchange.send(content.dropFirst(first)) }
         exchange.finish()
-        let error = try await sending.error()
+        try expectThrownAway(await sending.error())
+    }
+
+    private func expectThrownAway(_ error: RequestError) throws {
         #expect(error.code == .destinationUnwritable)
         #expect(error.message.contains("another process"))
         #expect(try directory.entries == [])
@@ -113,16 +111,10 @@ import Testing
         let download = server.manager(4).downloadInSegments(.stub("file"), to: target, segments: 2)
         let last = await gate.wait()[0]
         await look { download.progress.download.completedBytes == 1_100_000 }
-        try setLength(count)
+        setLength(count)
         FileVersion(content).answer(last)
-        do throws(RequestError) {
-            _ = try await download.file()
-            Issue.record("it became the file")
-        } catch {
-            #expect(error.code == .destinationUnwritable)
-            #expect(error.message.contains("another process"))
-        }
-        #expect(try directory.entries == [])
+        let error = await #expect(throws: RequestError.self) { try await download.file() }
+        try expectThrownAway(#require(error))
     }
 }
 
@@ -158,14 +150,8 @@ import Testing
         #expect(try await first.error().code == .connectionLost)
         let count = Locked(0)
         let server = StubServer { exchange in
-            let number = count.withLock { count in
-                count += 1
-                return count
-            }
-            let isLie = exchange.request.headerFields["Range"] == "bytes=100000-"
-            switch number {
-            case _ where isLie:
-                version.send(exchange, 206, ["Content-Range": "bytes 5-299999/300000"], Self.content.dropFirst(5))
+            switch count.countUp() {
+            case 1: version.send(exchange, 206, ["Content-Range": "bytes 5-299999/300000"], Self.content.dropFirst(5))
             case 2: ending.end(exchange, version)
             default: version.answer(exchange)
             }

@@ -79,3 +79,13 @@ extension Data {
 extension RequestError {
     static let cut = RequestError(.connectionLost, "cut")
 }
+
+extension Locked<Int> {
+    /// Adds one; returns the new count.
+    func countUp() -> Int {
+        withLock { count in
+            count += 1
+            return count
+        }
+    }
+}

@@ -21,6 +21,9 @@ import Testing
         }
         #expect(ResumeRecord(full.data) == full)
         #expect(ResumeRecord(record().data) == record())
+        for validator in [.entityTag("\"\""), .lastModified("Sunday, 06-Nov-94 08:49:37 GMT")] as [Validator] {
+            #expect(ResumeRecord(record { $0.validator = validator }.data)?.validator == validator)
+        }
     }
 
     /// Earlier versions of Convoy stored the state of a digest in the record.
@@ -62,43 +65,34 @@ import Testing
         #expect(ResumeRecord(record { $0.validator = validator }.data) == nil)
     }
 
-    @Test(arguments: [.entityTag("\"\""), .lastModified("Sunday, 06-Nov-94 08:49:37 GMT")] as [Validator])
-    func recordWithAnyValidatorOfAServerIsRead(validator: Validator) {
-        #expect(ResumeRecord(record { $0.validator = validator }.data)?.validator == validator)
+    /// After a reboot, only synchronised bytes are usable.
+    @Test(
+        arguments: [
+            (700, "b", [0..<700]), (1_000, "b", [0..<1_000]), (700, "other", [0..<400]), (700, nil, [0..<400]),
+            (399, "b", []), (1_001, "b", []),
+        ] as [(Int64, String?, [Range<Int64>])])
+    func partCountsAsFarAsItIsLongAndStored(length: Int64, boot: String?, ranges: [Range<Int64>]) {
+        #expect(record { $0.syncedBytes = 400 }.usableRanges(ofPart: length, boot: boot) == ranges)
     }
 
-    @Test func partCountsAsFarAsItIsLongInTheSameBoot() {
-        let record = record { $0.syncedBytes = 400 }
-        #expect(record.usableRanges(ofPart: 700, boot: "b") == [0..<700])
-        #expect(record.usableRanges(ofPart: 1_000, boot: "b") == [0..<1_000])
+    @Test func anInvalidRecordHasNoUsableRanges() {
+        #expect(record().usableRanges(ofPart: 700, boot: nil) == [])
+        #expect(record().usableRanges(ofPart: 0, boot: "b") == [])
+        #expect(record { $0.syncedBytes = -1 }.usableRanges(ofPart: 9, boot: nil) == [])
+        #expect(record { $0.totalBytes = -1 }.usableRanges(ofPart: 9, boot: "b") == [])
+        for ranges in [[5..<9, 0..<3], [0..<5, 4..<9], [-5 ..< -1]] as [[Range<Int64>]] {
+            #expect(record { $0.ranges = ranges }.usableRanges(ofPart: 1_000, boot: "b") == [])
+        }
     }
 
-    @Test(arguments: ["other", nil]) func onlySynchronizedBytesAreUsableAfterAReboot(boot: String?) {
-        let record = record { $0.syncedBytes = 400 }
-        #expect(record.usableRanges(ofPart: 700, boot: boot) == [0..<400])
-        #expect(self.record().usableRanges(ofPart: 700, boot: boot) == [])
-    }
-
-    @Test func aPartOfAnotherLengthHasNoUsableRanges() {
-        let record = record { $0.syncedBytes = 400 }
-        #expect(record.usableRanges(ofPart: 399, boot: "b") == [])
-        #expect(record.usableRanges(ofPart: 1_001, boot: "b") == [])
-        #expect(self.record().usableRanges(ofPart: 0, boot: "b") == [])
-        #expect(self.record { $0.syncedBytes = -1 }.usableRanges(ofPart: 9, boot: nil) == [])
-        #expect(self.record { $0.totalBytes = -1 }.usableRanges(ofPart: 9, boot: "b") == [])
-    }
-
-    @Test func rangesCountAsFarAsThePartIsLong() {
+    @Test(
+        arguments: [
+            (1_000, "b", [0..<100, 300..<400]), (350, "b", [0..<100, 300..<350]), (60, "b", [0..<60]),
+            (1_000, nil, [0..<50]),
+        ] as [(Int64, String?, [Range<Int64>])])
+    func rangesCountAsFarAsThePartIsLong(length: Int64, boot: String?, ranges: [Range<Int64>]) {
         let record = record { ($0.ranges, $0.syncedRanges) = ([0..<100, 300..<400], [0..<50]) }
-        #expect(record.usableRanges(ofPart: 1_000, boot: "b") == [0..<100, 300..<400])
-        #expect(record.usableRanges(ofPart: 350, boot: "b") == [0..<100, 300..<350])
-        #expect(record.usableRanges(ofPart: 60, boot: "b") == [0..<60])
-        #expect(record.usableRanges(ofPart: 1_000, boot: nil) == [0..<50])
-    }
-
-    @Test(arguments: [[5..<9, 0..<3], [0..<5, 4..<9], [-5 ..< -1]] as [[Range<Int64>]])
-    func unorderedRangesAreNotUsable(ranges: [Range<Int64>]) {
-        #expect(record { $0.ranges = ranges }.usableRanges(ofPart: 1_000, boot: "b") == [])
+        #expect(record.usableRanges(ofPart: length, boot: boot) == ranges)
     }
 }
 
