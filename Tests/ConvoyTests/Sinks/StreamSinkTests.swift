@@ -131,10 +131,7 @@ private final class StreamBox: @unchecked Sendable {
         guard answers.count <= pieces || answers[0] != .max else { return }
         let box = StreamBox(answers)
         let (sending, result) = try await send(box, pieces: pieces)
-        guard case .failure(let error) = result else {
-            Issue.record("it succeeded")
-            return
-        }
+        let error = try #require(result.failure as? RequestError)
         #expect(error.code == .destinationUnwritable)
         #expect(error.message.contains(answers.last == 0 ? "is full" : "failed"))
         #expect(!error.isRetryable)
@@ -170,20 +167,13 @@ private final class StreamBox: @unchecked Sendable {
         #expect(error.code == .destinationUnwritable)
     }
 
-    #if os(Linux)
-        @Test func fullDiskEndsTheRequest() async throws {
-            let server = StubServer { $0.answer(200, body: Data("x".utf8)) }
-            let error = try await Sending(written(to: "/dev/full"), over: server.transport).error()
-            #expect(error.code == .destinationUnwritable)
-            #expect(error.underlying != nil)
-        }
-    #endif
-
-    @Test(arguments: [Data("x".utf8), Data()])
-    func streamThatCannotBeOpenedEndsTheRequest(body: Data) async throws {
-        let server = StubServer { $0.answer(200, body: body) }
-        let sending = Sending(written(to: "/nonexistent/directory/file"), over: server.transport)
-        #expect(try await sending.error().code == .destinationUnwritable)
+    /// A full disk, and a file that cannot be created.
+    @Test(arguments: [("/dev/full", "x"), ("/nonexistent/directory/file", "x"), ("/nonexistent/directory/file", "")])
+    func aStreamToAFileThatFailsEndsTheRequest(path: String, body: String) async throws {
+        let server = StubServer { $0.answer(200, body: Data(body.utf8)) }
+        let error = try await Sending(written(to: path), over: server.transport).error()
+        #expect(error.code == .destinationUnwritable)
+        if path == "/dev/full" { #expect(error.underlying != nil) }
     }
 
     // MARK: When a stream is made and closed

@@ -104,14 +104,4 @@ import Testing
             try download.verify()
         }
     }
-
-    @Test func partThatIsCutOffMeanwhileIsThrownAway() async throws {
-        let download = try await beginRest()
-        try download.executor.run {
-            try download.write(Self.content.dropFirst(Int(Self.keptBytes)))
-            #expect(truncate(directory.file(".target.convoy-part").path, 5) == 0)
-            #expect(failure(download.verify)?.message.contains("another process") == true)
-            #expect(download.record == nil)
-        }
-    }
 }

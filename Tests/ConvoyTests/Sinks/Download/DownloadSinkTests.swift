@@ -57,6 +57,21 @@ import Testing
         #expect(try parts().isEmpty)
     }
 
+    /// The body is longer than announced, which the transport does not check.
+    ///
+    /// If the sink kept the bytes of this small body until the end, the transport would stay paused.
+    @Test func aBodyLongerThanDeclaredIsWrittenAtOnce() async throws {
+        let server = StubServer.held()
+        let sending = Sending(Request.stub("a").saved(to: target), over: server.transport)
+        let exchange = await server.exchanges.wait()[0]
+        exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 10))
+        for _ in 0..<2 { exchange.send(Data(count: 1 << 20)) }
+        let part = directory.file(".target.convoy-part").path
+        await look { FileManager.default.contents(atPath: part)?.count == 2 << 20 }
+        sending.operation.cancel()
+        #expect(try await sending.error().code == .cancelled)
+    }
+
     // MARK: A failure leaves the target unchanged and no other file
 
     @Test(arguments: [.connectionLost, .cancelled, .unacceptableStatus] as [RequestError.Code], [true, false])
@@ -147,70 +162,6 @@ import Testing
             sending.operation.cancel()
             #expect(try await sending.error().code == .cancelled)
         }
-    }
-}
-
-/// Tests on which executor the end of a download runs.
-@Suite(.timeLimit(.minutes(2))) struct DownloadEndingTests {
-    private static let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
-    private static let hasMemory = FileManager.default.isWritableFile(atPath: memory.path)
-
-    /// A download whose body is complete and verified.
-    private func received(in directory: TemporaryDirectory) async throws -> (Download, PreparedRequest, ResponseHead) {
-        let download = Download(DownloadPlan(target: .file(directory.file("target"))))
-        let request = try PreparedRequest(Request<Data>.stub("file").core, baseURL: nil)
-        let result = await withCheckedContinuation { continuation in
-            download.begin(request, asksForWhole: false) { continuation.resume(returning: $0) }
-        }
-        _ = try result.get()
-        let head = ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""])
-        try download.executor.run {
-            try download.beginBody(.body(from: 0, totalBytes: 4), head, of: request)
-            try download.write(Data("body".utf8))
-            try download.verify()
-        }
-        return (download, request, head)
-    }
-
-    /// Nothing waits for a disk, so the file is renamed and reported before `commit` returns.
-    @Test(.enabled(if: hasMemory, "there is no file system in memory"))
-    func aFileInMemoryEndsInOneStep() async throws {
-        let directory = try TemporaryDirectory(in: Self.memory)
-        let (download, request, head) = try await received(in: directory)
-        let (ended, returned) = (EventLog<Result<URL, RequestError>>(), EventLog<Int>())
-        try download.executor.run {
-            download.commit(head, of: request) { ended.record($0) }
-            returned.record(ended.count)
-        }
-        #expect(returned.events == [1])
-        #expect(ended.events.map { try? $0.get() } == [directory.file("target")])
-        #expect(try directory.entries == ["target"])
-    }
-
-    /// The executor is blocked, so nothing may wait for it.
-    @Test func theEndOfASynchronisedFileNeedsNoExecutor() async throws {
-        let directory = try TemporaryDirectory.besideProducts()
-        let (download, request, head) = try await received(in: directory)
-        let (ended, gate) = (EventLog<Result<URL, RequestError>>(), DispatchSemaphore(value: 0))
-        download.executor.async {
-            download.commit(head, of: request) { ended.record($0) }
-            gate.wait()
-        }
-        let results = await ended.wait(within: .seconds(30))
-        gate.signal()
-        #expect(results.map { try? $0.get() } == [directory.file("target")])
-        #expect(try directory.entries == ["target"])
-    }
-
-    /// The part is deleted before its end, so the rename fails.
-    @Test func aFailedRenameIsReported() async throws {
-        let directory = try TemporaryDirectory.besideProducts()
-        let (download, request, head) = try await received(in: directory)
-        try FileManager.default.removeItem(at: directory.file(".target.convoy-part"))
-        let ended = EventLog<Result<URL, RequestError>>()
-        download.executor.async { download.commit(head, of: request) { ended.record($0) } }
-        #expect(await ended.wait().map(\.code) == [.destinationUnwritable])
-        #expect(try directory.entries == [])
     }
 }
 

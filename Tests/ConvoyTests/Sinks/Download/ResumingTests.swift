@@ -125,7 +125,8 @@ import Testing
     }
 
     /// Answers to a range that do not continue the part: refusals, and ranges of other bytes or another version.
-    private static let useless = refusals + unsatisfied + lies.map { (206, $0) }
+    private static let useless: [(status: Int, fields: HeaderFields)] =
+        refusals + unsatisfied + lies.map { (status: 206, fields: $0) }
     private static let refusals: [(status: Int, fields: HeaderFields)] = [
         204, 205, 300, 304, 400, 401, 403, 404, 405, 406, 409, 410, 412, 413, 416, 417, 422, 428, 431, 451, 501, 505,
     ].map { ($0, [:]) }
@@ -561,17 +562,23 @@ import Testing
         #expect(result.code == .unacceptableContentType)
     }
 
-    /// Another process has removed the part, and another download has created its own.
-    @Test func partThatWasReplacedIsNotGivenTheName() async throws {
-        let (_, sending, exchange) = await hold()
+    /// Another process has removed the part, and another download may have created its own.
+    ///
+    /// On a disk, the file is synchronised before it gets its name.
+    @Test(arguments: [true, false]) func partThatWasReplacedIsNotGivenTheName(isReplaced: Bool) async throws {
+        let directory = isReplaced ? directory : try TemporaryDirectory.besideProducts()
+        let server = StubServer.held()
+        let sending = Sending(Request.stub("file").saved(to: directory.file("target")), over: server.transport)
+        let exchange = await server.exchanges.wait()[0]
         FileVersion(Self.old).answer(exchange, sending: 100_000, isLeftOpen: true)
-        await look { partBytes() == 100_000 }
         let part = directory.file(Self.part)
+        await look { FileManager.default.contents(atPath: part.path)?.count == 100_000 }
         try FileManager.default.removeItem(at: part)
-        try Data("another's".utf8).write(to: part)
+        if isReplaced { try Data("another's".utf8).write(to: part) }
         exchange.send(Self.old.dropFirst(100_000))
         exchange.finish()
         #expect(try await sending.error().code == .destinationUnwritable)
+        guard isReplaced else { return }
         #expect(try directory.entries == [Self.part])
         #expect(try Data(contentsOf: part) == Data("another's".utf8))
     }
@@ -717,6 +724,19 @@ import Testing
         let (result, _) = try await download(verifying: digest) { Self.answer($0, "http://mirror/v1", Self.old) }
         #expect(try result.get().transfer.resumedBytes == 10_000)
         #expect(try Data(contentsOf: target) == Self.old)
+    }
+
+    /// The server names the file, so the part is named after a URL.
+    @Test func partInADirectoryIsContinuedAfterARedirect() async throws {
+        for limit in [10_000, .max] {
+            let server = StubServer { Self.answer($0, "/v1", Self.old, sending: limit) }
+            let sending = Sending(Request.stub("file").saved(in: directory.url), over: server.transport)
+            let result = try await sending.result()
+            let range = server.exchanges.events.last?.request.headerFields["Range"]
+            #expect(range == (limit == .max ? "bytes=10000-" : nil))
+            guard limit == .max else { continue }
+            #expect(try Data(contentsOf: result.get().value) == Self.old)
+        }
     }
 
     @Test func anotherResourceReceivesNoConditionOfTheFile() async throws {
