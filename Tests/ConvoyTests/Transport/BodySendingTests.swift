@@ -225,29 +225,25 @@ import Testing
         #expect(try await server.takeRequest().bodyText == "again")
     }
 
-    @Test(arguments: BodySubject.once)
-    func requestSentTwiceIsRefusedTheSecondTime(_ subject: BodySubject) async throws {
-        server.respond { _ in .status(200) }
-        let request = try put(subject)
-        _ = try await Sending(request, over: subject.transport).response()
-        let connections = server.connectionCount
-        let error = try await Sending(request, over: subject.transport).error()
-        #expect(error.code == .bodyNotReplayable)
-        #expect(error.message.contains("only once"))
-        #expect(error.request == "PUT \(server.url())")
-        #expect(server.requestCount == 1 && server.connectionCount == connections)
-    }
-
     /// Two operations send the request at the same moment, and one of them gets the body.
     @Test(arguments: BodySubject.once)
-    func requestSentTwiceAtOnceIsSentWholeOnce(_ subject: BodySubject) async throws {
+    func requestSentTwiceIsSentWholeOnce(_ subject: BodySubject) async throws {
         server.respond { _ in .status(200) }
         let request = try put(subject)
         let sendings = (0..<2).map { _ in Sending(request, over: subject.transport) }
-        var codes: [RequestError.Code?] = []
-        for sending in sendings { codes.append(try await sending.result().code) }
-        #expect(codes.count { $0 == nil } == 1)
-        #expect(codes.contains(.bodyNotReplayable), "\(codes)")
+        var errors: [RequestError] = []
+        for sending in sendings {
+            if let error = try await sending.result().failure as? RequestError { errors.append(error) }
+        }
+        let connections = server.connectionCount
+        // A third operation, which begins after the end of the others, opens no connection.
+        errors.append(try await Sending(request, over: subject.transport).error())
+        #expect(errors.map(\.code) == [.bodyNotReplayable, .bodyNotReplayable])
+        for error in errors {
+            #expect(error.message.contains("only once"))
+            #expect(error.request == "PUT \(server.url())")
+        }
+        #expect(server.connectionCount == connections)
         #expect(server.recordedRequests.filter(\.isBodyComplete).map(\.body) == [Self.body])
     }
 
@@ -374,14 +370,6 @@ import Testing
             #expect(parts.filter { $0.name.hasPrefix("file") }.map(\.content) == contents)
             #expect(parts.count == 16)
         }
-    }
-
-    @Test(arguments: ConformingTransport.all)
-    func emptyFormArrives(_ subject: ConformingTransport) async throws {
-        let request = Request<Data>.post(server.url()).multipart(MultipartForm())
-        _ = try await Sending(request, over: subject.transport).response()
-        let seen = try await server.takeRequest()
-        #expect(try FormParser.parse(seen.body, contentType: seen.value(of: "Content-Type") ?? "") == [])
     }
 
     // MARK: Files that cannot be sent

@@ -104,12 +104,7 @@ import Testing
     }
 
     private static let reports: [Report] = [
-        Report(code: .cannotConnectToHost, means: .connectionFailed),
         Report(code: .cannotFindHost, means: .connectionFailed),
-        Report(code: .timedOut, means: .timedOut),
-        Report(code: .timedOut, status: 200, means: .timedOut),
-        Report(code: .cancelled, means: .cancelled),
-        Report(code: .cancelled, status: 200, means: .cancelled),
         Report(code: .networkConnectionLost, means: .connectionLost),
         Report(code: .networkConnectionLost, status: 200, received: 5, means: .connectionLost),
         Report(code: .badServerResponse, means: .connectionLost),

@@ -313,35 +313,23 @@ import Testing
             grants: Bool = true, _ asked: EventLog<String>, _ heads: EventLog<String>
         ) throws -> LoopbackListener {
             try LoopbackListener { connection in
-                func bytes(_ count: Int, _ have: inout Data) -> Data? {
-                    while have.count < count {
-                        guard let more = connection.read() else { return nil }
-                        have += more
-                    }
-                    defer { have = Data(have.dropFirst(count)) }
-                    return Data(have.prefix(count))
-                }
-                var rest = Data()
-                guard let hello = bytes(2, &rest), hello[0] == 5, let methods = bytes(Int(hello[1]), &rest) else {
-                    return
-                }
-                let isNamed = methods.contains(2)
+                // Each message of the client waits for the answer to the one before, so a read returns one message.
+                guard let hello = connection.read(), hello.first == 5 else { return }
+                let isNamed = hello.dropFirst(2).contains(2)
                 connection.write(Data([5, isNamed ? 2 : 0]))
                 if isNamed {
-                    guard let head = bytes(2, &rest), let user = bytes(Int(head[1]), &rest),
-                        let length = bytes(1, &rest),
-                        let password = bytes(Int(length[0]), &rest)
-                    else { return }
+                    guard let named = connection.read().map({ [UInt8]($0) }), named.count > 2 else { return }
+                    let user = named.dropFirst(2).prefix(Int(named[1]))
+                    let password = named.dropFirst(3 + user.count)
                     asked.record(
                         String(decoding: user, as: UTF8.self) + ":" + String(decoding: password, as: UTF8.self))
                     connection.write(Data([1, 0]))
                 }
-                guard let request = bytes(4, &rest) else { return }
-                let length = request[3] == 1 ? 4 : Int(bytes(1, &rest)?[0] ?? 0)
-                guard let host = bytes(length, &rest), bytes(2, &rest) != nil else { return }
+                guard let request = connection.read().map({ [UInt8]($0) }), request.count > 6 else { return }
+                let isAddress = request[3] == 1
+                let host = request.dropFirst(isAddress ? 4 : 5).dropLast(2)
                 asked.record(
-                    request[3] == 1
-                        ? host.map { "\($0)" }.joined(separator: ".") : String(decoding: host, as: UTF8.self))
+                    isAddress ? host.map { "\($0)" }.joined(separator: ".") : String(decoding: host, as: UTF8.self))
                 connection.write(Data([5, grants ? 0 : 2, 0, 1, 0, 0, 0, 0, 0, 0]))
                 guard grants, let head = connection.readHead() else { return }
                 heads.record(head)
