@@ -194,16 +194,6 @@ import Testing
         #expect(response.value == "final")
         #expect(response.transfer.download.completedBytes == 5)
     }
-
-    @Test(arguments: ConformingTransport.all)
-    func manyRequestsAtOnceAreAllAnswered(_ subject: ConformingTransport) async throws {
-        server.respond { .status(200, body: $0.path) }
-        let sendings = (0..<100).map { Sending(Request<String>.get(server.url("/\($0)")), over: subject.transport) }
-        for (number, sending) in sendings.enumerated() {
-            #expect(try await sending.response().value == "/\(number)")
-        }
-        #expect(server.requestCount == 100)
-    }
 }
 
 extension TransportConformanceTests {

@@ -126,21 +126,24 @@ import Testing
 
     /// Answers to a range that do not continue the part: refusals, and ranges of other bytes or another version.
     private static let useless: [(status: Int, fields: HeaderFields)] =
-        refusals + unsatisfied + lies.map { (status: 206, fields: $0) }
+        refusals + unsatisfied + (wrongRanges + wrongVersions).map { (status: 206, fields: $0) }
+        + wrongRanges[1...3].map { (status: 200, fields: $0) }
     private static let refusals: [(status: Int, fields: HeaderFields)] = [
         204, 205, 300, 304, 400, 401, 403, 404, 405, 406, 409, 410, 412, 413, 416, 417, 422, 428, 431, 451, 501, 505,
     ].map { ($0, [:]) }
     private static let unsatisfied: [(status: Int, fields: HeaderFields)] =
         ["bytes */50000", "bytes */100000", "bytes */*", "bytes 0-1/2"].map { (416, ["Content-Range": $0]) }
-    private static let lies: [HeaderFields] = [
-        ["Content-Range": "bytes 0-299999/300000"], ["Content-Range": "bytes 99999-299999/300000"],
-        ["Content-Range": "bytes 100000-299999/400000"], ["Content-Range": "bytes 100000-299998/300000"], [:],
-        ["Content-Range": "lines 100000-299999/300000"], ["Content-Range": "bytes 100000"],
-        ["Content-Range": "bytes */300000"], ["Content-Type": "multipart/byteranges; boundary=x"],
+    private static let wrongRanges: [HeaderFields] = [
+        "bytes 0-299999/300000", "bytes 99999-299999/300000", "bytes 200000-299999/300000", "bytes 0-99999/300000",
+        "bytes 100000-299999/400000", "bytes 100000-299998/300000", "lines 100000-299999/300000", "bytes 100000",
+        "bytes */300000",
+    ].map { ["ETag": "\"v1\"", "Content-Range": $0] }
+    private static let wrongVersions: [HeaderFields] = [
+        [:], ["ETag": "\"v1\"", "Content-Type": "multipart/byteranges; boundary=x"],
         ["Content-Range": "bytes 100000-299999/300000", "ETag": "\"v2\""],
         ["Content-Range": "bytes 100000-299999/300000"],
         ["Content-Range": "bytes 100000-299999/300000", "ETag": "W/\"v1\""],
-        ["Content-Range": "bytes 100000-299999/300000", "Content-Encoding": "gzip"],
+        ["Content-Range": "bytes 100000-299999/300000", "ETag": "\"v1\"", "Content-Encoding": "gzip"],
     ]
 
     @Test(arguments: useless.indices) func aRangeThatIsRefusedOrWrongStartsOver(index: Int) async throws {
@@ -148,11 +151,28 @@ import Testing
         let (status, fields) = Self.useless[index]
         let (result, sent) = try await expect(Self.new, after: [Self.range, nil]) { exchange in
             guard exchange.request.headerFields["Range"] != nil else { return FileVersion(Self.new).answer(exchange) }
-            let body = status == 206 ? Self.old.dropFirst(100_000) : Data("no ranges".utf8)
+            let body = [200, 206].contains(status) ? Self.old.dropFirst(100_000) : Data("no ranges".utf8)
             FileVersion(Self.old).send(exchange, status, fields, body)
         }
         #expect(try result.get().attempts.map(\.next) == [.startOver, .outcome])
         #expect(sent[1].headerFields["If-Range"] == nil)
+    }
+
+    /// A 200 with the requested range is not the complete file; any other `Content-Range` has no meaning there.
+    @Test(arguments: [
+        nil, "bytes 0-299999/300000", "bytes 0-299999/*", "bytes */300000", "lines 100000-299999/300000", "nonsense",
+        "bytes 100000-299999/300000", "bytes 100000-299999/*",
+    ])
+    func aRangeInA200ContinuesThePart(range: String?) async throws {
+        var fields: HeaderFields = ["ETag": "\"v1\""]
+        fields["Content-Range"] = range
+        try await expect(Self.old, after: [nil]) { [fields] in FileVersion(Self.old).send($0, 200, fields, Self.old) }
+        try await leavePart()
+        let rest = range?.hasPrefix("bytes 100000-") == true ? Self.old.dropFirst(100_000) : Self.old
+        let (result, _) = try await expect(Self.old, after: [Self.range]) { [fields] exchange in
+            FileVersion(Self.old).send(exchange, 200, fields, rest)
+        }
+        #expect(try result.get().transfer.resumedBytes == 300_000 - Int64(rest.count))
     }
 
     @Test func serverThatOnlyLiesLeavesThePartAlone() async throws {

@@ -302,32 +302,17 @@
 
         @Test func piecesAreAsSmallAsTheLimitAsks() async throws {
             let server = try TestServer()
+            defer { server.shutDown() }
             let body = Data.patterned(40_000)
             server.enqueue(.body(body))
-            let client = SmallPieces()
-            let task = try CurlTransport.shared.makeTask(
-                for: try PreparedRequest(Request<Data>.get(server.url("/a")).core, baseURL: nil), client: client)
-            task.resume()
-            await client.ended.wait()
-            #expect(Data(client.chunks.events.joined()) == body)
-            #expect(client.chunks.events.allSatisfy { $0.count <= 1_500 })
+            let client = RecordingClient(maxChunkBytes: 1_500)
+            let request = try PreparedRequest(Request<Data>.get(server.url("/a")).core, baseURL: nil)
+            try CurlTransport.shared.makeTask(for: request, client: client).resume()
+            await look { client.calls.events.last == .end(nil) }
+            let chunks = client.calls.events.compactMap { if case .data(let data) = $0 { data } else { nil as Data? } }
+            #expect(Data(chunks.joined()) == body)
+            #expect(chunks.allSatisfy { $0.count <= 1_500 })
         }
-    }
-
-    /// A client that accepts at most 1,500 bytes at a time.
-    private final class SmallPieces: TransportClient {
-        let chunks = EventLog<Data>()
-        let ended = EventLog<Void>()
-
-        var maxChunkBytes: Int { 1_500 }
-        func didReceive(_: ResponseHead) {}
-        func didReceive(_ data: Data) -> Bool {
-            chunks.record(data)
-            return true
-        }
-        func didPause() {}
-        func didSend(totalBytes _: Int64) {}
-        func didFinish(_: RequestError?) { ended.record(()) }
     }
 
     /// Tests the meanings of libcurl's error codes in all versions.
