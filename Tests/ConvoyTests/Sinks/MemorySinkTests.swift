@@ -93,7 +93,6 @@ import Testing
 }
 
 @Suite(.timeLimit(.minutes(5))) struct BodyLimitTests {
-    /// A destination of a body.
     enum Place: CaseIterable, Sendable {
         case memory, nowhere, stream, chunks, lines, file
     }

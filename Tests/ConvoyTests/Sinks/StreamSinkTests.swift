@@ -5,15 +5,12 @@ import Testing
 
 /// A stream whose writes follow a script, and which records the bytes.
 private final class ScriptedStream: OutputStream {
-    /// The results of the writes: a maximum of bytes, 0, or -1.
-    ///
-    /// The last result is repeated.
+    // The results of the writes: a maximum of bytes, 0, or -1. The last result is repeated.
     private var answers: [Int] = [.max]
     private var status = Stream.Status.notOpen
     /// Whether a write returns more than its length.
     private var claimsTooMuch = false
     let calls = EventLog<String>()
-    /// The bytes of each write.
     let taken = EventLog<Data>()
     var body: Data { taken.events.reduce(Data(), +) }
     private var gate: DispatchSemaphore?
@@ -69,7 +66,6 @@ private final class StreamBox: @unchecked Sendable {
     // @unchecked: the stream is created before the request starts, and then only its logs are read.
     let stream: ScriptedStream
     let makes = EventLog<Void>()
-    /// A request whose body is written to the stream.
     var request: Request<Data?> {
         Request.stub("a").written { [self] in
             makes.record(())
@@ -97,7 +93,6 @@ private final class StreamBox: @unchecked Sendable {
         return (sending, try await sending.result())
     }
 
-    /// A request whose body is written to a file.
     private func written(to path: String) -> Request<Data?> {
         Request.stub("a").written { OutputStream(toFileAtPath: path, append: true) ?? OutputStream(toMemory: ()) }
     }
@@ -167,7 +162,6 @@ private final class StreamBox: @unchecked Sendable {
         #expect(error.code == .destinationUnwritable)
     }
 
-    /// A full disk, and a file that cannot be created.
     @Test(arguments: [("/dev/full", "x"), ("/nonexistent/directory/file", "x"), ("/nonexistent/directory/file", "")])
     func aStreamToAFileThatFailsEndsTheRequest(path: String, body: String) async throws {
         let server = StubServer { $0.answer(200, body: Data(body.utf8)) }

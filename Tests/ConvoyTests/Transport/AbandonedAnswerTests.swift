@@ -66,7 +66,6 @@ import Testing
             }
         #endif
 
-        /// After a response that is read to its end, the connection is reused.
         @Test func aWholeRefusalKeepsItsConnection() async throws {
             let server = try TestServer()
             defer { server.shutDown() }

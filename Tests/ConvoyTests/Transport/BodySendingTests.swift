@@ -34,9 +34,7 @@ import Testing
         #expect(server.rejectedRequestCount == 0)
     }
 
-    /// The caller's framing fields are sent once.
-    ///
-    /// If these fields are wrong, the request fails.
+    // The caller's framing fields are sent once. If these fields are wrong, the request fails.
     @Test(arguments: ConformingTransport.all)
     func framingIsWrittenOnce(_ subject: ConformingTransport) async throws {
         let put = Request<Data>.put(server.url())
@@ -83,9 +81,8 @@ import Testing
         }
     }
 
-    /// A caller may return the same stream for a second attempt, when it is already closed.
-    ///
-    /// Foundation traps if code reads the `streamError` of a stream that has none.
+    // A caller may return the same stream for a second attempt, when it is already closed. Foundation traps if code
+    // reads the `streamError` of a stream that has none.
     @Test(arguments: ConformingTransport.all)
     func aStreamThatCannotBeReadIsAnError(_ subject: ConformingTransport) async throws {
         try await expectUnreadable("failed", subject) { $0.body { ScriptedInput(Data(count: 9), then: .lie) } }
@@ -289,9 +286,7 @@ import Testing
 
 #if canImport(CLibcurl)
     extension BodyRepeatingTests {
-        /// The reused connection fails while the body is sent.
-        ///
-        /// libcurl may send a PUT again by itself.
+        // The reused connection fails while the body is sent. libcurl may send a PUT again by itself.
         @Test(arguments: BodyKind.all, [HTTPMethod.put, .post])
         func aDeadConnectionIsReportedOrReplaced(_ kind: BodyKind, _ method: HTTPMethod) async throws {
             server.enqueue([
@@ -316,7 +311,6 @@ import Testing
     }
 #endif
 
-/// Tests files as bodies and as parts of forms, and forms over the network.
 @Suite(.timeLimit(.minutes(5))) struct FileBodyTests {
     private let server: TestServer
     private let directory: TemporaryDirectory
@@ -560,9 +554,8 @@ import Testing
             try await server.expectNothingWhole()
         }
 
-        /// The server stops reading the upload.
-        ///
-        /// 300 other requests then give the client time to ask the sequence for more chunks.
+        // The server stops reading the upload. 300 other requests then give the client time to ask the sequence for
+        // more chunks.
         @Test func aSequenceIsReadOnlyAsFastAsTheNetwork() async throws {
             let gate = Gate()
             server.enqueue(Reply.status(200).performing(.wait(gate), at: .requestBody(afterBytes: 1)))
@@ -587,9 +580,7 @@ import Testing
             #expect(upload?.bodyByteCount == Int64(count * chunk.count))
         }
 
-        /// The server responds and continues to read.
-        ///
-        /// The remaining chunks must not become part of the next request.
+        // The server responds and continues to read. The remaining chunks must not become part of the next request.
         @Test(arguments: [nil, 6] as [Int64?])
         func answerBeforeTheLastChunkEndsTheConnection(_ length: Int64?) async throws {
             let early = Data("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly".utf8)

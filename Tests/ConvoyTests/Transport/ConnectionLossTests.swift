@@ -72,9 +72,8 @@ import Testing
     @Suite(.timeLimit(.minutes(5))) struct CloseNotifyTests {
         private static let lengthless = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello"
 
-        /// Sends a GET to a server that is killed when the complete body has arrived.
-        ///
-        /// The system closes the connection, and no `close_notify` is sent.
+        // Sends a GET to a server that is killed when the complete body has arrived. The system closes the connection,
+        // and no `close_notify` is sent.
         private func resultOfCut<Output: Sendable>(
             _ answer: String, _ change: (inout ConnectionOptions) -> Void = { _ in },
             _ complete: (Request<Data>) -> Request<Output>

@@ -75,9 +75,8 @@ import Testing
             for sending in sendings { #expect(try await sending.response().value == "ok") }
         }
 
-        /// A new server gets one connection at a time until it has shown whether requests share it.
-        ///
-        /// A cancelled request lets the next one begin.
+        // A new server gets one connection at a time until it has shown whether requests share it. A cancelled request
+        // lets the next one begin.
         @Test func newServersGetOneConnectionFirst() async throws {
             let count = 3
             // The log has the number of cancelled requests when each connection was opened.
@@ -105,10 +104,9 @@ import Testing
 
         // MARK: Responses that another stream has read
 
-        /// libcurl up to 8.14 may forget bytes of a stream that another stream read from the connection.
-        ///
-        /// That happens if a third request begins before libcurl returns to the first. Then only another timer delivers
-        /// the bytes, here after 5 minutes.
+        // libcurl up to 8.14 may forget bytes of a stream that another stream read from the connection. That happens if
+        // a third request begins before libcurl returns to the first. Then only another timer delivers the bytes, here
+        // after 5 minutes.
         @Test func answerThatAnotherStreamReadIsDelivered() async throws {
             let backend = try LoopbackListener { $0.readToEnd() }
             defer { backend.shutDown() }
@@ -176,9 +174,7 @@ import Testing
             try CurlTransport(ConnectionOptions.trustingTestAuthority())
         }
 
-        /// A server that responds on streams 1 and 3, but not on 5.
-        ///
-        /// Request 5 must be sent again on another connection.
+        // A server that responds on streams 1 and 3, but not on 5. Request 5 must be sent again on another connection.
         private func refusingServer() async throws -> HTTP2Server {
             try await HTTP2Server { stream in
                 switch (stream.connection, stream.number) {

@@ -10,9 +10,8 @@ import Testing
 #endif
 
 #if os(Linux)
-    /// Receives responses that crash URLSession, each in a child process.
-    ///
-    /// These crashes are known issues until a toolchain fixes them.
+    // Receives responses that crash URLSession, each in a child process. These crashes are known issues until a
+    // toolchain fixes them.
     @Suite struct KnownURLSessionFaultsTests {
         @Test func connectionClosedInTheMiddleOfTheHeader() async {
             await withKnownIssue("SCF: fatal error, transfer completed, but there's no response", isIntermittent: true)
@@ -33,10 +32,9 @@ import Testing
             }
         }
 
-        /// libcurl 7.88 does not leave a transfer that always has waiting bytes, and corelibs has one queue for all
-        /// transfers.
-        ///
-        /// Such a body cannot be cancelled, and it blocks all requests of the process until the server pauses.
+        // libcurl 7.88 does not leave a transfer that always has waiting bytes, and corelibs has one queue for all
+        // transfers. Such a body cannot be cancelled, and it blocks all requests of the process until the server
+        // pauses.
         @Test func bodyThatComesFasterThanItIsReadStopsEverything() async {
             await withKnownIssue(
                 "libcurl: a transfer that is never waited for starves all others", isIntermittent: true
@@ -79,7 +77,6 @@ import Testing
         }
     }
 
-    /// Sends one request in this child process.
     private func outcome(of reply: Reply) async throws -> RequestOperation<Data>.Result {
         endProcessIfStuck()
         let server = try TestServer()

@@ -121,7 +121,6 @@ import Testing
         #expect(error.code == .bodyTooLarge)
     }
 
-    /// The text "abc", a thousand times.
     private static let zipped =
         Data(base64Encoded: "H4sIAAAAAAACA+3CQREAAAwCoKxq/w6rsQcc6aKqqv5+C0W5K7gLAAA=") ?? Data()
 
@@ -400,9 +399,7 @@ extension TransportConformanceTests {
         #expect(try await server.takeRequest().isBodyComplete == false)
     }
 
-    /// Expects a lost connection, and a head in the error if one had arrived.
-    ///
-    /// Resuming and `Retry-After` need the head.
+    // Expects a lost connection, and a head in the error if one had arrived. Resuming and `Retry-After` need the head.
     private func expectLost(
         _ reply: Reply, _ subject: ConformingTransport, hasHead: Bool, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
@@ -484,9 +481,7 @@ extension TransportConformanceTests {
         try await server.connectionsClosed()
     }
 
-    /// The body is paced.
-    ///
-    /// An unpaced one blocks URLSession on Linux, see ``KnownURLSessionFaultsTests``.
+    // The body is paced. An unpaced one blocks URLSession on Linux, see ``KnownURLSessionFaultsTests``.
     @Test(arguments: ConformingTransport.all)
     func endlessBodyIsCutAtTheLimit(_ subject: ConformingTransport) async throws {
         let chunk = Data("400\r\n\(String(repeating: "a", count: 1_024))\r\n".utf8)
@@ -552,7 +547,6 @@ extension TransportConformanceTests {
         #expect(try await server.takeRequest().isBodyComplete == false)
     }
 
-    /// Cancels once, a second time, and after the end.
     private func expectCancelled(_ sending: Sending<Data>, _ server: TestServer) async throws {
         sending.operation.cancel()
         sending.operation.cancel()
@@ -622,7 +616,6 @@ extension TransportConformanceTests {
         #expect(server.requestCount == 1)
     }
 
-    /// A cancellation at any moment results in one outcome: the response or `.cancelled`.
     @Test(arguments: ConformingTransport.all)
     func cancelAtAnyEventHasOneOutcome(_ subject: ConformingTransport) async throws {
         server.respond { _ in .chunked((0..<20).map { _ in Data(count: 1_000) }) }
@@ -646,10 +639,8 @@ extension TransportConformanceTests {
     }
 }
 
-/// Runs each test in a separate process.
-///
-/// A shared transport closes idle connections when other tests use other hosts, and then opens more connections than
-/// a single test would.
+// Runs each test in a separate process. A shared transport closes idle connections when other tests use other hosts,
+// and then opens more connections than a single test would.
 @Suite struct TransportConnectionTests {
     @Test(arguments: ConformingTransport.all)
     func sequentialRequestsUseOneConnection(_ subject: ConformingTransport) async {
@@ -758,9 +749,8 @@ private func place(_ name: String) throws -> (any Transport, TestServer) {
     return (try ConformingTransport.named(name), try TestServer())
 }
 
-/// Posts a body; after a success it has arrived complete exactly once.
-///
-/// After a failure no complete request has arrived, and the error is retryable.
+// Posts a body; after a success it has arrived complete exactly once. After a failure no complete request has arrived,
+// and the error is retryable.
 private func expectWholeOrRetryable(_ transport: any Transport, _ server: TestServer) async throws {
     let body = Reply.pattern(range: 0..<100_000)
     let post = Request<Data>.post(server.url("/post")).body(body).idleTimeout(.seconds(5))

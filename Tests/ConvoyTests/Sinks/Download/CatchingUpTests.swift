@@ -17,32 +17,20 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    private func begin() async throws -> (download: Download, PreparedRequest) {
+    /// Leaves the first bytes of a download as its part, and begins the rest.
+    private func beginRest() async throws -> Download {
+        let cut = StubServer {
+            FileVersion(Self.content).answer($0, sending: Int(Self.keptBytes), thenFailing: .cut)
+        }
+        let sending = Sending(Request.stub("file").saved(to: directory.file("target")), over: cut.transport)
+        #expect(try await sending.error().code == .connectionLost)
+        #expect(try directory.entries == [".target.convoy-part", ".target.convoy-resume"])
         let download = Download(DownloadPlan(target: .file(directory.file("target")), digest: Self.digest))
         let request = try PreparedRequest(Request<Data>.stub("file").core, baseURL: nil)
         let result = await withCheckedContinuation { continuation in
             download.begin(request, asksForWhole: false) { continuation.resume(returning: $0) }
         }
         _ = try result.get()
-        return (download, request)
-    }
-
-    /// Runs a download that writes the first bytes and leaves its part.
-    private func leavePart() async throws {
-        let (download, request) = try await begin()
-        try download.executor.run {
-            let head = ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""])
-            try download.beginBody(.body(from: 0, totalBytes: Int64(Self.content.count)), head, of: request)
-            try download.write(Self.content.prefix(Int(Self.keptBytes)))
-            #expect(download.digest?.byteCount == Self.keptBytes)
-        }
-        await withCheckedContinuation { continuation in download.close { continuation.resume() } }
-        #expect(try directory.entries == [".target.convoy-part", ".target.convoy-resume"])
-    }
-
-    private func beginRest() async throws -> Download {
-        try await leavePart()
-        let (download, request) = try await begin()
         try download.executor.run {
             let answer = DownloadAnswer.body(from: Self.keptBytes, totalBytes: Int64(Self.content.count))
             try download.beginBody(answer, ResponseHead(statusCode: 206), of: request)

@@ -12,12 +12,10 @@ import Testing
 
     private func content() throws -> Data { try Data(contentsOf: target) }
 
-    /// The names of all files except the target.
     private func parts() throws -> [String] { try directory.entries.filter { $0 != "target" } }
 
-    /// Starts the download, with the head and the first bytes of its body.
-    ///
-    /// If the transport cannot pause, bytes are in the file when the call returns.
+    // Starts the download, with the head and the first bytes of its body. If the transport cannot pause, bytes are in
+    // the file when the call returns.
     private func begin(_ body: String) async throws -> (sending: Sending<URL>, exchange: StubExchange) {
         let server = StubServer.held(pausesInPlace: false)
         let sending = Sending(Request.stub("a").saved(to: target), over: server.transport)
@@ -57,9 +55,8 @@ import Testing
         #expect(try parts().isEmpty)
     }
 
-    /// The body is longer than announced, which the transport does not check.
-    ///
-    /// If the sink kept the bytes of this small body until the end, the transport would stay paused.
+    // The body is longer than announced, which the transport does not check. If the sink kept the bytes of this small
+    // body until the end, the transport would stay paused.
     @Test func aBodyLongerThanDeclaredIsWrittenAtOnce() async throws {
         let server = StubServer.held()
         let sending = Sending(Request.stub("a").saved(to: target), over: server.transport)

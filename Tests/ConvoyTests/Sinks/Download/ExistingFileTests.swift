@@ -82,7 +82,6 @@ import Testing
         #expect(try self.mode() == mode)
     }
 
-    /// Bytes that are to replace a private file are private too.
     @Test func thePartIsNoMoreAccessibleThanTheFileItReplaces() async throws {
         try leaveFile(mode: 0o400)
         let held = StubServer.held()
@@ -138,7 +137,6 @@ import Testing
         #expect(try directory.entries == ["a.txt"])
     }
 
-    /// A file that appears during the download is not replaced.
     @Test(arguments: ["directory", "link", "file", "file with .fail"])
     func aFileThatAppearsMeanwhileStays(kind: String) async throws {
         let held = StubServer.held()
@@ -183,9 +181,8 @@ import Testing
         #expect(again.value.lastPathComponent == FileName.numbered(name, 1))
     }
 
-    /// The connection is lost before the file gets its name.
-    ///
-    /// The second response has the last bytes and proposes no name.
+    // The connection is lost before the file gets its name. The second response has the last bytes and proposes no
+    // name.
     @Test func proposedNameIsKept() async throws {
         let fields: HeaderFields = ["Content-Disposition": "attachment; filename=report.pdf"]
         let version = FileVersion(FileVersion.seeded(3, byteCount: 5_000), headerFields: fields)
@@ -326,19 +323,10 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// Responds with 304 if the request names this version, otherwise with the file.
-    private func answer(_ version: FileVersion, _ exchange: StubExchange) {
-        let asked = exchange.request.headerFields
-        let isSame =
-            asked["If-None-Match"].map { $0 == version.headerFields["ETag"] }
-            ?? asked["If-Modified-Since"].map { $0 == version.headerFields["Last-Modified"] } ?? false
-        if isSame { exchange.answer(304) } else { version.answer(exchange) }
-    }
-
     private func fetch(
         _ version: FileVersion, _ request: Request<Data> = .stub("a"), verifying digest: FileDigest? = nil
     ) async throws -> (Response<URL>, [HeaderFields]) {
-        let server = StubServer { answer(version, $0) }
+        let server = StubServer { version.answer($0) }
         let request = request.saved(to: target, verifying: digest, existing: .updateIfChanged)
         let response = try await Sending(request, over: server.transport).response()
         return (response, server.exchanges.events.map(\.request.headerFields))
@@ -371,9 +359,8 @@ import Testing
         try expectFile(Self.new)
     }
 
-    /// The file's recorded version is not used if the file was not downloaded, has changed, or has another URL.
-    ///
-    /// The same applies to a damaged record, and to a request with a condition of the caller.
+    // The file's recorded version is not used if the file was not downloaded, has changed, or has another URL. The same
+    // applies to a damaged record, and to a request with a condition of the caller.
     @Test(arguments: ["other way", "written to", "touched", "other URL", "damaged", "own condition"])
     func fileOfUnknownVersionIsFetched(kind: String) async throws {
         var request = Request.stub("a")
@@ -418,10 +405,8 @@ import Testing
         #expect(try directory.entries == ["a"])
     }
 
-    /// A 304 may have an `ETag`.
-    ///
-    /// If the tag is strong and its opaque value differs from that of the file's tag, the 304 does not confirm the
-    /// file.
+    // A 304 may have an `ETag`. If the tag is strong and its opaque value differs from that of the file's tag, the 304
+    // does not confirm the file.
     @Test(arguments: [
         ("\"v1\"", "\"v1\"", true), ("\"v1\"", "W/\"v1\"", true), ("W/\"v1\"", "\"v1\"", true), ("\"v1\"", "*", true),
         ("\"v1\"", "\"v2\"", false), ("W/\"v1\"", "\"v2\"", false),
@@ -455,9 +440,7 @@ import Testing
         #expect(asked.allSatisfy { !$0.contains("If-None-Match") && !$0.contains("If-Modified-Since") })
     }
 
-    /// The file has one version, and the part has the next version.
-    ///
-    /// One request has the conditions for both.
+    // The file has one version, and the part has the next version. One request has the conditions for both.
     @Test func aTruncatedUpdateIsContinued() async throws {
         _ = try await fetch(Self.old)
         let cut = StubServer { exchange in Self.new.answer(exchange, sending: 10_000, thenFailing: .cut) }
@@ -478,7 +461,7 @@ import Testing
         version.headerFields["Content-Disposition"] = "attachment; filename=b.txt"
         let request = Request.stub("a").saved(in: directory.url, existing: .updateIfChanged)
         for status in [200, 304] {
-            let server = StubServer { [version] in answer(version, $0) }
+            let server = StubServer { [version] in version.answer($0) }
             let response = try await Sending(request, over: server.transport).response()
             #expect(response.statusCode == status)
             #expect(response.value.lastPathComponent == "b.txt")
@@ -489,7 +472,7 @@ import Testing
     @Test func segmentsAskToo() async throws {
         let version = FileVersion(FileVersion.seeded(3, byteCount: 2_200_000), headerFields: Self.fields)
         for status in [206, 304] {
-            let server = StubServer { answer(version, $0) }
+            let server = StubServer { version.answer($0) }
             let download = server.manager().downloadInSegments(
                 .stub("a"), to: target, segments: 2, existing: .updateIfChanged)
             #expect(try await download.response().statusCode == status)

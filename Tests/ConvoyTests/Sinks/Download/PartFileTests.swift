@@ -17,7 +17,6 @@ import Testing
         try PartFile.open(path, permissions: permissions)
     }
 
-    /// Opens the part, and appends bytes.
     private func filled() throws -> PartFile {
         let part = try open()
         try part.append(Data("part".utf8))
@@ -140,9 +139,7 @@ import Testing
 
     /// Tests copies between files with a kernel that refuses, interrupts or shortens them.
     @Suite(.serialized, .timeLimit(.minutes(5))) struct FileBytesTests {
-        /// A kernel with prepared answers.
-        ///
-        /// It is shared, because a C function captures nothing.
+        // A kernel with prepared answers. It is shared, because a C function captures nothing.
         private enum Kernel {
             /// The answers to the next calls; without a further answer, a call copies all bytes.
             static let answers = Locked<[@Sendable () -> Int]>([])
@@ -201,10 +198,8 @@ import Testing
             ([1_000, 0], [0, 1_000]), ([-Int(EINTR), -Int(EINTR)], [0, 0, 0]), ([1, 70_000], [0, 1, 70_001]),
         ]
 
-        /// A copy that is refused or stops is finished by reading, an interrupted one is repeated, and the next piece
-        /// follows a short one.
-        ///
-        /// An EIO may come from either file. Reading and writing the bytes shows which file failed.
+        // A copy that is refused or stops is finished by reading, an interrupted one is repeated, and the next piece
+        // follows a short one. An EIO may come from either file. Reading and writing the bytes shows which file failed.
         @Test(arguments: refusals + stops)
         func everyByteIsCopied(answers: [Int], offsets: [Int64]) throws {
             try write(answers.map { answer in { answer } })

@@ -14,7 +14,6 @@ import Testing
     private static let new = FileVersion.seeded(2, byteCount: 350_000)
     private static let part = ".target.convoy-part"
     private static let record = ".target.convoy-resume"
-    /// The range that follows the part.
     private static let range = "bytes=100000-"
 
     init() throws { directory = try TemporaryDirectory() }
@@ -60,7 +59,6 @@ import Testing
         return sent[0].headerFields
     }
 
-    /// Starts a download whose responses the test sends.
     private func hold(
         _ request: Request<Data> = .stub("file"), pausesInPlace: Bool = true
     ) async -> (server: StubServer, sending: Sending<URL>, exchange: StubExchange) {
@@ -240,6 +238,24 @@ import Testing
         }
     }
 
+    /// The complete file is requested after a wrong range, however often that fails.
+    @Test(arguments: ["lost", "refused", "redirected", "cut"])
+    func theCompleteFileIsRequestedUntilItArrives(ending: String) async throws {
+        try await leavePart()
+        let (count, version) = (Locked(0), FileVersion(Self.old))
+        let ranges = [Self.range, nil, ending == "cut" ? "bytes=200000-" : nil]
+        try await expect(Self.old, after: ranges, Self.retrying(3)) { exchange in
+            switch (count.countUp(), ending) {
+            case (1, _): version.send(exchange, 206, ["Content-Range": "bytes 5-299999/300000"], Self.old.dropFirst(5))
+            case (2, "lost"): exchange.finish(.cut)
+            case (2, "refused"): exchange.answer(503)
+            case (2, "redirected"): exchange.answer(302, headerFields: ["Location": "/elsewhere"])
+            case (2, _): version.answer(exchange, sending: 200_000, thenFailing: .cut)
+            default: version.answer(exchange)
+            }
+        }
+    }
+
     // MARK: Retries
 
     private static func retrying(_ count: Int) -> Request<Data> {
@@ -336,7 +352,6 @@ import Testing
 
     // MARK: Cancelling without a part
 
-    /// Where the operation is when it is cancelled.
     enum Stage: CaseIterable, Sendable {
         case neverBegun, queued, sent, receiving, suspended, retrying
     }
@@ -489,9 +504,7 @@ import Testing
         }
     }
 
-    /// A range may be shorter than requested.
-    ///
-    /// Without the total length, the end of the file is unknown.
+    // A range may be shorter than requested. Without the total length, the end of the file is unknown.
     @Test func rangeOfUnknownWholeIsNotTheEnd() async throws {
         let (first, _) = try await download { exchange in
             exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""]))
@@ -508,9 +521,7 @@ import Testing
 
     // MARK: Suspended downloads, and disks
 
-    /// A suspended download closes its connection.
-    ///
-    /// When it is resumed, the download sends a new request.
+    // A suspended download closes its connection. When it is resumed, the download sends a new request.
     @Test func suspendedDownloadContinues() async throws {
         let (server, sending, first) = await hold()
         FileVersion(Self.old).answer(first, sending: 100_000, isLeftOpen: true)
@@ -529,9 +540,8 @@ import Testing
         try expectTarget(Self.old)
     }
 
-    /// The transport's thread delivers bytes during the suspension.
-    ///
-    /// The download writes these bytes before the next attempt reads the size of the part.
+    // The transport's thread delivers bytes during the suspension. The download writes these bytes before the next
+    // attempt reads the size of the part.
     @Test func nextAttemptWaitsForTheLastWriteOfTheOneThatWasSuspended() async throws {
         let (server, sending, first) = await hold(pausesInPlace: false)
         let operation = sending.operation
@@ -552,9 +562,8 @@ import Testing
         try await expectContinued(sending, of: server)
     }
 
-    /// The check of the free space fails on the download's serial executor.
-    ///
-    /// The failure ends the attempt before any byte is written.
+    // The check of the free space fails on the download's serial executor. The failure ends the attempt before any byte
+    // is written.
     @Test(arguments: [true, false]) func aDiskThatIsTooSmallIsReported(pausesInPlace: Bool) async throws {
         let (_, sending, exchange) = await hold(pausesInPlace: pausesInPlace)
         exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: .max))
@@ -582,9 +591,8 @@ import Testing
         #expect(result.code == .unacceptableContentType)
     }
 
-    /// Another process has removed the part, and another download may have created its own.
-    ///
-    /// On a disk, the file is synchronised before it gets its name.
+    // Another process has removed the part, and another download may have created its own. On a disk, the file is
+    // synchronised before it gets its name.
     @Test(arguments: [true, false]) func partThatWasReplacedIsNotGivenTheName(isReplaced: Bool) async throws {
         let directory = isReplaced ? directory : try TemporaryDirectory.besideProducts()
         let server = StubServer.held()
@@ -603,7 +611,6 @@ import Testing
         #expect(try Data(contentsOf: part) == Data("another's".utf8))
     }
 
-    /// A request for a wrong URL does not delete the part.
     @Test func otherURLThatFailsLeavesThePartAlone() async throws {
         try await leavePart()
         try await expect(nil, after: [nil], .stub("other")) { $0.answer(404) }
@@ -630,7 +637,6 @@ import Testing
         #expect(try directory.entries == [])
     }
 
-    /// The record does not show the source of the file.
     @Test func recordHasNoURL() async throws {
         try await leavePart(Request<Data>.get("http://user:hunter2@stub/file?token=s3cret"))
         let text = String(decoding: try Data(contentsOf: directory.file(Self.record)), as: UTF8.self)
@@ -694,13 +700,8 @@ import Testing
         guard exchange.request.url.path != "/file" else {
             return exchange.answer(302, headerFields: ["Location": location])
         }
-        let version = FileVersion(content, etag: etag, headerFields: fields)
-        let asked = exchange.request.headerFields
-        let isSame =
-            asked["If-None-Match"].map { $0 == etag }
-            ?? asked["If-Modified-Since"].map { $0 == fields["Last-Modified"] } ?? false
-        if isSame { return exchange.answer(304) }
-        version.answer(exchange, sending: limit, thenFailing: limit == .max ? nil : .cut)
+        FileVersion(content, etag: etag, headerFields: fields)
+            .answer(exchange, sending: limit, thenFailing: limit == .max ? nil : .cut)
     }
 
     private func download(
@@ -725,8 +726,6 @@ import Testing
         }
     }
 
-    /// Signed links change their query each time.
-    ///
     /// If only a date identifies the version, another query may be another file.
     @Test(arguments: ["\"1\"", nil]) func queryOfALinkCountsBesideADateOnly(etag: String?) async throws {
         let (cut, _) = try await download { Self.answer($0, "/v1?token=1", Self.old, etag: etag, sending: 10_000) }
@@ -803,13 +802,10 @@ import Testing
         private let directory: TemporaryDirectory
         private let server: TestServer
         private var target: URL { directory.file("a.txt.gz") }
-        /// The text "abc", a thousand times.
         private static let zipped =
             Data(base64Encoded: "H4sIAAAAAAACA+3CQREAAAwCoKxq/w6rsQcc6aKqqv5+C0W5K7gLAAA=") ?? Data()
         private static let text = Data(String(repeating: "abc", count: 1_000).utf8)
-        /// The content is large enough for segments.
-        ///
-        /// It is not valid gzip, but nothing decodes it.
+        // The content is large enough for segments. It is not valid gzip, but nothing decodes it.
         private static let large = FileVersion.seeded(9, byteCount: 5_000_000)
 
         init() throws {

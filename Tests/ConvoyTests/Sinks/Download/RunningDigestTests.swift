@@ -3,7 +3,6 @@ import Testing
 
 @testable import Convoy
 
-/// A hash that fails at its end.
 struct FailingHash: FileHash {
     func update(_ bytes: UnsafeRawBufferPointer) {}
     func finish() throws(HashFailure) -> [UInt8] { throw HashFailure() }

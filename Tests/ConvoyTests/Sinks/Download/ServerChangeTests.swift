@@ -36,9 +36,8 @@ struct ServerChange: Sendable, CustomStringConvertible {
         }
     }
 
-    /// The cases in which a server ignores `If-Range` and sends a range, and a fifth of all cases.
-    ///
-    /// A long run has all cases.
+    // The cases in which a server ignores `If-Range` and sends a range, and a fifth of all cases. A long run has all
+    // cases.
     static let most = all.enumerated().filter { index, change in
         LongRuns.areWanted || !change.honoursIfRange && change.answer == .range || index % 5 == 0
     }.map(\.element)
@@ -51,14 +50,12 @@ struct ServerChange: Sendable, CustomStringConvertible {
             + "\(answer.rawValue)"
     }
 
-    /// The fields before the change.
     var oldFields: HeaderFields { fields(.kept) }
     var newFields: HeaderFields { fields(validator) }
 
-    /// The content after the change; nil if only a digest could reveal the change.
-    ///
-    /// An unchanged strong validator with an unchanged length means the same bytes. In all other cases the bytes
-    /// differ. Under an unchanged validator, only a known length reveals the change of the length.
+    // The content after the change; nil if only a digest could reveal the change. An unchanged strong validator with an
+    // unchanged length means the same bytes. In all other cases the bytes differ. Under an unchanged validator, only a
+    // known length reveals the change of the length.
     func content(old: Data, other: Data, part: Int, isLengthKnown: Bool) -> Data? {
         let count = byteCount(old: old.count, part: part)
         guard validator == .kept else { return other.prefix(count) }
@@ -211,7 +208,6 @@ struct ServerChange: Sendable, CustomStringConvertible {
 
 /// Tests random schedules of faults: the target never has wrong bytes, and a run without faults completes it.
 @Suite(.serialized, .timeLimit(.minutes(4))) struct SeededDownloadTests {
-    /// A run with a fault.
     private enum Day: CaseIterable {
         case cut, cancelled, unavailable, ignoresRanges, liesAboutTheStart, liesAboutTheTotal, saysNothing
         case unsatisfiable, changed, changedAndCut, longerThanSaid, shorterThanSaid, digestOfAnother, otherURL

@@ -202,8 +202,6 @@
 
     private func codings(_ list: String) -> [String] { list.components(separatedBy: ", ") }
 
-    /// A coded body.
-    ///
     /// The lists contain only codings that this machine can decode.
     struct EncodedBody: Sendable, CustomTestStringConvertible {
         let name: String

@@ -306,9 +306,8 @@ import Testing
 
         // MARK: SOCKS
 
-        /// A SOCKS proxy that records the requested host and responds in place of the server.
-        ///
-        /// A proxy that does not grant the request sends no response.
+        // A SOCKS proxy that records the requested host and responds in place of the server. A proxy that does not
+        // grant the request sends no response.
         private func socksServer(
             grants: Bool = true, _ asked: EventLog<String>, _ heads: EventLog<String>
         ) throws -> LoopbackListener {
@@ -443,7 +442,6 @@ import Testing
         return try await Sending(Request<String>.get(origin.url()), over: CurlTransport(options)).response().value
     }
 
-    /// Tests ``CurlTransport`` over IPv6.
     @Suite struct CurlProtocolTests {
         @Test(.enabled(if: LoopbackListener.canUseIPv6, "no IPv6 loopback address"))
         func literalIPv6AddressIsReached() async throws {

@@ -36,7 +36,6 @@
                 sockets.want(1, of: own)
             }
 
-            /// Makes the first socket readable.
             func send() { #expect(write(other, "x", 1) == 1) }
 
             func receive() {
@@ -161,11 +160,9 @@
             func letOneGo() { gate.signal() }
         }
 
-        /// The engine polls sockets with TLS and watches other sockets, so it switches between both while requests
-        /// wait.
-        ///
-        /// libcurl's timer finds an overlooked response only after half a minute. Several such waits exceed the time
-        /// limit of the test.
+        // The engine polls sockets with TLS and watches other sockets, so it switches between both while requests wait.
+        // libcurl's timer finds an overlooked response only after half a minute. Several such waits exceed the time
+        // limit of the test.
         @Test(.enabled(if: Nginx.isInstalled, "nginx is not installed"), .timeLimit(.minutes(2)))
         func requestsWithAndWithoutTLSContinueWhileOthersWait() async throws {
             let (plain, behind) = (try GatedServer(), try GatedServer())

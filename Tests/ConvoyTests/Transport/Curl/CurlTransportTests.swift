@@ -7,9 +7,8 @@
     @testable import Convoy
 
     @Suite struct CurlTransportTests {
-        /// No host name can be longer than 255 bytes (RFC 1035).
-        ///
-        /// For a SOCKS proxy, libcurl before 8.4 would write a longer name beyond its buffer.
+        // No host name can be longer than 255 bytes (RFC 1035). For a SOCKS proxy, libcurl before 8.4 would write a
+        // longer name beyond its buffer.
         @Test func hostLongerThanNamesCanBeIsRefused() async throws {
             for (count, code) in [(255, RequestError.Code.connectionFailed), (256, .invalidRequest)] {
                 let host = String(repeating: "a", count: count - 8) + ".invalid"
@@ -207,9 +206,8 @@
             try await server.connectionsClosed()
         }
 
-        /// Forty concurrent requests are more than one engine's share of 32, and all get a response.
-        ///
-        /// Sequential requests use one connection.
+        // Forty concurrent requests are more than one engine's share of 32, and all get a response. Sequential requests
+        // use one connection.
         @Test func enginesShareTheWorkOfOneHost() async throws {
             let server = try TestServer(always: .status(200, body: "hello"))
             defer { server.shutDown() }
@@ -309,7 +307,9 @@
             let request = try PreparedRequest(Request<Data>.get(server.url("/a")).core, baseURL: nil)
             try CurlTransport.shared.makeTask(for: request, client: client).resume()
             await look { client.calls.events.last == .end(nil) }
-            let chunks = client.calls.events.compactMap { if case .data(let data) = $0 { data } else { nil as Data? } }
+            let chunks = client.calls.events.compactMap { call -> Data? in
+                if case .data(let data) = call { data } else { nil }
+            }
             #expect(Data(chunks.joined()) == body)
             #expect(chunks.allSatisfy { $0.count <= 1_500 })
         }
@@ -401,7 +401,6 @@
             if code == 60 { #expect(!failure.meaning.what.contains("proxy")) }
         }
 
-        /// Before a request is sent, no error is a bad response.
         @Test func nothingIsABadResponseBeforeARequest() {
             for code in 1...120 as ClosedRange<Int32> {
                 for isHTTPS in [false, true] {

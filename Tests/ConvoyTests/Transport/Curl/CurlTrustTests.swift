@@ -8,7 +8,6 @@ import Testing
 #if canImport(CLibcurl)
     /// Tests TLS over ``CurlTransport``: only a server that is trusted receives a request.
     @Suite struct CurlTrustTests {
-        /// A server that must not be trusted.
         enum BadServer: CaseIterable, Sendable {
             case unknownAuthority
             case expired
@@ -210,9 +209,8 @@ import Testing
 
         // MARK: Files
 
-        /// The file is rejected at once or with the first request.
-        ///
-        /// The transport never uses the authorities of the system instead.
+        // The file is rejected at once or with the first request. The transport never uses the authorities of the
+        // system instead.
         @Test func aFileWithoutCertificatesTrustsNoServer() async throws {
             let all = try Certificates.shared
             let server = try await TLSServer(all.server)
@@ -232,9 +230,7 @@ import Testing
 
         // MARK: Client certificates
 
-        /// A missing password is also an error.
-        ///
-        /// A prompt at the terminal would block the thread of all requests.
+        // A missing password is also an error. A prompt at the terminal would block the thread of all requests.
         @Test(arguments: [true, false], [Certificates.password, "other", nil])
         func clientCertificateIsOpenedWithItsPassword(_ isArchive: Bool, _ password: String?) async throws {
             var options = try options

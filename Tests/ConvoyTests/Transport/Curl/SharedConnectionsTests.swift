@@ -3,7 +3,6 @@ import Testing
 @testable import Convoy
 
 #if canImport(CLibcurl)
-    /// Tests the records of kept connections.
     @Suite struct KeptConnectionsTests {
         @Test func nothingIsKeptOfConnectionsWhoseDescriptorIsAnothers() throws {
             var kept = KeptConnections()
