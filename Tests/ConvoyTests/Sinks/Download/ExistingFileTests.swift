@@ -250,18 +250,11 @@ import Testing
             Request<Data>(core: RequestCore(method: .head, url: URL(string: "http://stub/x"))) { body, _ in body.data }
                 .saved(to: target).defect != nil)
     }
-}
 
-/// Tests responses without content: they do not replace an existing file.
-@Suite(.timeLimit(.minutes(5))) struct ContentlessAnswerTests {
-    private let directory: TemporaryDirectory
-    private var target: URL { directory.file("a.txt") }
+    // MARK: Responses without content
 
-    init() throws { directory = try TemporaryDirectory() }
-
-    private func send(_ status: Int, _ request: Request<URL>) async throws -> RequestOperation<URL>.Result {
-        let server = StubServer { $0.answer(status) }
-        return try await Sending(request, over: server.transport).result()
+    private func send(_ status: Int, to request: Request<URL>) async throws -> RequestOperation<URL>.Result {
+        try await Sending(request, over: StubServer { $0.answer(status) }.transport).result()
     }
 
     private let asking = Request.stub("x").header("If-None-Match", "\"v1\"").acceptableStatusCodes(.codes([200, 304]))
@@ -269,13 +262,13 @@ import Testing
     @Test(arguments: ExistingFile.allCases.filter { ![.skip, .fail].contains($0) })
     func unchangedFileIsKept(existing: ExistingFile) async throws {
         try Data("old".utf8).write(to: target)
-        let response = try await send(304, asking.saved(to: target, existing: existing)).get()
+        let response = try await send(304, to: asking.saved(to: target, existing: existing)).get()
         #expect(response.statusCode == 304)
         #expect(response.value == target)
         try expectOld()
         // A 304 for a missing file is an error.
         try FileManager.default.removeItem(at: target)
-        #expect(try await send(304, asking.saved(to: target)).code == .badResponse)
+        #expect(try await send(304, to: asking.saved(to: target)).code == .badResponse)
         #expect(try directory.entries == [])
     }
 
@@ -287,26 +280,15 @@ import Testing
     @Test func unchangedFileHasItsDigest() async throws {
         try Data("old".utf8).write(to: target)
         let (right, wrong) = (FileDigest.sha256(Data("old".utf8).sha256), FileDigest.sha256(Data("new".utf8).sha256))
-        #expect(try await send(304, asking.saved(to: target, verifying: right)).code == nil)
-        #expect(try await send(304, asking.saved(to: target, verifying: wrong)).code == .integrityFailed)
+        #expect(try await send(304, to: asking.saved(to: target, verifying: right)).code == nil)
+        #expect(try await send(304, to: asking.saved(to: target, verifying: wrong)).code == .integrityFailed)
         try expectOld()
     }
 
     @Test(arguments: [204, 205]) func answerWithoutContentIsAnErrorAndKeepsTheFile(status: Int) async throws {
         try Data("old".utf8).write(to: target)
-        #expect(try await send(status, Request.stub("x").saved(to: target)).code == .badResponse)
+        #expect(try await send(status, to: Request.stub("x").saved(to: target)).code == .badResponse)
         try expectOld()
-    }
-
-    @Test func answerWithoutContentLeavesThePartAlone() async throws {
-        let version = FileVersion(FileVersion.seeded(1, byteCount: 30_000))
-        let cut = StubServer { version.answer($0, sending: 10_000, thenFailing: .cut) }
-        let request = Request.stub("x").saved(to: target)
-        #expect(try await Sending(request, over: cut.transport).error().code == .connectionLost)
-        #expect(try await send(204, request).code == .badResponse)
-        let server = StubServer { version.answer($0) }
-        #expect(try await Sending(request, over: server.transport).response().transfer.resumedBytes == 10_000)
-        #expect(try Data(contentsOf: target) == version.content)
     }
 }
 

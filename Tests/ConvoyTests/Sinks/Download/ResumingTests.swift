@@ -173,9 +173,10 @@ import Testing
         #expect(try result.get().transfer.resumedBytes == 300_000 - Int64(rest.count))
     }
 
-    @Test func serverThatOnlyLiesLeavesThePartAlone() async throws {
+    @Test(arguments: [206, 204]) func serverThatOnlyLiesLeavesThePartAlone(status: Int) async throws {
         try await leavePart()
         let (result, _) = try await expect(nil, after: [Self.range, nil]) { exchange in
+            guard status == 206 else { return exchange.answer(status) }
             FileVersion(Self.old).send(
                 exchange, 206, ["Content-Range": "bytes 5-299999/300000"], Self.old.dropFirst(5))
         }
