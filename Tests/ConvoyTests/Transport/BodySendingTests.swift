@@ -547,7 +547,7 @@ import Testing
             server.respond { _ in .status(200) }
             let (chunk, count, asked) = (Data(repeating: 5, count: 64 << 10), 700, EventLog<Void>())
             let chunks = Chunks {
-                {
+                return {
                     asked.record(())
                     return asked.count <= count ? chunk : nil
                 }

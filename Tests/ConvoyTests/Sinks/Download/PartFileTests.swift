@@ -202,7 +202,7 @@ import Testing
         // follows a short one. An EIO may come from either file. Reading and writing the bytes shows which file failed.
         @Test(arguments: refusals + stops)
         func everyByteIsCopied(answers: [Int], offsets: [Int64]) throws {
-            try write(answers.map { answer in { answer } })
+            try write(answers.map { answer in return { answer } })
             #expect(try written() == Self.whole)
             #expect(part.isIntact)
             #expect(Kernel.offsets.withLock { $0 } == offsets)

@@ -194,7 +194,7 @@ import Testing
     /// Some servers and firewalls close the connection when a range is requested.
     @Test(arguments: [true, false]) func aConnectionClosedOnEveryRangeStartsOver(isForRangesOnly: Bool) async throws {
         try await leavePart()
-        let ranges = Array(repeating: Self.range, count: 3) + [nil]
+        let ranges: [String?] = Array(repeating: Self.range, count: 3) + [nil]
         let content = isForRangesOnly ? Self.new : nil
         let (result, _) = try await expect(content, after: ranges, Self.retrying(2)) { exchange in
             if isForRangesOnly, exchange.request.headerFields["Range"] == nil {
@@ -209,7 +209,7 @@ import Testing
     @Test(arguments: [true, false]) func a401StartsOverOnceItCannotBeAnswered(isAccepted: Bool) async throws {
         try await leavePart()
         let request = Request.stub("file").intercepted(by: try PasswordAuthenticator(user: "u", password: "p"))
-        let ranges = [Self.range, Self.range] + (isAccepted ? [] : [nil])
+        let ranges: [String?] = [Self.range, Self.range] + (isAccepted ? [] : [nil])
         try await expect(Self.old, after: ranges, request) { exchange in
             let fields = exchange.request.headerFields
             let isAnswered = isAccepted && fields.contains("Authorization")
@@ -232,7 +232,7 @@ import Testing
         try await leavePart()
         var policy = RetryPolicy(maxRetries: 2, baseDelay: .zero)
         policy.statusCodes = [404]
-        let ranges = Array(repeating: Self.range, count: 3) + [nil]
+        let ranges: [String?] = Array(repeating: Self.range, count: 3) + [nil]
         try await expect(Self.old, after: ranges, Request.stub("file").retries(policy)) { exchange in
             guard exchange.request.headerFields["Range"] != nil else { return FileVersion(Self.old).answer(exchange) }
             exchange.answer(404)
@@ -244,7 +244,7 @@ import Testing
     func theCompleteFileIsRequestedUntilItArrives(ending: String) async throws {
         try await leavePart()
         let (count, version) = (Locked(0), FileVersion(Self.old))
-        let ranges = [Self.range, nil, ending == "cut" ? "bytes=200000-" : nil]
+        let ranges: [String?] = [Self.range, nil, ending == "cut" ? "bytes=200000-" : nil]
         try await expect(Self.old, after: ranges, Self.retrying(3)) { exchange in
             switch (count.countUp(), ending) {
             case (1, _): version.send(exchange, 206, ["Content-Range": "bytes 5-299999/300000"], Self.old.dropFirst(5))
@@ -264,7 +264,7 @@ import Testing
     }
 
     @Test(arguments: [1, 3]) func attemptsThatMakeProgressRenewTheRetries(retries: Int) async throws {
-        let ranges = [nil] + (1..<30).map { "bytes=\($0 * 10_000)-" }
+        let ranges: [String?] = [nil] + (1..<30).map { "bytes=\($0 * 10_000)-" }
         let (result, _) = try await expect(Self.old, after: ranges, Self.retrying(retries)) { exchange in
             let isLast = exchange.request.headerFields["Range"] == "bytes=290000-"
             FileVersion(Self.old).answer(exchange, sending: 10_000, thenFailing: isLast ? nil : .cut)
@@ -790,7 +790,7 @@ import Testing
         let server = StubServer { Self.answer($0, "/v1", content) }
         _ = try await server.manager(1).downloadInSegments(.stub("file"), to: target, segments: 2).file()
         #expect(try Data(contentsOf: target) == content)
-        let ranges = server.exchanges.events.filter { $0.request.url.path == "/v1" }
+        let ranges: [String?] = server.exchanges.events.filter { $0.request.url.path == "/v1" }
             .map { $0.request.headerFields["Range"] }
         #expect(ranges.count == 3)
         #expect(Set(ranges) == ["bytes=0-0", "bytes=0-1099999", "bytes=1100000-2199999"])
@@ -869,7 +869,7 @@ import Testing
             let response = try await save(server.get()).get()
             #expect(response.statusCode == 206)
             #expect(try Data(contentsOf: target) == Self.large)
-            let ranges = server.recordedRequests.map { $0.value(of: "Range") }
+            let ranges: [String?] = server.recordedRequests.map { $0.value(of: "Range") }
             #expect(ranges.count == 2 && ranges[0] == nil && ranges[1]?.hasPrefix("bytes=") == true)
         }
 
