@@ -126,6 +126,19 @@ import Testing
             }.start()
         }
 
+        /// Connects the first client to one loopback port, and later ones to the other.
+        convenience init(firstTo first: Int, thenTo next: Int) throws {
+            let clients = EventLog<Void>()
+            try self.init { client in
+                clients.record(())
+                guard let origin = LoopbackConnection(port: UInt16(clamping: clients.count == 1 ? first : next)) else {
+                    return
+                }
+                Thread { origin.copy(from: client) }.start()
+                client.copy(from: origin)
+            }
+        }
+
         deinit { shutDown() }
 
         func shutDown() {

@@ -140,6 +140,9 @@ final class RecordingClient: TransportClient {
     }
 
     let calls = EventLog<Call>()
+    let maxChunkBytes: Int
+
+    init(maxChunkBytes: Int = .max) { self.maxChunkBytes = maxChunkBytes }
 
     func didReceive(_ head: ResponseHead) { calls.record(.head(head.statusCode)) }
     func didReceive(_ data: Data) -> Bool {

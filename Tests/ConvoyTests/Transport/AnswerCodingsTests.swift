@@ -68,33 +68,20 @@ import Testing
 }
 
 @Suite struct UnknownCodingTests {
-    private static func transports() -> [any Transport] {
-        #if canImport(CLibcurl)
-            [CurlTransport.shared]
-        #else
-            []
-        #endif
-    }
-
-    @Test(arguments: ["aes128gcm", "compress", "x, y, z, a, b, c"])
-    func unknownCodingsKeepTheSentBytesAndTheCoding(coding: String) async throws {
-        let server = try TestServer()
-        defer { server.shutDown() }
-        server.route("/a") { _ in
-            Reply.status(200, headerFields: [("Content-Encoding", coding)], body: Data("raw".utf8))
-        }
-        for transport in Self.transports() {
-            let request = Request<Data>.get(server.url("/a"))
-            #expect(try await Sending(request, over: transport).error().code == .badResponse)
-            let response = try await Sending(request.keepingUnknownCodings(), over: transport).response()
+    #if canImport(CLibcurl)
+        @Test(arguments: ["aes128gcm", "compress", "x, y, z, a, b, c"])
+        func unknownCodingsKeepTheSentBytesAndTheCoding(coding: String) async throws {
+            let server = try TestServer()
+            defer { server.shutDown() }
+            server.respond { _ in .status(200, headerFields: [("Content-Encoding", coding)], body: Data("raw".utf8)) }
+            let request = Request<Data>.get(server.url()).keepingUnknownCodings()
+            let response = try await Sending(request, over: CurlTransport.shared).response()
             #expect(response.value == Data("raw".utf8))
             #expect(response.undecodedCoding == coding)
-        }
-        // The requests do not accept the coding.
-        for _ in 0..<(2 * Self.transports().count) {
+            // The request does not accept the coding.
             #expect(try await server.takeRequest().value(of: "Accept-Encoding") != coding)
         }
-    }
+    #endif
 
     @Test func knownCodingsAreDecodedAndRemoved() throws {
         let request = Request<Data>.get("http://a/b").keepingUnknownCodings()

@@ -4,9 +4,7 @@ import Testing
 
 @testable import Convoy
 
-/// A real transport.
-///
-/// Every test of ``TransportConformanceTests`` runs with each real transport.
+// A real transport. Every test of ``TransportConformanceTests`` runs with each real transport.
 struct ConformingTransport: Sendable, CustomTestStringConvertible {
     let name: String
     let transport: any Transport

@@ -45,17 +45,6 @@ import Testing
             #expect(!error.isRetryable)
         }
 
-        /// The server does not speak TLS at all.
-        @Test func plainAnswerToAHandshakeIsTLSFailed() async throws {
-            let server = try LoopbackListener { connection in
-                _ = connection.read()
-                connection.write("HTTP/1.1 400 Bad Request\r\n\r\n")
-            }
-            defer { server.shutDown() }
-            let error = try await error(of: server, .automatic)
-            #expect(error.code == .tlsFailed, "\(error)")
-        }
-
         @Test(arguments: [3, 9, 12, 15, 17, 25, 35, 37])
         func headCutByACloseIsALoss(_ count: Int) async throws {
             let server = try TestServer()
@@ -83,9 +72,8 @@ import Testing
     @Suite(.timeLimit(.minutes(5))) struct CloseNotifyTests {
         private static let lengthless = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello"
 
-        /// Sends a GET to a server that is killed when the complete body has arrived.
-        ///
-        /// The system closes the connection, and no `close_notify` is sent.
+        // Sends a GET to a server that is killed when the complete body has arrived. The system closes the connection,
+        // and no `close_notify` is sent.
         private func resultOfCut<Output: Sendable>(
             _ answer: String, _ change: (inout ConnectionOptions) -> Void = { _ in },
             _ complete: (Request<Data>) -> Request<Output>
@@ -151,12 +139,6 @@ import Testing
                 #expect(response.head.expectedBytes == nil)
                 #expect(try response.value == Data(contentsOf: identity.certificate))
             }
-        }
-
-        /// Without TLS a truncation cannot be detected: RFC 9112, section 6.3, case 8.
-        @Test func plainBodyThatEndsWithTheConnectionIsComplete() async throws {
-            let response = try await Fault.response(to: .raw(Self.lengthless))
-            #expect(response.value == Data("hello".utf8))
         }
     }
 #endif

@@ -50,9 +50,8 @@ import Testing
             }
         }
 
-        /// Yields up to 20,000 times, so that other threads run.
-        ///
-        /// The loop ends after one second at the latest, because the exit waits for only five seconds.
+        // Yields up to 20,000 times, so that other threads run. The loop ends after one second at the latest, because
+        // the exit waits for only five seconds.
         private static func letOthersRun() {
             let end = ContinuousClock.now + .seconds(1)
             for _ in 0..<20_000 where ContinuousClock.now < end { sched_yield() }

@@ -17,22 +17,23 @@ import Testing
             get throws { try .trustingTestAuthority() }
         }
 
-        @Test func concurrentRequestsShareAConnection() async throws {
-            let server = try await Nginx()
-            defer { server.shutDown() }
-            let responses = try await responses(20, of: server, options)
-            #expect(responses.allSatisfy { $0.metrics?.httpVersion == "2" })
-            // The body is nginx's number of the connection.
-            #expect(Set(responses.map(\.value)).count == 1)
+        private func singleEngine() throws -> ConnectionOptions {
+            var options = try options
+            options.engineCount = 1
+            return options
         }
 
-        @Test func http1IsUsedWithTheOption() async throws {
+        @Test func concurrentRequestsShareAConnectionUnlessTheOptionForbidsIt() async throws {
             let server = try await Nginx()
             defer { server.shutDown() }
             var options = try options
+            let shared = try await responses(20, of: server, CurlTransport(options))
+            #expect(shared.allSatisfy { $0.metrics?.httpVersion == "2" })
+            // The body is nginx's number of the connection.
+            #expect(Set(shared.map(\.value)).count == 1)
             options.httpVersion = .http1
-            let responses = try await responses(20, of: server, options)
-            #expect(responses.allSatisfy { $0.metrics?.httpVersion == "1.1" })
+            let own = try await responses(20, of: server, CurlTransport(options))
+            #expect(own.allSatisfy { $0.metrics?.httpVersion == "1.1" })
         }
 
         // MARK: Connections
@@ -41,7 +42,7 @@ import Testing
         @Test func coldRequestsOpenAsFewConnectionsAsHoldThem() async throws {
             let server = try await Nginx()
             defer { server.shutDown() }
-            let responses = try await responses(200, of: server, options)
+            let responses = try await responses(200, of: server, CurlTransport(options))
             #expect(Set(responses.map(\.value)).count <= 3)
         }
 
@@ -74,9 +75,8 @@ import Testing
             for sending in sendings { #expect(try await sending.response().value == "ok") }
         }
 
-        /// A new server gets one connection at a time until it has shown whether requests share it.
-        ///
-        /// A cancelled request lets the next one begin.
+        // A new server gets one connection at a time until it has shown whether requests share it. A cancelled request
+        // lets the next one begin.
         @Test func newServersGetOneConnectionFirst() async throws {
             let count = 3
             // The log has the number of cancelled requests when each connection was opened.
@@ -87,9 +87,7 @@ import Testing
                 connection.readToEnd()
             }
             defer { server.shutDown() }
-            var options = try options
-            options.engineCount = 1
-            let transport = try CurlTransport(options)
+            let transport = try CurlTransport(singleEngine())
             let request = Request<String>.get("https://127.0.0.1:\(server.port)/")
             let tasks = try (1...count).map { _ in
                 let prepared = try PreparedRequest(request.core, baseURL: nil)
@@ -106,18 +104,16 @@ import Testing
 
         // MARK: Responses that another stream has read
 
-        /// libcurl up to 8.14 may forget bytes of a stream that another stream read from the connection.
-        ///
-        /// That happens if a third request begins before libcurl returns to the first. Then only another timer delivers
-        /// the bytes, here after 5 minutes.
+        // libcurl up to 8.14 may forget bytes of a stream that another stream read from the connection. That happens if
+        // a third request begins before libcurl returns to the first. Then only another timer delivers the bytes, here
+        // after 5 minutes.
         @Test func answerThatAnotherStreamReadIsDelivered() async throws {
             let backend = try LoopbackListener { $0.readToEnd() }
             defer { backend.shutDown() }
             let server = try await Nginx(.init(backendPort: backend.port))
             defer { server.shutDown() }
-            var options = try options
+            var options = try singleEngine()
             options.connectTimeout = .seconds(300)
-            options.engineCount = 1
             let transport = try CurlTransport(options)
             func task(_ request: Request<Data>, _ client: any TransportClient) throws -> URLSessionTask {
                 var prepared = try PreparedRequest(request.core, baseURL: nil)
@@ -162,12 +158,6 @@ import Testing
         }
 
         private func responses(
-            _ count: Int, of server: Nginx, _ options: ConnectionOptions
-        ) async throws -> [Response<String>] {
-            try await responses(count, of: server, CurlTransport(options))
-        }
-
-        private func responses(
             _ count: Int, of server: Nginx, _ transport: CurlTransport
         ) async throws -> [Response<String>] {
             let request = Request<String>.get(server.url())
@@ -184,9 +174,7 @@ import Testing
             try CurlTransport(ConnectionOptions.trustingTestAuthority())
         }
 
-        /// A server that responds on streams 1 and 3, but not on 5.
-        ///
-        /// Request 5 must be sent again on another connection.
+        // A server that responds on streams 1 and 3, but not on 5. Request 5 must be sent again on another connection.
         private func refusingServer() async throws -> HTTP2Server {
             try await HTTP2Server { stream in
                 switch (stream.connection, stream.number) {
@@ -228,7 +216,7 @@ import Testing
             defer { server.shutDown() }
             let other = try await TLSServer(Certificates.shared.server)
             defer { other.shutDown() }
-            let listener = try Self.listener(firstTo: server.port, thenTo: other.port)
+            let listener = try LoopbackListener(firstTo: server.port, thenTo: other.port)
             defer { listener.shutDown() }
             let url = "https://127.0.0.1:\(listener.port)/"
             let request = method == .post ? Request<Data>.post(url).body("a") : .get(url)
@@ -236,18 +224,6 @@ import Testing
             #expect(response.value == Data("hello".utf8))
             #expect(server.streams.count == 1)
             #expect(other.heads.map { $0.hasPrefix(method.rawValue + " / HTTP/1.1") } == [true])
-        }
-
-        /// Connects the first client to one port, and later ones to the other.
-        private static func listener(firstTo first: Int, thenTo next: Int) throws -> LoopbackListener {
-            let connections = EventLog<Void>()
-            return try LoopbackListener { client in
-                connections.record(())
-                let port = connections.count == 1 ? first : next
-                guard let origin = LoopbackConnection(port: UInt16(clamping: port)) else { return }
-                Thread { origin.copy(from: client) }.start()
-                client.copy(from: origin)
-            }
         }
 
         /// RFC 9113, section 8.7: the server has not processed a refused stream.

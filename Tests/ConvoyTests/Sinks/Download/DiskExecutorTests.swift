@@ -11,7 +11,10 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct DiskExecutorTests {
     @Test func everythingRunsInOrder() {
         let (executor, ran) = (DiskExecutor(), EventLog<Int>())
-        for number in 0..<1_000 {
+        // Deferred work waits for the next work.
+        executor.beforeNext { ran.record(0) }
+        #expect(ran.events == [])
+        for number in 1..<1_000 {
             if number % 3 == 1 {
                 executor.beforeNext { ran.record(number) }
             } else {
@@ -20,14 +23,6 @@ import Testing
         }
         executor.sync {}
         #expect(ran.events == Array(0..<1_000))
-    }
-
-    @Test func deferredWorkRunsBeforeTheNextWork() {
-        let (executor, ran) = (DiskExecutor(), EventLog<Int>())
-        executor.beforeNext { ran.record(1) }
-        #expect(ran.events == [])
-        executor.sync { ran.record(2) }
-        #expect(ran.events == [1, 2])
     }
 
     /// Executors whose disk blocks; each signal of the gate unblocks one executor.
@@ -76,85 +71,6 @@ import Testing
             await told.wait(count: 2)
             for _ in 0...executors.count { gate.signal() }
         }
-    }
-
-    /// Records the calls for a body, in order.
-    private final class Target: DownloadTarget {
-        let executor = DiskExecutor()
-        let told = EventLog<String>()
-        var keepsPart: Bool { false }
-
-        func begin(
-            _ request: PreparedRequest, asksForWhole: Bool,
-            _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void
-        ) {}
-        func judge(
-            _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
-        ) -> DownloadAnswer { .refused }
-        func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) {
-            told.record("begin")
-        }
-        func write(_ data: Data) { told.record("\(data.count)") }
-        func write(_ source: FileBytes) {}
-        var isStopped: Bool { false }
-        func verify() { told.record("verify") }
-        func commit(
-            _ head: ResponseHead, of request: PreparedRequest,
-            _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
-        ) {}
-        func stop() {}
-        func close(_ completion: @escaping @Sendable () -> Void) {}
-    }
-
-    private func sink(_ target: Target, expecting expected: Int64?) throws -> DownloadSink {
-        let request = Request.stub("a")
-        return DownloadSink(
-            target, .body(from: 0, totalBytes: expected), ResponseHead(statusCode: 200, expectedBytes: expected),
-            of: try PreparedRequest(request.core, baseURL: nil),
-            calls: SinkCalls(fail: { _ in }, caughtUp: {}, canPause: true))
-    }
-
-    /// A small body and its end are one piece of work.
-    ///
-    /// Separate work would wake a thread three times for each of many small files.
-    @Test func aSmallBodyIsOneWorkWithItsEnd() async throws {
-        let (target, verified) = (Target(), EventLog<Void>())
-        let sink = try sink(target, expecting: 1_024)
-        sink.write(Data(count: 1_000))
-        sink.write(Data(count: 24))
-        #expect(target.told.events == [])
-        sink.verify { _ in verified.record(()) }
-        await verified.wait()
-        #expect(target.told.events == ["begin", "1000", "24", "verify"])
-    }
-
-    @Test(arguments: [nil, 1 << 20]) func anyOtherBodyIsWrittenAsItComes(expected: Int64?) throws {
-        let target = Target()
-        let sink = try sink(target, expecting: expected)
-        target.executor.sync {}
-        #expect(target.told.events == ["begin"])
-        sink.write(Data(count: 1_000))
-        target.executor.sync {}
-        #expect(target.told.events == ["begin", "1000"])
-    }
-
-    /// The body is longer than announced, which the transport does not check.
-    ///
-    /// If the sink kept the bytes until the end, the transport would stay paused and never deliver the end.
-    @Test func aBodyLongerThanDeclaredIsWrittenAtOnce() async throws {
-        let target = Target()
-        let sink = try sink(target, expecting: 10)
-        for _ in 0..<2 { sink.write(Data(count: 1 << 20)) }
-        await target.told.wait(count: 3, within: .seconds(30))
-    }
-
-    @Test func aSmallBodyThatIsGivenUpIsWrittenBefore() async throws {
-        let (target, given) = (Target(), EventLog<Void>())
-        let sink = try sink(target, expecting: 1_024)
-        sink.write(Data(count: 1_000))
-        sink.discard { given.record(()) }
-        await given.wait()
-        #expect(target.told.events == ["begin", "1000"])
     }
 }
 

@@ -55,9 +55,6 @@
                 #expect(server.exchanges.count == 1, "it is not tried again")
                 #expect(
                     try disk.entries == [".target.convoy-part", ".target.convoy-resume", "ballast"], "seed \(seed)")
-                // A request that needs no space still succeeds.
-                let other = try await Sending(Request.stub("other").ignoringBody(), over: server.transport).response()
-                #expect(other.statusCode == 200)
                 // Truncating frees the space at once, even if a forked process still has the file open.
                 try Data().write(to: disk.file("ballast"))
                 try FileManager.default.removeItem(at: disk.file("ballast"))
@@ -77,18 +74,6 @@
             let sending = Sending(Request.stub("file").saved(to: disk.file("target")), over: server.transport)
             #expect(try await sending.result().code == nil)
             #expect(try Data(contentsOf: disk.file("target")) == version.content)
-        }
-
-        @Test func lengthThatHasNoRoomIsRefusedBeforeAnythingIsReceived() async throws {
-            let disk = try #require(SmallDisk(byteCount: 2 << 20))
-            let server = StubServer.held()
-            let sending = Sending(Request.stub("file").saved(to: disk.file("target")), over: server.transport)
-            await server.exchanges.wait()[0].respond(
-                ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: 3 << 20))
-            let error = try await sending.error()
-            #expect(error.code == .diskFull)
-            #expect(error.message.contains("3145728 bytes"))
-            #expect(try disk.entries == [])
         }
     }
 

@@ -4,178 +4,67 @@ import Testing
 
 @testable import Convoy
 
-/// Tests which parts and records a download reads when it begins or continues.
-@Suite struct DownloadTests {
-    private let directory: TemporaryDirectory
-    private static let version = FileVersion(FileVersion.seeded(1, byteCount: 300_000))
-
-    init() throws { directory = try TemporaryDirectory() }
-
-    private func leavePart(_ plan: DownloadPlan, redirectingTo location: String? = nil) async throws {
-        let server = StubServer { exchange in
-            if let location, exchange.request.url.path == "/file" {
-                return exchange.answer(302, headerFields: ["Location": location])
-            }
-            Self.version.answer(exchange, sending: 100_000, thenFailing: .cut)
-        }
-        let sending = Sending(Request.stub("file").saved(plan), over: server.transport)
-        #expect(try await sending.error().code == .connectionLost)
-    }
-
-    /// Begins an attempt; returns the number of stored bytes that the attempt continues.
-    private func begin(_ download: Download, _ name: String) async throws -> Int64? {
-        let request = try PreparedRequest(Request.stub(name).core, baseURL: nil)
-        let beginning = await withCheckedContinuation { continuation in
-            download.begin(request, asksForWhole: false) { continuation.resume(returning: $0) }
-        }
-        guard case .send(_, let point) = try beginning.get() else { return nil }
-        return point?.byteCount
-    }
-
-    /// A download that has released its part opens the part again after a redirect.
-    @Test(arguments: [true, false]) func aReleasedPartIsFoundAfterARedirect(isNamedByServer: Bool) async throws {
-        let target: DownloadPlan.Target =
-            isNamedByServer ? .directory(directory.url) : .file(directory.file("target"))
-        try await leavePart(DownloadPlan(target: target), redirectingTo: "/elsewhere")
-        let names = try directory.entries
-        #expect(names.count == 2)
-        let download = Download(DownloadPlan(target: target))
-        // The range belongs to the redirect's target, so the redirecting URL gets no range request.
-        #expect(try await begin(download, "file") == nil)
-        await withCheckedContinuation { continuation in download.release { continuation.resume() } }
-        #expect(try await begin(download, "elsewhere") == 100_000)
-        await withCheckedContinuation { continuation in download.close { continuation.resume() } }
-        #expect(try directory.entries == names)
-    }
-
-    @Test func partWhoseRecordCannotBeReadStays() async throws {
-        let plan = DownloadPlan(target: .file(directory.file("target")))
-        try await leavePart(plan)
-        // A directory can be opened but not read.
-        let record = directory.file(".target.convoy-resume")
-        try FileManager.default.removeItem(at: record)
-        try FileManager.default.createDirectory(at: record, withIntermediateDirectories: false)
-        let server = StubServer { Self.version.answer($0) }
-        let error = try await Sending(Request.stub("file").saved(plan), over: server.transport).error()
-        #expect(error.code == .destinationUnwritable)
-        #expect(server.exchanges.count == 0)
-        let part = try Data(contentsOf: directory.file(".target.convoy-part"))
-        #expect(part == Self.version.content.prefix(100_000))
-    }
-}
-
-/// Tests files that another process changes during the download: the changed bytes never become the target.
+/// Tests parts and records that another process changes: their bytes never become the target.
 @Suite(.timeLimit(.minutes(5))) struct ForeignHandTests {
     private let directory: TemporaryDirectory
     private var target: URL { directory.file("target") }
     private var part: URL { directory.file(".target.convoy-part") }
+    private static let content = FileVersion.seeded(1, byteCount: 300_000)
 
     init() throws { directory = try TemporaryDirectory() }
 
-    private func setLength(_ count: Int) throws {
-        let handle = try FileHandle(forWritingTo: part)
-        try handle.truncate(atOffset: UInt64(count))
-        try handle.close()
+    private func partBytes() -> Int { FileManager.default.contents(atPath: part.path)?.count ?? 0 }
+
+    private func expectThrownAway(_ error: RequestError?) throws {
+        #expect(error?.code == .destinationUnwritable)
+        #expect(error?.message.contains("another process") == true)
+        #expect(try directory.entries == [])
     }
 
-    private func partBytes() -> Int { FileManager.default.contents(atPath: part.path)?.count ?? 0 }
+    @Test func partWhoseRecordCannotBeReadStays() async throws {
+        let request = Request.stub("file").saved(to: target)
+        let cut = StubServer { FileVersion(Self.content).answer($0, sending: 100_000, thenFailing: .cut) }
+        #expect(try await Sending(request, over: cut.transport).error().code == .connectionLost)
+        // A directory can be opened but not read.
+        let record = directory.file(".target.convoy-resume")
+        try FileManager.default.removeItem(at: record)
+        try FileManager.default.createDirectory(at: record, withIntermediateDirectories: false)
+        let server = StubServer { FileVersion(Self.content).answer($0) }
+        #expect(try await Sending(request, over: server.transport).error().code == .destinationUnwritable)
+        #expect(server.exchanges.count == 0)
+        #expect(try Data(contentsOf: part) == Self.content.prefix(100_000))
+    }
 
     /// The part becomes shorter or longer, with and without later bytes.
     @Test(arguments: [0, 70_000, 150_000], [true, false])
     func plainPartThatIsGivenAnotherLengthIsThrownAway(count: Int, isAtTheEnd: Bool) async throws {
-        let content = FileVersion.seeded(1, byteCount: 300_000)
         let server = StubServer.held()
         let sending = Sending(Request.stub("file").saved(to: target), over: server.transport)
         let exchange = await server.exchanges.wait()[0]
-        exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: 300_000))
         let first = isAtTheEnd ? 300_000 : 100_000
-        exchange.send(content.prefix(first))
+        FileVersion(Self.content).answer(exchange, sending: first, isLeftOpen: true)
         await look { partBytes() == first }
-        try setLength(count)
-        if !isAtTheEnd { exchange.send(content.dropFirst(first)) }
+        #expect(truncate(part.path, off_t(count)) == 0)
+        if !isAtTheEnd { exchange.send(Self.content.dropFirst(first)) }
         exchange.finish()
-        let error = try await sending.error()
-        #expect(error.code == .destinationUnwritable)
-        #expect(error.message.contains("another process"))
-        #expect(try directory.entries == [])
+        try expectThrownAway(await sending.error())
     }
 
     @Test(arguments: [0, 1_000_000, 2_000_000, 2_200_000])
     func segmentedPartThatIsTruncatedIsThrownAway(count: Int) async throws {
-        let content = FileVersion.seeded(1, byteCount: 2_200_000)
+        let version = FileVersion(FileVersion.seeded(1, byteCount: 2_200_000))
         let gate = EventLog<StubExchange>()
         let server = StubServer { exchange in
             guard exchange.request.headerFields["Range"] == "bytes=1100000-2199999" else {
-                return FileVersion(content).answer(exchange)
+                return version.answer(exchange)
             }
             gate.record(exchange)
         }
         let download = server.manager(4).downloadInSegments(.stub("file"), to: target, segments: 2)
         let last = await gate.wait()[0]
         await look { download.progress.download.completedBytes == 1_100_000 }
-        try setLength(count)
-        FileVersion(content).answer(last)
-        do throws(RequestError) {
-            _ = try await download.file()
-            Issue.record("it became the file")
-        } catch {
-            #expect(error.code == .destinationUnwritable)
-            #expect(error.message.contains("another process"))
-        }
-        #expect(try directory.entries == [])
-    }
-}
-
-/// Tests that the complete file is requested after a wrong range, however often that fails.
-@Suite struct StartingOverTests {
-    private let directory: TemporaryDirectory
-    private static let content = FileVersion.seeded(1, byteCount: 300_000)
-
-    init() throws { directory = try TemporaryDirectory() }
-
-    /// The end of the attempt that requests the complete file.
-    enum Ending: CaseIterable, Sendable {
-        case lost, refused, redirected, cut
-
-        /// The range that the following attempt requests.
-        var nextRange: String? { self == .cut ? "bytes=200000-" : nil }
-
-        func end(_ exchange: StubExchange, _ version: FileVersion) {
-            switch self {
-            case .lost: exchange.finish(.cut)
-            case .refused: exchange.answer(503)
-            case .redirected: exchange.answer(302, headerFields: ["Location": "/elsewhere"])
-            case .cut: version.answer(exchange, sending: 200_000, thenFailing: .cut)
-            }
-        }
-    }
-
-    @Test(arguments: Ending.allCases) func theCompleteFileIsRequestedUntilItArrives(ending: Ending) async throws {
-        let version = FileVersion(Self.content)
-        let request = Request.stub("file").retries(RetryPolicy(baseDelay: .zero)).saved(to: directory.file("target"))
-        let failing = StubServer { version.answer($0, sending: 100_000, thenFailing: .cut) }
-        let first = Sending(request.retries(.never), over: failing.transport)
-        #expect(try await first.error().code == .connectionLost)
-        let count = Locked(0)
-        let server = StubServer { exchange in
-            let number = count.withLock { count in
-                count += 1
-                return count
-            }
-            let isLie = exchange.request.headerFields["Range"] == "bytes=100000-"
-            switch number {
-            case _ where isLie:
-                version.send(exchange, 206, ["Content-Range": "bytes 5-299999/300000"], Self.content.dropFirst(5))
-            case 2: ending.end(exchange, version)
-            default: version.answer(exchange)
-            }
-        }
-        let result = try await Sending(request, over: server.transport).result()
-        #expect(result.code == nil, "\(result)")
-        #expect(
-            server.exchanges.events.map { $0.request.headerFields["Range"] }
-                == ["bytes=100000-", nil, ending.nextRange])
-        #expect(try directory.entries == ["target"])
-        #expect(try Data(contentsOf: directory.file("target")) == Self.content)
+        #expect(truncate(part.path, off_t(count)) == 0)
+        version.answer(last)
+        try expectThrownAway(await #expect(throws: RequestError.self) { try await download.file() })
     }
 }

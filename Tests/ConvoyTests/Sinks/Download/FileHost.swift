@@ -23,7 +23,7 @@ struct FileVersion: Sendable, Hashable {
         return words.withUnsafeBytes { Data($0.prefix(byteCount)) }
     }
 
-    /// Responds by the rules of RFC 9110, section 14.
+    /// Responds by the rules of RFC 9110, sections 13 and 14.
     ///
     /// - Parameter isLeftOpen: whether the response never ends.
     func answer(
@@ -32,6 +32,10 @@ struct FileVersion: Sendable, Hashable {
     ) {
         let request = exchange.request.headerFields
         var fields = headerFields
+        let isUnchanged =
+            request["If-None-Match"].map { $0 == headerFields["ETag"] }
+            ?? request["If-Modified-Since"].map { $0 == headerFields["Last-Modified"] } ?? false
+        if isUnchanged { return exchange.answer(304) }
         let isCurrent =
             request["If-Range"].map { $0 == headerFields["ETag"] || $0 == headerFields["Last-Modified"] } ?? true
         guard let (start, end) = request["Range"].flatMap(Self.ends), isCurrent else {
@@ -78,4 +82,13 @@ extension Data {
 
 extension RequestError {
     static let cut = RequestError(.connectionLost, "cut")
+}
+
+extension Locked<Int> {
+    func countUp() -> Int {
+        withLock { count in
+            count += 1
+            return count
+        }
+    }
 }

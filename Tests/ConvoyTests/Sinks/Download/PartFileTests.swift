@@ -17,29 +17,26 @@ import Testing
         try PartFile.open(path, permissions: permissions)
     }
 
-    private func fill(_ part: PartFile) throws {
+    private func filled() throws -> PartFile {
+        let part = try open()
         try part.append(Data("part".utf8))
+        return part
     }
 
-    @Test(arguments: ["symbolic", "hard", "dangling"]) func aPlantedLinkIsRemovedNotFollowed(kind: String) throws {
+    @Test(arguments: ["symbolic", "hard", "dangling", "pipe"]) func aPlantedFileIsRemovedNotFollowed(kind: String)
+        throws
+    {
         try Data("keep".utf8).write(to: victim)
         switch kind {
         case "symbolic": #expect(symlink(victim.path, path) == 0)
         case "hard": #expect(link(victim.path, path) == 0)
+        case "pipe": #expect(mkfifo(path, 0o600) == 0)
         default: #expect(symlink(directory.file("nowhere").path, path) == 0)
         }
-        let part = try open()
-        try fill(part)
-        #expect(!part.wasThere)
+        let part = try filled()
+        #expect(!part.wasThere && part.byteCount == 4)
         #expect(try Data(contentsOf: victim) == Data("keep".utf8))
         #expect(try directory.entries == ["part", "victim"])
-    }
-
-    @Test func aPlantedPipeIsRemoved() throws {
-        #expect(mkfifo(path, 0o600) == 0)
-        let part = try open()
-        try fill(part)
-        #expect(part.byteCount == 4)
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can give files away"))
@@ -79,23 +76,13 @@ import Testing
         #expect(throws: RequestError.self) { try open() }
     }
 
-    @Test func aSecondOpenFailsWithDestinationInUse() throws {
-        let part = try open()
-        do {
-            _ = try open()
-            Issue.record("two have it")
-        } catch { #expect((error as? RequestError)?.code == .destinationInUse) }
-        part.close()
-        _ = try open()
-    }
-
-    @Test func itsBytesAreKeptForTheNextOpen() throws {
-        let part = try open()
-        try fill(part)
+    @Test func aSecondOpenFailsUntilTheFileIsClosed() throws {
+        let part = try filled()
+        let error = #expect(throws: RequestError.self) { try open() }
+        #expect(error?.code == .destinationInUse)
         part.close()
         let next = try open()
-        #expect(next.wasThere)
-        #expect(next.byteCount == 4)
+        #expect(next.wasThere && next.byteCount == 4)
     }
 
     /// The part can be opened again whatever mode the file gets at the end.
@@ -113,20 +100,14 @@ import Testing
 
     @Test func fileThatMustStayStays() throws {
         try Data("keep".utf8).write(to: victim)
-        let part = try open()
+        let part = try filled()
         #expect(try part.renameIfFree(to: victim.path) == false)
         #expect(try !part.linkIfFree(to: victim.path))
         #expect(try Data(contentsOf: victim) == Data("keep".utf8))
-        try part.rename(to: victim.path)
-        #expect(try Data(contentsOf: victim).isEmpty)
-    }
-
-    @Test func aLinkGivesTheFinalNameAndRemovesTheOther() throws {
-        let part = try open()
-        try fill(part)
-        #expect(try part.linkIfFree(to: victim.path))
-        #expect(try directory.entries == ["victim"])
-        #expect(try Data(contentsOf: victim) == Data("part".utf8))
+        // A link gives the final name, and removes the other one.
+        #expect(try part.linkIfFree(to: directory.file("free").path))
+        #expect(try directory.entries == ["free", "victim"])
+        #expect(try Data(contentsOf: directory.file("free")) == Data("part".utf8))
     }
 
     @Test func freeBytesAreThoseOfTheFileSystem() {
@@ -143,12 +124,11 @@ import Testing
 
     /// If another process has truncated the part, no hole is created, and the length shows the change.
     @Test func bytesGoToTheEndWhereverItIs() throws {
-        let part = try open()
-        try fill(part)
+        let part = try filled()
         #expect(part.isIntact)
         #expect(truncate(path, 2) == 0)
         #expect(!part.isIntact)
-        try fill(part)
+        try part.append(Data("part".utf8))
         #expect(!part.isIntact)
         #expect(try Data(contentsOf: directory.file("part")) == Data("papart".utf8))
     }
@@ -159,9 +139,7 @@ import Testing
 
     /// Tests copies between files with a kernel that refuses, interrupts or shortens them.
     @Suite(.serialized, .timeLimit(.minutes(5))) struct FileBytesTests {
-        /// A kernel with prepared answers.
-        ///
-        /// It is shared, because a C function captures nothing.
+        // A kernel with prepared answers. It is shared, because a C function captures nothing.
         private enum Kernel {
             /// The answers to the next calls; without a further answer, a call copies all bytes.
             static let answers = Locked<[@Sendable () -> Int]>([])
@@ -206,77 +184,48 @@ import Testing
             let handle = try FileHandle(forReadingFrom: file)
             var source = FileBytes(handle.fileDescriptor, 0..<Int64(Self.content.count), of: handle)
             source.kernelCopy = Kernel.copy
+            defer { #expect(fcntl(part.descriptor, F_GETFL) & O_APPEND != 0) }
             try download.write(source)
         }
 
         private func written() throws -> Data { try Data(contentsOf: directory.file("part")) }
         private static var whole: Data { Data("a".utf8) + content }
 
-        /// Reading and writing the bytes shows which file failed.
-        ///
-        /// An EIO may come from either file.
-        @Test(arguments: [0, EXDEV, EINVAL, EOPNOTSUPP, ENOSYS, EPERM, EIO])
-        func bytesThatTheKernelDoesNotCopyAreReadAndWritten(code: Int32) throws {
-            try write([{ -Int(code) }])
+        /// The results of calls, and the offsets of all calls.
+        private static let refusals: [([Int], [Int64])] =
+            [0, EXDEV, EINVAL, EOPNOTSUPP, ENOSYS, EPERM, EIO].map { ([-Int($0)], [0]) }
+        private static let stops: [([Int], [Int64])] = [
+            ([1_000, 0], [0, 1_000]), ([-Int(EINTR), -Int(EINTR)], [0, 0, 0]), ([1, 70_000], [0, 1, 70_001]),
+        ]
+
+        // A copy that is refused or stops is finished by reading, an interrupted one is repeated, and the next piece
+        // follows a short one. An EIO may come from either file. Reading and writing the bytes shows which file failed.
+        @Test(arguments: refusals + stops)
+        func everyByteIsCopied(answers: [Int], offsets: [Int64]) throws {
+            try write(answers.map { answer in return { answer } })
             #expect(try written() == Self.whole)
             #expect(part.isIntact)
-            #expect(Kernel.offsets.withLock { $0 } == [0])
+            #expect(Kernel.offsets.withLock { $0 } == offsets)
         }
 
-        @Test func copyThatStopsInTheMiddleIsFinishedByReading() throws {
-            try write([{ 1000 }, { 0 }])
-            #expect(try written() == Self.whole)
-            #expect(Kernel.offsets.withLock { $0 } == [0, 1000])
-        }
-
-        @Test func interruptedCopyIsRepeated() throws {
-            try write([{ -Int(EINTR) }, { -Int(EINTR) }])
-            #expect(try written() == Self.whole)
-            #expect(Kernel.offsets.withLock { $0 } == [0, 0, 0])
-        }
-
-        @Test func copyInPiecesContinuesAfterEachPiece() throws {
-            try write([{ 1 }, { 70_000 }])
-            #expect(try written() == Self.whole)
-            #expect(Kernel.offsets.withLock { $0 } == [0, 1, 70_001])
-        }
-
-        @Test(arguments: [(ENOSPC, RequestError.Code.diskFull), (EDQUOT, .diskFull)])
-        func diskErrorOfACopyFailsTheDownload(code: Int32, expected: RequestError.Code) throws {
+        @Test(arguments: [ENOSPC, EDQUOT]) func diskErrorOfACopyFailsTheDownload(code: Int32) throws {
             let error = #expect(throws: RequestError.self) { try write([{ 5000 }, { -Int(code) }]) }
-            #expect(error?.code == expected)
+            #expect(error?.code == .diskFull)
             // The copied bytes stay, for the next attempt.
             #expect(try written() == Self.whole.prefix(5001))
             #expect(part.isIntact)
             #expect(Kernel.offsets.withLock { $0 } == [0, 5000])
         }
 
-        @Test func cancelledDownloadStopsBetweenTwoPieces() throws {
+        @Test(arguments: [3_000, -Int(EXDEV)]) func cancelledDownloadStopsBetweenTwoPieces(answer: Int) throws {
             try write([
                 { [download] in
                     download.stop()
-                    return 3000
+                    return answer
                 }
             ])
-            #expect(try written() == Self.whole.prefix(3001))
+            #expect(try written() == Self.whole.prefix(1 + max(0, answer)))
             #expect(Kernel.offsets.withLock { $0 } == [0])
-        }
-
-        @Test func cancelledDownloadReadsNoMoreBytes() throws {
-            try write([
-                { [download] in
-                    download.stop()
-                    return -Int(EXDEV)
-                }
-            ])
-            #expect(try written() == Data("a".utf8))
-        }
-
-        @Test func fileIsOpenForAppendingAfterEachCopy() throws {
-            for answer in [0, 10, -Int(EIO), -Int(ENOSPC)] {
-                try? write([{ answer }, { -Int(ENOSPC) }])
-                #expect(fcntl(part.descriptor, F_GETFL) & O_APPEND != 0)
-            }
         }
     }
 #endif

@@ -21,6 +21,9 @@ import Testing
         }
         #expect(ResumeRecord(full.data) == full)
         #expect(ResumeRecord(record().data) == record())
+        for validator in [.entityTag("\"\""), .lastModified("Sunday, 06-Nov-94 08:49:37 GMT")] as [Validator] {
+            #expect(ResumeRecord(record { $0.validator = validator }.data)?.validator == validator)
+        }
     }
 
     /// Earlier versions of Convoy stored the state of a digest in the record.
@@ -62,89 +65,33 @@ import Testing
         #expect(ResumeRecord(record { $0.validator = validator }.data) == nil)
     }
 
-    @Test(arguments: [.entityTag("\"\""), .lastModified("Sunday, 06-Nov-94 08:49:37 GMT")] as [Validator])
-    func recordWithAnyValidatorOfAServerIsRead(validator: Validator) {
-        #expect(ResumeRecord(record { $0.validator = validator }.data)?.validator == validator)
+    /// After a reboot, only synchronised bytes are usable.
+    @Test(
+        arguments: [
+            (700, "b", [0..<700]), (1_000, "b", [0..<1_000]), (700, "other", [0..<400]), (700, nil, [0..<400]),
+            (399, "b", []), (1_001, "b", []),
+        ] as [(Int64, String?, [Range<Int64>])])
+    func partCountsAsFarAsItIsLongAndStored(length: Int64, boot: String?, ranges: [Range<Int64>]) {
+        #expect(record { $0.syncedBytes = 400 }.usableRanges(ofPart: length, boot: boot) == ranges)
     }
 
-    @Test func partCountsAsFarAsItIsLongInTheSameBoot() {
-        let record = record { $0.syncedBytes = 400 }
-        #expect(record.usableRanges(ofPart: 700, boot: "b") == [0..<700])
-        #expect(record.usableRanges(ofPart: 1_000, boot: "b") == [0..<1_000])
-    }
-
-    @Test(arguments: ["other", nil]) func onlySynchronizedBytesAreUsableAfterAReboot(boot: String?) {
-        let record = record { $0.syncedBytes = 400 }
-        #expect(record.usableRanges(ofPart: 700, boot: boot) == [0..<400])
-        #expect(self.record().usableRanges(ofPart: 700, boot: boot) == [])
-    }
-
-    @Test func aPartOfAnotherLengthHasNoUsableRanges() {
-        let record = record { $0.syncedBytes = 400 }
-        #expect(record.usableRanges(ofPart: 399, boot: "b") == [])
-        #expect(record.usableRanges(ofPart: 1_001, boot: "b") == [])
-        #expect(self.record().usableRanges(ofPart: 0, boot: "b") == [])
-        #expect(self.record { $0.syncedBytes = -1 }.usableRanges(ofPart: 9, boot: nil) == [])
-        #expect(self.record { $0.totalBytes = -1 }.usableRanges(ofPart: 9, boot: "b") == [])
-    }
-
-    @Test func rangesCountAsFarAsThePartIsLong() {
-        let record = record { ($0.ranges, $0.syncedRanges) = ([0..<100, 300..<400], [0..<50]) }
-        #expect(record.usableRanges(ofPart: 1_000, boot: "b") == [0..<100, 300..<400])
-        #expect(record.usableRanges(ofPart: 350, boot: "b") == [0..<100, 300..<350])
-        #expect(record.usableRanges(ofPart: 60, boot: "b") == [0..<60])
-        #expect(record.usableRanges(ofPart: 1_000, boot: nil) == [0..<50])
-    }
-
-    @Test(arguments: [[5..<9, 0..<3], [0..<5, 4..<9], [-5 ..< -1]] as [[Range<Int64>]])
-    func unorderedRangesAreNotUsable(ranges: [Range<Int64>]) {
-        #expect(record { $0.ranges = ranges }.usableRanges(ofPart: 1_000, boot: "b") == [])
-    }
-}
-
-@Suite struct SegmentTableTests {
-    @Test func missingRangesAreDivided() {
-        var table = SegmentTable()
-        table.there = [0..<10, 50..<60]
-        table.divide(totalBytes: 100, into: 4, atLeast: 1)
-        #expect(table.segments.map(\.range) == [10..<30, 30..<50, 60..<80, 80..<100])
-        #expect(table.ranges == [0..<10, 50..<60])
-        table.segments[0].position = 30
-        #expect(table.ranges == [0..<30, 50..<60])
-        #expect(table.byteCount == 40)
-    }
-
-    @Test(arguments: [0, 1, 7, .max] as [Int64]) func anyLengthCanBeDivided(total: Int64) {
-        var table = SegmentTable()
-        table.divide(totalBytes: total, into: 3, atLeast: 1)
-        #expect(table.segments.reduce(0) { $0 + $1.range.count64 } == total)
-        for index in table.segments.indices { table.segments[index].position = table.segments[index].range.upperBound }
-        #expect(table.ranges == (total == 0 ? [] : [0..<total]))
-    }
-}
-
-@Suite struct SidecarFileTests {
-    private let directory: TemporaryDirectory
-    private var file: SidecarFile<ResumeRecord> { SidecarFile(path: directory.file("record").path) }
-
-    init() throws { directory = try TemporaryDirectory() }
-
-    @Test func aWrittenRecordIsReadUntilItIsRemoved() throws {
-        let record = ResumeRecord(key: "k", validator: .entityTag("\"v\""), totalBytes: 1_000, boot: "b")
-        #expect(try file.read() == nil)
-        try file.write(record, synchronized: false)
-        #expect(try file.read() == record)
-        file.remove()
-        #expect(try file.read() == nil)
-    }
-
-    #if os(Linux)
-        /// The first page of `/proc/self/mem` is not mapped, so reading it fails with EIO.
-        @Test func aReadErrorIsNotTheEndOfTheFile() throws {
-            let error = #expect(throws: RequestError.self) {
-                try SidecarFile<ResumeRecord>(path: "/proc/self/mem").read()
-            }
-            #expect((error?.underlying as? POSIXError)?.code == .EIO)
+    @Test func anInvalidRecordHasNoUsableRanges() {
+        #expect(record().usableRanges(ofPart: 700, boot: nil) == [])
+        #expect(record().usableRanges(ofPart: 0, boot: "b") == [])
+        #expect(record { $0.syncedBytes = -1 }.usableRanges(ofPart: 9, boot: nil) == [])
+        #expect(record { $0.totalBytes = -1 }.usableRanges(ofPart: 9, boot: "b") == [])
+        for ranges in [[5..<9, 0..<3], [0..<5, 4..<9], [-5 ..< -1]] as [[Range<Int64>]] {
+            #expect(record { $0.ranges = ranges }.usableRanges(ofPart: 1_000, boot: "b") == [])
         }
-    #endif
+    }
+
+    @Test(
+        arguments: [
+            (1_000, "b", [0..<100, 300..<400]), (350, "b", [0..<100, 300..<350]), (60, "b", [0..<60]),
+            (1_000, nil, [0..<50]),
+        ] as [(Int64, String?, [Range<Int64>])])
+    func rangesCountAsFarAsThePartIsLong(length: Int64, boot: String?, ranges: [Range<Int64>]) {
+        let record = record { ($0.ranges, $0.syncedRanges) = ([0..<100, 300..<400], [0..<50]) }
+        #expect(record.usableRanges(ofPart: length, boot: boot) == ranges)
+    }
 }

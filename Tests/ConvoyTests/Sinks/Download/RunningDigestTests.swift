@@ -3,7 +3,6 @@ import Testing
 
 @testable import Convoy
 
-/// A hash that fails at its end.
 struct FailingHash: FileHash {
     func update(_ bytes: UnsafeRawBufferPointer) {}
     func finish() throws(HashFailure) -> [UInt8] { throw HashFailure() }
@@ -11,50 +10,6 @@ struct FailingHash: FileHash {
 
 @Suite struct RunningDigestTests {
     private let message = FileVersion.seeded(3, byteCount: 300)
-
-    private func whole(_ algorithm: FileDigest.Algorithm, _ message: Data) -> FileDigest {
-        switch algorithm {
-        case .sha256: .ofBytes(message)
-        case .sha512: .sha512(message.sha512)
-        }
-    }
-
-    @Test(arguments: FileDigest.Algorithm.allCases)
-    func everySplitGivesTheSameDigestAndUpdatesMayFollow(algorithm: FileDigest.Algorithm) throws {
-        for cut in 0...message.count {
-            let digest = RunningDigest(algorithm)
-            digest.update(message.prefix(cut))
-            #expect(try digest.finish(of: "f") == whole(algorithm, message.prefix(cut)), "\(cut) bytes")
-            #expect(try digest.finish(of: "f") == whole(algorithm, message.prefix(cut)), "\(cut) bytes")
-            digest.update(message.dropFirst(cut))
-            #expect(try digest.finish(of: "f") == whole(algorithm, message), "cut at \(cut)")
-        }
-    }
-
-    @Test(arguments: FileDigest.Algorithm.allCases)
-    func bytesAreCounted(algorithm: FileDigest.Algorithm) {
-        let digest = RunningDigest(algorithm)
-        #expect(digest.algorithm == algorithm)
-        #expect(digest.byteCount == 0)
-        digest.update(Data())
-        #expect(digest.byteCount == 0)
-        for count in 1...300 {
-            digest.update(Data([7]))
-            #expect(digest.byteCount == count)
-        }
-    }
-
-    @Test(arguments: FileDigest.Algorithm.allCases)
-    func digestsOfSeveralThreadsAreTheirOwn(algorithm: FileDigest.Algorithm) {
-        let found = Locked([FileDigest?](repeating: nil, count: 16))
-        DispatchQueue.concurrentPerform(iterations: 16) { index in
-            let digest = RunningDigest(algorithm)
-            for byte in message.prefix(200 + index) { digest.update(Data([byte])) }
-            let result = try? digest.finish(of: "f")
-            found.withLock { $0[index] = result }
-        }
-        #expect(found.withLock { $0 } == (0..<16).map { whole(algorithm, message.prefix(200 + $0)) })
-    }
 
     @Test(arguments: FileDigest.Algorithm.allCases)
     func aFailureGivesAdvice(algorithm: FileDigest.Algorithm) {

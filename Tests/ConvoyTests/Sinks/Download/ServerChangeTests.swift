@@ -36,9 +36,8 @@ struct ServerChange: Sendable, CustomStringConvertible {
         }
     }
 
-    /// The cases in which a server ignores `If-Range` and sends a range, and a fifth of all cases.
-    ///
-    /// A long run has all cases.
+    // The cases in which a server ignores `If-Range` and sends a range, and a fifth of all cases. A long run has all
+    // cases.
     static let most = all.enumerated().filter { index, change in
         LongRuns.areWanted || !change.honoursIfRange && change.answer == .range || index % 5 == 0
     }.map(\.element)
@@ -51,14 +50,12 @@ struct ServerChange: Sendable, CustomStringConvertible {
             + "\(answer.rawValue)"
     }
 
-    /// The fields before the change.
     var oldFields: HeaderFields { fields(.kept) }
     var newFields: HeaderFields { fields(validator) }
 
-    /// The content after the change; nil if only a digest could reveal the change.
-    ///
-    /// An unchanged strong validator with an unchanged length means the same bytes. In all other cases the bytes
-    /// differ. Under an unchanged validator, only a known length reveals the change of the length.
+    // The content after the change; nil if only a digest could reveal the change. An unchanged strong validator with an
+    // unchanged length means the same bytes. In all other cases the bytes differ. Under an unchanged validator, only a
+    // known length reveals the change of the length.
     func content(old: Data, other: Data, part: Int, isLengthKnown: Bool) -> Data? {
         let count = byteCount(old: old.count, part: part)
         guard validator == .kept else { return other.prefix(count) }
@@ -122,9 +119,7 @@ struct ServerChange: Sendable, CustomStringConvertible {
     func plainDownloadNeverJoinsTwoVersions(partBytes: Int, isLengthKnown: Bool) async throws {
         let (old, other) = (FileVersion.seeded(1, byteCount: 9_000), FileVersion.seeded(2, byteCount: 13_500))
         for change in partBytes == 4_000 && isLengthKnown ? ServerChange.all : ServerChange.most {
-            guard
-                let content = change.content(
-                    old: old, other: other, part: partBytes, isLengthKnown: isLengthKnown)
+            guard let content = change.content(old: old, other: other, part: partBytes, isLengthKnown: isLengthKnown)
             else { continue }
             let cut = StubServer { exchange in
                 exchange.respond(
@@ -141,9 +136,14 @@ struct ServerChange: Sendable, CustomStringConvertible {
         }
     }
 
+    /// Contents that are fetched in two segments.
+    private static let largeContents = (
+        FileVersion.seeded(1, byteCount: 2_200_000), FileVersion.seeded(2, byteCount: 3_300_000)
+    )
+
     /// The part has two ranges, and the next run is segmented or plain.
     @Test(arguments: [true, false]) func segmentsNeverJoinTwoVersions(isSegmented: Bool) async throws {
-        let (old, other) = (FileVersion.seeded(1, byteCount: 2_200_000), FileVersion.seeded(2, byteCount: 3_300_000))
+        let (old, other) = Self.largeContents
         for change in ServerChange.some where change.length != .belowThePart {
             let cut = StubServer { exchange in
                 let isProbe = exchange.request.headerFields["Range"] == "bytes=0-0"
@@ -163,17 +163,13 @@ struct ServerChange: Sendable, CustomStringConvertible {
 
     /// The server changes after its responses to the probe and the first segment.
     @Test func serverThatChangesBetweenTwoSegmentsIsNotJoined() async throws {
-        let (old, other) = (FileVersion.seeded(1, byteCount: 2_200_000), FileVersion.seeded(2, byteCount: 3_300_000))
+        let (old, other) = Self.largeContents
         for change in ServerChange.some where [.same, .longer].contains(change.length) {
             let content = try #require(change.content(old: old, other: other, part: 0, isLengthKnown: true))
             let asked = Locked(0)
             let server = StubServer { exchange in
-                let count = asked.withLock { count in
-                    count += 1
-                    return count
-                }
-                // The two requests are the probe and the first segment.
-                if count <= 2 {
+                // The first two requests are the probe and the first segment.
+                if asked.countUp() <= 2 {
                     FileVersion(old, etag: nil, headerFields: change.oldFields).answer(exchange)
                 } else {
                     change.answer(exchange, with: content)
@@ -212,47 +208,42 @@ struct ServerChange: Sendable, CustomStringConvertible {
 
 /// Tests random schedules of faults: the target never has wrong bytes, and a run without faults completes it.
 @Suite(.serialized, .timeLimit(.minutes(4))) struct SeededDownloadTests {
-    /// Several runs of one download with faults, and a last one without.
-    private struct Schedule: Sendable {
-        enum Day: CaseIterable {
-            case cut, cancelled, unavailable, ignoresRanges, liesAboutTheStart, liesAboutTheTotal, saysNothing
-            case unsatisfiable, changed, changedAndCut, longerThanSaid, shorterThanSaid, digestOfAnother, otherURL
-        }
+    private enum Day: CaseIterable {
+        case cut, cancelled, unavailable, ignoresRanges, liesAboutTheStart, liesAboutTheTotal, saysNothing
+        case unsatisfiable, changed, changedAndCut, longerThanSaid, shorterThanSaid, digestOfAnother, otherURL
 
-        private(set) var random: SeededGenerator
-        /// All versions that the server has had, the current one last.
-        private(set) var versions: [FileVersion] = []
-        let isVerified: Bool
-        private let hasDates: Bool
-        private let seed: UInt64
-
-        init(seed: UInt64) {
-            random = SeededGenerator(seed: seed)
-            self.seed = seed
-            (isVerified, hasDates) = (random.next() % 4 == 0, random.next() % 3 == 0)
-            publish()
-        }
-
-        var current: FileVersion { versions[versions.count - 1] }
-
-        mutating func next(_ limit: Int) -> Int { Int(random.next() % UInt64(max(1, limit))) }
-
-        /// Gives the server another file, with another validator or with none.
-        mutating func publish() {
-            let sizes = [0, 1, 1_000, 8_000, 20_000, 40_000]
-            let size = sizes[next(sizes.count)] + next(1_000)
-            let content = FileVersion.seeded(seed &* 31 &+ UInt64(versions.count), byteCount: size)
-            var version = FileVersion(content, etag: "\"\(versions.count)\"")
-            if hasDates {
-                version.headerFields = [
-                    "Last-Modified": "Sat, 21 Nov 2026 10:00:0\(versions.count % 10) GMT",
-                    "Date": "Sat, 21 Nov 2026 11:00:00 GMT",
-                ]
-                if next(4) == 0 { version.headerFields["ETag"] = "W/\"\(versions.count)\"" }
-            } else if next(8) == 0 {
-                version.headerFields = [:]
+        func answer(_ exchange: StubExchange, _ version: FileVersion, _ limit: Int) {
+            let (content, count) = (version.content, version.content.count)
+            let isRangeAskedFor = exchange.request.headerFields.contains("Range")
+            var lying = version
+            switch self {
+            case .cut, .changedAndCut: version.answer(exchange, sending: limit, thenFailing: .cut)
+            case .otherURL: FileVersion(content, etag: "\"other\"").answer(exchange, sending: limit, thenFailing: .cut)
+            case .cancelled: version.answer(exchange, sending: limit, isLeftOpen: true)
+            case .unavailable: exchange.answer(503)
+            case .ignoresRanges: version.send(exchange, 200, version.headerFields, content, limit, .cut)
+            case .liesAboutTheStart where isRangeAskedFor:
+                lying.headerFields["Content-Range"] = "bytes 0-\(max(0, count - 1))/\(count)"
+                lying.send(exchange, 206, lying.headerFields, content)
+            case .liesAboutTheTotal where isRangeAskedFor:
+                lying.headerFields["Content-Range"] = "bytes \(limit)-\(count)/\(count + 1)"
+                lying.send(exchange, 206, lying.headerFields, content)
+            case .saysNothing where isRangeAskedFor: version.send(exchange, 206, version.headerFields, content)
+            case .unsatisfiable where isRangeAskedFor:
+                version.send(exchange, 416, ["Content-Range": "bytes */\(limit)"], Data())
+            case .longerThanSaid, .shorterThanSaid:
+                // The transport does not check lengths.
+                let said = self == .longerThanSaid ? limit : count + 1
+                exchange.respond(
+                    ResponseHead(statusCode: 200, headerFields: version.headerFields, expectedBytes: Int64(said)))
+                for piece in content.pieces(of: 10_000) { exchange.send(piece) }
+                exchange.finish()
+            case .digestOfAnother:
+                let digest = (content + [1]).sha256.base64EncodedString()
+                lying.headerFields["Repr-Digest"] = "sha-256=:\(digest):"
+                lying.answer(exchange)
+            default: version.answer(exchange)
             }
-            versions.append(version)
         }
     }
 
@@ -261,107 +252,63 @@ struct ServerChange: Sendable, CustomStringConvertible {
 
     init() throws { directory = try TemporaryDirectory() }
 
-    @Test func targetNeverHoldsWrongBytes() async throws {
-        var outcomes: [RequestError.Code?: Int] = [:]
-        for seed in 0..<UInt64(LongRuns.count(200, long: 1_000)) {
-            var schedule = Schedule(seed: seed)
-            try? FileManager.default.removeItem(at: target)
-            for _ in 0..<1 + schedule.next(4) {
-                let day = Schedule.Day.allCases[schedule.next(Schedule.Day.allCases.count)]
-                let result = try await run(day, &schedule)
-                outcomes[result.code, default: 0] += 1
-                try expectNothingWrong(schedule, "seed \(seed), \(day)")
-            }
-            let good = try await send(schedule, .stub("file")) { [version = schedule.current] in version.answer($0) }
-            #expect(good.code == nil, "seed \(seed): \(good)")
-            #expect(try Data(contentsOf: target) == schedule.current.content, "seed \(seed)")
-            #expect(try directory.entries == ["target"], "seed \(seed)")
-        }
-        // The test proves something only if each outcome occurs often.
-        for code in [.connectionLost, .cancelled, .unacceptableStatus, nil] as [RequestError.Code?] {
-            #expect(outcomes[code, default: 0] > 15, "\(outcomes)")
-        }
+    /// A file of the server, with a validator or with none.
+    private static func makeVersion(
+        _ number: Int, seed: UInt64, hasDates: Bool, _ random: inout SeededGenerator
+    ) -> FileVersion {
+        let size = [0, 1, 1_000, 8_000, 20_000, 40_000].randomElement(using: &random) ?? 0
+        let byteCount = size + Int.random(in: 0..<1_000, using: &random)
+        let content = FileVersion.seeded(seed &* 31 &+ UInt64(number), byteCount: byteCount)
+        let isUnusual = Int.random(in: 0..<(hasDates ? 4 : 8), using: &random) == 0
+        guard hasDates else { return FileVersion(content, etag: isUnusual ? nil : "\"\(number)\"") }
+        return FileVersion(
+            content, etag: isUnusual ? "W/\"\(number)\"" : nil,
+            headerFields: [
+                "Last-Modified": "Sat, 21 Nov 2026 10:00:0\(number % 10) GMT", "Date": "Sat, 21 Nov 2026 11:00:00 GMT",
+            ])
     }
 
-    private func expectNothingWrong(_ schedule: Schedule, _ moment: String) throws {
-        guard let data = try? Data(contentsOf: target) else { return }
-        #expect(schedule.versions.contains { $0.content == data }, "wrong bytes after \(moment)")
+    @Test func targetNeverHoldsWrongBytes() async throws {
+        for seed in 0..<UInt64(LongRuns.count(200, long: 1_000)) {
+            var random = SeededGenerator(seed: seed)
+            let (isVerified, hasDates) = (random.next() % 4 == 0, random.next() % 3 == 0)
+            try? FileManager.default.removeItem(at: target)
+            var version = Self.makeVersion(0, seed: seed, hasDates: hasDates, &random)
+            var contents = [version.content]
+            for _ in 0...Int.random(in: 0..<4, using: &random) {
+                let day = Day.allCases[Int.random(in: 0..<Day.allCases.count, using: &random)]
+                if day == .changed || day == .changedAndCut {
+                    version = Self.makeVersion(contents.count, seed: seed, hasDates: hasDates, &random)
+                    contents.append(version.content)
+                }
+                let limit = Int.random(in: 0...version.content.count, using: &random)
+                let request = day == .otherURL ? Request.stub("other") : .stub("file")
+                let policy = RetryPolicy(maxRetries: Int.random(in: 0...1, using: &random), baseDelay: .zero)
+                _ = try await send(request.retries(policy), version, isVerified, isCancelled: day == .cancelled) {
+                    [version] in day.answer($0, version, limit)
+                }
+                if let data = try? Data(contentsOf: target) {
+                    #expect(contents.contains(data), "wrong bytes after seed \(seed), \(day)")
+                }
+            }
+            let good = try await send(.stub("file"), version, isVerified) { [version] in version.answer($0) }
+            #expect(good.code == nil, "seed \(seed): \(good)")
+            #expect(try Data(contentsOf: target) == version.content, "seed \(seed)")
+            #expect(try directory.entries == ["target"], "seed \(seed)")
+        }
     }
 
     private func send(
-        _ schedule: Schedule, _ request: Request<Data>, isCancelled: Bool = false,
+        _ request: Request<Data>, _ version: FileVersion, _ isVerified: Bool, isCancelled: Bool = false,
         _ answer: @escaping @Sendable (StubExchange) -> Void
     ) async throws -> RequestOperation<URL>.Result {
-        let digest = schedule.isVerified ? FileDigest.ofBytes(schedule.current.content) : nil
         let server = StubServer(answer: answer)
+        let digest = isVerified ? FileDigest.ofBytes(version.content) : nil
         let sending = Sending(request.saved(to: target, verifying: digest), over: server.transport)
         if isCancelled {
             await server.exchanges.wait()
             sending.operation.cancel()
         }
         return try await sending.result()
-    }
-
-    private func run(_ day: Schedule.Day, _ schedule: inout Schedule) async throws -> RequestOperation<URL>.Result {
-        let before = schedule.current
-        if [.changed, .changedAndCut].contains(day) { schedule.publish() }
-        let version = schedule.current
-        let limit = schedule.next(version.content.count + 1)
-        let request = Request.stub("file").retries(RetryPolicy(maxRetries: schedule.next(2), baseDelay: .zero))
-        switch day {
-        case .cut, .changedAndCut:
-            return try await send(schedule, request) { version.answer($0, sending: limit, thenFailing: .cut) }
-        case .changed:
-            return try await send(schedule, request) { version.answer($0) }
-        case .cancelled:
-            return try await send(schedule, request, isCancelled: true) { exchange in
-                version.answer(exchange, sending: limit, isLeftOpen: true)
-            }
-        case .unavailable: return try await send(schedule, request) { $0.answer(503) }
-        case .ignoresRanges:
-            return try await send(schedule, request) { exchange in
-                version.send(exchange, 200, version.headerFields, version.content, limit, .cut)
-            }
-        case .liesAboutTheStart, .liesAboutTheTotal, .saysNothing:
-            let count = version.content.count
-            let field: String? =
-                switch day {
-                case .liesAboutTheStart: "bytes 0-\(max(0, count - 1))/\(count)"
-                case .liesAboutTheTotal: "bytes \(limit)-\(count)/\(count + 1)"
-                default: nil
-                }
-            return try await send(schedule, request) { exchange in
-                guard exchange.request.headerFields["Range"] != nil else { return version.answer(exchange) }
-                var fields = version.headerFields
-                fields["Content-Range"] = field
-                version.send(exchange, 206, fields, before.content)
-            }
-        case .unsatisfiable:
-            return try await send(schedule, request) { exchange in
-                guard exchange.request.headerFields["Range"] != nil else { return version.answer(exchange) }
-                version.send(exchange, 416, ["Content-Range": "bytes */\(limit)"], Data())
-            }
-        case .longerThanSaid, .shorterThanSaid:
-            // The transport does not check lengths.
-            let said = day == .longerThanSaid ? limit : version.content.count + 1
-            return try await send(schedule, request) { exchange in
-                exchange.respond(
-                    ResponseHead(
-                        statusCode: 200, headerFields: version.headerFields, expectedBytes: Int64(said)))
-                for piece in version.content.pieces(of: 10_000) { exchange.send(piece) }
-                exchange.finish()
-            }
-        case .digestOfAnother:
-            let digest = (version.content + [1]).sha256.base64EncodedString()
-            return try await send(schedule, request) { exchange in
-                var lying = version
-                lying.headerFields["Repr-Digest"] = "sha-256=:\(digest):"
-                lying.answer(exchange)
-            }
-        case .otherURL:
-            return try await send(schedule, .stub("other")) { exchange in
-                FileVersion(version.content, etag: "\"other\"").answer(exchange, sending: limit, thenFailing: .cut)
-            }
-        }
     }
 }

@@ -23,34 +23,6 @@ import Testing
         @Test(arguments: ["Set-Cookie: id=1", "Authorization: Bearer x"])
         func aSecretIsNotKept(_ line: String) { #expect(!isKept(line, readTimes: 3)) }
 
-        @Test func aLongLineIsNotKept() {
-            #expect(isKept("X: " + String(repeating: "x", count: FieldLineCache.mostBytes - 3), readTimes: 2))
-            #expect(!isKept("X: " + String(repeating: "x", count: FieldLineCache.mostBytes - 2), readTimes: 2))
-        }
-
-        /// Tests that two lines with the same slots are both kept.
-        @Test func twoAlternatingLinesAreBothKept() {
-            let lines = (10..<80).map { number in
-                (name: "\(number)X: some value", field: HeaderFields.Field(name: "\(number)X", value: "some value"))
-            }
-            for (index, first) in lines.enumerated() {
-                for second in lines[(index + 1)...] {
-                    let cache = FieldLineCache()
-                    let pair = [first, second]
-                    let kept = (0..<4).map { _ in
-                        pair.filter { line in
-                            Array(line.name.utf8).withUnsafeBytes { bytes in
-                                if cache.field(of: bytes) == line.field { return true }
-                                cache.note(bytes, line.field)
-                                return false
-                            }
-                        }.count
-                    }
-                    #expect(kept.last == 2, "\(first.name) and \(second.name)")
-                }
-            }
-        }
-
         /// Parses lines of every kind in random order, with a shared cache and without one.
         @Test func aParserReadsTheSameWithACache() throws {
             let lines = [

@@ -3,67 +3,6 @@ import Testing
 @testable import Convoy
 
 #if canImport(CLibcurl)
-    /// Tests which requests to a server wait for the connection of another request.
-    @Suite struct SharedConnectionsTests {
-        private let options = ConnectionOptions()
-        private let first = KeptConnections.Key(remoteAddress: "127.0.0.1", remotePort: 443, localPort: 1)
-        private let second = KeptConnections.Key(remoteAddress: "127.0.0.1", remotePort: 443, localPort: 2)
-
-        private func transfers(_ count: Int) throws -> [CurlTransfer] {
-            let engine = CurlEngine(options)
-            return try (0..<count).map { _ in
-                let request = try PreparedRequest(Request<String>.get("https://localhost/").core, baseURL: nil)
-                return CurlTransfer(request, client: RecordingClient(), engine: engine)
-            }
-        }
-
-        @Test func theFirstRequestToANewServerGoesAlone() throws {
-            let all = try transfers(2)
-            var connections = SharedConnections()
-            #expect(connections.mayBegin(all[0]) == true)
-            #expect(connections.mayBegin(all[1]) == false)
-            #expect(connections.wait(all[1]) == true)
-            #expect(connections.arrive(all[0], on: first).map(ObjectIdentifier.init) == [ObjectIdentifier(all[1])])
-            #expect(connections.mayBegin(all[1]) == true)
-        }
-
-        @Test func whereRequestsShareOneOpensAConnectionAtATime() throws {
-            let all = try transfers(4)
-            var connections = SharedConnections()
-            #expect(connections.mayBegin(all[0]) == true)
-            for transfer in all[0...1] { _ = connections.arrive(transfer, on: first) }
-            #expect(connections.mayOpen(all[2]) == true)
-            #expect(connections.mayOpen(all[3]) == false)
-        }
-
-        @Test func whereEachNeedsItsOwnNoneWaits() throws {
-            let all = try transfers(4)
-            var connections = SharedConnections()
-            #expect(connections.mayBegin(all[0]) == true)
-            _ = connections.arrive(all[0], on: first)
-            _ = connections.arrive(all[1], on: second)
-            #expect(connections.mayOpen(all[2]) == true)
-            #expect(connections.mayOpen(all[3]) == true)
-        }
-
-        /// No request waits for a server that cannot be reached.
-        ///
-        /// A server that is reachable again counts as a new server.
-        @Test func aFailedConnectionIsForgottenWhenAllHasEnded() throws {
-            let all = try transfers(2)
-            var connections = SharedConnections()
-            #expect(connections.mayBegin(all[0]) == true)
-            #expect(connections.wait(all[1]) == true)
-            #expect(connections.leave(all[0], nil, hasFailed: true).count == 1)
-            for transfer in all { #expect(connections.mayBegin(transfer) == true) }
-            _ = connections.arrive(all[1], on: first)
-            _ = connections.leave(all[1], first, hasFailed: false)
-            #expect(connections.mayBegin(all[0]) == true)
-            #expect(connections.mayBegin(all[1]) == false)
-        }
-    }
-
-    /// Tests the records of kept connections.
     @Suite struct KeptConnectionsTests {
         @Test func nothingIsKeptOfConnectionsWhoseDescriptorIsAnothers() throws {
             var kept = KeptConnections()
