@@ -68,6 +68,10 @@ final class ConvoyProcess {
             input: input, output: output, errors: errors)
     }
 
+    /// The path of curl, for comparisons.
+    static let curl = ["/usr/bin/curl", "/usr/local/bin/curl", "/opt/homebrew/bin/curl"]
+        .first { FileManager.default.isExecutableFile(atPath: $0) }
+
     /// Returns the JSON objects of a text, one per line.
     static func events(of text: String) -> [[String: Any]] {
         text.split(separator: "\n").compactMap { line in
@@ -81,13 +85,24 @@ final class ConvoyProcess {
     ///
     /// A command that exceeds the time limit of ``ChildProcess`` is killed, and an issue is recorded.
     ///
-    /// - Parameter mayBeKilled: Whether the test expects an end by a signal.
-    func ended(mayBeKilled: Bool = false) async throws -> Ending {
+    /// - Parameters:
+    ///   - status: The exit status that the test expects; nil for any.
+    ///   - mayBeKilled: Whether the test expects an end by a signal.
+    @discardableResult
+    func ended(
+        status: Int32? = nil, mayBeKilled: Bool = false, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> Ending {
         let end = await process.ended()
-        if end.isSignalled, !mayBeKilled { Issue.record("the command ended by signal \(end.status)") }
-        return Ending(
+        if end.isSignalled, !mayBeKilled {
+            Issue.record("the command ended by signal \(end.status)", sourceLocation: sourceLocation)
+        }
+        let ending = Ending(
             status: end.status, isSignalled: end.isSignalled, output: process.output,
             errors: Self.withoutLoader(process.errors))
+        if let status {
+            #expect(end.status == status, "\(ending.errors)\(ending.output)", sourceLocation: sourceLocation)
+        }
+        return ending
     }
 
     /// Whether the loader prints no warnings.
@@ -125,9 +140,27 @@ final class ConvoyProcess {
     }
 }
 
-/// Runs the command to its end.
-func convoy(_ arguments: String..., input: Any? = nil) async throws -> ConvoyProcess.Ending {
-    try await ConvoyProcess(arguments, input: input).ended()
+/// Runs the command to its end, and expects an exit status; nil for any.
+@discardableResult
+func convoy(
+    _ arguments: String..., input: Any? = nil, status: Int32? = 0, sourceLocation: SourceLocation = #_sourceLocation
+) async throws -> ConvoyProcess.Ending {
+    try await ConvoyProcess(arguments, input: input).ended(status: status, sourceLocation: sourceLocation)
+}
+
+@discardableResult
+func convoy(
+    _ arguments: [String], output: Any? = nil, status: Int32? = 0, sourceLocation: SourceLocation = #_sourceLocation
+) async throws -> ConvoyProcess.Ending {
+    try await ConvoyProcess(arguments, output: output).ended(status: status, sourceLocation: sourceLocation)
+}
+
+/// Runs a shell with a script in which `$0` is the command.
+@discardableResult
+func convoy(
+    shell script: String, _ arguments: [String], status: Int32? = 0, sourceLocation: SourceLocation = #_sourceLocation
+) async throws -> ConvoyProcess.Ending {
+    try await ConvoyProcess(shell: script, arguments).ended(status: status, sourceLocation: sourceLocation)
 }
 
 extension Pipe {

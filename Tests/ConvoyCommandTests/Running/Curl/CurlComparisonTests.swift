@@ -3,26 +3,14 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import ConvoyCommand
-
-private let curl = ["/usr/bin/curl", "/usr/local/bin/curl", "/opt/homebrew/bin/curl"]
-    .first { FileManager.default.isExecutableFile(atPath: $0) }
-
 /// Compares the effect of options that curl also has with their effect in curl.
-@Suite(.enabled(if: curl != nil, "curl is not installed"))
-struct CurlComparisonTests {
-    private let directory: TemporaryDirectory
-    private let (ours, curls): (URL, URL)
-    private let server: TestServer
-
-    init() throws {
-        directory = try TemporaryDirectory()
-        (ours, curls) = (try directory.makeDirectory("ours"), try directory.makeDirectory("curls"))
-        server = try TestServer()
+@Suite(.enabled(if: ConvoyProcess.curl != nil, "curl is not installed"))
+final class CurlComparisonTests: CommandTests {
+    override init() throws {
+        try super.init()
+        for name in ["ours", "curls"] { _ = try directory.makeDirectory(name) }
         server.respond { _ in .resource(Data("0123456789".utf8), etag: "\"v1\"", headerFields: [("X-A", "b")]) }
     }
-
-    private func url(_ path: String) -> String { server.url(path).absoluteString }
 
     /// Runs both programs with the same arguments.
     ///
@@ -35,13 +23,10 @@ struct CurlComparisonTests {
         let first = ["--no-config", "--retries=0"] + arguments
         let second = ["-q", "-sS"] + (curlArguments ?? arguments)
         return (
-            try await ConvoyProcess(nil, first, in: ours, variables: variables).ended(),
-            try await ConvoyProcess(curl, second, in: curls, variables: variables).ended()
+            try await ConvoyProcess(nil, first, in: directory.file("ours"), variables: variables).ended(),
+            try await ConvoyProcess(ConvoyProcess.curl, second, in: directory.file("curls"), variables: variables)
+                .ended()
         )
-    }
-
-    private func contents(_ directory: URL, _ name: String) -> String? {
-        try? String(contentsOf: directory.appending(path: name), encoding: .utf8)
     }
 
     @Test func compressedBodiesAreTheSame() async throws {
@@ -50,11 +35,11 @@ struct CurlComparisonTests {
             request.value(of: "Accept-Encoding")?.contains("gzip") == true
                 ? .status(200, headerFields: [("Content-Encoding", "gzip")], body: coded) : .status(200, body: "plain")
         }
-        for (arguments, text) in [(["--compressed"], "hello, compressed"), ([], "plain")] {
+        for (arguments, content) in [(["--compressed"], "hello, compressed"), ([], "plain")] {
             let endings = try await both(arguments + ["-o", "page", url("/page")])
             #expect(endings.ours.status == 0 && endings.curls.status == 0)
-            #expect(contents(ours, "page") == text)
-            #expect(contents(curls, "page") == text)
+            #expect(try text("ours/page") == content)
+            #expect(try text("curls/page") == content)
         }
     }
 
@@ -63,20 +48,16 @@ struct CurlComparisonTests {
         server.respond { _ in .status(200, headerFields: [("Content-Encoding", "gzip")], body: "no gzip") }
         let endings = try await both(["-H", "Accept-Encoding:", "-o", "page", url("/page")])
         #expect(endings.ours.status == 0 && endings.curls.status == 0)
-        #expect(contents(ours, "page") == "no gzip")
-        #expect(contents(curls, "page") == "no gzip")
+        #expect(try text("ours/page") == "no gzip")
+        #expect(try text("curls/page") == "no gzip")
         for _ in 1...2 { #expect(try await server.takeRequest().value(of: "Accept-Encoding") == nil) }
     }
 
     @Test func limitsEndTheSame() async throws {
-        for (ours, curls, succeeds) in [
-            (["--max-size", "10"], ["--max-filesize", "10"], true),
-            (["--max-size", "9"], ["--max-filesize", "9"], false),
-        ] {
-            let endings = try await both(
-                ours + ["-o", "page", url("/page")], curls: curls + ["-o", "page", url("/page")])
-            #expect((endings.ours.status == 0) == succeeds)
-            #expect((endings.curls.status == 0) == succeeds)
+        for (limit, succeeds) in [("10", true), ("9", false)] {
+            let rest = [limit, "-o", "page", url("/page")]
+            let endings = try await both(["--max-size"] + rest, curls: ["--max-filesize"] + rest)
+            #expect((endings.ours.status == 0) == succeeds && (endings.curls.status == 0) == succeeds)
         }
         server.respond { _ in .status(200, body: "x").stalling() }
         let late = try await both(["-m", "0.3", "-o", "late", url("/page")])
@@ -108,18 +89,7 @@ struct CurlComparisonTests {
         let skipped = told.ours.events(named: "skipped")
         #expect(skipped.count == 1 && skipped.first?["file"] == nil, "\(told.ours.output)")
         #expect(told.ours.events(named: "summary").first?["skipped"] as? Int == 1)
-        #expect(contents(ours, "failed") == "")
-        let written = try await both([
-            "-z", date, "-w", "%{http_code} %{exitcode} %{size_download}", "-o", "page", url("/a"),
-        ])
-        #expect(written.ours.output == "304 0 0")
-        #expect(written.ours.output == written.curls.output)
-        // The condition uses the time of an existing file.
-        let file = directory.url.appending(path: "old").path
-        try Data().write(to: URL(filePath: file))
-        let byFile = try await both(["-z", file, "-o", "page", url("/page")])
-        #expect(byFile.ours.status == 0 && byFile.curls.status == 0)
-        #expect(try directory.names(in: "ours") == ["failed"])
+        #expect(try text("ours/failed") == "")
     }
 
     @Test func jarsOfCookiesAreTheSame() async throws {
@@ -142,21 +112,9 @@ struct CurlComparisonTests {
             ["--cookie-jar", "jar", "-o", "page", url("/moved")],
             curls: ["-L", "--cookie-jar", "jar", "-o", "page", url("/moved")])
         #expect(endings.ours.status == 0 && endings.curls.status == 0)
-        func cookies(_ directory: URL) -> [Substring] {
-            let lines = contents(directory, "jar")?.split(separator: "\n") ?? []
-            return lines.filter { !$0.hasPrefix("# ") }.sorted()
-        }
-        #expect(cookies(ours).count == 3)
-        #expect(cookies(ours) == cookies(curls))
-    }
-
-    @Test func aHostHasTheAddressThatItIsGiven() async throws {
-        let target = "http://example.invalid:\(server.port)/a"
-        let endings = try await both(["--resolve", "example.invalid:\(server.port):127.0.0.1", "-o", "a", target])
-        #expect(endings.ours.status == 0 && endings.curls.status == 0)
-        for _ in 0..<2 {
-            #expect(try await server.takeRequest().value(of: "Host") == "example.invalid:\(server.port)")
-        }
+        let jars = try ["ours/jar", "curls/jar"].map { try text($0).split(separator: "\n") }
+            .map { lines in lines.filter { !$0.hasPrefix("# ") }.sorted() }
+        #expect(jars[0].count == 3 && jars[0] == jars[1])
     }
 
     @Test func proxiesOfTheEnvironmentAreAskedTheSame() async throws {
@@ -184,7 +142,7 @@ struct CurlComparisonTests {
             #expect(endings.ours.status == 0, "\(endings.ours.errors)")
             #expect(endings.curls.status == 0)
             #expect(proxy.requests == [String](repeating: "\(host) GET /a HTTP/1.1", count: 2))
-            #expect(contents(ours, "a") == "hello")
+            #expect(try text("ours/a") == "hello")
         }
     #endif
 }
