@@ -65,8 +65,9 @@ struct TLSRunningTests {
             #expect(told.events.first?["event"] as? String == "warning", "\(told.output)")
             #expect((told.events.first?["message"] as? String)?.contains("--insecure") == true)
             for name in ["CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
+                let variable = "unset CURL_CA_BUNDLE SSL_CERT_FILE; \(name)=\"$1\"; export \(name)"
                 try await convoy(
-                    shell: "unset CURL_CA_BUNDLE SSL_CERT_FILE; \(name)=\"$1\"; export \(name); shift; exec \"$0\" \"$@\"",
+                    shell: variable + "; shift; exec \"$0\" \"$@\"",
                     [
                         path("server.pem"), "--no-config", "--retries=0", "-P", target.path,
                         "https://localhost:\(port)/page",
