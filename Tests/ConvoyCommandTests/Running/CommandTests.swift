@@ -15,7 +15,7 @@ class CommandTests {
     func url(_ target: String) -> String { server.url(target).absoluteString }
     func path(_ name: String) -> String { directory.file(name).path }
     func data(_ name: String) throws -> Data { try Data(contentsOf: directory.file(name)) }
-    func text(_ name: String) throws -> String { try String(contentsOf: directory.file(name), encoding: .utf8) }
+    func content(_ name: String) throws -> String { try String(contentsOf: directory.file(name), encoding: .utf8) }
 
     /// Writes a file with the URL of the server in place of `BASE`, and returns its path.
     @discardableResult

@@ -21,7 +21,7 @@ import Testing
             "--har", path("a.har"), "-c", path("jar"), "--report", path("report.html"), "-D", path("heads"),
             "--save-failed", path("failed"), url("/a"))
         for name in names {
-            #expect(try text(name) != "old", "\(name)")
+            #expect(try content(name) != "old", "\(name)")
             let attributes = try FileManager.default.attributesOfItem(atPath: path(name))
             #expect(attributes[.posixPermissions] as? Int == mode, "\(name)")
         }
@@ -36,7 +36,7 @@ import Testing
         server.respond { _ in .status(200, headerFields: [("Content-Encoding", coding)], body: "abc") }
         for options in [[], ["--compressed"], ["--segments", "2"]] {
             try await fetch(options + [url("/a")])
-            #expect(try text("a") == "abc")
+            #expect(try content("a") == "abc")
         }
         #expect(try await convoy("-o", "-", url("/a")).output == "abc")
         try await convoy("--discard", url("/a"))
@@ -54,7 +54,7 @@ import Testing
         #expect(ending.output.contains("skipped a  the file exists\n"))
         #expect(ending.output.contains("1 file, 3 B in "))
         #expect(ending.output.contains(", 1 skipped\n"))
-        #expect(try text("a") == "old")
+        #expect(try content("a") == "old")
         #expect(server.requestCount == 1)
     }
 
@@ -65,14 +65,14 @@ import Testing
         #expect(failing.output.contains("1 failed (1 destination exists); exit status 1"))
         let renaming = try await fetch("--existing=rename", "--json", url("/a.txt"))
         #expect(renaming.events(named: "finished").first?["file"] as? String == path("a-1.txt"))
-        #expect(try text("a.txt") == "old" && text("a-1.txt") == "abc")
+        #expect(try content("a.txt") == "old" && content("a-1.txt") == "abc")
     }
 
     @Test func aRightDigestIsVerified() async throws {
         try write("old", to: "a")
         // A file with another digest is not skipped.
         try await fetch("--existing=skip", "--sha256", Self.digits.uppercased(), url("/a"))
-        #expect(try text("a") == "abc")
+        #expect(try content("a") == "abc")
         let again = try await fetch("--existing=skip", "--sha256", Self.digits, url("/a"))
         #expect(again.output.contains("skipped a  the file exists and has the expected digest\n"))
         #expect(server.requestCount == 1)
@@ -84,7 +84,7 @@ import Testing
         #expect(ending.events(named: "failed").first?["code"] as? String == "integrityFailed")
         #expect((ending.events.last?["failures"] as? [String: Int]) == ["integrityFailed": 1])
         #expect(try directory.names() == ["a"])
-        #expect(try text("a") == "old")
+        #expect(try content("a") == "old")
     }
 
     @Test func aListHasDigestsInItsThirdColumn() async throws {
@@ -113,7 +113,7 @@ import Testing
         let names = ending.events(named: "finished").compactMap { $0["file"] as? String }
         #expect(Set(names) == [path("proposed-1.txt"), path("given.txt")])
         #expect(try directory.names() == ["given.txt", "list", "proposed-1.txt", "proposed.txt"])
-        #expect(try text("proposed.txt") == "old")
+        #expect(try content("proposed.txt") == "old")
     }
 }
 
@@ -131,11 +131,11 @@ import Testing
         let sums = ["./one/two/a.bin", "b.bin", "../up/c.bin"].map { "\(Self.digest)  \($0)\n" }.joined()
         let arguments = ["-i", try write(sums, to: "SUMS"), "--base", url("/files/"), "--json"]
         let ending = try await fetch(arguments)
-        #expect(try text("one/two/a.bin") == "hello" && text("b.bin") == "hello" && text("c.bin") == "hello")
+        #expect(try content("one/two/a.bin") == "hello" && content("b.bin") == "hello" && content("c.bin") == "hello")
         let files = ending.events(named: "finished").compactMap { $0["file"] as? String }
         #expect(files.contains(path("one/two/a.bin")), "\(files)")
         let flat = try await fetch(arguments + ["--no-directories", "--existing", "fail"], status: nil)
-        #expect(try text("a.bin") == "hello", "\(flat.errors)")
+        #expect(try content("a.bin") == "hello", "\(flat.errors)")
     }
 
     @Test func aPartInADirectoryOfAListIsContinued() async throws {
@@ -154,12 +154,12 @@ import Testing
         try write("old", to: "target")
         symlink("target", path("a"))
         let named = try await convoy("--no-config", "-o", path("a"), url("/a"))
-        #expect(try text("target") == "hello")
+        #expect(try content("target") == "hello")
         #expect(named.output.contains("saved target  "), "\(named.output)")
         try write("old", to: "target")
         let ending = try await fetch(url("/a"))
         #expect(ending.output.contains(", replacing a link\n"), "\(ending.output)")
-        #expect(try text("target") == "old" && text("a") == "hello")
+        #expect(try content("target") == "old" && content("a") == "hello")
     }
 
     @Test func aDeviceReceivesBodiesOneAfterTheOther() async throws {
@@ -169,7 +169,7 @@ import Testing
         let told = try await convoy(
             shell: "\"$0\" --no-config -s -o /dev/fd/3 -w '%{http_code}' \"$1\" 3> \"$2\"", [url("/a"), path("copy")])
         #expect(told.output == "200", "\(told.errors)")
-        #expect(try text("copy") == "hello")
+        #expect(try content("copy") == "hello")
         let full = try await fetch("-o", "/dev/full", url("/a"), status: 1)
         #expect(full.errors.contains("/dev/full cannot be written: No space left"), "\(full.errors)")
     }
@@ -180,7 +180,7 @@ import Testing
             let script = "cd \"$1\" && \"$0\" --no-config \"$2\" -T a \"$3\""
             try await convoy(shell: script, [directory.url.path, option, url("/")])
             #expect(try await server.takeRequest().target == "/a")
-            #expect(try text("a") == "mine")
+            #expect(try content("a") == "mine")
         }
     }
 
@@ -191,7 +191,7 @@ import Testing
         #expect(printed.errors == "convoy: \(url("/a")): 404 Not Found\n")
         #expect(try await convoy("--no-config", "-s", url("/a"), status: 1).output == "")
         try await convoy("--no-config", "--fail-with-body", "-o", path("x"), url("/a"), status: 1)
-        #expect(try text("x") == #"{"why": 1}"#)
+        #expect(try content("x") == #"{"why": 1}"#)
         try await convoy("--no-config", "-o", path("y"), url("/a"), status: 1)
         #expect(try directory.names() == ["x"])
     }

@@ -20,7 +20,7 @@ import Testing
         #expect(ending.output.hasSuffix(", 2 cancelled; exit status \(status)\n"))
         #expect(ending.errors == "")
         #expect(try directory.names() == ["a"])
-        #expect(try text("a") == "old")
+        #expect(try content("a") == "old")
     }
 
     @Test func aListThatNeverEndsCanBeInterrupted() async throws {
@@ -78,9 +78,9 @@ import Testing
         server.respond { _ in .status(200, body: "x") }
         let script = "exec \"$0\" fetch -o \"$@\" >&- 2>&- <&-"
         try await convoy(shell: script, [directory.url.path, "--quiet", url("/a")])
-        #expect(try text("a") == "x")
+        #expect(try content("a") == "x")
         try await convoy(shell: script, [directory.url.path, url("/a")], status: 141)
-        #expect(try text("a") == "x")
+        #expect(try content("a") == "x")
         try await convoy(shell: script, [directory.url.path, "-i", "-"], status: 2)
     }
 

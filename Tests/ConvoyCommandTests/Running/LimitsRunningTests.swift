@@ -27,7 +27,9 @@
 
         private func expectFiles(_ count: Int) throws {
             #expect(try directory.names() == (0..<count).map { "f\($0)" }.sorted())
-            for index in 0..<count { #expect(try text("f\(index)") == String(repeating: "/f\(index)", count: 2_000)) }
+            for index in 0..<count {
+                #expect(try content("f\(index)") == String(repeating: "/f\(index)", count: 2_000))
+            }
         }
 
         @Test(arguments: [24, 32, 64, 256])

@@ -68,7 +68,7 @@ import Testing
         let text = list(isMetalink: isMetalink, badURLs(paths) + [url("/c")], isVerified: run.isVerified)
         try await fetch(
             list: text, "-u", "me:secret", "-b", "a=b", "-H", "X-Key: v", "--segments=\(run.segmentCount)")
-        #expect(try self.text("target/a") == "hello")
+        #expect(try content("target/a") == "hello")
         #expect(try await bad.takeRequest().value(of: "X-Key") == "v")
         if run.segmentCount == 1 { #expect(bad.recordedRequests.map(\.path) == paths) }
         let request = try await server.takeRequest()
@@ -80,7 +80,7 @@ import Testing
     func theNextURLOfAFileIsUsedIfItsDigestIsWrong(isMetalink: Bool, option: String) async throws {
         bad.respond { .body(Data($0.path.utf8)) }
         try await fetch(list: list(isMetalink: isMetalink, badURLs(["/a", "/b"]) + [url("/c")]), option)
-        #expect(try text("target/a") == "hello")
+        #expect(try content("target/a") == "hello")
         if option == "--segments=1" { #expect(bad.requestCount == 2 && server.requestCount == 1) }
     }
 
@@ -118,7 +118,7 @@ import Testing
     func theNextURLOfAFileIsUsedAfterAnAnswerThatLeadsNowhere(status: Int, location: String?) async throws {
         bad.respond { _ in .status(status, headerFields: location.map { [("Location", $0)] } ?? []) }
         try await fetch(list: "\(bad.url("/a"))\tBASE/c\n  out=a\n")
-        #expect(try text("target/a") == "hello")
+        #expect(try content("target/a") == "hello")
         #expect(bad.requestCount == 1)
     }
 
@@ -126,7 +126,7 @@ import Testing
         let mirror = try TestServer()
         bad.respond { [server] _ in .status(302, headerFields: [("Location", "\(server.url("/c"))")]) }
         try await fetch(list: "\(bad.url("/a"))\t\(mirror.url("/a"))\n  out=a\n")
-        #expect(try text("target/a") == "hello")
+        #expect(try content("target/a") == "hello")
         #expect(mirror.requestCount == 0)
     }
 
@@ -174,7 +174,7 @@ import Testing
         bad.respond { _ in .body(Data("longer".utf8)) }
         let urls = [bad.url("/a").absoluteString, url("/a")].map { "<url>\($0)</url>" }.joined()
         try await fetch(list: "<metalink><file name=\"a\"><size>5</size>\(urls)</file></metalink>")
-        #expect(try text("target/a") == "hello")
+        #expect(try content("target/a") == "hello")
     }
 
     @Test func aMetalinkMayBeOneLongLine() async throws {

@@ -126,7 +126,7 @@ import Testing
         }
         try await fetch("-R", "-z", date, "-o", path("file"), url("/file"))
         #expect(try modificationSeconds("file") == 1_769_860_800)
-        #expect(try text("file") == "Sat, 31 Jan 2026 12:00:00 GMT")
+        #expect(try content("file") == "Sat, 31 Jan 2026 12:00:00 GMT")
     }
 
     @Test func anUnchangedFileIsLeft() async throws {
@@ -172,7 +172,7 @@ import Testing
         try FileManager.default.createSymbolicLink(atPath: path("link"), withDestinationPath: "target")
         try await fetch("-o", "link", url("/page"), "-o", "other", url("/page"))
         #expect(try FileManager.default.destinationOfSymbolicLink(atPath: path("link")) == "target")
-        #expect(try text("target") == "0123456789")
+        #expect(try content("target") == "0123456789")
     }
 
     @Test(.enabled(if: FileManager.default.isWritableFile(atPath: "/dev/full"), "there is no /dev/full"))
@@ -201,7 +201,7 @@ import Testing
         _ = try await server.takeRequest()
         try await fetch("-b", jar, "--cookie-jar", jar, "-b", "own=1", url("/b"))
         #expect(try await server.takeRequest().value(of: "Cookie") == "sid=31d4; own=1")
-        #expect(try text("jar").contains("\tFALSE\t/\tFALSE\t"))
+        #expect(try content("jar").contains("\tFALSE\t/\tFALSE\t"))
         if let curl = ConvoyProcess.curl {
             try await ConvoyProcess(program: curl, ["-q", "-s", "-b", jar, url("/c")]).ended()
             #expect(try await server.takeRequest().value(of: "Cookie") == "sid=31d4")
@@ -214,7 +214,7 @@ import Testing
         server.enqueue(.status(200, headerFields: [("Set-Cookie", "sid=31d4; Path=/; Max-Age=1000")], body: "a"))
         try await fetch("--cookie-jar", path("link"), url("/a"))
         #expect(try FileManager.default.destinationOfSymbolicLink(atPath: path("link")) == path("jar"))
-        #expect(try text("jar").contains("\tsid\t31d4") && !text("jar").contains("old text"))
+        #expect(try content("jar").contains("\tsid\t31d4") && !content("jar").contains("old text"))
     }
 
     @Test func aPasswordOnStandardInputLeavesTheListThatFollows() async throws {
@@ -267,7 +267,7 @@ import Testing
             #expect(status == 0, "\(shown)")
             #expect(!shown.contains("s:cret"))
             #expect(try await server.takeRequest().value(of: "Authorization") == "Basic bWU6czpjcmV0")
-            #expect(try text("page") == "0123456789")
+            #expect(try content("page") == "0123456789")
         }
 
         /// Ctrl-C, and Ctrl-D at the start of the line.
@@ -296,10 +296,10 @@ import Testing
         let failed = path("failed")
         server.enqueue(.status(404))
         try await fetch("-o", "own name", "--save-failed", failed, url("/a"), status: 1)
-        #expect(try text("failed") == "\(url("/a"))\town name\n")
+        #expect(try content("failed") == "\(url("/a"))\town name\n")
         try await fetch("-i", failed, "--save-failed", failed)
         #expect(try directory.names().contains("own name"))
-        #expect(try text("failed") == "")
+        #expect(try content("failed") == "")
         #expect(try await fetch("-i", failed, status: nil).errors.contains("contains no URL"))
     }
 
@@ -336,14 +336,14 @@ import Testing
             # line 10 of \(list): it is not valid UTF-8
 
             """
-        #expect(try self.text("failed") == expected)
+        #expect(try content("failed") == expected)
         #expect(try directory.names().contains("good"))
         // A run with the written list fails for the same URLs, and writes the same lines apart from comments.
         try FileManager.default.moveItem(atPath: failed, toPath: list + "2")
         server.respond { _ in .status(404) }
         try await fetch("--retries=0", "-i", list + "2", "--save-failed", failed, status: 1)
         let lines = { (text: String) in text.split(separator: "\n").filter { !$0.hasPrefix("#") } }
-        #expect(try lines(self.text("failed")) == lines(expected))
+        #expect(try lines(content("failed")) == lines(expected))
     }
 
     /// Interrupts a run whose first response stalls.
@@ -365,7 +365,7 @@ import Testing
         let warning = try #require(ending.events(named: "warning").first)
         #expect(warning["message"] as? String == remark)
         #expect(warning["list"] as? String == "standard input")
-        #expect(try text("failed") == "\(url("/1"))\n\(url("/2"))\n# \(remark)\n")
+        #expect(try content("failed") == "\(url("/1"))\n\(url("/2"))\n# \(remark)\n")
         try pipe.fileHandleForWriting.close()
     }
 
@@ -376,7 +376,7 @@ import Testing
         let ending = try await interrupt(["-i", list, "--save-failed", list])
         #expect(ending.errors.contains("convoy: \(list) was not read from line "), "\(ending.errors)")
         #expect(ending.errors.contains(" on; it is left unchanged\n"))
-        #expect(try text("list") == lines)
+        #expect(try content("list") == lines)
     }
 
     // MARK: Arguments and configurations

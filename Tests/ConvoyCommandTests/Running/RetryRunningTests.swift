@@ -12,7 +12,7 @@ import Testing
         #expect(ending.errors.hasPrefix("convoy: \(url("/a")): 503 Service Unavailable; attempt 2 of 4 in "))
         #expect(ending.errors.split(separator: "\n").count == 1)
         #expect(ending.output.contains("saved a  4 B in "))
-        #expect(try text("a") == "file")
+        #expect(try content("a") == "file")
         #expect(try directory.names() == ["a"])
     }
 
@@ -116,7 +116,7 @@ import Testing
         server.respond { _ in .redirect(to: target) }
         #expect(try await fetch(url("/given.zip")).errors == "")
         #expect(try directory.names() == ["given.zip"])
-        #expect(try text("given.zip") == "file")
+        #expect(try content("given.zip") == "file")
     }
 
     @Test func jsonReportsRedirectsWhichAreNotCountedAsAttempts() async throws {

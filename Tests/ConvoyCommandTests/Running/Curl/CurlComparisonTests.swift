@@ -35,11 +35,11 @@ final class CurlComparisonTests: CommandTests {
             request.value(of: "Accept-Encoding")?.contains("gzip") == true
                 ? .status(200, headerFields: [("Content-Encoding", "gzip")], body: coded) : .status(200, body: "plain")
         }
-        for (arguments, content) in [(["--compressed"], "hello, compressed"), ([], "plain")] {
+        for (arguments, body) in [(["--compressed"], "hello, compressed"), ([], "plain")] {
             let endings = try await both(arguments + ["-o", "page", url("/page")])
             #expect(endings.ours.status == 0 && endings.curls.status == 0)
-            #expect(try text("ours/page") == content)
-            #expect(try text("curls/page") == content)
+            #expect(try content("ours/page") == body)
+            #expect(try content("curls/page") == body)
         }
     }
 
@@ -48,8 +48,8 @@ final class CurlComparisonTests: CommandTests {
         server.respond { _ in .status(200, headerFields: [("Content-Encoding", "gzip")], body: "no gzip") }
         let endings = try await both(["-H", "Accept-Encoding:", "-o", "page", url("/page")])
         #expect(endings.ours.status == 0 && endings.curls.status == 0)
-        #expect(try text("ours/page") == "no gzip")
-        #expect(try text("curls/page") == "no gzip")
+        #expect(try content("ours/page") == "no gzip")
+        #expect(try content("curls/page") == "no gzip")
         for _ in 1...2 { #expect(try await server.takeRequest().value(of: "Accept-Encoding") == nil) }
     }
 
@@ -89,7 +89,7 @@ final class CurlComparisonTests: CommandTests {
         let skipped = told.ours.events(named: "skipped")
         #expect(skipped.count == 1 && skipped.first?["file"] == nil, "\(told.ours.output)")
         #expect(told.ours.events(named: "summary").first?["skipped"] as? Int == 1)
-        #expect(try text("ours/failed") == "")
+        #expect(try content("ours/failed") == "")
     }
 
     @Test func jarsOfCookiesAreTheSame() async throws {
@@ -112,7 +112,7 @@ final class CurlComparisonTests: CommandTests {
             ["--cookie-jar", "jar", "-o", "page", url("/moved")],
             curls: ["-L", "--cookie-jar", "jar", "-o", "page", url("/moved")])
         #expect(endings.ours.status == 0 && endings.curls.status == 0)
-        let jars = try ["ours/jar", "curls/jar"].map { try text($0).split(separator: "\n") }
+        let jars = try ["ours/jar", "curls/jar"].map { try content($0).split(separator: "\n") }
             .map { lines in lines.filter { !$0.hasPrefix("# ") }.sorted() }
         #expect(jars[0].count == 3 && jars[0] == jars[1])
     }
@@ -142,7 +142,7 @@ final class CurlComparisonTests: CommandTests {
             #expect(endings.ours.status == 0, "\(endings.ours.errors)")
             #expect(endings.curls.status == 0)
             #expect(proxy.requests == [String](repeating: "\(host) GET /a HTTP/1.1", count: 2))
-            #expect(try text("ours/a") == "hello")
+            #expect(try content("ours/a") == "hello")
         }
     #endif
 }
