@@ -127,19 +127,11 @@ import Testing
         #expect(page.components(separatedBy: "<script").count == 3)
         #expect(!page.contains("<!--"))
         #expect(!page.unicodeScalars.contains { ["\u{2028}", "\u{2029}", "\u{FEFF}", "\u{0}"].contains($0) })
-        let start = try #require(page.range(of: #"id="data">"#)).upperBound
-        let end = try #require(page[start...].range(of: "</script>")).lowerBound
-        let data = try #require(
-            JSONSerialization.jsonObject(with: Data(page[start..<end].utf8)) as? [String: Any])
-        #expect(data["title"] as? String == Self.hostile)
-        let row = try #require((data["rows"] as? [[Any]])?.first)
-        #expect(row[4] as? String == Self.hostile)
-        #expect(row[8] as? String == Self.hostile)
+        let reading = try PageReading(page)
+        #expect(reading.data["title"] as? String == Self.hostile)
+        let row = try #require(reading.rows.first)
+        #expect(row[4] as? String == Self.hostile && row[8] as? String == Self.hostile)
         #expect(row[16] as? String == "X: \(Self.hostile)")
-        let groups = try #require(data["groups"] as? [[String: Any]])
-        let names = groups.compactMap { ($0["rows"] as? [[Any]])?.first?.first as? String }
-        #expect(names[1] == Self.hostile)
-        #expect(names[2] == Self.hostile)
     }
 
     /// Through these properties and functions, text could become HTML, code or a URL.
