@@ -47,21 +47,22 @@ import Testing
         let rows = try write("id\n7\n", to: "d.csv")
         try await run("@id = 1\n@path = x{{id}}\nGET BASE/{{path}}", ["--each", rows])
         #expect(paths == ["/x7"])
-        let ending = try await run("GET BASE/{{id}}", ["--each", rows, "--variable", "id=3"], status: 2)
-        #expect(ending.errors.contains("--variable id is also a column"))
+        try await run(
+            "GET BASE/{{id}}", ["--each", rows, "--variable", "id=3"], status: 2,
+            errors: "--variable id is also a column")
     }
 
     @Test func aMissingColumnIsReportedBeforeAnyRequest() async throws {
         let rows = try write("id,name\n1,2\n", to: "d.csv")
-        let ending = try await run("GET BASE/{{nam}}", ["--each", rows], status: 2)
-        #expect(ending.errors.contains("the variable ‘nam’ has no value; did you mean name?"))
+        try await run(
+            "GET BASE/{{nam}}", ["--each", rows], status: 2,
+            errors: "the variable ‘nam’ has no value; did you mean name?")
         #expect(server.requestCount == 0)
     }
 
     @Test(arguments: ["", "\n\n", "a,a\n1,2\n", "a\"b\n"]) func aFileWithoutRowsIsAnError(text: String) async throws {
         let rows = try write(text, to: "d.csv")
-        let ending = try await run("GET BASE/", ["--each", rows], status: 2)
-        #expect(ending.errors.contains(rows), "\(ending.errors)")
+        try await run("GET BASE/", ["--each", rows], status: 2, errors: [rows])
         #expect(server.requestCount == 0)
     }
 
@@ -78,12 +79,10 @@ import Testing
     @Test func valuesOfRowsStayWhereTheyStand() async throws {
         let rows = try write(
             "{\"v\": \"x\\r\\nX-Evil: 1\"}\n{\"v\": \"../../etc\"}\n{\"v\": \"@127.0.0.1:1\"}\n", to: "d.jsonl")
-        let fields = try await run("GET BASE/\nX: {{v}}", ["--each", rows], status: nil)
-        #expect(fields.errors.contains("contains a line end"))
-        let outputs = try await run("GET BASE/\n\n>> {{v}}/a", ["--each", rows], status: nil)
-        #expect(outputs.errors.contains("cannot be part of a file name"))
-        let hosts = try await run("GET http://127.0.0.1{{v}}/", ["--each", rows], status: nil)
-        #expect(hosts.errors.contains("would change the host"))
+        try await run("GET BASE/\nX: {{v}}", ["--each", rows], status: nil, errors: "contains a line end")
+        try await run(
+            "GET BASE/\n\n>> {{v}}/a", ["--each", rows], status: nil, errors: "cannot be part of a file name")
+        try await run("GET http://127.0.0.1{{v}}/", ["--each", rows], status: nil, errors: "would change the host")
         #expect(server.recordedRequests.allSatisfy { $0.value(of: "X-Evil") == nil })
     }
 
@@ -152,8 +151,7 @@ import Testing
         try pipe.fileHandleForWriting.write(contentsOf: Data("id\n1\n2\n\"3".utf8))
         try await server.requestsReceived(count: 2)
         gate.open()
-        let ending = try await process.ended(status: 1)
-        #expect(ending.errors.contains("is not recorded, so no further row is started"))
+        let ending = try await process.ended(status: 1, errors: "is not recorded, so no further row is started")
         #expect(!ending.errors.contains("standard input:4"), "\(ending.errors)")
         #expect(paths == ["/1", "/2"])
         try pipe.fileHandleForWriting.close()
@@ -240,8 +238,10 @@ import Testing
     }
 
     @Test func hintsArePrintedBesideProblems() async throws {
-        let ending = try await run("POST BASE/\n\n{{x}}\n@x = 1", [], status: 2)
-        #expect(ending.errors.contains(":3:1: the variable ‘x’ has no value"))
-        #expect(ending.errors.contains(":4:1: this line looks like a variable, but is sent in the body"))
+        try await run(
+            "POST BASE/\n\n{{x}}\n@x = 1", [], status: 2,
+            errors: [
+                ":3:1: the variable ‘x’ has no value", ":4:1: this line looks like a variable, but is sent in the body",
+            ])
     }
 }

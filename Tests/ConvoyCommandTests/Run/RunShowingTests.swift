@@ -41,8 +41,7 @@ import Testing
             (["-o", "tow=-"], "no request of this run is called tow"), (["-o", "two=x"], ">> FILE"),
             (["--show", "body", "--json"], "both write to standard output"), (["--show", "bdy"], "head, body or both"),
         ] {
-            let ending = try await run(Self.text, arguments, status: 2)
-            #expect(ending.errors.contains(words), "\(ending.errors)")
+            try await run(Self.text, arguments, status: 2, errors: [words])
         }
     }
 

@@ -27,45 +27,51 @@ class CommandTests {
     /// Runs `convoy fetch` into the directory.
     @discardableResult
     func fetch(
-        _ arguments: String..., status: Int32? = 0, sourceLocation: SourceLocation = #_sourceLocation
+        _ arguments: String..., status: Int32? = 0, prints: Texts? = nil, errors: Texts? = nil,
+        sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> ConvoyProcess.Ending {
-        try await fetch(arguments, status: status, sourceLocation: sourceLocation)
+        try await fetch(
+            arguments, status: status, prints: prints, errors: errors, sourceLocation: sourceLocation)
     }
 
     @discardableResult
     func fetch(
-        _ arguments: [String], status: Int32? = 0, sourceLocation: SourceLocation = #_sourceLocation
+        _ arguments: [String], status: Int32? = 0, prints: Texts? = nil, errors: Texts? = nil,
+        sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> ConvoyProcess.Ending {
         try await convoy(
-            ["fetch", "--no-config", "-P", directory.url.path] + arguments, status: status,
-            sourceLocation: sourceLocation)
+            ["fetch", "--no-config", "-P", directory.url.path] + arguments, status: status, prints: prints,
+            errors: errors, sourceLocation: sourceLocation)
     }
 
     /// Runs `convoy run` with a file of these requests.
     @discardableResult
     func run(
-        _ requests: String, _ arguments: String..., status: Int32? = 0,
+        _ requests: String, _ arguments: String..., status: Int32? = 0, prints: Texts? = nil, errors: Texts? = nil,
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> ConvoyProcess.Ending {
-        try await run(requests, arguments, status: status, sourceLocation: sourceLocation)
+        try await run(
+            requests, arguments, status: status, prints: prints, errors: errors, sourceLocation: sourceLocation)
     }
 
     @discardableResult
     func run(
-        _ requests: String, _ arguments: [String], status: Int32? = 0,
+        _ requests: String, _ arguments: [String], status: Int32? = 0, prints: Texts? = nil, errors: Texts? = nil,
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> ConvoyProcess.Ending {
         try await convoy(
-            ["run", "--retries", "0", write(requests, to: "a.http")] + arguments, status: status,
-            sourceLocation: sourceLocation)
+            ["run", "--retries", "0", write(requests, to: "a.http")] + arguments, status: status, prints: prints,
+            errors: errors, sourceLocation: sourceLocation)
     }
 
     /// Runs a verb of `convoy queue` with a queue in the directory.
     @discardableResult
     func queue(
-        _ verb: String, _ arguments: String..., status: Int32? = 0, sourceLocation: SourceLocation = #_sourceLocation
+        _ verb: String, _ arguments: String..., status: Int32? = 0, prints: Texts? = nil, errors: Texts? = nil,
+        sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> ConvoyProcess.Ending {
         try await convoy(
-            ["queue", verb, "--db", path("jobs.db")] + arguments, status: status, sourceLocation: sourceLocation)
+            ["queue", verb, "--db", path("jobs.db")] + arguments, status: status, prints: prints, errors: errors,
+            sourceLocation: sourceLocation)
     }
 }

@@ -68,9 +68,8 @@ import Testing
         server.route("/a") { _ in .status(200, body: "x") }
         let output = Pipe()
         try output.fileHandleForReading.close()
-        let ending = try await convoy(
-            ["fetch", "-o", directory.url.path, url("/slow"), url("/a")], output: output, status: 141)
-        #expect(ending.errors == "")
+        try await convoy(
+            ["fetch", "-o", directory.url.path, url("/slow"), url("/a")], output: output, status: 141, errors: "")
         #expect(try directory.names() == ["a"])
     }
 
@@ -85,8 +84,7 @@ import Testing
     }
 
     @Test func theDemoSucceeds() async throws {
-        let ending = try await convoy("demo")
-        #expect(ending.errors == "")
+        let ending = try await convoy("demo", errors: "")
         #expect(ending.output.components(separatedBy: "  ok: ").count == 4)
         #expect(ending.output.contains(#/continued, 3\.. MB received in .*, 2[0-9]{6} bytes were not fetched again/#))
     }

@@ -18,12 +18,13 @@ import Testing
 
     /// Runs the command with a list, in which `BASE` stands for the server.
     @discardableResult
-    private func fetch(list: String, _ options: String..., status: Int32 = 0, place: SourceLocation = #_sourceLocation)
-        async throws -> ConvoyProcess.Ending
-    {
+    private func fetch(
+        list: String, _ options: String..., status: Int32 = 0, errors: Texts? = nil,
+        place: SourceLocation = #_sourceLocation
+    ) async throws -> ConvoyProcess.Ending {
         try await convoy(
             ["--no-config", "-P", path("target"), "--retries=0", "-i", write(list, to: "list")] + options,
-            status: status, sourceLocation: place)
+            status: status, errors: errors, sourceLocation: place)
     }
 
     private var names: [String] { get throws { try directory.names(in: "target") } }
@@ -49,8 +50,7 @@ import Testing
             BASE/other
               checksum=sha-256=\(digest)
             """
-        let ending = try await fetch(list: text, "-j1", status: 1)
-        #expect(ending.errors.contains("/other: "))
+        try await fetch(list: text, "-j1", status: 1, errors: "/other: ")
         #expect(try names == ["first.bin"])
         for _ in 0..<2 {
             let request = try await server.takeRequest()

@@ -39,8 +39,7 @@ import Testing
             #expect(before.contains(#/\u{2026} and [1-5] more/#))
             gate.open()
             let text = before + (await terminal.read())
-            let ending = try await child.ended(status: 0)
-            #expect(ending.output.contains("8 files, 800.0 kB in "))
+            try await child.ended(status: 0, prints: "8 files, 800.0 kB in ")
             #expect(before.contains("\u{1B}[?25l"))
             #expect(text.hasSuffix("A\u{1B}[?25h"))
             for line in text.replacing(#/\u{1B}\[[?0-9]*[A-Za-z]/#, with: "").split(whereSeparator: \.isNewline) {

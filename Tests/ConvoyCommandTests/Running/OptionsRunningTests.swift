@@ -177,8 +177,9 @@ import Testing
 
     @Test(.enabled(if: FileManager.default.isWritableFile(atPath: "/dev/full"), "there is no /dev/full"))
     func headsThatCannotBeWrittenAreAFailure() async throws {
-        let ending = try await convoy(shell: "\"$0\" --no-config -I \"$1\" > /dev/full", [url("/a")], status: 1)
-        #expect(ending.errors.contains("standard output cannot be written"))
+        try await convoy(
+            shell: "\"$0\" --no-config -I \"$1\" > /dev/full", [url("/a")], status: 1,
+            errors: "standard output cannot be written")
     }
 
     /// `--range` saves no other range than the requested one; as with curl, a 200 is the complete body.
@@ -232,8 +233,7 @@ import Testing
                 ? .redirect(to: "http://127.0.0.1:\(request.value(of: "Host")?.split(separator: ":").last ?? "")/page")
                 : .status(200, headerFields: [("Content-Location", "http://me:secret@host/x")], body: "a")
         }
-        let ending = try await fetch("-v", url("/moved"))
-        #expect(ending.errors.contains("< Content-Location: http://host/x"))
+        let ending = try await fetch("-v", url("/moved"), errors: "< Content-Location: http://host/x")
         #expect(!ending.errors.contains("secret"))
     }
 
@@ -284,8 +284,7 @@ import Testing
         func withoutATerminalAMissingPasswordIsAnError() async throws {
             let child = try ConvoyProcess(
                 under: "/usr/bin/setsid", ["-w"], ["--no-config", "-u", "me", url("/page")])
-            let ending = try await child.ended(status: 2)
-            #expect(ending.errors.contains("without a terminal convoy cannot ask for it: use -u -"), "\(ending.errors)")
+            try await child.ended(status: 2, errors: "without a terminal convoy cannot ask for it: use -u -")
             #expect(server.requestCount == 0)
         }
     #endif
@@ -391,8 +390,7 @@ import Testing
 
     @Test func optionsInAFileComeBeforeThoseOfTheLine() async throws {
         let config = "# mine\nuser-agent = \"from \\\"file\\\"\"\n-H X-Key: file\nurl BASE/one\nquiet\n"
-        let ending = try await convoy("-K", write(config, to: "config"), "-P", directory.url.path, "-A", "line")
-        #expect(ending.output == "")
+        try await convoy("-K", write(config, to: "config"), "-P", directory.url.path, "-A", "line", prints: "")
         let request = try await server.takeRequest()
         #expect(request.target == "/one")
         #expect(request.value(of: "User-Agent") == "line")

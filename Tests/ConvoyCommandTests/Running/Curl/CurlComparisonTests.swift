@@ -23,9 +23,11 @@ final class CurlComparisonTests: CommandTests {
         let first = ["--no-config", "--retries=0"] + arguments
         let second = ["-q", "-sS"] + (curlArguments ?? arguments)
         return (
-            try await ConvoyProcess(nil, first, in: directory.file("ours"), variables: variables).ended(),
-            try await ConvoyProcess(ConvoyProcess.curl, second, in: directory.file("curls"), variables: variables)
-                .ended()
+            try await ConvoyProcess(program: nil, first, in: directory.file("ours"), variables: variables).ended(),
+            try await ConvoyProcess(
+                program: ConvoyProcess.curl, second, in: directory.file("curls"), variables: variables
+            )
+            .ended()
         )
     }
 

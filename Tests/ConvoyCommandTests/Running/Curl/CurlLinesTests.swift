@@ -175,12 +175,12 @@ struct CurlLineOutcome: Equatable {
         var variables: [String: String?] = ["HOME": directory.path]
         for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] { variables[name] = .some(nil) }
         if let words = words(of: line), words.first == "curl" {
-            return try ConvoyProcess(program, first + words.dropFirst(), in: directory, variables: variables)
+            return try ConvoyProcess(program: program, first + words.dropFirst(), in: directory, variables: variables)
         }
         let start = ["\"$0\""] + first
         let script = line.replacing(#/\bcurl(?= )/#, with: start.joined(separator: " "), maxReplacements: 1)
         let path = try program ?? ConvoyProcess.executable().path
-        return try ConvoyProcess("/bin/sh", ["-c", script, path], in: directory, variables: variables)
+        return try ConvoyProcess(program: "/bin/sh", ["-c", script, path], in: directory, variables: variables)
     }
 
     /// The words of a line; nil if the line needs a shell.
