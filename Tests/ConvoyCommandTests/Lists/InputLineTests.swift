@@ -135,10 +135,6 @@ import Testing
         let result = lines(long, blockBytes: 65_536)
         #expect(result.map(\.content) == [.broken(reason: "it is longer than 16777216 bytes")])
     }
-
-    @Test func nothingHasNoLines() {
-        #expect(lines([], blockBytes: 1) == [])
-    }
 }
 
 @Suite struct UTF16DecoderTests {
@@ -173,20 +169,6 @@ import Testing
 }
 
 @Suite struct LineReaderTests {
-    @Test func aFileIsReadToItsEnd() async throws {
-        let directory = try TemporaryDirectory()
-        let file = directory.url.appending(path: "list")
-        try Data((1...20_000).map { "http://a/\($0)\n" }.joined().utf8).write(to: file)
-        let reader = try LineReader.open(file.path)
-        var count = 0
-        while let read = await reader.next() {
-            count += 1
-            #expect(read == .line(NumberedLine(number: count, content: .text("http://a/\(count)"))))
-        }
-        #expect(count == 20_000)
-        #expect(await reader.next() == nil)
-    }
-
     @Test func stopEndsAWaitThatReadingWouldNot() async throws {
         let directory = try TemporaryDirectory()
         let fifo = directory.url.appending(path: "fifo").path

@@ -31,18 +31,6 @@ import Testing
         #expect(scanned.values(of: jobs) == ["1", "-2", "a=b"])
         #expect(scanned.value(of: jobs) == "a=b")
     }
-
-    @Test(arguments: [
-        (["--nope"], "unknown option --nope"), (["-x"], "unknown option -x"),
-        (["--jobs"], "the option --jobs needs a value: --jobs N"), (["-j"], "the option -j needs a value: -j N"),
-        (["--jobs="], "the option --jobs needs a value: --jobs N"),
-        (["--quiet=1"], "the option --quiet takes no value: remove the = and the text after it"),
-    ])
-    func mistakesAreNamed(arguments: [String], message: String) {
-        #expect(throws: UsageError(message)) {
-            try OptionScanner(options: [jobs, quiet]).scan(arguments)
-        }
-    }
 }
 
 /// Tests the table of options for each verb.
@@ -81,23 +69,6 @@ import Testing
             let error = #expect(throws: UsageError.self) { try ParsedOptions(verb, ["--\(option.name)", "?"]) }
             #expect(error?.message.hasPrefix("--\(option.name) takes ") == true)
         }
-    }
-}
-
-@Suite struct OptionTests {
-    private static let usages: [(String, Character?, String, String, Bool)] = [
-        ("-m, --max-time SEC", "m", "max-time", " SEC", false),
-        ("--cache[=DIR]", nil, "cache", "[=DIR]", true),
-        ("-E, --cert FILE[:PASSWORD]", "E", "cert", " FILE[:PASSWORD]", false),
-        ("-H, --header 'K: V'", "H", "header", " 'K: V'", false),
-        ("-#, --progress-bar", "#", "progress-bar", "", false),
-    ]
-
-    @Test(arguments: usages)
-    func theUsageOfTheHelpIsRead(usage: String, short: Character?, name: String, value: String, isOptional: Bool) {
-        let option = Option(usage, .general, "")
-        #expect((option.short, option.name) == (short, name))
-        #expect((option.valueUsage, option.isValueOptional) == (value, isOptional))
     }
 }
 

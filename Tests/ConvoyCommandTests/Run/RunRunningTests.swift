@@ -487,22 +487,6 @@ import Testing
         #expect(other.requestCount == 1)
     }
 
-    @Test func fieldsThatMayBeKeysAreNotSentAfterARedirect() async throws {
-        let target = other.url("/b").absoluteString
-        server.respond { _ in .redirect(to: target, statusCode: 307) }
-        try await run(
-            "PUT BASE/a\nX-Api-Key: s3cret\nX-Auth-Token: s3cret\nPrivate-Token: s3cret\nAuthorization: Basic a s3cret\n"
-                + "Content-Type: text/plain\nAccept: text/plain\n\nbody\n")
-        let (sent, followed) = (try await server.takeRequest(), try await other.takeRequest())
-        for name in ["X-Api-Key", "X-Auth-Token", "Private-Token", "Authorization"] {
-            #expect(sent.value(of: name) != nil)
-            #expect(followed.value(of: name) == nil, "\(name)")
-        }
-        #expect(followed.value(of: "Accept") == "text/plain")
-        #expect(followed.value(of: "Content-Type") == "text/plain")
-        #expect(followed.bodyText == "body")
-    }
-
     @Test func aValueOfAnAnswerIsOnePartOfAPath() async throws {
         server.respond { _ in .json(#"{"id": "../admin?x=1", "page": "a=1&b=2"}"#) }
         try await run(

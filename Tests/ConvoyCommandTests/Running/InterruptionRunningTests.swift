@@ -23,17 +23,6 @@ import Testing
         #expect(try content("a") == "old")
     }
 
-    @Test func aListThatNeverEndsCanBeInterrupted() async throws {
-        server.respond { _ in .status(200, body: "x") }
-        let pipe = Pipe()
-        let child = try ConvoyProcess(["fetch", "-i", "-", "-o", directory.url.path], input: pipe)
-        try pipe.fileHandleForWriting.write(contentsOf: Data("\(url("/a"))\n".utf8))
-        try await server.requestsReceived(count: 1, within: .seconds(120))
-        child.send(SIGINT)
-        #expect(try await child.ended(status: 130).output.contains("interrupted: "))
-        try pipe.fileHandleForWriting.close()
-    }
-
     @Test(.enabled(if: ConvoyProcess.hasSilentLoader, "the loader writes there too"), arguments: [false, true])
     func aBackOffCanBeInterrupted(isJSON: Bool) async throws {
         server.respond { _ in .status(503, headerFields: [("Retry-After", "300")]) }

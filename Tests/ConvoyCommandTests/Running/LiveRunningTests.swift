@@ -62,19 +62,6 @@ import Testing
             #expect(text.hasSuffix("\u{1B}[?25h"))
         }
 
-        @Test(.enabled(if: ConvoyProcess.hasSilentLoader, "the loader writes there too"))
-        func finishedFilesStayAboveTheLines() async throws {
-            let child = try startFetch([url("/whole"), url("/stalls")], output: terminal.slave)
-            // The file `stalls` is still arriving.
-            let before = await terminal.read(until: "saved whole  5 B in ")
-            gate.open()
-            let text = before + (await terminal.read())
-            try await child.ended(status: 0)
-            #expect(text.components(separatedBy: "saved whole  5 B in ").count == 2)
-            #expect(text.components(separatedBy: "saved stalls  100.0 kB in ").count == 2)
-            #expect(text.contains("2 files, 100.0 kB in "))
-        }
-
         @Test func theReaderOfAPipeHasTheTerminalForItself() async throws {
             let output = Pipe()
             let child = try startFetch([url("/whole")], output: output)

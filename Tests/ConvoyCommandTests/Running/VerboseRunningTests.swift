@@ -59,12 +59,4 @@ import Testing
         #expect((ending.output + ending.errors).contains("/a?token=%3Credacted%3E"))
         #expect(!(ending.output + ending.errors).contains("s3cret"))
     }
-
-    @Test(arguments: [[], ["--json"], ["-v"], ["--dry-run"]])
-    func aSecretOfAQueryOfARunIsShownNowhere(options: [String]) async throws {
-        server.respond { _ in .status(404) }
-        let ending = try await run("GET BASE/a?page=1&api_key=s3cret\n", options, status: nil)
-        #expect((ending.output + ending.errors).contains("/a?page=1&api_key="))
-        #expect(!(ending.output + ending.errors).contains("s3cret"), "\(ending.output)\(ending.errors)")
-    }
 }

@@ -73,11 +73,6 @@ import Testing
         #expect(third.hasSuffix(" 30 %      3.0 MB of 10.0 MB    1.0 MB/s    0:07"))
     }
 
-    @Test func resumedBytesAreShownButNotPartOfTheRate() throws {
-        let line = try #require(lines(after: 3, resumed: 6_000_000, size: wide).first)
-        #expect(line.hasSuffix(" 90 %      9.0 MB of 10.0 MB    1.0 MB/s    0:01"))
-    }
-
     @Test func aNarrowTerminalKeepsRateAndTimeLeft() throws {
         let narrow = lines(after: 3, of: 2, size: Terminal.Size(width: 40, height: 12))
         #expect(narrow.allSatisfy { $0.columnCount <= 39 })
@@ -184,14 +179,6 @@ import Testing
         #expect(RunTotals(progress, [transfer(500, of: 500), transfer(900, of: nil)]).remainingBytes == 400)
     }
 
-    @Test func failedAndSkippedFilesDoNotCountAsBytes() {
-        let progress = RunProgress(
-            finishedCount: 3, failedCount: 1, skippedCount: 1, totalCount: 4, receivedBytes: 200, savedCount: 1,
-            savedBytes: 100)
-        #expect(RunTotals(progress, [transfer(100, of: 300)]).remainingBytes == 200)
-        #expect(RunTotals(progress, [transfer(100, of: 300)]).fraction == 0.5)
-    }
-
     @Test func announcedSizesOverflowNothing() {
         let huge = (0..<4).map { _ in transfer(1, of: .max) } + [transfer(1, of: nil), transfer(1, of: -5)]
         #expect((RunTotals(RunProgress(totalCount: 9, receivedBytes: 6), huge).fraction ?? 1) < 0.01)
@@ -276,10 +263,5 @@ import Testing
         #expect(meter.bytesPerSecond(at: now + .seconds(1)) == 500)
         for tenth in 1...30 { meter.note(3_500 + Int64(tenth) * 500, at: now + .milliseconds(tenth * 100)) }
         #expect(meter.bytesPerSecond(at: now + .seconds(3)).map { abs($0 - 5_000) < 1 } == true)
-    }
-
-    @Test func aCountThatRunsBackwardsStartsANewMeasurement() {
-        let (meter, now) = meter(4_000) { $0 < 2_000 ? 900_000 + Int64($0) : Int64($0 - 2_000) }
-        #expect(meter.bytesPerSecond(at: now).map { abs($0 - 1_000) < 150 } == true)
     }
 }
