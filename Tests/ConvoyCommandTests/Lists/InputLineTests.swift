@@ -83,11 +83,6 @@ import Testing
     func brokenLinesHaveAReason(line: String) {
         #expect(refusal(line) != "")
     }
-
-    @Test func reasonsKeepPasswords() {
-        let reason = refusal("ftp://user:secret@host/")
-        #expect(reason != "" && !reason.contains("secret"))
-    }
 }
 
 @Suite struct LineSplitterTests {

@@ -12,24 +12,10 @@ import Testing
         try OptionScanner(options: [jobs, quiet]).scan(arguments)
     }
 
-    @Test func everySpellingGivesTheValue() throws {
-        for arguments in [["--jobs", "4"], ["--jobs=4"], ["-j", "4"], ["-j4"], ["-qj4"]] {
-            let scanned = try OptionScanner(options: [jobs, quiet]).scan(arguments)
-            #expect(scanned.value(of: jobs) == "4")
-            #expect(scanned.operands == [])
-        }
-    }
-
     @Test func optionsAndOperandsMix() throws {
         let scanned = try scan("a", "-q", "b", "-", "--", "-q", "--jobs")
         #expect(scanned.has(quiet))
         #expect(scanned.operands == ["a", "b", "-", "-q", "--jobs"])
-    }
-
-    @Test func theLastValueWinsAndAllAreKept() throws {
-        let scanned = try scan("-j1", "-j", "-2", "--jobs=a=b")
-        #expect(scanned.values(of: jobs) == ["1", "-2", "a=b"])
-        #expect(scanned.value(of: jobs) == "a=b")
     }
 }
 
@@ -110,13 +96,5 @@ import Testing
     @Test(arguments: ["", "k", "1T", "-1", "1e3", "0x10", "1 k", "1kk", "1.2.3", "\u{0665}", "inf", "."])
     func anInvalidByteCountIsNil(text: String) {
         #expect(Figures.byteCount(text) == nil)
-    }
-
-    @Test func aURLWithoutItsSchemeGetsOneAndAWordIsQuoted() throws {
-        let options = try #require(try FetchOptions(parsing: ["127.0.0.1:8765/x", "example.com/y"]))
-        #expect(options.urls.map(\.absoluteString) == ["http://127.0.0.1:8765/x", "https://example.com/y"])
-        let advice = "it is not an absolute URL: write https:// and the host before it"
-        #expect(message(["http://a/", "nonsense"]) == #"URL 2 "nonsense": \#(advice)"#)
-        #expect(message(["me:secret@nohost"]) == "URL 1: \(advice)")
     }
 }

@@ -152,12 +152,6 @@ import Testing
         #expect(RequestRecord(EventLine(event: event, code: code), run: 0)?.outcome == outcome)
     }
 
-    @Test func onlyStartsAndEndsHaveRecords() {
-        for event in ["summary", "warning", "progress", "", "new"] {
-            #expect(RequestRecord(EventLine(event: event), run: 0) == nil)
-        }
-    }
-
     /// Another program may have written the lines, so their numbers may be impossible.
     @Test func impossibleNumbersAreIgnored() throws {
         var line = EventLine(event: "finished", bytes: .min, resumedBytes: .max, attempts: -3)
@@ -198,13 +192,6 @@ import Testing
         #expect(path.blockers == [nil, nil, 1, 0, 2, nil])
         #expect(path.places == [1, 2, 4])
         #expect(path.microseconds == 6_000_000)
-    }
-
-    @Test func withoutDependenciesThePathIsEmpty() {
-        let path = CriticalPath([record(0, 0...1), record(1, 0...2)].compactMap(\.self))
-        #expect(path.places == [])
-        #expect(path.blockers == [nil, nil])
-        #expect(CriticalPath([]).places == [])
     }
 
     @Test func indicesBelongToARunAndUnknownOnesAreIgnored() {

@@ -236,12 +236,4 @@ import Testing
         }
         #expect(bodies.count == 2 && bodies.allSatisfy { ($0 as? [String: String])?["role"] == "user" })
     }
-
-    @Test func hintsArePrintedBesideProblems() async throws {
-        try await run(
-            "POST BASE/\n\n{{x}}\n@x = 1", [], status: 2,
-            errors: [
-                ":3:1: the variable ‘x’ has no value", ":4:1: this line looks like a variable, but is sent in the body",
-            ])
-    }
 }

@@ -95,18 +95,6 @@ import Testing
         #expect(dry.errors == real.errors)
     }
 
-    @Test func aFileThatADryRunAcceptsIsSent() async throws {
-        server.respond { _ in .status(200) }
-        for target in ["/a?page[size]=10&q=a%20b", "/a|b/{c}?q=100%&r=^\\"] {
-            try await run("GET \(base)\(target)", "--dry-run")
-            try await run("GET \(base)\(target)")
-        }
-        #expect(
-            server.recordedRequests.map(\.target) == [
-                "/a?page%5Bsize%5D=10&q=a%20b", "/a%7Cb/%7Bc%7D?q=100%25&r=%5E%5C",
-            ])
-    }
-
     @Test func dependentsOfAFailedRequestAreNotSent() async throws {
         server.respond { $0.path == "/other" ? .status(200) : .status(403, body: "{\"error\":\n \"who?\"}") }
         let ending = try await run(Self.chain + "\n###\nGET BASE/other\n", status: 1)
@@ -399,17 +387,6 @@ import Testing
             #expect(ending.errors.contains("’ cannot be read: it is not a file"), "\(ending.errors)")
         }
         #expect(server.requestCount == 0)
-    }
-
-    @Test func digestIsSentAfterAChallenge() async throws {
-        server.respond { request in
-            request.value(of: "Authorization")?.hasPrefix("Digest username=\"user\"") == true
-                ? .status(200)
-                : .status(401, headerFields: [("WWW-Authenticate", "Digest realm=\"r\", nonce=\"n\", qop=\"auth\"")])
-        }
-        try await run("GET BASE/a\nAuthorization: Digest user pass\n")
-        #expect(server.requestCount == 2)
-        #expect(server.recordedRequests.first?.value(of: "Authorization") == nil)
     }
 
     @Test func anInterruptionCancelsRunningAndWaitingRequests() async throws {

@@ -138,13 +138,6 @@ import Testing
         try await fetch(list: "BASE/0\tBASE/1\tBASE/2\n", status: 1)
     }
 
-    @Test(arguments: ["%@ other", "\\%@  other", "SHA2-256(other)= %@"])
-    func aFileWithAnotherDigestFailsInEveryForm(line: String) async throws {
-        try await fetch(list: line.replacing("%@", with: digest) + "\n", "--base", url("/"), status: 1)
-        #expect(server.recordedRequests.map(\.path) == ["/other"])
-        #expect(try names == [])
-    }
-
     @Test(
         arguments: [String.Encoding.utf16LittleEndian, .utf16BigEndian],
         [
@@ -185,14 +178,5 @@ import Testing
         #expect(text.utf8.count > 64 << 10)
         try await fetch(list: text)
         #expect(try names.count == 1_000)
-    }
-
-    @Test func optionsThatComeByAPipeAreReadToo() async throws {
-        let pipe = Pipe()
-        let child = try ConvoyProcess(["--no-config", "-P", path("target"), "-i", "-"], input: pipe)
-        try pipe.fileHandleForWriting.write(contentsOf: Data("\(url("/a"))\n out=piped\n".utf8))
-        try pipe.fileHandleForWriting.close()
-        try await child.ended(status: 0)
-        #expect(try names == ["piped"])
     }
 }

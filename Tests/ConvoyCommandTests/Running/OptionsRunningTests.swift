@@ -110,12 +110,6 @@ import Testing
         #expect(values == [["own"], ["b"], ["c"]])
     }
 
-    @Test func theVerboseRequestHasNoOmittedField() async throws {
-        let ending = try await fetch("-v", "-o", "/dev/null", "-H", "User-Agent:", url("/a"))
-        #expect(!ending.errors.contains("> User-Agent"))
-        #expect(ending.errors.contains("> Host"))
-    }
-
     // MARK: Files
 
     /// The three forms of a date (RFC 9110, section 5.6.7).
@@ -439,13 +433,5 @@ import Testing
             for name in ["Authorization", "Cookie", "X-Key"] { #expect(request.value(of: name) == nil) }
             #expect(request.value(of: "Host") == "127.0.0.1:\(mirror.port)")
         }
-    }
-
-    @Test func theProxyIsNamedInErrors() async throws {
-        let gone = try TestServer()
-        let port = gone.port
-        gone.shutDown()
-        let ending = try await fetch("-x", "127.0.0.1:\(port)", "--retries=0", url("/a"), status: 1)
-        for words in ["proxy", "127.0.0.1", "\(port)"] { #expect(ending.errors.contains(words)) }
     }
 }

@@ -50,6 +50,7 @@ import Testing
         let port = try LoopbackPort.refusing()
         let ending = try await fetch("--retries=1", "-x", "http://127.0.0.1:\(port.port)", url("/a"), status: 1)
         #expect(ending.errors.hasSuffix(" (2 attempts)\n"), "\(ending.errors)")
+        for words in ["proxy", "127.0.0.1", "\(port.port)"] { #expect(ending.errors.contains(words)) }
     }
 
     @Test func retriesEndAtTheGivenNumber() async throws {

@@ -142,15 +142,6 @@ import Testing
         #expect(try await terminal.ended(status: 0).first?.hasPrefix("saved file-0.iso  8.0 MB in ") == true)
     }
 
-    @Test func aListInSegmentsHasATotal() async throws {
-        try write(urls(2).replacing(" ", with: "\n"), to: "list")
-        let terminal = try await terminal(120, 40, "$0 fetch --segments 2 -i list")
-        let shown = try await terminal.rows { $0.last?.hasPrefix("0 of 2 files ") == true }
-        #expect(shown.count == 3)
-        gate.open()
-        #expect(try await terminal.ended(status: 0).contains { $0.hasPrefix("2 files, 200.0 kB in ") })
-    }
-
     @Test(arguments: [(40, 12), (40, 24), (120, 40), (60, 24)])
     func aWindowOfAnotherSizeKeepsNothingOfTheOldPicture(columns: Int, rows: Int) async throws {
         let terminal = try await terminal(80, 24, "$0 fetch \(urls(4))")

@@ -23,16 +23,6 @@ import Testing
         #expect(lines.allSatisfy { $0.columnCount <= max(1, width - 1) })
     }
 
-    @Test(arguments: [(24, 12, 0), (14, 12, 0), (13, 10, 2), (5, 2, 10)])
-    func asManyFilesAsFitHaveALineAndTheOthersAreCounted(height: Int, shownCount: Int, hiddenCount: Int) throws {
-        var screen = FetchScreen(maxAttempts: 4)
-        let size = Terminal.Size(width: 100, height: height)
-        let lines = screen.lines(RunProgress(), try transfers(12), size: size, now: .now)
-        #expect(lines.count { $0.contains("long-name") } == shownCount)
-        let isCounted = lines.dropLast().last == "\u{2026} and \(hiddenCount) more"
-        #expect(isCounted == (hiddenCount > 0))
-    }
-
     private let start = ContinuousClock.now
     private let wide = Terminal.Size(width: 120, height: 24)
 
@@ -183,17 +173,6 @@ import Testing
         let huge = (0..<4).map { _ in transfer(1, of: .max) } + [transfer(1, of: nil), transfer(1, of: -5)]
         #expect((RunTotals(RunProgress(totalCount: 9, receivedBytes: 6), huge).fraction ?? 1) < 0.01)
     }
-
-    @Test func theTimeLeftIsNeverLessThanTheSlowestFile() {
-        let start = ContinuousClock.now
-        var meter = ArrivalMeter()
-        for second in 0...3 { meter.note(Int64(second) * 100, at: start + .seconds(second)) }
-        let totals = RunTotals(RunProgress(totalCount: 1, receivedBytes: 300), [transfer(300, of: 1_300)])
-        let now = start + .seconds(3)
-        #expect(totals.secondsLeft(meter, slowest: 4, at: now) == 10)
-        #expect(totals.secondsLeft(meter, slowest: 25, at: now) == 25)
-        #expect(totals.secondsLeft(ArrivalMeter(), slowest: 25, at: now) == nil)
-    }
 }
 
 @Suite struct ArrivalMeterTests {
@@ -229,20 +208,6 @@ import Testing
             let rate = try #require(meter.bytesPerSecond(at: now))
             #expect(abs(rate - 1_000) <= 150, "after \(milliseconds) ms")
         }
-    }
-
-    @Test func theRateIsNilUntilItCanBeMeasured() {
-        for milliseconds in stride(from: 0, to: 1_000, by: 100) {
-            let (meter, now) = meter(milliseconds) { Int64($0) }
-            #expect(meter.bytesPerSecond(at: now) == nil)
-        }
-        let (second, atOne) = meter(1_000) { Int64($0) }
-        #expect(second.bytesPerSecond(at: atOne) != nil)
-        #expect(second.secondsLeft(for: 1_000, at: atOne) == nil)
-        let (third, atTwo) = meter(2_000) { Int64($0) }
-        #expect(third.secondsLeft(for: 1_000, at: atTwo).map { abs($0 - 1) < 0.1 } == true)
-        #expect(ArrivalMeter().bytesPerSecond(at: start) == nil)
-        #expect(!ArrivalMeter().isStalled(at: start))
     }
 
     @Test func overdueBytesLowerTheRateUntilItIsStalled() throws {
