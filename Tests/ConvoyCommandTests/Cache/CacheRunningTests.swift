@@ -6,7 +6,6 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests a cache on disk that several runs of the command share, and the commands that inspect it.
 @Suite final class CacheRunningTests: CommandTests {
     override init() throws {
         try super.init()

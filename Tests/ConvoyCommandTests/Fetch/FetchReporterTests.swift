@@ -4,7 +4,6 @@ import Testing
 @testable import Convoy
 @testable import ConvoyCommand
 
-/// Records the reported events as words.
 private final class WordReport: FetchReport {
     let wantsSteps = true
     let wantsCancelled = true

@@ -3,7 +3,6 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests the tables of subcommands and options, and the completion scripts that are made from these tables.
 @Suite struct CompletionsTests {
     @Test(arguments: Shell.allCases) func everyCommandAndOptionIsInEveryScript(shell: Shell) {
         let script = shell.completions
@@ -42,7 +41,6 @@ import Testing
     }
 }
 
-/// Runs the completion scripts in their shells.
 @Suite struct CompletionsRunningTests {
     private let directory: TemporaryDirectory
 
@@ -61,7 +59,6 @@ import Testing
         return file.path
     }
 
-    /// Returns the output of a shell that runs in the test's directory.
     private func run(_ shell: String, _ arguments: [String]) async throws -> String {
         let variables: [String: String?] = ["HOME": directory.url.path, "PATH": "/usr/bin:/bin"]
         let ending = try await ConvoyProcess(
@@ -76,7 +73,6 @@ import Testing
         #expect(try await run(shell, arguments + [script(shell)]) == "")
     }
 
-    /// Returns the completions of bash for the last word.
     private func bashCandidates(_ words: [String]) async throws -> [String] {
         let code = """
             source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _convoy; printf '%s\\n' "${COMPREPLY[@]}"

@@ -4,7 +4,6 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Runs `convoy import`, and runs the imported files with `convoy run`.
 @Suite final class ImportRunningTests: CommandTests {
     private static let session = """
         {"log": {"entries": [

@@ -4,7 +4,6 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests lists that other programs write.
 @Suite struct ListParserTests {
     private let digits = String(repeating: "0f", count: 32)
 

@@ -3,9 +3,7 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests typical mistakes.
-///
-/// A message names the mistake and its correction in the command's own terms.
+/// Tests that a message names the mistake and its correction in the command's own terms.
 @Suite struct MistakesTests {
     private static let url = "http://127.0.0.1/a"
 

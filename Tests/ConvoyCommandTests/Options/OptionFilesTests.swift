@@ -5,7 +5,6 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests the contents of files that options name, such as configuration files.
 @Suite struct OptionFilesTests {
     @Test(
         arguments: [

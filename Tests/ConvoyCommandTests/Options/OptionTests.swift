@@ -19,7 +19,6 @@ import Testing
     }
 }
 
-/// Tests the table of options for each verb.
 @Suite struct OptionTableTests {
     @Test(arguments: Set<Verb>.all) func everySpellingOfAVerbIsOneOption(verb: Verb) {
         let names = verb.options.flatMap { ["--\($0.name)"] + $0.aliases.map { "--\($0)" } }

@@ -3,7 +3,6 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests the parsing of `--shard`, and the part to which a line belongs.
 @Suite struct ShardTests {
     private func shard(_ text: String, _ environment: [String: String] = [:]) throws -> String {
         let shard = try Shard(text, environment: environment)
@@ -30,9 +29,7 @@ import Testing
         #expect(counts.allSatisfy { (2_200...2_800).contains($0) }, "\(counts)")
     }
 
-    /// A line must belong to the same part in each version of `convoy` and on each machine.
-    ///
-    /// A part may run again with another version, or on another machine.
+    /// A part may run again with another version of `convoy`, or on another machine.
     @Test func aLineStaysWhereItIs() throws {
         #expect(Shard.hash("") == 0xEFD0_1F60_BA99_2926)
         let places = ["https://example.com/a", "https://example.com/b", "ü"].map { Shard.hash($0) % 1_000 }

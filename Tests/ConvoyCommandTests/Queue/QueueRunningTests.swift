@@ -3,7 +3,6 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Runs `convoy queue` against a real server and a queue in a file.
 @Suite final class QueueRunningTests: CommandTests {
     override init() throws {
         try super.init()
@@ -304,7 +303,6 @@ import Testing
     }
 }
 
-/// Tests the lists of `convoy queue add`.
 @Suite final class QueueListsTests: CommandTests {
     private static let digest = String(repeating: "0", count: 64)
     /// More lines than one transaction has.
@@ -340,7 +338,6 @@ import Testing
         #expect(try await queue("status").output == "no jobs\n")
     }
 
-    /// The lines of a pipe can be read only once.
     @Test func aDigestOnStandardInputIsRefused() async throws {
         let added = try await convoy(
             shell: "cat \"$1\" | \"$0\" queue add --db \"$2\" -i - --base http://127.0.0.1:9/",

@@ -2,7 +2,6 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Runs `--report`, `convoy run --json` and `convoy report` against a real server.
 @Suite final class ReportRunningTests: CommandTests {
     override init() throws {
         try super.init()

@@ -184,7 +184,6 @@ struct PageReading {
     }
     var paths: [Int]? { data["path"] as? [Int] }
     func names() -> [String] { rows.map { ($0[4] as? String ?? "") } }
-    /// Returns the contents of the rows without times.
     func facts() -> Set<String> { Set(rows.map { "\($0[1...11])" }) }
 }
 

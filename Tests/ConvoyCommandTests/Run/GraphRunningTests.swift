@@ -2,16 +2,13 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Runs long chains and wide fans of requests.
 @Suite final class GraphRunningTests: CommandTests {
     override init() throws {
         try super.init()
         server.respond { $0.path == "/0" ? .status(403) : .status(200) }
     }
 
-    /// Runs requests.
-    ///
-    /// The closure returns the number of the request on which a request depends.
+    /// Runs requests; the closure returns the number of the request on which a request depends.
     private func run(
         _ count: Int, from first: Int, _ arguments: String..., status: Int32 = 0, after dependency: (Int) -> Int?
     ) async throws -> ConvoyProcess.Ending {
@@ -32,7 +29,6 @@ import Testing
         #expect(ending.errors.contains("r\(count - 1): nothing was sent: r\(count - 2), which it depends on, failed\n"))
     }
 
-    /// A deadline of a request that waits begins with its turn.
     @Test func moreThanAreSentAheadMayWaitForOne() async throws {
         _ = try await run(1_500, from: 1, "--deadline", "60", "--jobs", "8") { $0 > 1 ? 1 : nil }
         let paths = server.recordedRequests.map(\.path)
@@ -40,7 +36,6 @@ import Testing
     }
 }
 
-/// Runs handlers of JetBrains' HTTP Client against a real server.
 @Suite final class HandlersRunningTests: CommandTests {
     private static let text = """
         ### log in

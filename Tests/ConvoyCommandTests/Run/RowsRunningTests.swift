@@ -2,7 +2,6 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Runs `convoy run` with rows: `--each`, `--repeat`, `--shard`, `--done`.
 @Suite final class RowsRunningTests: CommandTests {
     override init() throws {
         try super.init()
@@ -40,9 +39,6 @@ import Testing
         #expect(ending.output.contains("\"failed\":2"))
     }
 
-    /// A column overrides a variable of the file.
-    ///
-    /// A variable of the command line must not have the name of a column.
     @Test func columnsOverrideVariablesOfTheFile() async throws {
         let rows = try write("id\n7\n", to: "d.csv")
         try await run("@id = 1\n@path = x{{id}}\nGET BASE/{{path}}", ["--each", rows])
@@ -73,9 +69,7 @@ import Testing
         #expect(server.recordedRequests.allSatisfy { $0.value(of: "Cookie") == nil })
     }
 
-    /// A row's text stays a value.
-    ///
-    /// It cannot become a header field, another host or a path outside the directory.
+    /// A row's text cannot become a header field, another host or a path outside the directory.
     @Test func valuesOfRowsStayWhereTheyStand() async throws {
         let rows = try write(
             "{\"v\": \"x\\r\\nX-Evil: 1\"}\n{\"v\": \"../../etc\"}\n{\"v\": \"@127.0.0.1:1\"}\n", to: "d.jsonl")
@@ -86,9 +80,7 @@ import Testing
         #expect(server.recordedRequests.allSatisfy { $0.value(of: "X-Evil") == nil })
     }
 
-    /// The command reads a row only when it can send the row's request.
-    ///
-    /// The command does not read ahead from a pipe.
+    /// The command reads a row from a pipe only when it can send the row's request.
     @Test func rowsAreReadAsTheyAreNeeded() async throws {
         let gate = Gate()
         server.respond { _ in .status(200).stalling(until: gate) }
@@ -118,9 +110,7 @@ import Testing
         #expect(paths.count == 6)
     }
 
-    /// Lines for a file of `--done`.
-    ///
-    /// With a limit of 4,096 bytes, the file takes one more row and a part of the next.
+    /// Lines for a file of `--done`, which has room for one more row and a part of the next in 4,096 bytes.
     private static let earlierRows =
         String(repeating: "0123456789abcdef\n", count: 239) + String(repeating: "\n", count: 11)
 

@@ -2,11 +2,8 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Runs `convoy run` against a real server.
 @Suite final class RunRunningTests: CommandTests {
     /// The chain of requests from the documentation of REST Client.
-    ///
-    /// The server checks the tokens.
     private static let chain = """
         @baseUrl = BASE/api
 

@@ -4,7 +4,6 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests `convoy run --show` and `-o NAME=-`.
 @Suite final class RunShowingTests: CommandTests {
     private static let text = "# @name one\nGET BASE/1\n###\n# @name two\nGET BASE/2\n\n>>! two.json\n"
 

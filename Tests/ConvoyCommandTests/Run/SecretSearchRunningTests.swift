@@ -97,9 +97,7 @@ struct SecretMixture {
         second.respond { answer($0, "127.0.0.1:\(ports.0)") }
     }
 
-    /// Returns the response that the path describes.
-    ///
-    /// The path is a list of words. The first word selects the response. A redirect leads to the rest of the path.
+    /// Returns the response that the first word of the path selects; a redirect leads to the other words.
     private static func answer(_ request: RecordedRequest, _ other: String) -> Reply {
         let words = request.path.split(separator: "/").map(String.init)
         let rest = "/" + words.dropFirst().joined(separator: "/")
@@ -118,7 +116,7 @@ struct SecretMixture {
         }
     }
 
-    /// Records an issue if the text contains a secret, in plain form or in the Base64 of `Basic me:`.
+    /// Expects no secret in the text, in plain form or in the Base64 of `Basic me:`.
     static func expectNone(in text: String, _ name: String, sourceLocation: SourceLocation = #_sourceLocation) {
         for mark in ["hUnT3r", "aFVuVDNy"] {
             guard let range = text.range(of: mark) else { continue }
@@ -127,9 +125,7 @@ struct SecretMixture {
         }
     }
 
-    /// Expects that no secret reached another server than its own.
-    ///
-    /// Secrets in bodies are exempt, because a 307 sends the body to the new server.
+    /// Expects that no secret reached another server than its own; but a 307 sends the body to the new server.
     func expectMeant(_ servers: [TestServer], sourceLocation: SourceLocation = #_sourceLocation) {
         var found = 0
         for (index, server) in servers.enumerated() {

@@ -2,7 +2,6 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Runs `convoy fetch` as a child process.
 @Suite final class FetchRunningTests: CommandTests {
     override init() throws {
         try super.init()

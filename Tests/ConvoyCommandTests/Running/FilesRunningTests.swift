@@ -3,7 +3,6 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Tests names, digests and existing files.
 @Suite final class FilesRunningTests: CommandTests {
     /// The SHA-256 digest of "abc" (FIPS 180-2, appendix B.1).
     private static let digits = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -193,7 +192,6 @@ import Testing
     }
 }
 
-/// Runs the command with inputs that never end.
 @Suite struct EndlessFilesRunningTests {
     /// The shell limits the memory of the command, so that a read without a limit fails instead of filling the machine.
     @Test(arguments: [

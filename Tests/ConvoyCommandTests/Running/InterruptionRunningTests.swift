@@ -5,7 +5,6 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests the ways to interrupt a run.
 @Suite final class InterruptionRunningTests: CommandTests {
     @Test(arguments: [(SIGINT, 130, "interrupted"), (SIGTERM, 143, "terminated")])
     func aSignalCancelsAndKeepsNothingThatCannotBeContinued(signal: Int32, status: Int32, word: String) async throws {

@@ -28,7 +28,6 @@ import Testing
         ProcessInfo.processInfo.environment[name].flatMap(Int.init) ?? value
     }
 
-    /// Expects that the target is absent or correct.
     private func expectNothingWrong(_ byteCount: Int64, _ moment: String) {
         guard let data = try? Data(contentsOf: target) else { return }
         #expect(data == Reply.pattern(range: 0..<byteCount), "the target is wrong after \(moment)")
@@ -42,7 +41,6 @@ import Testing
     /// Returns the offset at which a range starts.
     private static func start(_ range: String?) -> Int64 { range.flatMap { Int64($0.dropFirst(6).dropLast()) } ?? 0 }
 
-    /// Runs the command to the end.
     private func finish(_ byteCount: Int64, _ moment: String) async throws {
         let ending = try await ConvoyProcess(arguments).ended()
         #expect(ending.status == 0, "\(moment): \(ending.errors)")
@@ -71,9 +69,7 @@ import Testing
         }
     }
 
-    /// Kills at the first call of a kind for one path, then at the second.
-    ///
-    /// Returns the number of kills.
+    /// Kills at the first call of a kind for one path, then at the second; returns the number of kills.
     private func kill(at call: String, of path: String, _ byteCount: Int64, _ taken: inout Int) async throws -> Int {
         var kills = 0
         for number in 1...Self.setting("CONVOY_KILLS", default: 1) {
@@ -188,9 +184,7 @@ struct KillingPoliciesTests {
         FileManager.default.contents(atPath: path(name)) == Self.content
     }
 
-    /// Returns the files that an interrupted run leaves.
-    ///
-    /// Only the shape `resumed` has such files.
+    /// Returns the files that an interrupted run of the shape `resumed` leaves.
     private func leftover(_ shape: Shape) async throws -> [String: Data] {
         guard shape == .resumed else { return [:] }
         server.enqueue(
@@ -247,9 +241,7 @@ struct KillingPoliciesTests {
         #expect(isRight("file"))
     }
 
-    /// Kills the command at a call and runs it again.
-    ///
-    /// Returns whether the command made that call.
+    /// Kills the command at a call and runs it again; returns whether the command made that call.
     private func kill(
         _ calls: [String], _ name: String?, _ number: Int, _ policy: Policy, _ shape: Shape, _ left: [String: Data],
         _ more: [String] = [], isFinished: Bool = true

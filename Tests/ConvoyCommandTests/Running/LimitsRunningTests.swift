@@ -9,7 +9,6 @@
     @Suite final class LimitsRunningTests: CommandTests {
         private static let isLong = ProcessInfo.processInfo.environment["CONVOY_LIMITS"] != nil
         private static let fileCount = isLong ? 300 : 60
-        /// The address spaces, in MiB.
         private static let spaces = isLong ? Array(stride(from: 90, through: 300, by: 10)) : [100, 130, 170]
 
         override init() throws {
@@ -48,9 +47,7 @@
             #expect(server.requestCount == 0)
         }
 
-        /// Runs as a user who has no other process.
-        ///
-        /// Only root can switch to such a user.
+        /// Runs as a user who has no other process, to which only root can switch.
         @Test(.enabled(if: getuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0), arguments: [1, 2, 4, 6, 32])
         func tooFewThreadsForOneRequestAreOneError(limit: Int) async throws {
             let user = "exec /usr/bin/setpriv --reuid \(61_000 + limit) --clear-groups \"$0\" \"$@\""

@@ -3,7 +3,6 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Fetches lists that other programs wrote.
 @Suite final class ListsRunningTests: CommandTests {
     /// A server whose files are not those that a list means.
     private let bad: TestServer

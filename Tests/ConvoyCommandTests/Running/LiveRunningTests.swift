@@ -5,7 +5,6 @@ import Testing
 @testable import ConvoyCommand
 
 #if os(Linux)
-    /// Runs the command with a terminal as its standard error.
     @Suite final class LiveRunningTests: CommandTests {
         private let gate = Gate()
         private let terminal: PseudoTerminal

@@ -4,7 +4,6 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests options for requests, for the files of a run and for its lists.
 @Suite final class OptionsRunningTests: CommandTests {
     override init() throws {
         try super.init()
@@ -339,7 +338,6 @@ import Testing
         #expect(try lines(content("failed")) == lines(expected))
     }
 
-    /// Interrupts a run whose first response stalls.
     private func interrupt(_ arguments: [String], input: Pipe? = nil) async throws -> ConvoyProcess.Ending {
         let gate = Gate()
         server.respond { _ in .status(200, body: "0123456789").stalling(afterBodyBytes: 5, until: gate) }

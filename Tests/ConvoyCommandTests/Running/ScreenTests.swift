@@ -181,8 +181,6 @@ import Testing
 }
 
 /// A real terminal, tmux, that runs the command.
-///
-/// Tests read its screen.
 final class TmuxTerminal {
     static let isInstalled = FileManager.default.isExecutableFile(atPath: "/usr/bin/tmux")
     private static let boundSeconds = 60
@@ -247,7 +245,6 @@ final class TmuxTerminal {
         }
     }
 
-    /// Returns the rows after the command has ended.
     func ended(status: Int, sourceLocation: SourceLocation = #_sourceLocation) async throws -> [String] {
         _ = try await rows(until: { $0.contains { $0.hasPrefix("exit ") } }, sourceLocation: sourceLocation)
         let rows = try await rows(scrolled: true)
@@ -259,7 +256,6 @@ final class TmuxTerminal {
         _ = try await tmux("resize-window", "-x", "\(columns)", "-y", "\(rows)")
     }
 
-    /// Presses keys, which have tmux's names.
     func press(_ keys: String) async throws { _ = try await tmux("send-keys", keys) }
 
     private func tmux(_ arguments: String...) async throws -> String { try await tmux(arguments) }
@@ -277,9 +273,7 @@ final class TmuxTerminal {
         words.map(\.shellQuoted).joined(separator: " ") + " 2>&1"
     }
 
-    /// Uses `popen`, because `Process` would also wait for tmux's server.
-    ///
-    /// `Process` waits until a pipe is closed, and tmux's server inherits that pipe.
+    /// Uses `popen`, because `Process` would wait until tmux's server closes the pipe that it inherits.
     private static func output(of command: String) -> (String, Int32) {
         guard let stream = popen(command, "re") else { return ("", -1) }
         var (bytes, block) = ([UInt8](), [UInt8](repeating: 0, count: 4_096))

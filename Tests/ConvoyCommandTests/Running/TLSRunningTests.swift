@@ -2,7 +2,6 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Tests options for TLS against `openssl s_server`.
 @Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/openssl"), "openssl is not installed"))
 struct TLSRunningTests {
     private let directory: TemporaryDirectory

@@ -2,7 +2,6 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Tests `--verbose`: the request is before the response, and secrets are absent.
 @Suite final class VerboseRunningTests: CommandTests {
     @Test func theRequestIsPrintedBeforeItsResponse() async throws {
         server.respond { $0.path == "/a" ? .redirect(to: "/b?sig=s3cret&page=2") : .status(200, body: "x") }

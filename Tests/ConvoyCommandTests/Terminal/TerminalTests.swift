@@ -77,7 +77,6 @@ import Testing
     }
 }
 
-/// Tests the text that a terminal shows of a body.
 @Suite struct StreamedTextTests {
     @Test func nothingSteersTheTerminalWhereverThePiecesEnd() {
         let body = Data("a\u{1B}[2J\tü\u{9B}1m\r\n\u{1F600}\u{7}é".utf8)

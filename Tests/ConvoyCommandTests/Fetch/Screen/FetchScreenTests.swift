@@ -30,9 +30,7 @@ import Testing
         FetchItem(index: index, url: URL(filePath: "/"), fileName: "file\(index).iso")
     }
 
-    /// Returns the lines after `seconds` in which each file receives one megabyte a second.
-    ///
-    /// The screen is drawn ten times a second.
+    /// Returns the lines after `seconds` in which each file receives a megabyte a second.
     private func lines(
         after seconds: Int, of count: Int = 1, resumed: Int64 = 0, size: Terminal.Size, totalCount: Int? = nil
     ) -> [String] {
@@ -189,9 +187,7 @@ import Testing
         return (meter, start + .milliseconds(milliseconds))
     }
 
-    /// Sources of 1,000 bytes a second.
-    ///
-    /// Each function returns the total number of bytes after a number of milliseconds.
+    /// Sources of 1,000 bytes a second: their bytes after a number of milliseconds.
     private static let sources: [@Sendable (Int) -> Int64] = [
         { Int64($0) },
         // The bytes of a second arrive at once, as with nginx's limit: at the start of each second, or in its middle.
