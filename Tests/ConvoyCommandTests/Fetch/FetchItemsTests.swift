@@ -136,21 +136,4 @@ import Testing
         try writeRecord(".b.convoy-resume", totalBytes: 49)
         #expect(kept("b") == nil)
     }
-
-    /// With `--existing rename`, the part belongs to the first name that was free.
-    @Test func partOfANumberedNameCounts() throws {
-        func kept(of url: URL? = nil) -> Int64? {
-            var finder = finder(knowsNames: false)
-            finder.numbersNames = true
-            return finder.keptBytes(of: FetchItem(index: 0, url: url ?? self.url, fileName: "a.txt"))
-        }
-        #expect(kept() == nil)
-        try write("a.txt", byteCount: 1)
-        try write(".a-1.txt.convoy-part", byteCount: 9)
-        #expect(kept() == nil)
-        try write(".a-2.txt.convoy-part", byteCount: 5)
-        try writeRecord(".a-2.txt.convoy-resume")
-        #expect(kept() == 5)
-        #expect(kept(of: URL(string: "http://127.0.0.1/b")) == nil)
-    }
 }

@@ -105,19 +105,11 @@ import Testing
     }
 
     @Test(arguments: [
-        "http://h/[5-1]", "http://h/[1-5:0]", "http://h/[1-99999999999999999999]", "http://h/[1-9999][1-9999]",
-        "http://h/[0-1000000]",
-    ])
-    func anUnclosedPatternIsRefused(pattern: String) {
-        #expect(throws: UsageError.self) { try URLGlob(pattern) }
-    }
-
-    @Test(arguments: [
-        ("[5-1]", "is not a range"), ("[1-99999999999]", "more than a million"),
-        ("[1-9999999999999999999]", "more than a million"),
+        ("[5-1]", "is not a range"), ("[1-5:0]", ""), ("[1-99999999999]", "more than a million"),
+        ("[1-9999999999999999999]", "more than a million"), ("[1-9999][1-9999]", ""), ("[0-1000000]", ""),
     ])
     func aRefusedRangeIsNamed(pattern: String, words: String) {
         let error = #expect(throws: UsageError.self) { try URLGlob("http://h/" + pattern) }
-        #expect(error?.message.contains(words) == true)
+        #expect(words.isEmpty || error?.message.contains(words) == true)
     }
 }

@@ -1,5 +1,4 @@
 import ConvoyQueue
-import ConvoyTesting
 import Foundation
 import Testing
 

@@ -1,4 +1,3 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -87,15 +86,6 @@ import Testing
         try await run(
             first + "### b\nGET BASE/b\n\n> {% client.log(1) %}\n", status: 1, prints: "404  GET ",
             errors: "b: the server answered 404")
-    }
-
-    @Test func theAnswerGoesToItsFileAndIsShown() async throws {
-        server.respond { _ in .json("{\"a\": 1}") }
-        let first = "# @name a\nGET BASE/a\n\n> {% client.global.set(\"x\", response.body.a) %}\n>> a.json\n"
-        let ending = try await run(first + "###\nGET BASE/{{x}}\n", "-o", "a=-")
-        #expect(ending.output == "{\"a\": 1}")
-        #expect(try content("a.json") == "{\"a\": 1}")
-        #expect(server.recordedRequests.map(\.path) == ["/a", "/1"])
     }
 
     @Test func eachRowHasItsOwnVariables() async throws {

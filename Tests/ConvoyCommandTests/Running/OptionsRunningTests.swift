@@ -1,4 +1,3 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -160,14 +159,6 @@ import Testing
         #expect(ending.errors.contains("cannot be withdrawn"))
     }
 
-    /// The file behind the link is written, as in curl.
-    @Test func eachOfSeveralFilesIsWrittenThroughALinkInItsDirectory() async throws {
-        try FileManager.default.createSymbolicLink(atPath: path("link"), withDestinationPath: "target")
-        try await fetch("-o", "link", url("/page"), "-o", "other", url("/page"))
-        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: path("link")) == "target")
-        #expect(try content("target") == "0123456789")
-    }
-
     @Test(.enabled(if: FileManager.default.isWritableFile(atPath: "/dev/full"), "there is no /dev/full"))
     func headsThatCannotBeWrittenAreAFailure() async throws {
         try await convoy(
@@ -228,12 +219,6 @@ import Testing
         }
         let ending = try await fetch("-v", url("/moved"), errors: "< Content-Location: http://host/x")
         #expect(!ending.errors.contains("secret"))
-    }
-
-    @Test func withoutANetrcFileNoPasswordIsSent() async throws {
-        let home = try directory.makeDirectory("home").path
-        try await convoy(shell: "HOME=\"$1\" \"$0\" --no-config --netrc -P \"$1\" \"$2\"", [home, url("/a")])
-        #expect(try await server.takeRequest().value(of: "Authorization") == nil)
     }
 
     #if os(Linux)
@@ -400,15 +385,6 @@ import Testing
     }
 
     // MARK: Mirrors and proxies
-
-    @Test func aMirrorReplacesAFailingServer() async throws {
-        server.respond { request in
-            request.path == "/gone" ? .status(404) : .resource(generatedByteCount: 3_000_000, etag: "\"v1\"")
-        }
-        let digest = try await digest(of: url("/there"))
-        try await fetch("--sha256", digest, "--mirror", url("/there"), "--segments=2", url("/gone"))
-        #expect(try directory.names().contains("gone"))
-    }
 
     /// With a jar, the command adds the cookies of `-b` to its requests, but not to those to a mirror.
     @Test(arguments: [[], ["--cookie-jar", "jar"]])

@@ -1,5 +1,4 @@
 import ConvoyHTTPFile
-import ConvoyTesting
 import Foundation
 import Testing
 

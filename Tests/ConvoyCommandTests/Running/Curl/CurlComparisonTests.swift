@@ -1,4 +1,3 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -44,16 +43,6 @@ final class CurlComparisonTests: CommandTests {
         }
     }
 
-    /// Without `Accept-Encoding` the server may choose a coding, whose bytes are stored.
-    @Test func withoutAcceptEncodingTheSameBytesAreStored() async throws {
-        server.respond { _ in .status(200, headerFields: [("Content-Encoding", "gzip")], body: "no gzip") }
-        let endings = try await both(["-H", "Accept-Encoding:", "-o", "page", url("/page")])
-        #expect(endings.ours.status == 0 && endings.curls.status == 0)
-        #expect(try content("ours/page") == "no gzip")
-        #expect(try content("curls/page") == "no gzip")
-        for _ in 1...2 { #expect(try await server.takeRequest().value(of: "Accept-Encoding") == nil) }
-    }
-
     @Test func limitsEndTheSame() async throws {
         for (limit, succeeds) in [("10", true), ("9", false)] {
             let rest = [limit, "-o", "page", url("/page")]
@@ -91,31 +80,6 @@ final class CurlComparisonTests: CommandTests {
         #expect(skipped.count == 1 && skipped.first?["file"] == nil, "\(told.ours.output)")
         #expect(told.ours.events(named: "summary").first?["skipped"] as? Int == 1)
         #expect(try content("ours/failed") == "")
-    }
-
-    @Test func jarsOfCookiesAreTheSame() async throws {
-        let formatter = DateFormatter()
-        (formatter.locale, formatter.timeZone) = (Locale(identifier: "en_US_POSIX"), TimeZone(secondsFromGMT: 0))
-        formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
-        // The cookie expires after about 12 days, because some programs shorten a lifetime of more than 400 days.
-        let date = formatter.string(from: .now.addingTimeInterval(1_000_000))
-        server.respond { request in
-            request.path == "/moved"
-                ? Reply.status(
-                    302,
-                    headerFields: [
-                        ("Location", "/page"), ("Set-Cookie", "a=1; Path=/; Expires=\(date)"),
-                    ])
-                : .status(
-                    200, headerFields: [("Set-Cookie", "b=2; HttpOnly"), ("Set-Cookie", "c=; Path=/x")], body: "in")
-        }
-        let endings = try await both(
-            ["--cookie-jar", "jar", "-o", "page", url("/moved")],
-            curls: ["-L", "--cookie-jar", "jar", "-o", "page", url("/moved")])
-        #expect(endings.ours.status == 0 && endings.curls.status == 0)
-        let jars = try ["ours/jar", "curls/jar"].map { try content($0).split(separator: "\n") }
-            .map { lines in lines.filter { !$0.hasPrefix("# ") }.sorted() }
-        #expect(jars[0].count == 3 && jars[0] == jars[1])
     }
 
     @Test func proxiesOfTheEnvironmentAreAskedTheSame() async throws {

@@ -1,4 +1,3 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -232,7 +231,8 @@ struct CurlLineOutcome: Equatable {
             return .status(304, headerFields: fields)
         }
         return switch request.path {
-        case "/moved": .status(302, headerFields: [("Location", "/a"), ("Set-Cookie", "c=1"), ("Date", "x")])
+        case "/moved":
+            .status(302, headerFields: [("Location", "/a"), ("Set-Cookie", "c=1; Path=/; HttpOnly"), ("Date", "x")])
         case "/missing": .status(404, headerFields: fields, body: "no such thing")
         case "/named":
             .status(200, headerFields: fields + [("Content-Disposition", "attachment; filename=given")], body: "n")
