@@ -199,8 +199,7 @@ extension StoredURLPattern {
             return { entry in keys.contains { entry.key == $0 || entry.key.hasPrefix($0 + CacheKey.hostMark) } }
         case .glob(let pattern):
             return { entry in
-                // In the key, `#` ends the URL. A digest of user and password, or the host of a `Host` field, may
-                // follow.
+                // In the key, `#` ends the URL. A digest of user and password, or a host, may follow.
                 let url = String(entry.key.prefix { $0 != "#" })
                 let scheme = url.range(of: "://")?.upperBound ?? url.startIndex
                 return String(pattern.contains("://") ? url[...] : url[scheme...]).matches(pattern: pattern)

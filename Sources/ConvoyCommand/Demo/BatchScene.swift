@@ -44,8 +44,7 @@ struct BatchScene: DemoScene {
     }
 
     private static func running(_ manager: RequestManager, _ items: [FetchItem]) -> [RunningTransfer] {
-        // An operation counts only if it is executing in both of two reads: it was then executing between the reads. A
-        // single read could count an operation that has just finished together with its successor.
+        // A single read could count an operation that has just finished together with its successor.
         manager.operations.filter(\.isExecuting).filter(\.isExecuting).compactMap { operation in
             guard let index = operation.itemIndex, items.indices.contains(index) else { return nil }
             let progress = operation.progress

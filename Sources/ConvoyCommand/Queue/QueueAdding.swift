@@ -143,8 +143,7 @@ struct QueueAdding: QueueWork {
         let wishes = options.wishes
         let request = Request<Data>(options.fetch.sending, for: item.url, with: item.headerFields)
         var kept = try JobRequest(request)
-        // The options mark unknown fields as secret, so that redirects drop them. The queue rejects secret fields, so
-        // the marks are removed. Then only the name of a field decides whether it is secret.
+        // The options mark unknown fields as secret. The queue rejects such fields, so only their names decide here.
         kept.headerFields = HeaderFields(kept.headerFields.map { ($0.name, $0.value) })
         if options.fetch.hasDirectory {
             options.fetch.makeDirectory(of: item)

@@ -157,8 +157,7 @@ final class RunReport: Sendable {
         return status
     }
 
-    // Log texts may contain secrets, so they are not written to files or events. If standard output is for responses,
-    // the lines go to standard error.
+    // Log texts may contain secrets, so they are not written to files or events.
     private func say(_ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, hasFailed: Bool) {
         var lines: [String] = []
         switch outcome {

@@ -16,14 +16,14 @@ import Testing
         return try #require(RequestRecord(line, run: 0))
     }
 
-    @Test func percentilesAreTheNearestRanks() throws {
-        #expect(TimeFigures([]) == nil)
-        let one = try #require(TimeFigures([7]))
-        let hundred = try #require(TimeFigures((1...100).reversed()))
-        #expect([hundred.median, hundred.ninety, hundred.ninetyNine, hundred.longest] == [50, 90, 99, 100])
-        let three = try #require(TimeFigures([30, 10, 20]))
-        #expect([three.median, three.ninety, three.ninetyNine] == [20, 30, 30])
-        #expect(one.text == "times: 50 % within 0 ms, 90 % within 0 ms, 99 % within 0 ms, the longest 0 ms")
+    @Test(
+        arguments: [
+            ([7], "50 % within 7 ms, 90 % within 7 ms, 99 % within 7 ms, the longest 7 ms"),
+            ([30, 10, 20], "50 % within 20 ms, 90 % within 30 ms, 99 % within 30 ms, the longest 30 ms"),
+            (Array((1...100).reversed()), "50 % within 50 ms, 90 % within 90 ms, 99 % within 99 ms, the longest 0.1 s"),
+        ] as [([Int64], String)])
+    func percentilesAreTheNearestRanks(milliseconds: [Int64], text: String) {
+        #expect(ReportCommand.times(milliseconds.map { $0 * 1_000 }) == "times: " + text)
     }
 
     @Test func requestsOfTwoReportsAreMatched() throws {

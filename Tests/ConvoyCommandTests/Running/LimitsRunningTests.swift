@@ -1,5 +1,4 @@
 #if os(Linux)
-    import ConvoyTesting
     import Foundation
     import Testing
 
