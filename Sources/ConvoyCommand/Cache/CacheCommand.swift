@@ -9,9 +9,8 @@ struct CacheCommand {
     private let directory: URL
     private let cache: HTTPCache
 
-    init(_ lookup: CacheLookup) {
-        self.lookup = lookup
-        directory = URL(filePath: lookup.directory, directoryHint: .isDirectory).absoluteURL
+    private init(_ lookup: CacheLookup, _ directory: URL) {
+        (self.lookup, self.directory) = (lookup, directory)
         // The capacity is unlimited, so that the command evicts nothing.
         cache = HTTPCache(directory: directory, capacity: 1 << 60)
     }
@@ -31,7 +30,7 @@ struct CacheCommand {
             Console(allowsLive: false).printError("convoy: \(defect)", isFailure: true)
             return .failure
         }
-        let command = CacheCommand(lookup)
+        let command = CacheCommand(lookup, directory)
         return command.console.status(after: try command.run())
     }
 

@@ -77,9 +77,10 @@ struct BatchScene: DemoScene {
         if failed != 1 { problems.append("\(failed) requests failed instead of 1") }
         if requestCount != Self.fileCount { problems.append("the server received \(requestCount) requests") }
         if peak > DemoStage.perHost { problems.append("\(peak) requests ran at once") }
-        return DemoVerdict(
+        return (
             "\(results.count - failed) files, \(Figures.bytes(bytes)) in \(Figures.time(time)), verified and in input order; "
                 + "\(failed) failed (500); the server received \(requestCount) requests, at most \(peak) at once",
-            problems: problems)
+            problems
+        )
     }
 }

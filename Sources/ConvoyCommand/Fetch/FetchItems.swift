@@ -174,8 +174,7 @@ final class FetchItems: Sendable {
 }
 
 enum FileNaming: Sendable {
-    case none
-    case byURL, byServer
+    case none, byURL, byServer
 }
 
 // A hash of each name saves memory. If two names have the same hash, one of them gets an unnecessary number.

@@ -103,9 +103,10 @@ final class FetchRecords: Sendable {
 }
 
 extension FetchItem {
-    fileprivate var listEntry: ListEntry {
+    var listEntry: ListEntry {
         ListEntry(
-            url: url, name: isNamed ? fileName : nil, digest: digest, headerFields: headerFields, mirrors: mirrors)
+            url: url, name: isNamed ? fileName : nil, digest: digest, byteCount: byteCount, headerFields: headerFields,
+            mirrors: mirrors)
     }
 }
 

@@ -294,9 +294,7 @@ extension FetchOptions {
         options.jobs = min(jobs, options.mostRequests)
         return options
     }
-}
 
-extension FetchOptions {
     func makeCache(_ warn: (String) -> Void) -> HTTPCache? {
         guard let path = cacheDirectory else { return nil }
         let directory = URL(filePath: path, directoryHint: .isDirectory).absoluteURL

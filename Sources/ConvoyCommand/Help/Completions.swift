@@ -1,13 +1,3 @@
-extension Shell {
-    var completions: String {
-        switch self {
-        case .bash: BashCompletions.script
-        case .zsh: ZshCompletions.script
-        case .fish: FishCompletions.script
-        }
-    }
-}
-
 extension String {
     var shellQuoted: String { "'" + replacing("'", with: #"'\''"#) + "'" }
 }
@@ -24,6 +14,14 @@ enum Shell: String, CaseIterable, Sendable {
             throw UsageError("no completions for \(operands[0].debugDescription); the shells are \(names)")
         }
         self = shell
+    }
+
+    var completions: String {
+        switch self {
+        case .bash: BashCompletions.script
+        case .zsh: ZshCompletions.script
+        case .fish: FishCompletions.script
+        }
     }
 }
 

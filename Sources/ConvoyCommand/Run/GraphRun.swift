@@ -283,6 +283,13 @@ extension [Check] {
         let time = response.metrics?.total ?? response.timings.executed ?? .zero
         return checks.defect(response.head, Data(), milliseconds: time.inSeconds * 1_000)
     }
+
+    func defect(_ head: ResponseHead, _ body: Data, milliseconds: Double? = nil) -> String? {
+        guard !isEmpty else { return nil }
+        let answer = CheckedAnswer(head, body, milliseconds: milliseconds)
+        let defects = compactMap { $0.defect(in: answer) }
+        return defects.isEmpty ? nil : defects.joined(separator: "; ")
+    }
 }
 
 extension URL {
@@ -342,13 +349,4 @@ extension CheckedAnswer {
 struct CheckFailure: Error, CustomStringConvertible {
     let description: String
     var logs: [String] = []
-}
-
-extension [Check] {
-    func defect(_ head: ResponseHead, _ body: Data, milliseconds: Double? = nil) -> String? {
-        guard !isEmpty else { return nil }
-        let answer = CheckedAnswer(head, body, milliseconds: milliseconds)
-        let defects = compactMap { $0.defect(in: answer) }
-        return defects.isEmpty ? nil : defects.joined(separator: "; ")
-    }
 }

@@ -117,7 +117,7 @@ import Testing
     }
 
     @Test func verboseAndJSONShowTheSourceOfAResponse() async throws {
-        let first = try await cached("-v", "-s", url("/a"), errors: "* cache: convoy; fwd=uri-miss; stored\n")
+        try await cached("-v", "-s", url("/a"), errors: "* cache: convoy; fwd=uri-miss; stored\n")
         let second = try await cached(
             "-v", "-s", url("/a"), errors: "* from the cache, no request sent: convoy; hit; ttl=")
         #expect(!second.errors.contains("new connection"))

@@ -33,7 +33,7 @@ import Testing
         let before = await told.text(until: isJSON ? #""event":"retry""# : "attempt 2 of ")
         child.send(SIGINT)
         let text = before + (await told.text())
-        try await child.ended(status: 130)
+        let ending = try await child.ended(status: 130)
         // The summary shows that the run stopped by itself: after 5 seconds the process would exit without one.
         if isJSON {
             let events = ConvoyProcess.events(of: text)

@@ -138,9 +138,7 @@ enum InputLine: Equatable {
         }
         return url.host()?.isEmpty == false ? nil : "it has no host: write https:// and the host before the path"
     }
-}
 
-extension InputLine {
     static func url(_ text: String, called name: String = "takes a URL") throws(UsageError) -> URL {
         switch InputLine(url: text) {
         case .request(let entry): return entry.url
