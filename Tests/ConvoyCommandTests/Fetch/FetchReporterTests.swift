@@ -170,14 +170,6 @@ private final class WordReport: FetchReport {
         #expect(FetchSummary(succeededCount: 1, directory: "out").lines.last == "the files are in out")
     }
 
-    @Test(arguments: [(404, "404 Not Found"), (503, "503 Service Unavailable"), (499, "499")])
-    func httpErrorsAreDescribedWithTheirStatus(status: Int, words: String) {
-        let head = ResponseHead(statusCode: status, headerFields: ["Content-Type": "text/plain"])
-        let error = RequestError(
-            .unacceptableStatus, "the server answered \(status)", response: head, body: Data("gone away".utf8))
-        #expect(Words.cause(error) == words)
-    }
-
     @Test(arguments: [(1, "2 of 4"), (3, "4 of 4"), (4, "5"), (130, "131")])
     func theLimitOfAttemptsIsNamedUntilItIsRenewed(attempt: Int, number: String) {
         let words = Words.retry(after: "no response", attempt: attempt, of: 4, in: .milliseconds(500))

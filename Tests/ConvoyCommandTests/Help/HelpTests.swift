@@ -135,13 +135,6 @@ import Testing
         let offered = output.split(separator: "\n").compactMap { $0.split(separator: "\t").first }.map(String.init)
         #expect(offered.sorted() == candidates)
     }
-
-    @Test(arguments: [
-        ["completions"], ["completions", "tcsh"], ["completions", "bash", "zsh"], ["completions", "-x"],
-    ])
-    func otherShellsAreRefused(arguments: [String]) async throws {
-        try await convoy(arguments, status: 2, prints: "", errors: "convoy completions --help")
-    }
 }
 
 /// Tests `convoy help` and the manual page in the programs that display it.

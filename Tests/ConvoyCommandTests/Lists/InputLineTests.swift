@@ -15,14 +15,6 @@ import Testing
         #expect(InputLine(line) == .blank)
     }
 
-    @Test(arguments: [
-        ("a://b", true), ("://", true), ("a:b://c", true), (":://", true), ("a:/b", false), ("a//b", false),
-        ("a:", false), ("", false),
-    ])
-    func aSchemeIsFoundAnywhere(text: String, isThere: Bool) {
-        #expect(text.containsScheme == isThere)
-    }
-
     @Test func aNameFollowsATab() throws {
         let url = try #require(URL(string: "http://a/b"))
         #expect(InputLine("http://a/b") == .request(ListEntry(url: url)))

@@ -188,16 +188,6 @@ struct PageReading {
 }
 
 @Suite struct ReportOptionsTests {
-    @Test func filesAndThePageAreParsed() throws {
-        let options = try #require(try ReportOptions(parsing: ["a.jsonl", "--html", "p.html", "-"]))
-        #expect(options.files == ["a.jsonl", "-"])
-        #expect(options.page == "p.html")
-        #expect(try ReportOptions(parsing: ["--help"]) == nil)
-        #expect(!options.compares)
-        #expect(options.commandLine == "convoy report --html p.html a.jsonl -")
-        #expect(try ReportOptions(parsing: ["--compare", "a", "b"])?.compares == true)
-    }
-
     @Test(arguments: [
         ([], "a file is missing; write convoy report EVENTS.jsonl --html PAGE.html"),
         (["-", "-"], "standard input can be read only once; write - once"),

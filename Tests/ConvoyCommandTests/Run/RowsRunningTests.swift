@@ -55,12 +55,6 @@ import Testing
         #expect(server.requestCount == 0)
     }
 
-    @Test(arguments: ["", "\n\n", "a,a\n1,2\n", "a\"b\n"]) func aFileWithoutRowsIsAnError(text: String) async throws {
-        let rows = try write(text, to: "d.csv")
-        try await run("GET BASE/", ["--each", rows], status: 2, errors: [rows])
-        #expect(server.requestCount == 0)
-    }
-
     @Test func requestsAreRepeatedAndShareNoCookies() async throws {
         server.respond { _ in .status(200, headerFields: [("Set-Cookie", "a=b")]) }
         try await run("GET BASE/x", ["--repeat", "5", "-j", "1"])
@@ -197,11 +191,12 @@ import Testing
         ("id|id2\n1|2\n", "‘id|id2’"), ("[1, 2]", "element 1"), ("[{\"id\": 1}, {\"id\": 2}", "it is not JSON"),
         ("[]", "has no rows"), ("[{\"id\": 1}]\n{\"id\": 2}", "it is not JSON"), ("PK\0\u{3}\nid\n1\n", "NUL"),
         ("{\n\"id\": 1\n}\n", "line 1"), ("id;a,b\n1;2,3\n", "commas, semicolons or tabs"), ("id\r1\r2\r", "CR"),
+        ("", ""), ("\n\n", ""), ("a,a\n1,2\n", ""), ("a\"b\n", ""),
     ])
     func aFileOfAnotherKindIsRefusedBeforeAnyRequest(text: String, words: String) async throws {
         let rows = try write(text, to: "rows")
         let ending = try await run("GET BASE/{{id}}", ["--each", rows], status: 2)
-        #expect(ending.errors.contains(rows) && ending.errors.contains(words), "\(ending.errors)")
+        #expect(ending.errors.contains(rows) && (words.isEmpty || ending.errors.contains(words)), "\(ending.errors)")
         #expect(server.requestCount == 0)
     }
 

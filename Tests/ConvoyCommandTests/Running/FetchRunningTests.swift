@@ -113,6 +113,7 @@ import Testing
 
     @Test(arguments: [
         ["fetch"], ["fetch", "--nope"], ["nope"], [], ["demo", "x"], ["fetch", "-j", "0", "http://a/"],
+        ["completions"], ["completions", "tcsh"], ["completions", "bash", "zsh"], ["completions", "-x"],
     ])
     func usageErrorsExitWith2(arguments: [String]) async throws {
         let ending = try await convoy(arguments, status: 2, prints: "")
@@ -141,7 +142,7 @@ import Testing
             "the server redirects (302) to ftp://localhost/x, but only http and https"
         ),
         (.status(302), [], "302 Found; it has no Location"),
-        (.redirect(to: "/a"), [], "redirect"),
+        (.redirect(to: "/a"), [], "redirect"), (.status(499), [], "/a: 499\n"),
         (.raw(trailer), ["--retries", "0"], "the response could not be parsed"),
         (.status(200), ["--header", "Proxy-Authorization: a"], "the server could read a Proxy-Authorization field"),
         (.status(200, body: "b"), ["--existing", "fail"], "choose another option with --existing"),

@@ -28,14 +28,12 @@ import Testing
     /// The fields are those that curl 7.88 sends, except that it repeats a field that has one value.
     private static let repeated: [(options: [String], name: String, values: [String])] = [
         (["-A", "a", "-H", "User-Agent: b"], "User-Agent", ["b"]),
-        (["-H", "User-Agent: b", "-A", "a"], "User-Agent", ["b"]),
         (["-e", "http://a/", "-H", "Referer: http://b/"], "Referer", ["http://b/"]),
         (["-b", "a=b", "-H", "Cookie: c=d"], "Cookie", ["c=d"]),
         (["-b", "DIR/cookies.txt", "-b", "a=b", "-H", "Cookie: c=d"], "Cookie", ["c=d"]),
         (["-u", "me:secret", "-H", "Authorization: Own x"], "Authorization", ["Own x"]),
         (["--netrc-file", "DIR/netrc", "-H", "Authorization: Own x"], "Authorization", ["Own x"]),
         (["--oauth2-bearer", "t", "-H", "Authorization: Own x"], "Authorization", ["Own x"]),
-        (["-H", "Authorization: Own x", "--oauth2-bearer", "t"], "Authorization", ["Own x"]),
         (["-u", "me:secret", "--oauth2-bearer", "t"], "Authorization", ["Bearer t"]),
         (["-r", "0-3", "-H", "Range: bytes=1-2"], "Range", ["bytes=1-2"]),
         (["-z", "2020-01-01", "-H", "If-Modified-Since: x"], "If-Modified-Since", ["x"]),
@@ -43,14 +41,11 @@ import Testing
         (["--json-body", "{}"], "Accept", ["application/json"]),
         (["--json-body", "{}"], "Content-Type", ["application/json"]),
         (["--json-body", "{}", "-H", "accept: a/b"], "Accept", ["a/b"]),
-        (["--json-body", "{}", "-H", "Content-Type: a/b"], "Content-Type", ["a/b"]),
         (["-d", "a", "-H", "content-type: a/b"], "Content-Type", ["a/b"]),
         (["-d", "a", "-H", "Content-Length: 1"], "Content-Length", ["1"]),
         (["-H", "Host: a", "-H", "host: b"], "Host", ["a"]),
         (["-H", "X-Key: a", "-H", "X-Key: b"], "X-Key", ["a", "b"]),
-        (["-d", "a", "-H", "Content-Type: a/b", "-H", "content-type: c/d"], "Content-Type", ["a/b"]),
         (["-H", "User-Agent: a", "-H", "user-agent: b"], "User-Agent", ["a"]),
-        (["-H", "Range: bytes=0-1", "-H", "Range: bytes=2-3"], "Range", ["bytes=0-1"]),
         (["-H", "Accept: a/b", "-H", "Accept:"], "Accept", ["a/b"]),
         // An empty value omits the field.
         (["-H", "Accept:"], "Accept", []), (["-H", "User-Agent:"], "User-Agent", []), (["-A", ""], "User-Agent", []),
@@ -58,7 +53,6 @@ import Testing
         (["-H", "Expect:", "-d", "a"], "Expect", []), (["-H", "Accept-Encoding:"], "Accept-Encoding", []),
         (["--compressed", "-H", "Accept-Encoding:"], "Accept-Encoding", []),
         (["-d", "a", "-H", "Content-Type:"], "Content-Type", []),
-        (["--json-body", "{}", "-H", "Accept:"], "Accept", []),
         (["-u", "me:secret", "-H", "Authorization:"], "Authorization", []),
         (["--netrc-file", "DIR/netrc", "-H", "Authorization:"], "Authorization", []),
         (["-b", "a=b", "-H", "Cookie:"], "Cookie", []), (["-b", "DIR/cookies.txt", "-H", "Cookie:"], "Cookie", []),
@@ -66,7 +60,6 @@ import Testing
         (["-z", "2020-01-01", "-H", "If-Modified-Since:"], "If-Modified-Since", []),
         (["-H", "X-Key;"], "X-Key", [""]), (["-H", "X-Key:"], "X-Key", []),
         (["-X", "POST", "-H", "Content-Length: 0"], "Content-Length", ["0"]),
-        (["-X", "PUT", "-H", "Content-Length: 0"], "Content-Length", ["0"]),
         (["-d", "", "-H", "Content-Length: 0"], "Content-Length", ["0"]),
     ]
 
