@@ -9,9 +9,8 @@ struct CacheCommand {
     private let directory: URL
     private let cache: HTTPCache
 
-    init(_ lookup: CacheLookup) {
-        self.lookup = lookup
-        directory = URL(filePath: lookup.directory, directoryHint: .isDirectory).absoluteURL
+    private init(_ lookup: CacheLookup, _ directory: URL) {
+        (self.lookup, self.directory) = (lookup, directory)
         // The capacity is unlimited, so that the command evicts nothing.
         cache = HTTPCache(directory: directory, capacity: 1 << 60)
     }
@@ -31,7 +30,7 @@ struct CacheCommand {
             Console(allowsLive: false).printError("convoy: \(defect)", isFailure: true)
             return .failure
         }
-        let command = CacheCommand(lookup)
+        let command = CacheCommand(lookup, directory)
         return command.console.status(after: try command.run())
     }
 
@@ -199,8 +198,7 @@ extension StoredURLPattern {
             return { entry in keys.contains { entry.key == $0 || entry.key.hasPrefix($0 + CacheKey.hostMark) } }
         case .glob(let pattern):
             return { entry in
-                // In the key, `#` ends the URL. A digest of user and password, or the host of a `Host` field, may
-                // follow.
+                // In the key, `#` ends the URL. A digest of user and password, or a host, may follow.
                 let url = String(entry.key.prefix { $0 != "#" })
                 let scheme = url.range(of: "://")?.upperBound ?? url.startIndex
                 return String(pattern.contains("://") ? url[...] : url[scheme...]).matches(pattern: pattern)

@@ -44,8 +44,7 @@ struct BatchScene: DemoScene {
     }
 
     private static func running(_ manager: RequestManager, _ items: [FetchItem]) -> [RunningTransfer] {
-        // An operation counts only if it is executing in both of two reads: it was then executing between the reads. A
-        // single read could count an operation that has just finished together with its successor.
+        // A single read could count an operation that has just finished together with its successor.
         manager.operations.filter(\.isExecuting).filter(\.isExecuting).compactMap { operation in
             guard let index = operation.itemIndex, items.indices.contains(index) else { return nil }
             let progress = operation.progress
@@ -78,9 +77,10 @@ struct BatchScene: DemoScene {
         if failed != 1 { problems.append("\(failed) requests failed instead of 1") }
         if requestCount != Self.fileCount { problems.append("the server received \(requestCount) requests") }
         if peak > DemoStage.perHost { problems.append("\(peak) requests ran at once") }
-        return DemoVerdict(
+        return (
             "\(results.count - failed) files, \(Figures.bytes(bytes)) in \(Figures.time(time)), verified and in input order; "
                 + "\(failed) failed (500); the server received \(requestCount) requests, at most \(peak) at once",
-            problems: problems)
+            problems
+        )
     }
 }

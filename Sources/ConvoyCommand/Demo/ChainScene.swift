@@ -84,10 +84,11 @@ struct ChainScene: DemoScene {
         if badCount != 1 {
             problems.append("the server received \(badCount) requests of the failing chain instead of 1")
         }
-        return DemoVerdict(
+        return (
             "\(goodCount) requests gave \(name ?? "nobody") and a list of \(entries.count) in \(Figures.time(time)); "
                 + "after a failed login 2 links ended with dependencyFailed, the server received \(badCount) request of 3",
-            problems: problems)
+            problems
+        )
     }
 }
 

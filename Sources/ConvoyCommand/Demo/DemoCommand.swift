@@ -20,8 +20,10 @@ enum DemoCommand {
             let verdict = await stage.perform(scene)
             stage.console.endLive()
             guard stage.interruption.reason == nil else { break }
-            if !verdict.isGood { failures += 1 }
-            stage.console.printLine("  \(verdict.isGood ? "ok" : "FAILED"): \(verdict.text)")
+            let isGood = verdict.problems.isEmpty
+            if !isGood { failures += 1 }
+            let text = isGood ? "ok: \(verdict.text)" : "FAILED: \(verdict.problems.joined(separator: "; "))"
+            stage.console.printLine("  \(text)")
         }
         if let reason = stage.interruption.reason {
             if let text = reason.reason { stage.console.printLine(text) }
@@ -33,15 +35,7 @@ enum DemoCommand {
     }
 }
 
-struct DemoVerdict: Sendable {
-    var isGood: Bool
-    var text: String
-
-    init(_ text: String, problems: [String]) {
-        isGood = problems.isEmpty
-        self.text = problems.isEmpty ? text : problems.joined(separator: "; ")
-    }
-}
+typealias DemoVerdict = (text: String, problems: [String])
 
 protocol DemoScene: Sendable {
     var name: String { get }
@@ -65,8 +59,6 @@ struct DemoStage: Sendable {
                 configuration: .init(maxConcurrentOperationCount: 16, maxConcurrentPerHost: Self.perHost))
             interruption.onStop { manager.cancelAll() }
             return try await scene.play(self, server, manager)
-        } catch {
-            return DemoVerdict("", problems: ["\(error)"])
-        }
+        } catch { return ("", ["\(error)"]) }
     }
 }

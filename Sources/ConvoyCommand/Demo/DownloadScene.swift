@@ -108,11 +108,12 @@ struct DownloadScene: DemoScene {
         if leftovers != [file.lastPathComponent] { problems.append("the directory contains \(leftovers)") }
         if problems.isEmpty, !Self.isWhole(file) { problems.append("the file differs from the server's") }
         let milliseconds = (cancelled.latency.inSeconds * 10_000).rounded() / 10
-        return DemoVerdict(
+        return (
             "cancelled with \(Figures.bytes(kept)) on the disk, the callback ran \(milliseconds) ms later; continued, "
                 + "\(Figures.bytes(Self.byteCount - resumed)) received in \(Figures.time(time)), \(resumed) bytes were not "
                 + "fetched again, every byte verified",
-            problems: problems)
+            problems
+        )
     }
 
     private static func isWhole(_ file: URL) -> Bool {

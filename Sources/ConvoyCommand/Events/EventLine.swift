@@ -184,6 +184,32 @@ extension AttemptLine {
         case .intercepted, .suspended, .startOver, .awaitedDescriptor: next = .again
         }
     }
+
+    fileprivate init(_ json: JSONValue) throws {
+        guard case .object(let members) = json else { throw WrongType() }
+        self.init(start: .nan, wait: .nan, receive: .nan)
+        for member in members where member.value != .null {
+            let value = member.value
+            switch member.name {
+            case "start": start = try value.number()
+            case "lookup": lookup = try value.number()
+            case "connect": connect = try value.number()
+            case "tls": tls = try value.number()
+            case "wait": wait = try value.number()
+            case "receive": receive = try value.number()
+            case "status": status = try value.integer()
+            case "code": code = try value.string()
+            case "next":
+                guard let step = Next(rawValue: try value.string()) else { throw WrongType() }
+                next = step
+            case "delay": delay = try value.number()
+            case "location": location = try value.string()
+            default: break
+            }
+        }
+        // The initializer set the required times to NaN. JSON has no NaN, so a time that is still NaN is missing.
+        if (start + wait + receive).isNaN { throw WrongType() }
+    }
 }
 
 extension Duration {
@@ -229,34 +255,6 @@ extension EventLine {
         case .timeline: timeline = try value.list(AttemptLine.init)
         default: break
         }
-    }
-}
-
-extension AttemptLine {
-    fileprivate init(_ json: JSONValue) throws {
-        guard case .object(let members) = json else { throw WrongType() }
-        self.init(start: .nan, wait: .nan, receive: .nan)
-        for member in members where member.value != .null {
-            let value = member.value
-            switch member.name {
-            case "start": start = try value.number()
-            case "lookup": lookup = try value.number()
-            case "connect": connect = try value.number()
-            case "tls": tls = try value.number()
-            case "wait": wait = try value.number()
-            case "receive": receive = try value.number()
-            case "status": status = try value.integer()
-            case "code": code = try value.string()
-            case "next":
-                guard let step = Next(rawValue: try value.string()) else { throw WrongType() }
-                next = step
-            case "delay": delay = try value.number()
-            case "location": location = try value.string()
-            default: break
-            }
-        }
-        // The initializer set the required times to NaN. JSON has no NaN, so a time that is still NaN is missing.
-        if (start + wait + receive).isNaN { throw WrongType() }
     }
 }
 

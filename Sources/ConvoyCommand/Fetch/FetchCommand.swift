@@ -27,8 +27,7 @@ struct FetchCommand {
     }
 
     static func check(directory: String) throws(UsageError) {
-        // If the working directory was removed, no file can be created by a relative name, although `stat` still
-        // succeeds.
+        // If the working directory was removed, `stat` still succeeds, but no file can be created by a relative name.
         var path = [CChar](repeating: 0, count: Int(PATH_MAX))
         if !directory.hasPrefix("/"), getcwd(&path, path.count) == nil {
             let reason = String(cString: strerror(errno))
@@ -55,8 +54,6 @@ extension FetchOptions {
             .expectingBytes(item.byteCount)
     }
 
-    // By default the file is replaced, because its version is unknown. With `--newer` it is replaced if the server has
-    // another version. If the server chooses the name, the new file gets another name.
     func existing(for item: FetchItem) -> ExistingFile {
         existing
             ?? (sending.newer != nil ? .updateIfChanged : takesProposedNames && !item.isNamed ? .rename : .overwrite)
@@ -72,8 +69,7 @@ extension FetchOptions {
         fileName.hasPrefix("/") || directory == "." ? fileName : directory + "/" + fileName
     }
 
-    // The download replaces the link, and the report says so. The name of `-o` is never a link, because the parser of
-    // the options has replaced a link by its target.
+    // The name of `-o` is never a link, because the parser of the options has replaced a link by its target.
     func hasLink(_ item: FetchItem) -> Bool {
         // The path is a text, because making a URL takes longer than the system's look-up of the file.
         FileType.of(path(of: item.fileName), followsLinks: false) == S_IFLNK

@@ -66,8 +66,7 @@ final class FetchItems: Sendable {
 
         mutating func nextStep(hasLine: Bool) -> Step? {
             if isStopped { return nil }
-            // The next line may add options to the last entry, which is still open. If that line is not available yet,
-            // the entry is taken as complete.
+            // The next line may add options to the last entry. If it has not arrived, the entry is complete.
             if ready.isEmpty, parser.isOpen, !hasLine { note(parser.close()) }
             if !ready.isEmpty { return .give(ready.removeFirst()) }
             return hasEnded ? nil : .read
@@ -175,12 +174,10 @@ final class FetchItems: Sendable {
 }
 
 enum FileNaming: Sendable {
-    case none
-    case byURL, byServer
+    case none, byURL, byServer
 }
 
-// The register stores a hash of each name instead of the name, so a million names take about 25 MB. If two names have
-// the same hash, one of them gets an unnecessary number.
+// A hash of each name saves memory. If two names have the same hash, one of them gets an unnecessary number.
 struct FileNameRegister {
     private var nextNumbers: [Int: Int32] = [:]
 

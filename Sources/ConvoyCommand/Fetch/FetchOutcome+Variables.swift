@@ -15,8 +15,7 @@ extension FetchOutcome {
     private var metrics: TransferMetrics? { attempts.last?.metrics }
     private var url: URL { attempts.last?.url ?? item.url }
 
-    // It is a JSON number if curl writes a number in `%{json}`. The times are those of the last attempt. Only
-    // `time_redirect` covers the attempts before it.
+    // A JSON number if curl writes a number in `%{json}`. Only `time_redirect` covers attempts before the last one.
     func value(of variable: String) -> JSONValue? {
         switch variable {
         case "cache": .string(attempts.cacheOutcome?.rawValue ?? "")

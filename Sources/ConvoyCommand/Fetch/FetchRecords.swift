@@ -1,7 +1,6 @@
 import Convoy
 import Foundation
 
-// Safe to use from any thread. ``FetchReporter`` prints one result at a time.
 final class FetchRecords: Sendable {
     private struct State {
         var failed: [Int: String] = [:]
@@ -74,7 +73,6 @@ final class FetchRecords: Sendable {
         state.withLock { $0.broken.append("# \(defect.place.visible()): \(defect.reason.visible())\(text)") }
     }
 
-    /// Returns a warning about lines that the list of failures cannot contain.
     func isLeft(_ rest: FetchItems.Rest) -> String? {
         guard let failedList = options.failedList else { return nil }
         let isInput = rest.list != nil && NamedFile.isSame(options.input ?? "-", failedList)
@@ -105,9 +103,10 @@ final class FetchRecords: Sendable {
 }
 
 extension FetchItem {
-    fileprivate var listEntry: ListEntry {
+    var listEntry: ListEntry {
         ListEntry(
-            url: url, name: isNamed ? fileName : nil, digest: digest, headerFields: headerFields, mirrors: mirrors)
+            url: url, name: isNamed ? fileName : nil, digest: digest, byteCount: byteCount, headerFields: headerFields,
+            mirrors: mirrors)
     }
 }
 

@@ -76,8 +76,7 @@ extension FetchOutcome.Success {
 }
 
 extension [AttemptRecord] {
-    /// An attempt that ended with a redirect, or that waited for a file descriptor, does not count, because it says
-    /// nothing about the server.
+    /// A redirect, or an attempt that waited for a file descriptor, says nothing about the server.
     var triedCount: Int {
         count { record in
             switch record.next {
@@ -103,8 +102,7 @@ extension Result {
 enum FetchStep: Sendable, Equatable {
     case started
     case redirected(statusCode: Int?, to: String)
-    // `attempt` is the number of attempts so far that were followed by a retry, from 1. `failure` is nil after a
-    // complete response with an unacceptable status. `cause` is a text for people.
+    // `failure` is nil after a complete response with an unacceptable status. `cause` is a text for people.
     case retrying(attempt: Int, failure: RequestError.Code?, statusCode: Int?, cause: String, delay: Duration)
 }
 
@@ -122,7 +120,6 @@ struct ResumedBytes: Sendable, Equatable {
     // Attempts without a successful response are ignored, because their bodies are not part of the file.
     mutating func note(_ transfer: TransferProgress, statusCode: Int? = 200) {
         guard let statusCode, (200..<300).contains(statusCode), transfer.download.completedBytes > 0 else { return }
-        // An attempt that starts over discards the existing bytes.
         if transfer.resumedBytes == 0 { known = 0 } else if known == nil { known = transfer.resumedBytes }
     }
 }

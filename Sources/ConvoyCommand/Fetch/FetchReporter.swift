@@ -36,8 +36,8 @@ final class FetchReporter: Sendable {
                 options.discards ? options.paths.last { $0 != "-" } ?? "" : options.path(of: outcome.fileName)
             summary.withLock { [outcome] in $0.count(outcome, isStopping: stop != nil) }
             setup?.report?.withLock { [outcome] in $0.add(EventLine(outcome, directory: nil)) }
-            // A stopped run may cancel hundreds of requests. Their lines would hide the line that says why the run
-            // stopped. After standard output was closed, nothing is reported, as by other programs in a pipeline.
+            // The lines of hundreds of cancelled requests would hide why the run stopped. Nothing is reported after
+            // standard output was closed, as by other programs in a pipeline.
             let isUnwanted = stop != nil && outcome.isCancelled && !report.wantsCancelled
             if !isUnwanted, stop != .outputClosed { report.finished(outcome) }
             setup?.records.finished(outcome, (try? result.get().value) as? Data)
@@ -123,9 +123,8 @@ extension FetchItem {
 
 // A manager reports the end of a request on another queue than the earlier events, which may arrive after the end.
 // Therefore ``close(_:_:_:)`` derives missing steps from the attempt records.
-// Safe to use from any thread, except from a report. One queue makes all reports in order, without a lock. `close` and
-// `inTurn` return after the report, so a slow reader of the output slows the run, and the number of open requests
-// limits the queue.
+// Safe to use from any thread, except from a report. One queue makes all reports in order. `close` and `inTurn` return
+// after the report, so a slow reader of the output slows the run.
 final class OpenRequests: EventMonitor {
     private let onStep: (@Sendable (FetchStep, FetchItem) -> Void)?
     private let queue = DispatchQueue(label: "convoy.report")
@@ -149,7 +148,6 @@ final class OpenRequests: EventMonitor {
         }
     }
 
-    /// `end` is called with nil if the request was not recorded, or was closed before.
     func close<Value>(
         _ index: Int, _ attempts: @autoclosure () -> [AttemptRecord], _ end: (OpenRequest?) -> Value
     ) -> Value {
@@ -209,8 +207,7 @@ struct OpenRequest {
     var hasBegun: Bool { begun > 0 }
     private var isUnderWay: Bool { begun > ended }
 
-    /// The progress of the operation counts only during a successful response, because it includes the body of a
-    /// failure.
+    /// The progress of the operation includes the body of a failure, so it counts only during a successful response.
     func transfer(_ progress: TransferProgress) -> RunningTransfer? {
         guard hasBegun else { return nil }
         guard isUnderWay, let statusCode, (200..<300).contains(statusCode) else {

@@ -66,8 +66,7 @@ struct FetchRun {
             places?.give()
         }
         interruption.onStop {
-            // On this thread, `batch.cancel` reports the requests that have not started. It may wait for a slow reader
-            // of the output.
+            // On this thread, `batch.cancel` reports the requests that have not started.
             items.stop()
             batch.cancel()
             // `cancelAll` also cancels the cache's background validations.
@@ -186,8 +185,7 @@ struct FetchRun {
         }
     }
 
-    // If the server of the item fails, the mirrors are tried one after another. If all fail, the first failure is the
-    // result.
+    // If the server of the item and all mirrors fail, the first failure is the result.
     private func fetch(_ item: FetchItem, _ downloads: Downloads) async -> Result<Response<URL>, RequestError> {
         options.makeDirectory(of: item)
         var request = setup.request(for: item, options)
@@ -204,8 +202,7 @@ struct FetchRun {
             do throws(RequestError) { return .success(try await download.response()) } catch {
                 guard error.code.facts.contains(.otherServerHelps) else { return .failure(error) }
                 first = first ?? error
-                // The digest does not tell which server sent the wrong bytes. So the file is now downloaded
-                // from one server at a time.
+                // The digest does not tell which server sent the wrong bytes, so one server at a time follows.
                 if error.code == .integrityFailed, isShared, !mirrors.isEmpty {
                     isShared = false
                     continue
@@ -231,8 +228,7 @@ extension RequestManager {
 
 // A counting semaphore for tasks. A deadline starts when a request is queued; without this limit, the batch would
 // queue more requests than can run, and deadlines could pass before the requests are sent.
-// One task calls `take()`; any thread calls `give()`. Stopping a run ends its open requests, which then release their
-// slots.
+// One task calls `take()`; any thread calls `give()`.
 final class FetchPlaces: Sendable {
     private let (slots, free) = AsyncStream.makeStream(of: Void.self)
 

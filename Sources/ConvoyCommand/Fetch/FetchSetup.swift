@@ -19,8 +19,7 @@ struct FetchSetup: Sendable {
     private let console: Console
     private let output: StandardOutputStream.State
 
-    /// `title` is nil for `convoy fetch`; then `--verbose` also shows fields that are marked as secret only because
-    /// they may be keys.
+    /// `title` is nil for `convoy fetch`.
     init(
         _ options: FetchOptions, title: String? = nil, console: Console,
         onOutputClosed: @escaping @Sendable () -> Void
@@ -172,8 +171,7 @@ struct FetchSetup: Sendable {
     }
 }
 
-// The fields and cookies are sent only to the origin of the request, not after a redirect to another origin, and not
-// to mirrors.
+// The fields and cookies are sent only to the origin of the request, not to mirrors.
 struct FieldsOfRun: RequestInterceptor {
     var fields = HeaderFields()
     let cookies: String?
@@ -281,7 +279,6 @@ extension Duration {
 extension FetchOptions {
     var mostThreads: Int { ProcessLimits.threads(forJobs: min(jobs * segments, mostRequests)) }
 
-    // Returns false if there are too few threads for one request.
     mutating func takeLess(threads: Int) -> Bool {
         guard threads < mostThreads else { return true }
         let fitting = ProcessLimits.jobs(forThreads: threads)
@@ -297,9 +294,7 @@ extension FetchOptions {
         options.jobs = min(jobs, options.mostRequests)
         return options
     }
-}
 
-extension FetchOptions {
     func makeCache(_ warn: (String) -> Void) -> HTTPCache? {
         guard let path = cacheDirectory else { return nil }
         let directory = URL(filePath: path, directoryHint: .isDirectory).absoluteURL

@@ -52,8 +52,6 @@ struct FetchSummary: Sendable, Equatable {
 
     var status: ExitStatus { reason ?? (failedCount == 0 ? .success : .failure) }
 
-    /// The lines are the statistics, advice about another run and, if a file succeeded or was skipped, the first
-    /// failures and the directory.
     var lines: [String] {
         var lines = [text]
         if succeededCount + skippedCount > 0 {

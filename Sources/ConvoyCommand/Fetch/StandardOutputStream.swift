@@ -23,7 +23,7 @@ final class StandardOutputStream: OutputStream {
             "\(name) cannot be written: \(String(cString: strerror(code)))"
         }
 
-        // Returns 0 or an `errno`. Calls `onClosed` if the output is closed.
+        // Returns 0 or an `errno`.
         func write(_ bytes: UnsafeRawBufferPointer) -> Int32 {
             let problem = StandardStreams.write(bytes, to: descriptor)
             if [EPIPE, EBADF].contains(problem) { onClosed() }

@@ -1,8 +1,7 @@
 import Convoy
 import Foundation
 
-// The format is that of curl: `>` for the request, `<` for the response, `*` for other information. Secret values are
-// omitted.
+// The format is that of curl: `>` for the request, `<` for the response, `*` for other information.
 struct VerboseLog: EventMonitor {
     private let console: Console
     /// Whether to show fields that are marked as secret only because any field may be a key.

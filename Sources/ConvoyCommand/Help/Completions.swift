@@ -1,13 +1,3 @@
-extension Shell {
-    var completions: String {
-        switch self {
-        case .bash: BashCompletions.script
-        case .zsh: ZshCompletions.script
-        case .fish: FishCompletions.script
-        }
-    }
-}
-
 extension String {
     var shellQuoted: String { "'" + replacing("'", with: #"'\''"#) + "'" }
 }
@@ -24,6 +14,14 @@ enum Shell: String, CaseIterable, Sendable {
             throw UsageError("no completions for \(operands[0].debugDescription); the shells are \(names)")
         }
         self = shell
+    }
+
+    var completions: String {
+        switch self {
+        case .bash: BashCompletions.script
+        case .zsh: ZshCompletions.script
+        case .fish: FishCompletions.script
+        }
     }
 }
 
@@ -113,8 +111,7 @@ enum FishCompletions {
         for command in Subcommand.allCases {
             let words = "-a \(command.rawValue) -d \(command.summary.shellQuoted)"
             lines.append("complete -c convoy -n __fish_use_subcommand \(words)")
-            // A command line without a command is one of fetch. So its options are offered until another command is
-            // typed.
+            // A command line without a command is one of fetch.
             let others = Subcommand.allCases.filter { $0 != .fetch }.map(\.rawValue).joined(separator: " ")
             let isCommand =
                 command == .fetch
@@ -199,8 +196,7 @@ enum ZshCompletions {
         return (lines + ["                    ;;"]).joined(separator: "\n")
     }
 
-    // After a spelling, `+` allows a value that directly follows the option. `=` allows an equals sign before the
-    // value, and `=-` requires it.
+    // After a spelling, `+` allows a value that directly follows, `=` an equals sign before it, and `=-` requires one.
     private static func specifications(_ option: Option) -> [String] {
         let exclusion = option.isRepeatable ? "*" : "(\(option.spellings.joined(separator: " ")))"
         return option.spellings.map { spelling in
@@ -210,8 +206,7 @@ enum ZshCompletions {
     }
 
     private static func value(_ option: Option) -> String {
-        // The label is the word for the value in the help. Only its letters and blanks are used, because a colon would
-        // end the label.
+        // The label is the word for the value in the help; a colon would end it.
         let label = ":" + option.valueWord.filter { $0.isLetter || $0 == " " }
         switch option.value {
         case .none: return ""

@@ -56,7 +56,6 @@ struct ListParser {
 
     func firstUnfinishedLine(before next: Int) -> Int { format == .metalink ? 1 : open?.line ?? next }
 
-    // Returns the outcomes that this line completes, for example the previous entry.
     mutating func parse(_ line: NumberedLine) -> [Outcome] {
         guard !hasEnded else { return [] }
         switch line.content {

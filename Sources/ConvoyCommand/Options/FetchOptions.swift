@@ -129,8 +129,7 @@ struct FetchOptions: Sendable {
             if printsByHabit {
                 destination = .standardOutput
             } else if sending.isUpload, destination == .files, outputs.isEmpty, !hasDirectory {
-                // The name from the URL is often that of the uploaded file. The response must not replace this file,
-                // so it is not saved.
+                // The name from the URL is often that of the uploaded file, which the response must not replace.
                 destination = .nowhere
             }
             return
@@ -151,7 +150,6 @@ struct FetchOptions: Sendable {
         return destination == .files && !namesFiles && !isJSON && (printsAnswers || sending.sentMethod != .get)
     }
 
-    /// Returns whether the path was handled.
     private mutating func placeOutside(_ path: String, isSame: Bool) throws(UsageError) -> Bool {
         let isStandard = path == "-" || path == "/dev/stdout" || path == "/dev/fd/1"
         guard destination == .files else {
@@ -174,7 +172,6 @@ struct FetchOptions: Sendable {
         return true
     }
 
-    // For one URL it names the file, or an existing directory. For several URLs it names their directory.
     private mutating func placeOne(_ output: String, isOnlyURL: Bool) throws(UsageError) {
         let path = output.hasPrefix("/") || directory == "." ? output : directory + "/" + output
         guard isOnlyURL else { return try setDirectory(ofSeveral: path) }
@@ -197,8 +194,7 @@ struct FetchOptions: Sendable {
         setDirectory(path)
     }
 
-    // The first `-o` or `-O` is for the first operand, and so on. A single `-o` for several operands, or
-    // one that names a directory, sets the directory instead.
+    // A single `-o` for several operands, or one that names a directory, sets the directory.
     private mutating func placeEach(_ matches: [[URLGlob.Match]]) throws(UsageError) {
         guard input == nil else {
             throw UsageError(
@@ -227,8 +223,7 @@ struct FetchOptions: Sendable {
         }
     }
 
-    // A file that is named by its URL and does not replace an existing file counts as an input: no other output may
-    // replace it.
+    // A file that its URL names and that replaces no file counts as an input, which no other output may replace.
     var outputFiles: [NamedFile]? {
         guard destination == .files else { return nil }
         let replaces = ![.fail, .rename, .skip].contains(existing)

@@ -41,9 +41,7 @@ struct SendingOptions: Sendable {
         }
     }
 
-    // A redirect never sends `Host`, which is listed because it is not a secret.
-    // Every other field may contain an API key, because names such as X-Api-Key and Private-Token have no common
-    // pattern.
+    // Every other field may contain an API key, because X-Api-Key, Private-Token and the like have no common pattern.
     private static let openFields: Set = [
         "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "content-type", "host",
         "pragma", "range", "user-agent",
@@ -298,8 +296,7 @@ enum NewerThan: Sendable, Equatable {
     case date(Date)
     case file(String)
 
-    // Text with a digit and a space, colon or comma is an error, and so are three numbers, such as `31.1.2026`. All
-    // other text is the name of a file, which need not exist yet.
+    // A digit with a space, colon or comma, or three numbers, is no file name; other files need not exist yet.
     init(_ text: String) throws(UsageError) {
         if access(text, F_OK) == 0 {
             self = .file(text)
@@ -318,8 +315,7 @@ enum NewerThan: Sendable, Equatable {
             || text.wholeMatch(of: #/\d+[-.\/]\d+[-.\/]\d+/#) != nil
     }
 
-    /// Nil if FILE does not exist, or if the output has a version file, because the library then sends the condition
-    /// itself.
+    /// Nil if FILE does not exist, or if the output has a version file: the library then sends the condition itself.
     func fieldValue(version: String) -> String? {
         switch self {
         case .date(let date): return Self.fieldValue(date)

@@ -43,7 +43,6 @@ final class Interruption: Sendable {
         if isLate { stop() }
     }
 
-    // The call has no effect once the run has been stopped for a reason.
     func allow(seconds: UInt32) { state.withLock { $0.patience = seconds } }
 
     func interrupt(_ status: ExitStatus) {
@@ -105,16 +104,14 @@ final class Interruption: Sendable {
         console.onOutputClosed { self.interrupt(.outputClosed) }
         guard console.isLive, let present = sigaction.current(of: SIGTSTP), present.handler == nil else { return }
         #if canImport(Darwin)
-            // On Darwin a dispatch source only observes the signal. Without this call the signal would still stop the
-            // process.
+            // On Darwin a dispatch source only observes the signal, which would still stop the process.
             signal(SIGTSTP, SIG_IGN)
         #endif
         // On Linux the source may install its signal handler after `resume` has returned. A signal that is ignored
         // until then would be lost, so the default action stays.
         let source = DispatchSource.makeSignalSource(signal: SIGTSTP, queue: queue)
         source.setEventHandler {
-            // Without a shell with job control, no process could resume this one. The kernel would ignore Ctrl-Z in
-            // this case, and so does this handler.
+            // As by the kernel, Ctrl-Z is ignored without a shell with job control, which could resume this process.
             let parent = getppid()
             if getsid(parent) == getsid(0), getpgid(parent) != getpgrp() { console.stopProcess() }
         }

@@ -55,8 +55,6 @@ struct ProcessLimits: Equatable {
         return (free - base) / perJob
     }
 
-    // MARK: Threads
-
     private static let baseThreads = 12
     private static let threadsPerJob = 2
     static let demoThreads = 32
@@ -107,8 +105,7 @@ struct ProcessLimits: Equatable {
         }
 
         // By default the allocator reserves 64 MiB for each thread, and each stack has 8 MiB.
-        // The Swift module of the C library exports neither `mallopt` nor `pthread_setattr_default_np`. So `dlsym`
-        // finds them.
+        // The Swift module of the C library exports neither `mallopt` nor `pthread_setattr_default_np`.
         private static func takeLittleSpace() {
             if let symbol = dlsym(nil, "mallopt") {
                 // -8 is M_ARENA_MAX: all threads share one arena of the allocator.

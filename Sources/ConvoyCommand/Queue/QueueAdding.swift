@@ -36,9 +36,7 @@ struct QueueAdding: QueueWork {
         try await checkList()
         var jobs: [Job] = []
         while let item = await items.next() {
-            try Self.check(
-                digest: item.digest, byteCount: item.byteCount, mirrors: item.mirrors,
-                at: "\(list?.name ?? ""): \(item.url.redactedString)")
+            try Self.check(.entry(item.listEntry), at: "\(list?.name ?? ""): \(item.url.redactedString)")
             do throws(QueueError) { jobs.append(try job(for: item)) } catch { tell(error) }
             // If the next line has not arrived, for example from a slow program, the jobs so far are added at once.
             if jobs.count >= Self.portion || list?.hasLine == false { try await add(&jobs, to: queue) }
@@ -68,18 +66,12 @@ struct QueueAdding: QueueWork {
     private static func check(
         _ outcome: ListParser.Outcome, at place: @autoclosure () -> String
     ) throws(QueueError) {
-        guard case .entry(let entry) = outcome else { return }
-        try check(digest: entry.digest, byteCount: entry.byteCount, mirrors: entry.mirrors, at: place())
-    }
-
-    private static func check(
-        digest: FileDigest?, byteCount: Int64?, mirrors: [URL], at place: @autoclosure () -> String
-    ) throws(QueueError) {
-        guard digest != nil || byteCount != nil || !mirrors.isEmpty else { return }
+        guard case .entry(let entry) = outcome, entry.digest != nil || entry.byteCount != nil || !entry.mirrors.isEmpty
+        else { return }
         let (action, advice) =
-            digest != nil
+            entry.digest != nil
             ? ("verify digests", "remove the digests")
-            : mirrors.isEmpty ? ("verify sizes", "remove the sizes") : ("use mirrors", "give each file one URL")
+            : entry.mirrors.isEmpty ? ("verify sizes", "remove the sizes") : ("use mirrors", "give each file one URL")
         throw QueueError(
             .invalidJob,
             "\(place()): the queue cannot \(action): \(advice), or use convoy fetch -i instead of the queue")
@@ -143,8 +135,7 @@ struct QueueAdding: QueueWork {
         let wishes = options.wishes
         let request = Request<Data>(options.fetch.sending, for: item.url, with: item.headerFields)
         var kept = try JobRequest(request)
-        // The options mark unknown fields as secret, so that redirects drop them. The queue rejects secret fields, so
-        // the marks are removed. Then only the name of a field decides whether it is secret.
+        // The options mark unknown fields as secret. The queue rejects such fields, so only their names decide here.
         kept.headerFields = HeaderFields(kept.headerFields.map { ($0.name, $0.value) })
         if options.fetch.hasDirectory {
             options.fetch.makeDirectory(of: item)

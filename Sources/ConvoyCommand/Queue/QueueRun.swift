@@ -24,12 +24,10 @@ struct QueueRun: QueueWork {
         var configuration = DurableQueue.Configuration()
         // With `--watch` and without `--retries`, the number of retries is the library's default.
         if options.hasRetries || !options.watches { configuration.retries.maxRetries = options.fetch.retries }
-        // Other processes may share the queue. So this process claims at most four jobs for each concurrent request,
-        // and 16 to 256 jobs in total.
+        // Other processes may share the queue, so this process claims only some jobs for each concurrent request.
         configuration.maxClaimedJobCount = max(16, min(256, options.fetch.jobs * 4))
         configuration.ignoresBodies = true
-        // The queue renews no leases while `onOutcome` runs. So the output, whose reader may be slow, is written on
-        // another queue.
+        // The queue renews no leases while `onOutcome` runs, so another queue writes to the output, which may be slow.
         let lines = DispatchQueue(label: "convoy.queue-report")
         configuration.onOutcome = { job, verdict, attempt in lines.async { report.tell(job, verdict, attempt) } }
         let (stops, stop) = AsyncStream.makeStream(of: Void.self)
@@ -78,8 +76,7 @@ struct QueueRun: QueueWork {
         }
         let left = try await store.status()
         report.end(left)
-        // The comparison also finds new dead letters that were not reported here, for example expired jobs that another
-        // process found.
+        // The comparison also finds dead letters that were not reported here, such as expired jobs.
         return setup.finish(report.hasFailed || left[.dead] > before[.dead] ? .failure : .success)
     }
 
@@ -116,7 +113,6 @@ struct QueueRun: QueueWork {
     }
 }
 
-/// Safe to use from any thread.
 final class QueueReport: Sendable {
     private struct Counts {
         var done = 0

@@ -17,7 +17,6 @@ struct CriticalPath: Equatable, Sendable {
         var dependents = [[Int]](repeating: [], count: records.count)
         for (place, others) in before.enumerated() { for other in others { dependents[other].append(place) } }
         var open = before.map(\.count)
-        // For each record, the length of the longest chain that ends there, and the previous record of that chain.
         // Records in a cycle never become ready, so no chain contains them. No run writes a file with a cycle.
         var lengths = records.map(\.active)
         var previous = [Int?](repeating: nil, count: records.count)

@@ -85,8 +85,7 @@ struct Report: Sendable {
         records.append(record)
     }
 
-    // A request that started and did not end is unfinished, unless a request with the same identity ended in another
-    // run.
+    // A request that did not end is unfinished, unless a request with the same identity ended in another run.
     func closed() -> Report {
         var report = self
         report.endRun()

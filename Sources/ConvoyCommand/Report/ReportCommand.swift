@@ -37,10 +37,19 @@ struct ReportCommand {
         for report in reports {
             let name = options.compares ? (report.runs.first?.name).map { $0 + ": " } ?? "" : ""
             lines.append(name + report.sums.text(runs: report.runs.count))
-            if let times = TimeFigures(report.records.compactMap(\.time)) { lines.append(name + times.text) }
+            if let times = Self.times(report.records.compactMap(\.time)) { lines.append(name + times) }
         }
         if reports.count == 2 { lines.append(ReportComparison(reports[0].records, reports[1].records).text) }
         return lines
+    }
+
+    // Each percentile is one of the times, by the nearest-rank method, as in the script of the page.
+    static func times(_ microseconds: [Int64]) -> String? {
+        let sorted = microseconds.sorted()
+        guard let longest = sorted.last else { return nil }
+        func text(_ time: Int64) -> String { Figures.time(.microseconds(time)) }
+        let parts = [50, 90, 99].map { "\($0) % within \(text(sorted[(sorted.count * $0 + 99) / 100 - 1]))" }
+        return "times: " + parts.joined(separator: ", ") + ", the longest \(text(longest))"
     }
 }
 
@@ -58,7 +67,6 @@ extension ReportSums {
 enum EventFile {
     private static let uninteresting: Set = ["progress", "redirect", "retry"]
 
-    /// Unreadable lines are mentioned in the report's remarks and skipped.
     @discardableResult
     static func read(_ data: Data, name: String, into report: inout Report) -> Bool {
         report.begin(name)

@@ -1,5 +1,4 @@
-// Requests match if they have the same name, method and URL. If a report has several equal requests, they match in
-// order.
+// Requests match by name, method and URL; several equal requests match in order.
 struct ReportComparison: Equatable, Sendable {
     struct Pair: Equatable, Sendable {
         let before: Int

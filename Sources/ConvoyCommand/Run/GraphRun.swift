@@ -39,8 +39,7 @@ struct GraphRun: Sendable {
         let report = RunReport(self)
         let requests = OpenRequests(onStep: report.wantsSteps ? report.happened : nil)
         let lines = makeLines(report.wantsSteps ? [requests] : [])
-        // At most `jobs` rows are open. Each open row has an unfinished request, so more open rows would not add
-        // concurrent requests.
+        // Each open row has an unfinished request, so more than `jobs` open rows would not add concurrent requests.
         let places = FetchPlaces(count: options.fetch.jobs)
         let graph = makeGraph(lines, requests, report, places)
         interruption.onStop {
@@ -185,8 +184,7 @@ struct GraphRun: Sendable {
         RequestError(.invalidRequest, "nothing was sent: \(reason)")
     }
 
-    // Other checks run while a response is decoded. A check of the time must run later, because the total time is not
-    // known while decoding.
+    // Other checks run while a response is decoded, when the total time is not known yet.
     private func checkTimes(of needs: [Int], _ answers: [Response<RunAnswer>]) throws(RequestError) {
         for (needed, answer) in zip(needs, answers) {
             guard let defect = plan.requests[needed].request.checks.timeDefect(answer) else { continue }
@@ -195,8 +193,6 @@ struct GraphRun: Sendable {
                 .dependencyFailed, "nothing was sent: \(label), which it depends on, failed: \(defect)")
         }
     }
-
-    // MARK: Bodies
 
     private func adding(_ body: [BuiltRequest.Part], to request: Request<Data>) throws(RequestError) -> Request<Data> {
         guard !body.isEmpty else { return request }
@@ -215,8 +211,6 @@ struct GraphRun: Sendable {
         }
         return request.body(data, contentType: nil)
     }
-
-    // MARK: Responses and output files
 
     private func finishing(
         _ request: Request<Data>, _ built: BuiltRequest, _ turn: RunGraph.Turn, _ exchange: (String) -> Exchange?
@@ -258,14 +252,12 @@ struct GraphRun: Sendable {
                 answer.body = .file(written)
                 return answer
             } catch let failure as CheckFailure {
-                // A `RequestError` keeps this message. For another error, the library's message would say that the body
-                // could not be decoded.
+                // For another error, the library's message would say that the body could not be decoded.
                 throw RequestError(.decodingFailed, failure.description, body: body, underlying: failure)
             }
         }
     }
 
-    // Throws if a symbolic link in the path leads out of the output directory.
     private func place(_ path: String) throws(RequestError) -> URL {
         let file = outputDirectory.appending(path: path, directoryHint: .notDirectory)
         let directory = file.deletingLastPathComponent()
@@ -290,6 +282,13 @@ extension [Check] {
         guard !checks.isEmpty else { return nil }
         let time = response.metrics?.total ?? response.timings.executed ?? .zero
         return checks.defect(response.head, Data(), milliseconds: time.inSeconds * 1_000)
+    }
+
+    func defect(_ head: ResponseHead, _ body: Data, milliseconds: Double? = nil) -> String? {
+        guard !isEmpty else { return nil }
+        let answer = CheckedAnswer(head, body, milliseconds: milliseconds)
+        let defects = compactMap { $0.defect(in: answer) }
+        return defects.isEmpty ? nil : defects.joined(separator: "; ")
     }
 }
 
@@ -350,13 +349,4 @@ extension CheckedAnswer {
 struct CheckFailure: Error, CustomStringConvertible {
     let description: String
     var logs: [String] = []
-}
-
-extension [Check] {
-    func defect(_ head: ResponseHead, _ body: Data, milliseconds: Double? = nil) -> String? {
-        guard !isEmpty else { return nil }
-        let answer = CheckedAnswer(head, body, milliseconds: milliseconds)
-        let defects = compactMap { $0.defect(in: answer) }
-        return defects.isEmpty ? nil : defects.joined(separator: "; ")
-    }
 }

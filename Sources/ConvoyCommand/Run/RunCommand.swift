@@ -133,8 +133,7 @@ struct RunInput {
         return Array(data)
     }
 
-    // Only directories of the same Git repository are searched, because files above may belong to other users. Without
-    // a repository, only `directory` is searched.
+    // Only directories of the same Git repository are searched, because files above may belong to other users.
     private static func nearest(_ names: [String], from directory: URL) -> [(name: String, file: URL)] {
         var directories = [directory.standardizedFileURL]
         while let last = directories.last, access(last.appending(path: ".git").path, F_OK) != 0 {

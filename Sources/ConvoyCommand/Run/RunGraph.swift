@@ -33,7 +33,6 @@ final class RunGraph: Sendable {
         var openCount: Int
         var hasFailed = false
 
-        // Returns the requests that become ready.
         mutating func finish(_ place: Int, _ outcome: Outcome, _ edges: Edges) -> [Int] {
             switch outcome {
             case .success(let response): if users[place] > 0 { answers[place] = response }
@@ -54,7 +53,6 @@ final class RunGraph: Sendable {
             return ready
         }
 
-        // A response is removed when this request is the last that refers to it.
         mutating func turn(_ number: Int, _ place: Int, _ edges: Edges, isStopped: Bool) -> Turn {
             var turn = Turn(rowNumber: number, place: place, row: row, queued: queued)
             for needed in edges.needs[place] {
@@ -110,10 +108,7 @@ final class RunGraph: Sendable {
 
     /// - Parameters:
     ///   - window: the maximum number of requests in the managers, queued or running.
-    ///   - send: makes and sends a request; throws the reason if the request cannot be sent.
-    ///   - report: called with each outcome, before the dependents of the request are sent. Returns whether the request
-    ///     has failed.
-    ///   - rowEnded: called when all requests of a row have been reported.
+    ///   - report: called before the dependents of the request are sent; returns whether the request has failed.
     init(
         _ plan: RunPlan, window: Int, send: @escaping @Sendable (Turn, @escaping Finish) throws(RequestError) -> Void,
         report: @escaping @Sendable (Turn, Outcome, _ secrets: Set<String>) -> Bool,

@@ -157,8 +157,7 @@ final class RunReport: Sendable {
         return status
     }
 
-    // Log texts may contain secrets, so they are not written to files or events. If standard output is for responses,
-    // the lines go to standard error.
+    // Log texts may contain secrets, so they are not written to files or events.
     private func say(_ turn: RunGraph.Turn, _ outcome: GraphRun.Outcome, hasFailed: Bool) {
         var lines: [String] = []
         switch outcome {
@@ -256,18 +255,27 @@ extension String {
         return plain.union(encoded).sorted { $0.utf8.count > $1.utf8.count }
             .reduce(self) { $0.replacing($1, with: "<redacted>") }
     }
+
+    // Characters that XML does not allow become question marks.
+    fileprivate var xmlAttribute: String {
+        let scalars = unicodeScalars.map { scalar -> Unicode.Scalar in
+            switch scalar.value {
+            case 0x09, 0x0A, 0x0D: " "
+            case ..<0x20, 0xFFFE...0xFFFF: "?"
+            default: scalar
+            }
+        }
+        return String(String.UnicodeScalarView(scalars)).xmlEscaped(isInTag: true)
+    }
 }
 
 struct JUnitReport {
     enum Outcome: String {
-        case failure
-        case skipped
+        case failure, skipped
     }
 
     let suite: String
-    private var cases: [(name: String, outcome: Outcome?, message: String, seconds: Double)] = []
-
-    init(suite: String) { self.suite = suite }
+    private(set) var cases: [(name: String, outcome: Outcome?, message: String, seconds: Double)] = []
 
     mutating func add(_ name: String, _ outcome: Outcome? = nil, _ message: String = "", seconds: Double = 0) {
         cases.append((name, outcome, message, seconds))
@@ -291,18 +299,4 @@ struct JUnitReport {
     }
 
     private static func text(_ seconds: Double) -> String { String(format: "%.3f", max(0, min(seconds, 1e9))) }
-}
-
-extension String {
-    // Characters that XML does not allow become question marks.
-    fileprivate var xmlAttribute: String {
-        let scalars = unicodeScalars.map { scalar -> Unicode.Scalar in
-            switch scalar.value {
-            case 0x09, 0x0A, 0x0D: " "
-            case ..<0x20, 0xFFFE...0xFFFF: "?"
-            default: scalar
-            }
-        }
-        return String(String.UnicodeScalarView(scalars)).xmlEscaped(isInTag: true)
-    }
 }

@@ -1,6 +1,5 @@
 // The rate covers the time between the first and the last arrival, without the bytes of the first one, so it is
-// correct for smooth servers and for bursts. It decreases if the next arrival is overdue compared with the longest
-// pause so far.
+// correct for smooth servers and for bursts. An overdue arrival lowers it.
 struct ArrivalMeter {
     static let window = Duration.seconds(5)
     private static let leastTime = Duration.seconds(1)

@@ -22,8 +22,7 @@ final class Console: Sendable {
     init(allowsLive: Bool, isJSON: Bool = false) {
         self.isJSON = isJSON
         isOutputPipe = Terminal.output.isPipe
-        // The reader of a pipe, for example tee, may write to this terminal in the middle of the region. So with a pipe
-        // there is no region.
+        // The reader of a pipe, for example tee, may write to this terminal in the middle of a region.
         isLive = allowsLive && Terminal.errors.canRedraw && !isOutputPipe
         isOutputTerminal = Terminal.output.isTerminal
         hasColour = Terminal.errors.hasColour
@@ -33,8 +32,7 @@ final class Console: Sendable {
 
     func noteOutputProblem(_ code: Int32) { state.withLock { if $0.outputProblem == 0 { $0.outputProblem = code } } }
 
-    // If standard output is closed, the result is ``ExitStatus/outputClosed``. After any other failed write to
-    // standard output, a success becomes a failure.
+    // After a failed write to standard output, a success becomes a failure.
     func status(after status: ExitStatus) -> ExitStatus {
         state.withLock { state in
             if state.isOutputClosed { return .outputClosed }
@@ -44,7 +42,6 @@ final class Console: Sendable {
 
     var size: Terminal.Size { Terminal.errors.size }
 
-    // If standard output is closed already, the handler is called at once.
     func onOutputClosed(_ handler: @escaping @Sendable () -> Void) {
         let isLate = state.withLock { state in
             if !state.isOutputClosed { state.onClosed = handler }
@@ -53,8 +50,7 @@ final class Console: Sendable {
         if isLate { handler() }
     }
 
-    // If the text cannot be written, nothing more is written to standard output, because the rest could begin in the
-    // middle of a line. Content is unchanged if standard output is not a terminal.
+    // After a failure nothing more is written to standard output, because it could begin in the middle of a line.
     func printLine(_ line: String, wraps: Bool = false, isContent: Bool = false) {
         var text = isContent && !isOutputTerminal ? line : line.visible(keepsNewlines: true)
         if wraps, isOutputTerminal { text = text.wrapped(toColumns: Terminal.output.size.width - 1) }
@@ -77,7 +73,6 @@ final class Console: Sendable {
         onClosed?()
     }
 
-    /// The line is written above the live region.
     func printError(_ line: String, isFailure: Bool = false) {
         let size = size
         var text = line.visible()
@@ -91,7 +86,6 @@ final class Console: Sendable {
         }
     }
 
-    /// Has no effect without a region.
     func draw(_ lines: [String], above permanent: [String] = []) {
         guard isLive else { return }
         let size = size
@@ -136,7 +130,6 @@ struct LiveRegion {
     private(set) var lines: [String] = []
     private var isCursorHidden = false
 
-    /// Lines that do not fit the height are omitted; lines that do not fit the width are truncated.
     mutating func draw(_ newLines: [String], size: Terminal.Size, above: String = "") -> String {
         // The last column stays free, because some terminals wrap as soon as it is filled.
         let fitting = newLines.prefix(max(0, size.height - 1)).map { $0.clipped(toColumns: max(1, size.width - 1)) }

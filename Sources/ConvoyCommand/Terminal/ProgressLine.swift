@@ -7,8 +7,7 @@ struct ProgressLine: Equatable {
     var sizes = ""
     var details: [String]
 
-    // The minimum of the label gets space first, then the percentage, the details, the sizes and the bar. The bar is
-    // never wider than the label's column.
+    // The minimum of the label gets space first, then the percentage, the details, the sizes and the bar.
     func text(columns: Int, labelColumns: Int? = nil) -> String {
         let leastLabel = labelColumns ?? Self.leastLabelColumns(of: columns)
         var rest = columns - leastLabel

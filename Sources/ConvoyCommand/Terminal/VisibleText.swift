@@ -34,8 +34,7 @@ extension Character {
 }
 
 extension String {
-    // Line ends and tabs become blanks. Other such characters become question marks. With `keepsNewlines`, newlines
-    // are unchanged.
+    // Line ends and tabs become blanks. Other such characters become question marks.
     func visible(keepsNewlines: Bool = false) -> String {
         // Most texts are printable ASCII, which needs no Unicode tables.
         if utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return self }
@@ -105,8 +104,7 @@ extension String {
     }
 }
 
-// Newlines and tabs are unchanged, and carriage returns are removed. Other characters that could control a terminal
-// become question marks.
+// Newlines and tabs are unchanged. Other characters that could control a terminal become question marks.
 struct TerminalText {
     private var held: [UInt8] = []
 

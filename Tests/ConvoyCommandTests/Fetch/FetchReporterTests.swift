@@ -4,17 +4,11 @@ import Testing
 @testable import Convoy
 @testable import ConvoyCommand
 
-/// Records the reported events as words.
 private final class WordReport: FetchReport {
-    let wantsSteps: Bool
-    let wantsCancelled: Bool
+    let wantsSteps = true
+    let wantsCancelled = true
     let words = Locked<[String]>([])
-    let ticks = Locked<[(progress: RunProgress, running: [RunningTransfer])]>([])
     private let callCount = Locked(0)
-
-    init(wantsSteps: Bool = true, wantsCancelled: Bool = true) {
-        (self.wantsSteps, self.wantsCancelled) = (wantsSteps, wantsCancelled)
-    }
 
     var tickInterval: DispatchTimeInterval? { nil }
     func happened(_ step: FetchStep, to item: FetchItem) {
@@ -24,10 +18,7 @@ private final class WordReport: FetchReport {
         case .retrying(let attempt, let failure, _, _, _): note("retrying \(attempt) \(failure?.rawValue ?? "answer")")
         }
     }
-    func tick(_ progress: RunProgress, _ running: [RunningTransfer]) {
-        ticks.withLock { $0.append((progress, running)) }
-        note("tick \(running.map(\.item.index))")
-    }
+    func tick(_ progress: RunProgress, _ running: [RunningTransfer]) { note("tick \(running.map(\.item.index))") }
     func finished(_ outcome: FetchOutcome) { note("finished \(outcome.item.index) \(outcome.attemptCount)") }
     func isDefective(_ defect: FetchItems.Defect) { note("defect \(defect.reason)") }
     func ended(_ summary: FetchSummary) { note("ended \(summary.failedCount) \(summary.cancelledCount)") }
@@ -63,8 +54,8 @@ private final class WordReport: FetchReport {
             number: number, request: request, started: .now, ended: .now, response: ResponseHead(statusCode: 503),
             next: next)
     }
-    private func failure(_ attempts: [AttemptRecord], _ code: RequestError.Code = .unacceptableStatus) -> Outcome {
-        .failure(RequestError(code, "it failed").with(attempts: attempts))
+    private func failure(_ attempts: [AttemptRecord]) -> Outcome {
+        .failure(RequestError(.unacceptableStatus, "it failed").with(attempts: attempts))
     }
 
     /// The attempts before the end: a redirect, a retry and a failure.
@@ -88,49 +79,6 @@ private final class WordReport: FetchReport {
         emitTrail(reporter, events: eventCountBefore..<5)
         #expect(reporter.ended(after: .zero, reason: nil) == .failure)
         #expect(report.words.withLock { $0 } == trailWords)
-    }
-
-    @Test func aRequestThatWasNeverSentHasOnlyAnEnd() {
-        let report = WordReport()
-        let reporter = FetchReporter(report: report)
-        reporter.opened(item(0))
-        reporter.finished(0, failure([], .invalidRequest), stop: nil)
-        #expect(report.words.withLock { $0 } == ["finished 0 0"])
-    }
-
-    @Test func runningRequestsAreShownWithTheReasonOfTheirWait() throws {
-        let report = WordReport()
-        let reporter = FetchReporter(report: report)
-        let operations = (0..<4).map(operation)
-        for index in 0..<4 { reporter.opened(item(index)) }
-        // The first request waits for a retry and the second has started again. The third has ended and the fourth
-        // has not begun.
-        let refused = record(1, .retry(after: .seconds(1)))
-        for index in 0..<2 {
-            reporter.requests.operation(operations[index], did: .started(attempt: 1))
-            reporter.requests.operation(operations[index], did: .attemptEnded(refused))
-        }
-        reporter.requests.operation(operations[1], did: .started(attempt: 2))
-        reporter.requests.operation(operations[2], did: .started(attempt: 1))
-        reporter.finished(2, failure([record(1)]), stop: nil)
-        reporter.tick(RunProgress(), operations)
-        let running = try #require(report.ticks.withLock { $0.last }).running
-        #expect(running.map(\.item.index) == [0, 1])
-        let due = refused.ended + .seconds(1)
-        #expect(
-            running.map(\.wait) == [.retry(attempt: 1, cause: "503 Service Unavailable", due: due), .answer])
-    }
-
-    @Test(arguments: [true, false]) func cancellationsAreCountedAndReportedIfWanted(isWanted: Bool) {
-        let report = WordReport(wantsCancelled: isWanted)
-        let reporter = FetchReporter(report: report)
-        for index in 0..<2 { reporter.opened(item(index)) }
-        reporter.finished(0, failure([], .cancelled), stop: .interrupted)
-        // A failure that is not a cancellation is always reported.
-        reporter.finished(1, failure([], .connectionLost), stop: .interrupted)
-        #expect(reporter.ended(after: .zero, reason: .interrupted) == .interrupted)
-        let words = (isWanted ? ["finished 0 0"] : []) + ["finished 1 0", "ended 1 1"]
-        #expect(report.words.withLock { $0 } == words)
     }
 
     @Test func callsComeOneAtATimeFromManyThreads() {
@@ -220,14 +168,6 @@ private final class WordReport: FetchReport {
                 "the same command tries them again; --existing skip skips complete files",
             ])
         #expect(FetchSummary(succeededCount: 1, directory: "out").lines.last == "the files are in out")
-    }
-
-    @Test(arguments: [(404, "404 Not Found"), (503, "503 Service Unavailable"), (499, "499")])
-    func httpErrorsAreDescribedWithTheirStatus(status: Int, words: String) {
-        let head = ResponseHead(statusCode: status, headerFields: ["Content-Type": "text/plain"])
-        let error = RequestError(
-            .unacceptableStatus, "the server answered \(status)", response: head, body: Data("gone away".utf8))
-        #expect(Words.cause(error) == words)
     }
 
     @Test(arguments: [(1, "2 of 4"), (3, "4 of 4"), (4, "5"), (130, "131")])

@@ -3,7 +3,6 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests the tables of subcommands and options, and the completion scripts that are made from these tables.
 @Suite struct CompletionsTests {
     @Test(arguments: Shell.allCases) func everyCommandAndOptionIsInEveryScript(shell: Shell) {
         let script = shell.completions
@@ -42,73 +41,43 @@ import Testing
     }
 }
 
-/// Runs the completion scripts in their shells.
 @Suite struct CompletionsRunningTests {
     private let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }
-
-    /// Whether a shell is installed.
-    ///
-    /// The tests of a shell that is not installed are skipped.
-    private static func isInstalled(_ shell: String) -> Bool { path(shell) != nil }
 
     private static func path(_ shell: String) -> String? {
         ["/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/"].map { $0 + shell }
             .first { FileManager.default.isExecutableFile(atPath: $0) }
     }
 
+    private static func isInstalled(_ shell: String) -> Bool { path(shell) != nil }
+
     private func script(_ shell: String) async throws -> String {
-        let ending = try await convoy("completions", shell)
-        #expect(ending.status == 0)
-        #expect(ending.errors == "")
-        let file = directory.url.appending(path: "script")
-        try Data(ending.output.utf8).write(to: file)
+        let file = directory.file("script")
+        try Data(try await convoy("completions", shell, errors: "").output.utf8).write(to: file)
         return file.path
     }
 
-    /// Returns the output of a shell that runs in the test's directory.
-    private func run(_ shell: String, _ arguments: [String]) async throws -> (status: Int32, output: String) {
-        let process = Process()
-        let (output, endings) = (Pipe(), AsyncStream.makeStream(of: Void.self))
-        process.executableURL = URL(filePath: try #require(Self.path(shell)))
-        process.arguments = arguments
-        process.currentDirectoryURL = directory.url
-        process.environment = ["HOME": directory.url.path, "PATH": "/usr/bin:/bin", "TERM": "dumb"]
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        process.standardError = output
-        process.terminationHandler = { _ in endings.continuation.finish() }
-        try process.run()
-        try output.fileHandleForWriting.close()
-        let text = await output.text()
-        for await _ in endings.stream {}
-        return (process.terminationStatus, text)
+    private func run(_ shell: String, _ arguments: [String]) async throws -> String {
+        let variables: [String: String?] = ["HOME": directory.url.path, "PATH": "/usr/bin:/bin"]
+        let ending = try await ConvoyProcess(
+            program: Self.path(shell), arguments, in: directory.url, variables: variables
+        ).ended(status: 0)
+        return ending.output + ending.errors
     }
 
-    @Test(.enabled(if: isInstalled("bash"), "bash is not installed")) func bashReadsItsScript() async throws {
-        let ending = try await run("bash", ["-n", try await script("bash")])
-        #expect(ending == (0, ""))
+    @Test(arguments: [("bash", ["-n"]), ("zsh", ["-f", "-n"]), ("fish", ["--no-config", "-n"])])
+    func aShellReadsItsScript(shell: String, arguments: [String]) async throws {
+        guard Self.isInstalled(shell) else { return }
+        #expect(try await run(shell, arguments + [script(shell)]) == "")
     }
 
-    @Test(.enabled(if: isInstalled("zsh"), "zsh is not installed")) func zshReadsItsScript() async throws {
-        let ending = try await run("zsh", ["-f", "-n", try await script("zsh")])
-        #expect(ending == (0, ""))
-    }
-
-    @Test(.enabled(if: isInstalled("fish"), "fish is not installed")) func fishReadsItsScript() async throws {
-        let ending = try await run("fish", ["--no-config", "-n", try await script("fish")])
-        #expect(ending == (0, ""))
-    }
-
-    /// Returns the completions of bash for the last word.
     private func bashCandidates(_ words: [String]) async throws -> [String] {
         let code = """
             source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _convoy; printf '%s\\n' "${COMPREPLY[@]}"
             """
-        let ending = try await run("bash", ["-c", code, try await script("bash")] + words)
-        #expect(ending.status == 0)
-        return ending.output.split(separator: "\n").map(String.init)
+        return try await run("bash", ["-c", code, script("bash")] + words).split(separator: "\n").map(String.init)
     }
 
     @Test(
@@ -162,59 +131,34 @@ import Testing
     func fishOffersMatchingWords(line: String, candidates: [String]) async throws {
         _ = try directory.makeDirectory("directory")
         let code = "source $argv[1]; complete -C $argv[2]"
-        let ending = try await run("fish", ["--no-config", "-c", code, try await script("fish"), line])
-        #expect(ending.status == 0)
-        let offered = ending.output.split(separator: "\n").compactMap { $0.split(separator: "\t").first }.map(
-            String.init)
+        let output = try await run("fish", ["--no-config", "-c", code, script("fish"), line])
+        let offered = output.split(separator: "\n").compactMap { $0.split(separator: "\t").first }.map(String.init)
         #expect(offered.sorted() == candidates)
-    }
-
-    @Test(arguments: [
-        ["completions"], ["completions", "tcsh"], ["completions", "bash", "zsh"], ["completions", "-x"],
-    ])
-    func otherShellsAreRefused(arguments: [String]) async throws {
-        let ending = try await ConvoyProcess(arguments).ended()
-        #expect(ending.status == 2)
-        #expect(ending.output == "")
-        #expect(ending.errors.contains("convoy completions --help"))
     }
 }
 
 /// Tests `convoy help` and the manual page in the programs that display it.
-@Suite struct HelpRunningTests {
+@Suite final class HelpRunningTests: CommandTests {
     private static func isInstalled(_ program: String) -> Bool {
         FileManager.default.isExecutableFile(atPath: "/usr/bin/" + program)
     }
 
     @Test(arguments: ["fetch", "lists", "names", "retries", "json", "signals", "cache", "demo", "completions"])
     func everyTopicIsExplained(topic: String) async throws {
-        let ending = try await convoy("help", topic)
-        #expect(ending.status == 0)
-        #expect(ending.output.count > 300)
+        #expect(try await convoy("help", topic).output.count > 300)
     }
 
-    @Test func anUnknownTopicNamesTheNearest() async throws {
-        let ending = try await convoy("help", "list")
-        #expect(ending.status == 2)
-        #expect(ending.errors.contains("did you mean lists?"))
-        #expect(try await convoy("help").output.contains("Examples:"))
-    }
-
-    @Test func anUnknownCommandNamesTheNearest() async throws {
-        let ending = try await convoy("fetsh", "http://127.0.0.1/")
-        #expect(ending.status == 2)
-        #expect(ending.errors.contains("did you mean fetch?"))
+    @Test func anUnknownTopicOrCommandNamesTheNearest() async throws {
+        try await convoy("help", "list", status: 2, errors: "did you mean lists?")
+        try await convoy("help", prints: "Examples:")
+        try await convoy("fetsh", "http://127.0.0.1/", status: 2, errors: "did you mean fetch?")
     }
 
     @Test(.enabled(if: isInstalled("mandoc"), "mandoc is not installed"))
     func theManualPageHasNoFault() async throws {
-        let directory = try TemporaryDirectory()
-        let page = directory.url.appending(path: "convoy.1")
-        try Data(try await convoy("help", "man").output.utf8).write(to: page)
-        let lint = try await ConvoyProcess(program: "/usr/bin/mandoc", ["-Tlint", "-Wwarning", page.path]).ended()
-        #expect(lint.output == "")
-        #expect(lint.status == 0)
-        let shown = try await ConvoyProcess(program: "/usr/bin/mandoc", ["-Tutf8", page.path]).ended()
+        let page = try write(await convoy("help", "man").output, to: "convoy.1")
+        try await ConvoyProcess(program: "/usr/bin/mandoc", ["-Tlint", "-Wwarning", page]).ended(status: 0, prints: "")
+        let shown = try await ConvoyProcess(program: "/usr/bin/mandoc", ["-Tutf8", page]).ended()
         for words in ["convoy", "--save-failed", "https_proxy", "updateIfChanged"] {
             #expect(shown.output.replacing(#/.\u{8}/#, with: "").contains(words), "\(words)")
         }
@@ -222,14 +166,9 @@ import Testing
 
     @Test(.enabled(if: isInstalled("man"), "man is not installed"))
     func manShowsTheManualPage() async throws {
-        let directory = try TemporaryDirectory()
-        let page = directory.url.appending(path: "convoy.1")
-        try Data(try await convoy("help", "man").output.utf8).write(to: page)
-        let shown = try await ConvoyProcess(
-            shell: "MANWIDTH=80 MANPAGER=cat MANROFFOPT=-ww man --warnings -l \"$1\"", [page.path]
-        ).ended()
-        #expect(shown.status == 0)
-        #expect(shown.errors == "")
-        #expect(shown.output.contains("Credentials and cookies"))
+        let page = try write(await convoy("help", "man").output, to: "convoy.1")
+        try await convoy(
+            shell: "MANWIDTH=80 MANPAGER=cat MANROFFOPT=-ww man --warnings -l \"$1\"", [page],
+            prints: "Credentials and cookies", errors: "")
     }
 }

@@ -15,14 +15,6 @@ import Testing
         #expect(InputLine(line) == .blank)
     }
 
-    @Test(arguments: [
-        ("a://b", true), ("://", true), ("a:b://c", true), (":://", true), ("a:/b", false), ("a//b", false),
-        ("a:", false), ("", false),
-    ])
-    func aSchemeIsFoundAnywhere(text: String, isThere: Bool) {
-        #expect(text.containsScheme == isThere)
-    }
-
     @Test func aNameFollowsATab() throws {
         let url = try #require(URL(string: "http://a/b"))
         #expect(InputLine("http://a/b") == .request(ListEntry(url: url)))
@@ -83,11 +75,6 @@ import Testing
     func brokenLinesHaveAReason(line: String) {
         #expect(refusal(line) != "")
     }
-
-    @Test func reasonsKeepPasswords() {
-        let reason = refusal("ftp://user:secret@host/")
-        #expect(reason != "" && !reason.contains("secret"))
-    }
 }
 
 @Suite struct LineSplitterTests {
@@ -135,10 +122,6 @@ import Testing
         let result = lines(long, blockBytes: 65_536)
         #expect(result.map(\.content) == [.broken(reason: "it is longer than 16777216 bytes")])
     }
-
-    @Test func nothingHasNoLines() {
-        #expect(lines([], blockBytes: 1) == [])
-    }
 }
 
 @Suite struct UTF16DecoderTests {
@@ -173,20 +156,6 @@ import Testing
 }
 
 @Suite struct LineReaderTests {
-    @Test func aFileIsReadToItsEnd() async throws {
-        let directory = try TemporaryDirectory()
-        let file = directory.url.appending(path: "list")
-        try Data((1...20_000).map { "http://a/\($0)\n" }.joined().utf8).write(to: file)
-        let reader = try LineReader.open(file.path)
-        var count = 0
-        while let read = await reader.next() {
-            count += 1
-            #expect(read == .line(NumberedLine(number: count, content: .text("http://a/\(count)"))))
-        }
-        #expect(count == 20_000)
-        #expect(await reader.next() == nil)
-    }
-
     @Test func stopEndsAWaitThatReadingWouldNot() async throws {
         let directory = try TemporaryDirectory()
         let fifo = directory.url.appending(path: "fifo").path

@@ -4,7 +4,6 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests lists that other programs write.
 @Suite struct ListParserTests {
     private let digits = String(repeating: "0f", count: 32)
 
@@ -30,20 +29,6 @@ import Testing
 
     private func entry(_ url: String, _ name: String? = nil, _ digest: FileDigest? = nil) throws -> ListParser.Outcome {
         .entry(ListEntry(url: try #require(URL(string: url)), name: name, digest: digest))
-    }
-
-    @Test func linesOfURLsHaveNamesAndDigests() throws {
-        let text = "# list\nhttps://a.example/b\tname\nexample.com/c\n\nhttps://a.example/d\t\tsha256:\(digits)"
-        #expect(
-            outcomes(text) == [
-                try entry("https://a.example/b", "name"), try entry("https://example.com/c"),
-                try entry("https://a.example/d", nil, .sha256(digits)),
-            ])
-    }
-
-    @Test func aSpaceBeforeTheNameIsReportedWithAdvice() {
-        let reason = refusal("https://a.example/b name.txt", line: 1)
-        #expect(reason.contains("write a tab") && reason.contains("%20"))
     }
 
     @Test func aria2sOptionsBelongToTheURLBefore() throws {
@@ -102,11 +87,6 @@ import Testing
             }
             #expect(kept == text)
         }
-    }
-
-    @Test func anObjectMayStandAmongURLs() throws {
-        let text = "https://a.example/b\n{\"url\": \"https://a.example/c\", \"name\": \"n\"}"
-        #expect(outcomes(text) == [try entry("https://a.example/b"), try entry("https://a.example/c", "n")])
     }
 
     @Test(arguments: ["%@  dir/a b.iso", "%@ *dir/a b.iso", "SHA256 (dir/a b.iso) = %@"])
@@ -382,20 +362,5 @@ import Testing
     ])
     func xmlThatIsNotMetalinkIsReported(text: String) {
         #expect(refusal(text).contains("Metalink"))
-    }
-
-    @Test func anEmptyListIsSaid() async throws {
-        let directory = try TemporaryDirectory()
-        let list = directory.url.appending(path: "list")
-        for (text, isEmpty) in [("", true), ("# only this\n\n", true), ("http://a/b", false), ("broken", false)] {
-            try Data(text.utf8).write(to: list)
-            let told = Locked(0)
-            let items = FetchItems(
-                FetchOptions(), list: try LineReader.open(list.path), naming: .byURL,
-                onEmpty: { _ in told.withLock { $0 += 1 } }, onDefect: { _ in })
-            while await items.next() != nil {}
-            #expect(await items.next() == nil)
-            #expect(told.withLock { $0 } == (isEmpty ? 1 : 0), "\(text)")
-        }
     }
 }

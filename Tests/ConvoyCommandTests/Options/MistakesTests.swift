@@ -3,9 +3,7 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests typical mistakes.
-///
-/// A message names the mistake and its correction in the command's own terms.
+/// Tests that a message names the mistake and its correction in the command's own terms.
 @Suite struct MistakesTests {
     private static let url = "http://127.0.0.1/a"
 
@@ -19,7 +17,6 @@ import Testing
         (["http://a b/"], ["URL 1", "write %20 for a space"]),
         (["http://[::1/"], ["URL 1", "such as https://example.com/file", "%XX"]),
         (["--otput", "x", url], ["unknown option --otput", "did you mean --output?"]),
-        (["--heder", "A: b", url], ["did you mean --header?"]),
         (["--sha265", "x", url], ["did you mean --sha256?"]),
         (["-H", "Ac cept:", url], ["is not a token"]),
         (["-r", "+5-10", url], ["range of bytes"]),
@@ -36,7 +33,6 @@ import Testing
         (["-i", url], ["curl's -i is --include"]),
         (["-j", url], ["a number from 1 to 256", "curl's -j is not needed"]),
         (["--json", "{\"a\": 1}", url], ["--json-body DATA"]),
-        (["--json", "{}", url], ["--json-body DATA"]),
         (["-T", "30", url], ["cannot read 30", "wget's -T 30 is --connect-timeout 30"]),
         (["-T", "/nowhere/file", url], ["--upload-file cannot read /nowhere/file"]),
         (["-T", "-", "-d", "a", url], ["--data gives a second body", "--upload-file"]),
@@ -69,19 +65,15 @@ import Testing
         (["-F", "noequals", url], ["NAME=VALUE"]),
         (["--json-body", "{'a': 1}", url], ["takes JSON"]),
         (["-I", "-d", "a", url], ["--head sends a request without a body"]),
-        (["-r", "5", url], ["0-499"]),
         (["-r", "9-5", url], ["a range of bytes"]),
         (["-z", "31.1.2026 12:00", url], ["a file, or a date such as"]),
-        (["-z", "31.1.2026", url], ["a file, or a date such as"]),
         (["-z", "2026-13-01", url], ["a file, or a date such as"]),
-        (["-z", "31/1/2026", url], ["a file, or a date such as"]),
         (["--deadline", "5s", url], ["a number of seconds above 0"]),
         (["--max-size", "big", url], ["a number of bytes above 0"]),
         (["--resolve", "example.com:127.0.0.1", url], ["HOST:PORT:ADDRESS"]),
         (["--tls-min", "1.1", url], ["1.2 or 1.3"]),
         (["--existing", "overwite", url], ["did you mean overwrite?"]),
         (["--cacert", "/nowhere.pem", url], ["--cacert cannot read /nowhere.pem"]),
-        (["-E", "/nowhere.pem", url], ["--cert cannot read"]),
         (["-w", "%{http_cod}", url], ["did you mean %{http_code}?"]),
         (["-w", "%{http_code", url], ["closing", "%{NAME}"]),
         (["--sha256", "12", url], ["64 hexadecimal digits"]),

@@ -10,7 +10,6 @@ import Testing
 @Suite struct NamedFileTests {
     private static let url = "http://127.0.0.1/x"
 
-    /// Each command line with the names in its message.
     private static let refused: [([String], [String])] = [
         (["fetch", "-i", "%a", "--report", "%a"], ["--input and --report", "another file with --report"]),
         (["fetch", "-i", "%a", "--report", "%./sub/../a"], ["--input and --report"]),

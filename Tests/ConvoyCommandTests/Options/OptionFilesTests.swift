@@ -5,17 +5,7 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests the contents of files that options name, such as configuration files.
 @Suite struct OptionFilesTests {
-    @Test(
-        arguments: [
-            ("otput", "output"), ("help", "help"), ("sha265", "sha256"), ("hepl", "help"), ("write", "write-out"),
-            ("xyzzy", nil), ("q", nil),
-        ] as [(String, String?)])
-    func theNearestNameIsFound(typed: String, name: String?) {
-        #expect(["output", "help", "sha256", "write-out", "request"].nearest(to: typed) == name)
-    }
-
     @Test func netrcHasHostsADefaultAndQuotes() {
         let netrc = Netrc(
             """

@@ -12,40 +12,13 @@ import Testing
         try OptionScanner(options: [jobs, quiet]).scan(arguments)
     }
 
-    @Test func everySpellingGivesTheValue() throws {
-        for arguments in [["--jobs", "4"], ["--jobs=4"], ["-j", "4"], ["-j4"], ["-qj4"]] {
-            let scanned = try OptionScanner(options: [jobs, quiet]).scan(arguments)
-            #expect(scanned.value(of: jobs) == "4")
-            #expect(scanned.operands == [])
-        }
-    }
-
     @Test func optionsAndOperandsMix() throws {
         let scanned = try scan("a", "-q", "b", "-", "--", "-q", "--jobs")
         #expect(scanned.has(quiet))
         #expect(scanned.operands == ["a", "b", "-", "-q", "--jobs"])
     }
-
-    @Test func theLastValueWinsAndAllAreKept() throws {
-        let scanned = try scan("-j1", "-j", "-2", "--jobs=a=b")
-        #expect(scanned.values(of: jobs) == ["1", "-2", "a=b"])
-        #expect(scanned.value(of: jobs) == "a=b")
-    }
-
-    @Test(arguments: [
-        (["--nope"], "unknown option --nope"), (["-x"], "unknown option -x"),
-        (["--jobs"], "the option --jobs needs a value: --jobs N"), (["-j"], "the option -j needs a value: -j N"),
-        (["--jobs="], "the option --jobs needs a value: --jobs N"),
-        (["--quiet=1"], "the option --quiet takes no value: remove the = and the text after it"),
-    ])
-    func mistakesAreNamed(arguments: [String], message: String) {
-        #expect(throws: UsageError(message)) {
-            try OptionScanner(options: [jobs, quiet]).scan(arguments)
-        }
-    }
 }
 
-/// Tests the table of options for each verb.
 @Suite struct OptionTableTests {
     @Test(arguments: Set<Verb>.all) func everySpellingOfAVerbIsOneOption(verb: Verb) {
         let names = verb.options.flatMap { ["--\($0.name)"] + $0.aliases.map { "--\($0)" } }
@@ -81,23 +54,6 @@ import Testing
             let error = #expect(throws: UsageError.self) { try ParsedOptions(verb, ["--\(option.name)", "?"]) }
             #expect(error?.message.hasPrefix("--\(option.name) takes ") == true)
         }
-    }
-}
-
-@Suite struct OptionTests {
-    private static let usages: [(String, Character?, String, String, Bool)] = [
-        ("-m, --max-time SEC", "m", "max-time", " SEC", false),
-        ("--cache[=DIR]", nil, "cache", "[=DIR]", true),
-        ("-E, --cert FILE[:PASSWORD]", "E", "cert", " FILE[:PASSWORD]", false),
-        ("-H, --header 'K: V'", "H", "header", " 'K: V'", false),
-        ("-#, --progress-bar", "#", "progress-bar", "", false),
-    ]
-
-    @Test(arguments: usages)
-    func theUsageOfTheHelpIsRead(usage: String, short: Character?, name: String, value: String, isOptional: Bool) {
-        let option = Option(usage, .general, "")
-        #expect((option.short, option.name) == (short, name))
-        #expect((option.valueUsage, option.isValueOptional) == (value, isOptional))
     }
 }
 
@@ -139,13 +95,5 @@ import Testing
     @Test(arguments: ["", "k", "1T", "-1", "1e3", "0x10", "1 k", "1kk", "1.2.3", "\u{0665}", "inf", "."])
     func anInvalidByteCountIsNil(text: String) {
         #expect(Figures.byteCount(text) == nil)
-    }
-
-    @Test func aURLWithoutItsSchemeGetsOneAndAWordIsQuoted() throws {
-        let options = try #require(try FetchOptions(parsing: ["127.0.0.1:8765/x", "example.com/y"]))
-        #expect(options.urls.map(\.absoluteString) == ["http://127.0.0.1:8765/x", "https://example.com/y"])
-        let advice = "it is not an absolute URL: write https:// and the host before it"
-        #expect(message(["http://a/", "nonsense"]) == #"URL 2 "nonsense": \#(advice)"#)
-        #expect(message(["me:secret@nohost"]) == "URL 1: \(advice)")
     }
 }

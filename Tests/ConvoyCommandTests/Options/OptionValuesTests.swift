@@ -3,7 +3,6 @@ import Testing
 
 @testable import ConvoyCommand
 
-/// Tests the parsing of `--shard`, and the part to which a line belongs.
 @Suite struct ShardTests {
     private func shard(_ text: String, _ environment: [String: String] = [:]) throws -> String {
         let shard = try Shard(text, environment: environment)
@@ -30,9 +29,7 @@ import Testing
         #expect(counts.allSatisfy { (2_200...2_800).contains($0) }, "\(counts)")
     }
 
-    /// A line must belong to the same part in each version of `convoy` and on each machine.
-    ///
-    /// A part may run again with another version, or on another machine.
+    /// A part may run again with another version of `convoy`, or on another machine.
     @Test func aLineStaysWhereItIs() throws {
         #expect(Shard.hash("") == 0xEFD0_1F60_BA99_2926)
         let places = ["https://example.com/a", "https://example.com/b", "ü"].map { Shard.hash($0) % 1_000 }
@@ -108,19 +105,11 @@ import Testing
     }
 
     @Test(arguments: [
-        "http://h/[5-1]", "http://h/[1-5:0]", "http://h/[1-99999999999999999999]", "http://h/[1-9999][1-9999]",
-        "http://h/[0-1000000]",
-    ])
-    func anUnclosedPatternIsRefused(pattern: String) {
-        #expect(throws: UsageError.self) { try URLGlob(pattern) }
-    }
-
-    @Test(arguments: [
-        ("[5-1]", "is not a range"), ("[1-99999999999]", "more than a million"),
-        ("[1-9999999999999999999]", "more than a million"),
+        ("[5-1]", "is not a range"), ("[1-5:0]", ""), ("[1-99999999999]", "more than a million"),
+        ("[1-9999999999999999999]", "more than a million"), ("[1-9999][1-9999]", ""), ("[0-1000000]", ""),
     ])
     func aRefusedRangeIsNamed(pattern: String, words: String) {
         let error = #expect(throws: UsageError.self) { try URLGlob("http://h/" + pattern) }
-        #expect(error?.message.contains(words) == true)
+        #expect(words.isEmpty || error?.message.contains(words) == true)
     }
 }

@@ -1,16 +1,10 @@
 import ConvoyQueue
-import ConvoyTesting
 import Foundation
 import Testing
 
-/// Runs `convoy queue` against a real server and a queue in a file.
-@Suite struct QueueRunningTests {
-    private let directory: TemporaryDirectory
-    private let server: TestServer
-
-    init() throws {
-        directory = try TemporaryDirectory()
-        server = try TestServer()
+@Suite final class QueueRunningTests: CommandTests {
+    override init() throws {
+        try super.init()
         server.respond { request in
             switch request.path {
             case "/none": .status(404, body: "a line\nand another")
@@ -20,57 +14,51 @@ import Testing
         }
     }
 
-    private func path(_ name: String) -> String { directory.url.appending(path: name).path }
-
-    private func queue(_ verb: String, _ arguments: String...) async throws -> ConvoyProcess.Ending {
-        try await ConvoyProcess(["queue", verb, "--db", path("jobs.db")] + arguments).ended()
+    private func watch(_ options: String...) throws -> ConvoyProcess {
+        try ConvoyProcess(["queue", "run", "--watch", "--db", path("jobs.db")] + options)
     }
-
-    private func url(_ path: String) -> String { server.url(path).absoluteString }
 
     private func lines(_ text: String) -> [String] { text.split(separator: "\n").map(String.init) }
 
     @Test func addedJobsAreSentInOrderAndDone() async throws {
         let second = try await queue("add", "--id", "b", url("/b"))
-        #expect(second.status == 0 && second.output == "b\n" && second.errors == "")
-        _ = try await queue("add", "--id", "a", "--after", "b", "-d", "x=1", "-o", path("answer"), url("/a"))
+        #expect(second.output == "b\n" && second.errors == "")
+        try await queue("add", "--id", "a", "--after", "b", "-d", "x=1", "-o", path("answer"), url("/a"))
         let status = try await queue("status")
         #expect(lines(status.output) == ["kind     waiting  blocked", "request        1        1"])
         let run = try await queue("run")
-        #expect(run.status == 0)
         #expect(
             lines(run.output)
                 == ["done  b  GET \(url("/b"))  status 200", "done  a  POST \(url("/a"))  status 200"])
         #expect(run.errors.hasPrefix("2 done in "))
-        #expect(try Data(contentsOf: directory.url.appending(path: "answer")) == Data("four".utf8))
+        #expect(try content("answer") == "four")
         let sent = try await server.takeRequest()
         let next = try await server.takeRequest()
         #expect(sent.path == "/b" && next.path == "/a" && next.bodyText == "x=1")
         #expect(sent.value(of: "Idempotency-Key") != next.value(of: "Idempotency-Key"))
         // The queue still knows the job, so adding the job again adds nothing.
         let again = try await queue("add", "--id", "b", url("/b"))
-        #expect(again.status == 0 && again.errors == "convoy: b exists already, and was not changed\n")
+        #expect(again.errors == "convoy: b exists already, and was not changed\n")
         #expect(try await queue("run").output == "")
     }
 
     @Test func aListIsAddedAndItsInvalidLinesAreReported() async throws {
-        let list = "\(url("/a"))\tone.txt\nno url\n\(url("/b"))\n"
-        try Data(list.utf8).write(to: directory.url.appending(path: "list"))
+        try write("BASE/a\tx/n.txt\nno url\nBASE/b\n", to: "list")
         _ = try directory.makeDirectory("answers")
-        let added = try await queue("add", "-i", path("list"), "--id", "l", "--tag", "t", "-P", path("answers"))
-        #expect(added.status == 1 && added.output == "l-1\nl-2\n")
+        let added = try await queue(
+            "add", "-i", path("list"), "--id", "l", "--tag", "t", "-P", path("answers"), status: 1)
+        #expect(added.output == "l-1\nl-2\n")
         #expect(added.errors.hasPrefix("convoy: \(path("list")):2: it is not a URL"))
-        #expect(try await queue("run", "--quiet").status == 0)
-        #expect(try directory.names(in: "answers") == ["b", "one.txt"])
+        try await queue("run", "--quiet")
+        #expect(try directory.names(in: "answers") == ["b", "x"] && content("answers/x/n.txt") == "four")
         let listed = try await queue("list", "--tag", "t", "--json")
         #expect(listed.events.map { $0["state"] as? String } == ["done", "done"])
     }
 
     @Test func deadLettersAreReportedAndSentAgain() async throws {
-        _ = try await queue("add", "--id", "n", url("/none"))
-        _ = try await queue("add", "--id", "d", url("/down"))
-        let run = try await queue("run", "--retries", "1", "--json")
-        #expect(run.status == 1)
+        try await queue("add", "--id", "n", url("/none"))
+        try await queue("add", "--id", "d", url("/down"))
+        let run = try await queue("run", "--retries", "1", "--json", status: 1)
         #expect(Set(run.events(named: "failed").map { $0["id"] as? String }) == ["n", "d"])
         #expect(run.events(named: "retry").map { $0["id"] as? String } == ["d"])
         #expect(run.events.last?["left_dead"] as? Int == 2)
@@ -78,37 +66,35 @@ import Testing
         #expect(lines(dead.output).count == 2)
         #expect(dead.output.contains("n  dead  request  GET \(url("/none"))  the server answered 404"))
         let retried = try await queue("retry", "d")
-        #expect(retried.status == 0 && retried.output == "1 job sent again\n")
-        let unknown = try await queue("retry", "d")
-        #expect(unknown.status == 1 && unknown.errors.hasPrefix("convoy: no dead letter has such an id"))
+        #expect(retried.output == "1 job sent again\n")
+        let unknown = try await queue("retry", "d", status: 1)
+        #expect(unknown.errors.hasPrefix("convoy: no dead letter has such an id"))
         #expect(try await queue("cancel", "--all").output == "2 jobs cancelled\n")
         #expect(try await queue("status").output.contains("cancelled"))
     }
 
     @Test func aJobThatDependsOnACancelledJobIsReported() async throws {
-        _ = try await queue("add", "--id", "a", url("/a"))
-        _ = try await queue("add", "--id", "b", "--after", "a", url("/b"))
+        try await queue("add", "--id", "a", url("/a"))
+        try await queue("add", "--id", "b", "--after", "a", url("/b"))
         #expect(try await queue("list", "b").output.hasSuffix("  after a\n"))
         #expect(try await queue("cancel", "a").output == "2 jobs cancelled\n")
-        let added = try await queue("add", "--id", "c", "--after", "a", url("/c"))
-        #expect(added.status == 1)
+        let added = try await queue("add", "--id", "c", "--after", "a", url("/c"), status: 1)
         #expect(added.errors == "convoy: c is cancelled, because a job that it depends on was cancelled\n")
-        let other = try await queue("list", "b", "--state", "waiting")
-        #expect(other.status == 1 && other.errors == "convoy: no selected job has the id b\n")
-        let unknown = try await queue("list", "nosuch")
-        #expect(unknown.status == 1 && unknown.errors == "convoy: no job has the id nosuch\n")
-        let directory = try await queue("add", "-o", directory.url.path, url("/c"))
-        #expect(directory.status == 2 && directory.errors.contains("for a directory, write -P "))
+        let other = try await queue("list", "b", "--state", "waiting", status: 1)
+        #expect(other.errors == "convoy: no selected job has the id b\n")
+        let unknown = try await queue("list", "nosuch", status: 1)
+        #expect(unknown.errors == "convoy: no job has the id nosuch\n")
+        try await queue("add", "-o", directory.url.path, url("/c"), status: 2, errors: "for a directory, write -P ")
     }
 
     @Test func finishedJobsAreDeleted() async throws {
-        _ = try await queue("add", "--id", "a", url("/a"))
-        _ = try await queue("add", "--id", "n", url("/none"))
-        _ = try await queue("add", "--id", "b", "--after", "n", url("/b"))
-        _ = try await queue("run", "--quiet")
+        try await queue("add", "--id", "a", url("/a"))
+        try await queue("add", "--id", "n", url("/none"))
+        try await queue("add", "--id", "b", "--after", "n", url("/b"))
+        try await queue("run", "--quiet", status: nil)
         // The dead letter's dependent is cancelled, and an unfinished job is not deleted.
-        let unfinished = try await queue("delete", "b")
-        #expect(unfinished.status == 1 && unfinished.output == "0 jobs deleted\n")
+        let unfinished = try await queue("delete", "b", status: 1)
+        #expect(unfinished.output == "0 jobs deleted\n")
         #expect(unfinished.errors.hasPrefix("convoy: no finished job has such an id"))
         #expect(try await queue("delete", "--state", "dead").output == "1 job deleted\n")
         #expect(try await queue("list", "--json").events.map { $0["id"] as? String } == ["a", "b"])
@@ -120,27 +106,28 @@ import Testing
     }
 
     @Test func whyAJobWaitsIsPrinted() async throws {
-        _ = try await queue("add", "--id", "n", url("/none"))
-        _ = try await queue("add", "--id", "b", "--after", "n", url("/b"))
+        try await queue("add", "--id", "n", url("/none"))
+        try await queue("add", "--id", "b", "--after", "n", url("/b"))
         #expect(
             try await queue("why", "n", "b").output == """
                 n  it is ready, and waits for its turn
                 b  it waits for n (dependency, waiting)
 
                 """)
-        _ = try await queue("run", "--quiet")
+        try await queue("run", "--quiet", status: nil)
         let dead = try await queue("why", "n", "--json")
         #expect(dead.events.first?["id"] as? String == "n")
         #expect((dead.events.first?["why"] as? String)?.hasPrefix("it is a dead letter: ") == true)
-        let unknown = try await queue("why", "n", "nosuch")
-        #expect(unknown.status == 1 && unknown.output.hasPrefix("n  it is a dead letter: "))
+        let unknown = try await queue("why", "n", "nosuch", status: 1)
+        #expect(unknown.output.hasPrefix("n  it is a dead letter: "))
         #expect(unknown.errors == "convoy: no job has the id nosuch\n")
     }
 
     @Test func aListShowsWhenAJobIsDue() async throws {
-        _ = try await queue("add", "--id", "a", "--not-before", "2100-01-31T08:00:00Z", url("/a"))
-        _ = try await queue("add", "--id", "b", "--after", "a", "--not-before", "2100-01-31T09:00:00Z", url("/b"))
-        _ = try await queue("add", "--id", "d", url("/down"))
+        try await queue("add", "--id", "a", "--not-before", "2100-01-31T08:00:00Z", url("/a"))
+        try await queue(
+            "add", "--id", "b", "--after", "a", "--not-before", "2100-01-31T09:00:00Z", url("/b"))
+        try await queue("add", "--id", "d", url("/down"))
         let listed = lines(try await queue("list").output)
         try #require(listed.count == 3)
         #expect(listed[0].contains("  due 2100-01-31T08:00:00Z, in ") && listed[0].hasSuffix(" min"))
@@ -150,61 +137,46 @@ import Testing
         #expect(dates == ["2100-01-31T08:00:00Z", nil, nil])
     }
 
-    @Test(arguments: [("id", 2), ("after", 2), ("why", 1)])
-    func aLongWrongIdIsNotRepeatedWhole(option: String, status: Int32) async throws {
+    @Test(arguments: ["id", "after", "why"])
+    func aLongWrongIdIsNotRepeatedWhole(option: String) async throws {
+        if option == "why" { try await queue("add", url("/a")) }
         let id = String(repeating: "0123456789", count: 60)
         let ending =
             option == "why"
-            ? try await seeded(id) : try await queue("add", "--\(option)", id, url("/a"))
-        #expect(ending.status == status && ending.output == "")
+            ? try await queue("why", id, status: 1) : try await queue("add", "--\(option)", id, url("/a"), status: 2)
+        #expect(ending.output == "")
         #expect(ending.errors.contains("0123456789") && ending.errors.utf8.count < 300, "\(ending.errors)")
     }
 
-    private func seeded(_ id: String) async throws -> ConvoyProcess.Ending {
-        _ = try await queue("add", url("/a"))
-        return try await queue("why", id)
-    }
-
-    @Test func anExpiredJobIsADeadLetter() async throws {
-        _ = try await queue("add", "--expires", "0.001", url("/a"))
-        let run = try await queue("run")
-        #expect(run.status == 1 && run.errors.hasSuffix("left: 1 dead\n"))
-        #expect(try await queue("list").output.contains("it expired before it could be sent"))
-    }
-
     @Test func secretsAreRefusedAndGivenToTheRun() async throws {
-        let refused = try await queue("add", "-H", "Authorization: Bearer s3cret", url("/a"))
-        #expect(refused.status == 2)
-        #expect(refused.errors.contains("Authorization is a secret, and secrets are never stored"))
-        #expect(refused.errors.contains("give it to convoy queue run"))
-        let inURL = try await queue("add", url("/a").replacing("://", with: "://me:s3cret@"))
-        #expect(inURL.status == 2)
+        let refused = try await queue(
+            "add", "-H", "Authorization: Bearer s3cret", url("/a"), status: 2,
+            errors: ["Authorization is a secret, and secrets are never stored", "give it to convoy queue run"])
+        let inURL = try await queue("add", url("/a").replacing("://", with: "://me:s3cret@"), status: 2)
         #expect(!(refused.errors + inURL.errors).contains("s3cret"))
-        _ = try await queue("add", "-H", "X-Order: 17", url("/a"))
-        #expect(try await queue("run", "-H", "Authorization: Bearer s3cret").status == 0)
+        try await queue("add", "-H", "X-Order: 17", url("/a"))
+        try await queue("run", "-H", "Authorization: Bearer s3cret")
         let sent = try await server.takeRequest()
         #expect(sent.value(of: "Authorization") == "Bearer s3cret" && sent.value(of: "X-Order") == "17")
         let exported = try await queue("export")
         #expect(exported.output.contains("X-Order") && !exported.output.contains("s3cret"))
         let files = try directory.names().filter { $0.hasPrefix("jobs.db") }
         for file in files where !file.hasSuffix("-convoy") {
-            #expect(try Data(contentsOf: directory.url.appending(path: file)).range(of: Data("s3cret".utf8)) == nil)
+            #expect(try data(file).range(of: Data("s3cret".utf8)) == nil)
         }
     }
 
     @Test func aSignalGivesTheJobsBack() async throws {
         let gate = Gate()
         server.respond { _ in .status(200).stalling(until: gate) }
-        _ = try await queue("add", "--id", "a", url("/a"))
-        let child = try ConvoyProcess(["queue", "run", "--watch", "--db", path("jobs.db")])
+        try await queue("add", "--id", "a", url("/a"))
+        let child = try watch()
         try await gate.reached(count: 1, within: .seconds(120))
         child.send(SIGINT)
-        let ending = try await child.ended()
-        #expect(ending.status == 130)
-        #expect(ending.errors.contains("left: 1 waiting"))
+        try await child.ended(status: 130, errors: "left: 1 waiting")
         gate.open()
         server.respond { _ in .status(200) }
-        #expect(try await queue("run", "--quiet").status == 0)
+        try await queue("run", "--quiet")
         #expect(try await queue("status").output.contains("done"))
     }
 
@@ -214,8 +186,8 @@ import Testing
     @Test func aPoliteKillLetsRequestsEnd() async throws {
         let gate = Gate()
         server.respond { _ in .status(200).stalling(until: gate) }
-        for number in 1...12 { _ = try await queue("add", "--id", "\(number)", url("/\(number)")) }
-        let child = try ConvoyProcess(["queue", "run", "--watch", "-j", "4", "--db", path("jobs.db")])
+        for number in 1...12 { try await queue("add", "--id", "\(number)", url("/\(number)")) }
+        let child = try watch("-j", "4")
         try await gate.reached(count: 4, within: .seconds(120))
         child.send(SIGTERM)
         // The queue releases waiting jobs at once, while the first requests still run.
@@ -229,68 +201,64 @@ import Testing
         #expect(waiting == 8)
         gate.open()
         await store.close()
-        let ending = try await child.ended()
-        #expect(ending.status == 143 && ending.errors.contains("4 done"), "\(ending.errors)")
-        #expect(try await queue("run", "--quiet").status == 0)
+        try await child.ended(status: 143, errors: "4 done")
+        try await queue("run", "--quiet")
         #expect(server.recordedRequests.count == 12)
     }
 
     @Test func aRedirectThatDropsTheBodyIsAFailureWithoutTheOption() async throws {
         server.respond { $0.path == "/form" ? .redirect(to: "/page") : .status(200) }
-        _ = try await queue("add", "--id", "a", "-d", "x=1", url("/form"))
-        _ = try await queue("add", "--id", "b", "-d", "x=1", "--redirect-as-get", url("/form"))
-        let run = try await queue("run")
-        #expect(run.status == 1 && run.output.hasPrefix("done  b "), "\(run.output)")
+        try await queue("add", "--id", "a", "-d", "x=1", url("/form"))
+        try await queue("add", "--id", "b", "-d", "x=1", "--redirect-as-get", url("/form"))
+        let run = try await queue("run", status: 1)
+        #expect(run.output.hasPrefix("done  b "), "\(run.output)")
         #expect(run.errors.contains("failed  a ") && run.errors.contains("(302) to \(url("/page")) with a GET"))
         #expect(run.errors.contains("--redirect-as-get"))
     }
 
     @Test func aWatchSendsJobsThatAreAddedLater() async throws {
-        _ = try await queue("add", "--id", "a", url("/a"))
-        let child = try ConvoyProcess(["queue", "run", "--watch", "--db", path("jobs.db")])
+        try await queue("add", "--id", "a", url("/a"))
+        let child = try watch()
         try await server.requestsReceived(count: 1, within: .seconds(120))
-        _ = try await queue("add", "--id", "b", url("/b"))
+        try await queue("add", "--id", "b", url("/b"))
         try await server.requestsReceived(count: 2, within: .seconds(120))
         child.send(SIGINT)
-        #expect(try await child.ended().status == 130)
+        try await child.ended(status: 130)
     }
 
     @Test(arguments: [true, false])
     func aRunWhoseDatabaseIsRemovedEndsWithAnError(isReplaced: Bool) async throws {
-        _ = try await queue("add", "--id", "a", url("/a"))
-        let child = try ConvoyProcess(["queue", "run", "--watch", "--db", path("jobs.db")])
+        try await queue("add", "--id", "a", url("/a"))
+        let child = try watch()
         try await server.requestsReceived(count: 1, within: .seconds(120))
         try FileManager.default.removeItem(atPath: path("jobs.db"))
-        if isReplaced { try Data().write(to: directory.url.appending(path: "jobs.db")) }
-        let ending = try await child.ended()
-        #expect(ending.status == 1)
-        #expect(ending.errors.contains("\(path("jobs.db")) was moved, replaced or removed"))
+        if isReplaced { try write("", to: "jobs.db") }
+        try await child.ended(status: 1, errors: "\(path("jobs.db")) was moved, replaced or removed")
     }
 
     @Test(arguments: [[], ["--watch"]])
     func aRunWhoseDatabaseIsDamagedEndsWithAnError(arguments: [String]) async throws {
-        _ = try await queue("add", "--id", "a", url("/a"))
-        let file = try FileHandle(forWritingTo: directory.url.appending(path: "jobs.db"))
+        try await queue("add", "--id", "a", url("/a"))
+        let file = try FileHandle(forWritingTo: directory.file("jobs.db"))
         try file.seek(toOffset: 4_096)
         try file.write(contentsOf: Data(repeating: 0xA5, count: 3 * 4_096))
         try file.close()
-        let ending = try await ConvoyProcess(["queue", "run", "--db", path("jobs.db")] + arguments).ended()
-        #expect(ending.status == 1)
-        #expect(ending.errors.contains("\(path("jobs.db")) is damaged"), "\(ending.errors)")
+        let ending = try await convoy(
+            ["queue", "run", "--db", path("jobs.db")] + arguments, status: 1, errors: "\(path("jobs.db")) is damaged")
         #expect(!ending.errors.contains("trying again"))
     }
 
     @Test(arguments: [
         "host=127.0.0.1 port=1 password=s3cret", "postgres:/me:s3cret@127.0.0.1:1/jobs", "me:s3cret@127.0.0.1/jobs",
-        "postgres://me:s3@cret@127.0.0.1:1/jobs",
+        "postgres://me:s3@cret@127.0.0.1:1/jobs", "Postgres://me:s3cret@127.0.0.1:1/jobs",
+        "postgress://me:s3cret@127.0.0.1:1/jobs", "mysql://me:s3cret@127.0.0.1:1/jobs",
     ])
     func aPasswordOfADatabaseIsNotShown(address: String) async throws {
         for verb in ["add", "run", "status"] {
-            let ending = try await ConvoyProcess(
+            let ending = try await convoy(
                 shell: "cd \"$1\" && shift && exec \"$0\" \"$@\"",
-                [directory.url.path, "queue", verb, "--db", address] + (verb == "add" ? [url("/a")] : [])
-            ).ended()
-            #expect(ending.status == 1 && !ending.errors.isEmpty)
+                [directory.url.path, "queue", verb, "--db", address] + (verb == "add" ? [url("/a")] : []), status: 1)
+            #expect(!ending.errors.isEmpty)
             #expect(!(ending.output + ending.errors).contains("s3"), "\(ending.errors)")
         }
         #expect(try directory.names() == [])
@@ -298,12 +266,12 @@ import Testing
 
     @Test func everythingOfAJobIsExported() async throws {
         let body = Data([0xFF, 0, 1])
-        try body.write(to: directory.url.appending(path: "body"))
-        _ = try await queue(
+        try body.write(to: directory.file("body"))
+        try await queue(
             "add", "--id", "a", "--priority", "low", "--group", "g", "--unique", "k",
             "--data-binary", "@\(path("body"))",
             url("/a"))
-        _ = try await queue("add", "--id", "b", "--json-body", #"{"ü":1}"#, url("/b"))
+        try await queue("add", "--id", "b", "--json-body", #"{"ü":1}"#, url("/b"))
         let jobs = try await queue("export").events
         #expect(jobs.map { $0["id"] as? String } == ["a", "b"])
         #expect(jobs.first?["body_base64"] as? String == body.base64EncodedString())
@@ -313,36 +281,17 @@ import Testing
     }
 
     @Test func aDatabaseThatCannotBeUsedIsReported() async throws {
-        let missing = try await queue("status")
-        #expect(missing.status == 1 && missing.errors.contains("no queue exists in \(path("jobs.db"))"))
+        try await queue("status", status: 1, errors: "no queue exists in \(path("jobs.db"))")
         #expect(try directory.names() == [])
-        try Data("no database, but a text that is long enough to be looked at".utf8)
-            .write(to: directory.url.appending(path: "jobs.db"))
-        let foreign = try await queue("add", url("/a"))
-        #expect(foreign.status == 1 && foreign.errors.contains(path("jobs.db")))
-        for scheme in ["Postgres", "postgress", "mysql"] {
-            let address = "\(scheme)://me:s3cret@127.0.0.1:1/jobs"
-            let server = try await ConvoyProcess(["queue", "add", "--db", address, url("/a")]).ended()
-            #expect(server.status == 1 && !server.errors.isEmpty && !server.errors.contains("s3cret"))
-        }
-        try Data().write(to: directory.url.appending(path: "jobs.db"))
-        #expect(try await queue("status").errors.contains("no queue exists in"))
+        try write("no database, but a text that is long enough to be looked at", to: "jobs.db")
+        try await queue("add", url("/a"), status: 1, errors: [path("jobs.db")])
+        try write("", to: "jobs.db")
+        #expect(try await queue("status", status: nil).errors.contains("no queue exists in"))
         #expect(try directory.names() == ["jobs.db"])
     }
 }
 
-/// Tests the lists of `convoy queue add`.
-@Suite struct QueueListsTests {
-    private let directory: TemporaryDirectory
-
-    init() throws { directory = try TemporaryDirectory() }
-
-    private func path(_ name: String) -> String { directory.url.appending(path: name).path }
-
-    private func queue(_ verb: String, _ arguments: String...) async throws -> ConvoyProcess.Ending {
-        try await ConvoyProcess(["queue", verb, "--db", path("jobs.db")] + arguments).ended()
-    }
-
+@Suite final class QueueListsTests: CommandTests {
     private static let digest = String(repeating: "0", count: 64)
     /// More lines than one transaction has.
     private static let long =
@@ -354,7 +303,6 @@ import Testing
 
     @Test(arguments: [
         ("\(digest)  image.iso\n", ":1", "verify digests"),
-        ("\n\(digest) *a\n", ":2", "verify digests"),
         ("http://127.0.0.1:9/a\n# b\nhttp://127.0.0.1:9/b\tb\tsha256:\(digest)\n", ":3", "verify digests"),
         ("http://127.0.0.1:9/a\nhttp://127.0.0.1:9/b\n  checksum=sha-256=\(digest)\n", ":2", "verify digests"),
         (
@@ -370,104 +318,66 @@ import Testing
         ),
     ])
     func aListWithDigestsOrMirrorsIsRefused(list: String, line: String, reason: String) async throws {
-        try Data(list.utf8).write(to: directory.url.appending(path: "list"))
-        let added = try await queue("add", "-i", path("list"), "--base", "http://127.0.0.1:9/")
-        #expect(added.status == 2 && added.output == "", "\(added.errors)")
+        let added = try await queue("add", "-i", write(list, to: "list"), "--base", "http://127.0.0.1:9/", status: 2)
+        #expect(added.output == "", "\(added.errors)")
         #expect(added.errors.hasPrefix("convoy: \(path("list"))\(line): the queue cannot \(reason)"), "\(added.errors)")
         #expect(added.errors.contains("convoy fetch"))
         #expect(try await queue("status").output == "no jobs\n")
     }
 
-    /// The lines of a pipe can be read only once.
     @Test func aDigestOnStandardInputIsRefused() async throws {
-        try Data("\(Self.digest)  image.iso\n".utf8).write(to: directory.url.appending(path: "list"))
-        let added = try await ConvoyProcess(
+        let added = try await convoy(
             shell: "cat \"$1\" | \"$0\" queue add --db \"$2\" -i - --base http://127.0.0.1:9/",
-            [path("list"), path("jobs.db")]
-        ).ended()
-        #expect(added.status == 2 && added.output == "", "\(added.errors)")
+            [write("\(Self.digest)  image.iso\n", to: "list"), path("jobs.db")], status: 2)
+        #expect(added.output == "", "\(added.errors)")
         #expect(added.errors.contains("http://127.0.0.1:9/image.iso: the queue cannot verify digests"))
         #expect(try await queue("status").output == "no jobs\n")
-    }
-
-    @Test func directoriesOfAListAreKept() async throws {
-        let server = try TestServer()
-        server.respond { .status(200, body: $0.path) }
-        let list = server.url("/1").absoluteString + "\tx/n1\n" + server.url("/2").absoluteString + "\ty/n1\n"
-        try Data(list.utf8).write(to: directory.url.appending(path: "list"))
-        _ = try directory.makeDirectory("answers")
-        #expect(try await queue("add", "-i", path("list"), "-P", path("answers")).status == 0)
-        #expect(try await queue("run", "--quiet").status == 0)
-        for (name, body) in [("x/n1", "/1"), ("y/n1", "/2")] {
-            let file = directory.url.appending(path: "answers/\(name)")
-            #expect((try? Data(contentsOf: file)) == Data(body.utf8), "\(name)")
-        }
     }
 }
 
 /// Tests which secrets a queue stores and prints, both those of jobs and those of `run`.
-@Suite struct QueueSecretsTests {
-    private let directory: TemporaryDirectory
-    private let servers: [TestServer]
+@Suite final class QueueSecretsTests: CommandTests {
+    private let other: TestServer
 
-    init() throws {
-        directory = try TemporaryDirectory()
-        let servers = [try TestServer(), try TestServer()]
-        self.servers = servers
-        for (index, server) in servers.enumerated() {
-            let other = "127.0.0.1:\(servers[1 - index].port)"
-            server.respond { SecretMixture.answer($0, other) }
-        }
-    }
-
-    private func queue(_ verb: String, _ arguments: [String]) async throws -> ConvoyProcess.Ending {
-        try await ConvoyProcess(
-            ["queue", verb, "--db", directory.url.appending(path: "jobs.db").path] + arguments
-        ).ended()
+    override init() throws {
+        other = try TestServer()
+        try super.init()
+        SecretMixture.answer(with: server, and: other)
     }
 
     @Test(arguments: [["--json"], ["-v"], []])
     func secretsOfARunAreInNothingThatIsSaidOrKept(arguments: [String]) async throws {
         var random = SystemRandomNumberGenerator()
-        let list = (1...max(10, SecretSearchRunningTests.count / 2)).map { number in
-            let words = [
-                "there", "busy", "denied", "none", "cut", "here/there", "elsewhere302/none", "elsewhere307/there",
-            ]
-            let path = words[number % words.count]
+        let words = ["there", "busy", "denied", "none", "cut", "here/there", "elsewhere302/none", "elsewhere307/there"]
+        let list = (1...max(10, SecretMixture.count / 2)).map { number in
             // The queue stores the query. Its output contains only the names in the query.
             let query = Bool.random(using: &random) ? "?access_token=hUnT3r.\(number).query." : ""
-            return "http://127.0.0.1:\(servers[0].port)/\(path)\(query)"
+            return "BASE/\(words[number % words.count])\(query)\n"
         }
-        let file = directory.url.appending(path: "list")
-        try Data(list.joined(separator: "\n").utf8).write(to: file)
-        let added = try await queue("add", ["-i", file.path])
-        #expect(added.status == 0)
-        let har = directory.url.appending(path: "a.har")
-        let run = try await queue(
-            "run",
-            arguments + [
-                "--retries", "0", "-j", "32", "--per-host", "32", "--har", har.path, "-H", "X-Api-Key: hUnT3r.0.key.",
-                "-b", "sid=hUnT3r.0.sent.", "-u", "me:hUnT3r.0.password.",
-            ])
-        #expect(run.status == 1, "\(run.errors.prefix(500))")
-        for text in [run.output, run.errors, added.output + added.errors] {
+        let added = try await queue("add", "-i", write(list.joined(), to: "list"))
+        let run = try await convoy(
+            ["queue", "run", "--db", path("jobs.db")] + arguments + [
+                "--retries", "0", "-j", "32", "--per-host", "32", "--har", path("a.har"), "-H",
+                "X-Api-Key: hUnT3r.0.key.", "-b", "sid=hUnT3r.0.sent.", "-u", "me:hUnT3r.0.password.",
+            ], status: 1)
+        for text in [run.output, run.errors, added.output + added.errors, try content("a.har")] {
             SecretMixture.expectNone(in: text, "what was said")
         }
-        SecretMixture.expectNone(in: try String(contentsOf: har, encoding: .utf8), "the archive")
-        for verb in [["list"], ["list", "--json"], ["status"], ["status", "--json"]] {
-            let told = try await queue(verb[0], Array(verb.dropFirst()))
-            #expect(told.status == 0 && !told.output.isEmpty)
-            SecretMixture.expectNone(in: told.output + told.errors, verb.joined(separator: " "))
+        for verb in ["list", "status"] {
+            for options in [[], ["--json"]] {
+                let told = try await convoy(["queue", verb, "--db", path("jobs.db")] + options)
+                #expect(!told.output.isEmpty)
+                SecretMixture.expectNone(in: told.output + told.errors, verb)
+            }
         }
         for name in try directory.names().filter({ $0.hasPrefix("jobs.db") }) {
-            guard let data = try? Data(contentsOf: directory.url.appending(path: name)) else { continue }
-            let kept = String(decoding: data, as: UTF8.self)
+            guard let kept = (try? data(name)).map({ String(decoding: $0, as: UTF8.self) }) else { continue }
             #expect(!kept.contains("hUnT3r.0.key.") && !kept.contains("hUnT3r.0.sent.") && !kept.contains("aFVuVDNy"))
         }
         // `run` sends its secrets only to the servers of jobs, not to the targets of redirects.
-        #expect(servers[0].recordedRequests.allSatisfy { $0.value(of: "X-Api-Key") == "hUnT3r.0.key." })
-        #expect(servers[1].requestCount > 0)
-        for request in servers[1].recordedRequests {
+        #expect(server.recordedRequests.allSatisfy { $0.value(of: "X-Api-Key") == "hUnT3r.0.key." })
+        #expect(other.requestCount > 0)
+        for request in other.recordedRequests {
             #expect(["X-Api-Key", "Authorization", "Cookie"].allSatisfy { request.value(of: $0) == nil })
         }
     }

@@ -6,10 +6,6 @@ import Testing
 /// Opens the page in a browser: headless Chromium.
 @Suite(.enabled(if: Chromium.isInstalled, "chromium is not installed: apt-get install chromium"))
 struct ReportBrowserTests {
-    private let directory: TemporaryDirectory
-
-    init() throws { directory = try TemporaryDirectory() }
-
     @Test func aPageShowsItsRowsAndSums() async throws {
         let report = BrowsedPage.report(BrowsedPage.count)
         let dom = try await BrowsedPage.sums.document
@@ -18,7 +14,6 @@ struct ReportBrowserTests {
         #expect(summary["requests"] == "\(BrowsedPage.count)")
         #expect(summary["bytes"] == "\(report.sums.bytes)")
         #expect(summary["attempts"] == "\(BrowsedPage.count)")
-        print("\(BrowsedPage.count) rows were there \(summary["milliseconds"] ?? "?") ms after the page was asked for")
         #expect(dom.contains("\(BrowsedPage.thousands),000 of \(BrowsedPage.thousands),000 rows"))
         // Failures come first, and text from a server is not HTML.
         #expect(try Chromium.rows(in: dom).first == 42)
@@ -29,8 +24,7 @@ struct ReportBrowserTests {
     }
 
     @Test func rowsAreScrolledSortedSearchedAndSelected() async throws {
-        let dom = try await BrowsedPage.scrolled.document
-        let told = try Chromium.attributes(in: #require(dom.firstMatch(of: /<body[^>]*>/)).output)
+        let told = try await BrowsedPage.scrolled.told
         #expect(told["end"]?.hasSuffix("row\(BrowsedPage.count - 1)") == true)
         #expect(told["selected"] == "row142")
         #expect(told["detail"]?.contains("<img src=x onerror=alert(1)>") == true)
@@ -40,12 +34,10 @@ struct ReportBrowserTests {
         #expect(told["failures"] == "\(BrowsedPage.count / 100)")
         #expect(told["axis"]?.contains("100.00 s") == false)
         #expect(told["shown"] == "\(BrowsedPage.count) row7")
-        print("the slowest of 100 redraws took \(told["drawing"] ?? "?") ms")
     }
 
     @Test func figuresOfThePagePickTheirRows() async throws {
-        let dom = try await BrowsedPage.picked.document
-        let told = try Chromium.attributes(in: #require(dom.firstMatch(of: /<body[^>]*>/)).output)
+        let told = try await BrowsedPage.picked.told
         #expect(told["failures"] == "10 10")
         #expect(told["title"] == "step 42")
         #expect(told["bars"] == "\(BrowsedPage.count) \(BrowsedPage.count)")
@@ -58,31 +50,12 @@ struct ReportBrowserTests {
     }
 
     @Test func twoReportsAreComparedOnOnePage() async throws {
-        let dom = try await BrowsedPage.compared.document
-        let told = try Chromium.attributes(in: #require(dom.firstMatch(of: /<body[^>]*>/)).output)
+        let told = try await BrowsedPage.compared.told
         #expect(told["rows"] == "2010")
         #expect(told["first"] == "1000")
         let figures = told["figures"]?.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         #expect(figures?.contains("requests 1,000 1,010 +1 %") == true)
         #expect(told["when"]?.contains("1,000 requests are in both, 10 in ") == true)
-    }
-
-    @Test(.enabled(if: LongRuns.areWanted))
-    func aHundredThousandRowsAreDrawn() async throws {
-        let dom = try #require(try await Chromium.documents(of: [ReportPage.text(BrowsedPage.report(100_000))]).first)
-        let summary = try Chromium.attributes(of: "summary", in: dom)
-        #expect(summary["rows"] == "100000")
-        print("100,000 rows were there \(summary["milliseconds"] ?? "?") ms after the page was asked for")
-    }
-
-    @Test(arguments: [(1400, 900, false), (400, 800, true)])
-    func aScreenshotIsTaken(width: Int, height: Int, isDark: Bool) async throws {
-        let picture = directory.url.appending(path: "page.png")
-        let file = try Chromium.write(ReportPage.text(BrowsedPage.report(300)), in: directory)
-        try await Chromium.run(
-            ["--window-size=\(width),\(height)", "--screenshot=\(picture.path)"]
-                + (isDark ? ["--blink-settings=preferredColorScheme=0"] : []) + [file.absoluteString], in: directory)
-        #expect(try Data(contentsOf: picture).count > 10_000)
     }
 }
 
@@ -96,23 +69,6 @@ enum Chromium {
         "--disable-component-update", "--disable-default-apps", "--metrics-recording-only",
         "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider",
     ]
-
-    @discardableResult
-    static func run(_ arguments: [String], in directory: TemporaryDirectory) async throws -> String {
-        let profile = directory.url.appending(path: "profile").path
-        let ending = try await ConvoyProcess(
-            program: "/usr/bin/chromium",
-            ["--headless=new", "--no-sandbox", "--disable-gpu", "--user-data-dir=\(profile)"] + unneeded + arguments
-        ).ended()
-        #expect(ending.status == 0)
-        return ending.output
-    }
-
-    static func write(_ page: String, in directory: TemporaryDirectory) throws -> URL {
-        let file = directory.url.appending(path: "page.html")
-        try Data(page.utf8).write(to: file)
-        return file
-    }
 
     /// Returns the documents of pages after their scripts have run.
     ///
@@ -135,10 +91,17 @@ enum Chromium {
             });
             </script><body>\(frames)
             """
-        let file = try write(outer, in: directory)
+        let file = directory.file("page.html")
+        try Data(outer.utf8).write(to: file)
         // With a budget of virtual time, Chromium prints the document after the timers within that time have run.
         // Without a budget, Chromium prints the document as soon as it is loaded.
-        let text = try await run(["--virtual-time-budget=2000", "--dump-dom", file.absoluteString], in: directory)
+        let text = try await ConvoyProcess(
+            program: "/usr/bin/chromium",
+            [
+                "--headless=new", "--no-sandbox", "--disable-gpu", "--user-data-dir=\(directory.file("profile").path)",
+                "--virtual-time-budget=2000", "--dump-dom", file.absoluteString,
+            ] + unneeded
+        ).ended(status: 0).output
         var documents = [String](repeating: "", count: pages.count)
         for part in text.components(separatedBy: "data-page=\"").dropFirst() {
             let words = part.components(separatedBy: "\"")[0].components(separatedBy: " ")
@@ -192,6 +155,14 @@ enum BrowsedPage: Int, CaseIterable {
 
     /// The document after its scripts have run, from one browser for all pages.
     var document: String { get async throws { try await Self.documents.value[rawValue] } }
+
+    /// The `data-` attributes that the script of a test made.
+    var told: [String: String] {
+        get async throws {
+            let dom = try await document
+            return try Chromium.attributes(in: #require(dom.firstMatch(of: /<body[^>]*>/)).output)
+        }
+    }
 
     var text: String {
         switch self {
@@ -252,14 +223,6 @@ enum BrowsedPage: Int, CaseIterable {
         told.axis = byID("axis").innerText;
         show(7);
         told.shown = view.shown.length + " " + document.querySelector(".selected").id;
-        let most = 0;
-        for (let i = 0; i < 100; i++) {
-          scroll.scrollTop = i * \(28 * Self.count / 100);
-          const start = performance.now();
-          drawRows(false);
-          most = Math.max(most, performance.now() - start);
-        }
-        told.drawing = most;
         Object.assign(document.body.dataset, told);
         """
 
@@ -268,14 +231,14 @@ enum BrowsedPage: Int, CaseIterable {
         window.requestAnimationFrame = draw => draw();
         told.failures = labels("failures").length + " " + labels("slowest").length;
         told.title = labels("failures")[0].title;
-        const count = data.histogram.bars[0].reduce((sum, bar) => sum + bar[0], 0);
+        const count = histogram.bars[0].reduce((sum, bar) => sum + bar[0], 0);
         let picked = 0;
         for (const bar of byID("times").querySelectorAll(".bars button")) {
           bar.click();
           if (!bar.disabled) picked += view.shown.length;
         }
         told.bars = count + " " + picked;
-        for (const { key, rows } of data.groups) {
+        for (const { key, rows } of grouped) {
           drawGroups(key, true);
           const sizes = rows.map(([name, cells], i) => {
             byID("groups").querySelectorAll("td .link")[i].click();

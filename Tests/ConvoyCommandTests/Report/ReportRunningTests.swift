@@ -1,15 +1,9 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
-/// Runs `--report`, `convoy run --json` and `convoy report` against a real server.
-@Suite struct ReportRunningTests {
-    private let directory: TemporaryDirectory
-    private let server: TestServer
-
-    init() throws {
-        directory = try TemporaryDirectory()
-        server = try TestServer()
+@Suite final class ReportRunningTests: CommandTests {
+    override init() throws {
+        try super.init()
         server.respond { request in
             switch request.path {
             case "/login": .json(#"{"token": "t0k", "id": 7}"#)
@@ -20,8 +14,6 @@ import Testing
             }
         }
     }
-
-    private func path(_ name: String) -> String { directory.url.appending(path: name).path }
 
     private static let chain = """
         @password = hidden1
@@ -47,23 +39,14 @@ import Testing
         """
 
     @Test func aReportWithoutEventsFails() async throws {
-        try Data("name,ms\n".utf8).write(to: URL(filePath: path("rows.csv")))
-        let ending = try await convoy("report", path("rows.csv"), "--html", path("page.html"))
-        #expect(ending.status == 1)
-        #expect(ending.errors.contains("contains no events"))
+        try await convoy(
+            "report", write("name,ms\n", to: "rows.csv"), "--html", path("page.html"), status: 1,
+            errors: "contains no events")
         #expect(!FileManager.default.fileExists(atPath: path("page.html")))
     }
 
-    private func run(_ arguments: String...) async throws -> ConvoyProcess.Ending {
-        let base = String(server.url("/").absoluteString.dropLast())
-        try Data(Self.chain.replacing("BASE", with: base).utf8).write(to: directory.url.appending(path: "a.http"))
-        return try await ConvoyProcess(["run", "--retries", "0", path("a.http")] + arguments).ended()
-    }
-
     @Test func theEventsOfARunAreALineEachInOrder() async throws {
-        let ending = try await run("--json")
-        #expect(ending.status == 1)
-        #expect(ending.errors == "")
+        let ending = try await run(Self.chain, "--json", status: 1, errors: "")
         #expect(ending.events.count == ending.output.split(separator: "\n").count)
         #expect(ending.steps.first == "started")
         #expect(ending.steps.last == "summary")
@@ -83,19 +66,15 @@ import Testing
         #expect((unsent["after"] as? [Int])?.contains(3) == true)
         #expect(ending.events(named: "failed").compactMap { $0["code"] as? String }.contains("checkFailed"))
         let summary = try #require(ending.events.last)
-        #expect(summary["succeeded"] as? Int == 3)
-        #expect(summary["failed"] as? Int == 2)
-        #expect(summary["unsent"] as? Int == 1)
-        #expect(summary["exit_status"] as? Int == 1)
+        #expect(["succeeded", "failed", "unsent", "exit_status"].map { summary[$0] as? Int } == [3, 2, 1, 1])
         #expect(!ending.output.contains("hidden1"))
         #expect(!ending.output.contains("t0k"))
     }
 
     @Test func thePageOfARunShowsItsEventsWithoutSecrets() async throws {
-        let ending = try await run("--json", "--report", path("own.html"), "--har", path("a.har"))
-        try Data(ending.output.utf8).write(to: directory.url.appending(path: "a.jsonl"))
-        let report = try await convoy("report", path("a.jsonl"), "--html", path("joined.html"))
-        #expect(report.status == 0)
+        let ending = try await run(
+            Self.chain, "--json", "--report", path("own.html"), "--har", path("a.har"), status: nil)
+        let report = try await convoy("report", write(ending.output, to: "a.jsonl"), "--html", path("joined.html"))
         #expect(report.output.hasPrefix("6 requests in 1 run, 2 failed, 1 not sent, 3 succeeded, "))
         #expect(report.errors == "")
         let (own, joined) = (try PageReading(file: path("own.html")), try PageReading(file: path("joined.html")))
@@ -110,16 +89,14 @@ import Testing
         #expect(path.count >= 2)
         let secrets = ["hidden1", "hidden2", "hidden3", "t0k", "Bearer"]
         for file in ["own.html", "joined.html", "a.har"] {
-            let text = try String(contentsOfFile: self.path(file), encoding: .utf8)
+            let text = try content(file)
             for secret in secrets { #expect(!text.contains(secret), "\(file) \(secret)") }
         }
     }
 
     @Test func thePageOfAFetchHasItsSums() async throws {
-        let urls = ["/a?sig=hidden2", "/b", "/none", "/there"].map { server.url($0).absoluteString }
-        let ending = try await ConvoyProcess(
-            ["fetch", "-P", directory.url.path, "--json", "--report", path("f.html")] + urls
-        ).ended()
+        let urls = ["/a?sig=hidden2", "/b", "/none", "/there"].map(url)
+        let ending = try await fetch(["--json", "--report", path("f.html")] + urls, status: 1)
         let page = try PageReading(file: path("f.html"))
         let summary = try #require(ending.events.last)
         #expect(page.count("succeeded") == summary["succeeded"] as? Int)
@@ -127,10 +104,10 @@ import Testing
         #expect(page.data["bytes"] as? Int == summary["bytes"] as? Int)
         #expect(page.data["redirects"] as? Int == 1)
         #expect(page.paths == [])
-        let text = try String(contentsOfFile: path("f.html"), encoding: .utf8)
+        let text = try content("f.html")
         #expect(!text.contains("hidden2"))
         #expect(!text.contains("<script>alert"))
-        #expect((page.data["title"] as? String)?.hasPrefix("convoy fetch --directory-prefix ") == true)
+        #expect((page.data["title"] as? String)?.hasPrefix("convoy fetch --no-config --directory-prefix ") == true)
         let failed = try #require(ending.events(named: "failed").first)
         #expect(failed["body"] == nil && !text.contains("hidden1"))
         #expect((failed["head"] as? [String])?.contains("Content-Length: 33") == true)
@@ -144,40 +121,31 @@ import Testing
     }
 
     @Test func aPageThatCannotBeWrittenIsAFailure() async throws {
-        let url = server.url("/a").absoluteString
-        let ending = try await convoy("fetch", "--discard", "--report", path("no/x.html"), url)
-        #expect(ending.status == 1)
-        #expect(ending.errors.contains("x.html cannot be written: No such file or directory"))
-        try Data("{}\n".utf8).write(to: directory.url.appending(path: "e.jsonl"))
-        let report = try await convoy("report", path("e.jsonl"), "--html", path("no/x.html"))
-        #expect(report.status == 1)
+        try await convoy(
+            "fetch", "--discard", "--report", path("no/x.html"), url("/a"), status: 1,
+            errors: "x.html cannot be written: No such file or directory")
+        try await convoy("report", write("{}\n", to: "e.jsonl"), "--html", path("no/x.html"), status: 1)
     }
 
     @Test func aMissingFileOfEventsIsAUsageError() async throws {
-        let ending = try await convoy("report", path("none.jsonl"), "--html", path("x.html"))
-        #expect(ending.status == 2)
-        #expect(ending.errors.contains("none.jsonl"))
+        try await convoy("report", path("none.jsonl"), "--html", path("x.html"), status: 2, errors: "none.jsonl")
         #expect(try !directory.names().contains("x.html"))
     }
 
     @Test func secretFieldsOfAFailedResponseAreNotKept() async throws {
         server.route("/echo") { _ in
             .status(
-                403,
-                headerFields: [
-                    ("Set-Cookie", "a=hidden4"), ("Location", "/x?token=hidden5"), ("X-Seen", "17"),
-                ],
+                403, headerFields: [("Set-Cookie", "a=hidden4"), ("Location", "/x?token=hidden5"), ("X-Seen", "17")],
                 body: "no: /echo?sig=hidden6, hidden7")
         }
-        let ending = try await ConvoyProcess([
+        let ending = try await convoy(
             "fetch", "--discard", "--json", "--report", path("e.html"), "-H", "X-Api-Key: hidden7",
-            server.url("/echo?sig=hidden6").absoluteString,
-        ]).ended()
+            url("/echo?sig=hidden6"), status: 1)
         let failed = try #require(ending.events(named: "failed").first)
         let head = try #require(failed["head"] as? [String])
         #expect(head.contains("X-Seen: 17"))
         #expect(head.contains { $0.hasPrefix("Location: /x?token=") })
-        let text = try String(contentsOfFile: path("e.html"), encoding: .utf8)
+        let text = try content("e.html")
         for secret in (4...7).map({ "hidden\($0)" }) {
             #expect(!text.contains(secret), "\(secret)")
             #expect(!ending.output.contains(secret), "\(secret)")
@@ -187,11 +155,8 @@ import Testing
     @Test func twoFilesAreCompared() async throws {
         let line = #"{"event":"finished","index":0,"method":"GET","url":"http://a/1"}"#
         let failed = #"{"event":"failed","index":0,"method":"GET","url":"http://a/1","code":"timedOut"}"#
-        try Data(line.utf8).write(to: directory.url.appending(path: "x.jsonl"))
-        try Data(failed.utf8).write(to: directory.url.appending(path: "y.jsonl"))
         let ending = try await convoy(
-            "report", "--compare", path("x.jsonl"), path("y.jsonl"), "--html", path("c.html"))
-        #expect(ending.status == 0)
+            "report", "--compare", write(line, to: "x.jsonl"), write(failed, to: "y.jsonl"), "--html", path("c.html"))
         #expect(ending.output.hasSuffix("\n1 request in both, 1 fails now\n"))
         #expect(ending.output.contains("y.jsonl: 1 request in 1 run, 1 failed, "))
         #expect(try PageReading(file: path("c.html")).rows.count == 2)
@@ -201,7 +166,7 @@ import Testing
         let pipe = Pipe()
         try pipe.fileHandleForWriting.write(contentsOf: Data(#"{"event":"finished","index":0}"#.utf8))
         try pipe.fileHandleForWriting.close()
-        let ending = try await convoy("report", "-", input: pipe)
+        let ending = try await convoy("report", "-", input: pipe, status: nil)
         #expect(ending.output == "1 request in 1 run, 1 succeeded, 0 B, 0 ms\n")
     }
 }

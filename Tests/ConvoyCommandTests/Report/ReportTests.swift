@@ -127,19 +127,11 @@ import Testing
         #expect(page.components(separatedBy: "<script").count == 3)
         #expect(!page.contains("<!--"))
         #expect(!page.unicodeScalars.contains { ["\u{2028}", "\u{2029}", "\u{FEFF}", "\u{0}"].contains($0) })
-        let start = try #require(page.range(of: #"id="data">"#)).upperBound
-        let end = try #require(page[start...].range(of: "</script>")).lowerBound
-        let data = try #require(
-            JSONSerialization.jsonObject(with: Data(page[start..<end].utf8)) as? [String: Any])
-        #expect(data["title"] as? String == Self.hostile)
-        let row = try #require((data["rows"] as? [[Any]])?.first)
-        #expect(row[4] as? String == Self.hostile)
-        #expect(row[8] as? String == Self.hostile)
+        let reading = try PageReading(page)
+        #expect(reading.data["title"] as? String == Self.hostile)
+        let row = try #require(reading.rows.first)
+        #expect(row[4] as? String == Self.hostile && row[8] as? String == Self.hostile)
         #expect(row[16] as? String == "X: \(Self.hostile)")
-        let groups = try #require(data["groups"] as? [[String: Any]])
-        let names = groups.compactMap { ($0["rows"] as? [[Any]])?.first?.first as? String }
-        #expect(names[1] == Self.hostile)
-        #expect(names[2] == Self.hostile)
     }
 
     /// Through these properties and functions, text could become HTML, code or a URL.
@@ -192,21 +184,10 @@ struct PageReading {
     }
     var paths: [Int]? { data["path"] as? [Int] }
     func names() -> [String] { rows.map { ($0[4] as? String ?? "") } }
-    /// Returns the contents of the rows without times.
     func facts() -> Set<String> { Set(rows.map { "\($0[1...11])" }) }
 }
 
 @Suite struct ReportOptionsTests {
-    @Test func filesAndThePageAreParsed() throws {
-        let options = try #require(try ReportOptions(parsing: ["a.jsonl", "--html", "p.html", "-"]))
-        #expect(options.files == ["a.jsonl", "-"])
-        #expect(options.page == "p.html")
-        #expect(try ReportOptions(parsing: ["--help"]) == nil)
-        #expect(!options.compares)
-        #expect(options.commandLine == "convoy report --html p.html a.jsonl -")
-        #expect(try ReportOptions(parsing: ["--compare", "a", "b"])?.compares == true)
-    }
-
     @Test(arguments: [
         ([], "a file is missing; write convoy report EVENTS.jsonl --html PAGE.html"),
         (["-", "-"], "standard input can be read only once; write - once"),

@@ -1,17 +1,13 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
 @testable import ConvoyCommand
 
-/// Tests `convoy run --show` and `-o NAME=-`, and the stored body of an error response.
-@Suite struct RunShowingTests {
-    private let directory: TemporaryDirectory
-    private let server: TestServer
+@Suite final class RunShowingTests: CommandTests {
+    private static let text = "# @name one\nGET BASE/1\n###\n# @name two\nGET BASE/2\n\n>>! two.json\n"
 
-    init() throws {
-        directory = try TemporaryDirectory()
-        server = try TestServer()
+    override init() throws {
+        try super.init()
         server.respond { request in
             request.path == "/refused"
                 ? .status(403, headerFields: [("X-A", "b")], body: "{\"why\":\"no\"}")
@@ -19,21 +15,14 @@ import Testing
         }
     }
 
-    private static let text = "# @name one\nGET BASE/1\n###\n# @name two\nGET BASE/2\n\n>>! two.json\n"
-
-    private func run(_ text: String, _ arguments: String...) async throws -> ConvoyProcess.Ending {
-        let file = directory.url.appending(path: "a.http")
-        let base = String(server.url("/").absoluteString.dropLast())
-        try Data(text.replacing("BASE", with: base).utf8).write(to: file)
-        return try await ConvoyProcess(["run", "--retries=0", "--serial", file.path] + arguments).ended()
-    }
-
     @Test func bodiesAreInAPipeAsTheyCame() async throws {
-        let ending = try await run(Self.text, "--show", "body")
-        #expect(ending.status == 0)
+        let ending = try await run(Self.text, "--serial", "--show", "body")
         #expect(ending.output == #"{"path":"/1"}{"path":"/2"}"#)
-        #expect(ending.errors.contains("200  GET \(server.url("/1"))  (one)  "), "\(ending.errors)")
+        #expect(ending.errors.contains("200  GET \(url("/1"))  (one)  "), "\(ending.errors)")
         #expect(ending.errors.contains("2 responses, "))
+        let refused = "GET BASE/refused\n###\n# @expect body.$.path == 3\nGET BASE/1\n"
+        let shown = try await run(refused, "--serial", "--show", "body", status: 1)
+        #expect(shown.output == #"{"why":"no"}{"path":"/1"}"#)
     }
 
     @Test func headsStandBeforeBodies() async throws {
@@ -45,26 +34,13 @@ import Testing
     }
 
     @Test func oneBodyIsPrinted() async throws {
-        let ending = try await run(Self.text, "-o", "two=-")
-        #expect(ending.output == #"{"path":"/2"}"#)
+        #expect(try await run(Self.text, "-o", "two=-").output == #"{"path":"/2"}"#)
         for (arguments, words) in [
             (["-o", "tow=-"], "no request of this run is called tow"), (["-o", "two=x"], ">> FILE"),
             (["--show", "body", "--json"], "both write to standard output"), (["--show", "bdy"], "head, body or both"),
         ] {
-            let ending = try await run(
-                Self.text, arguments[0], arguments[1], arguments.count > 2 ? arguments[2] : "--serial")
-            #expect(ending.status == 2)
-            #expect(ending.errors.contains(words), "\(ending.errors)")
+            try await run(Self.text, arguments, status: 2, errors: [words])
         }
-    }
-
-    @Test func theTextOfARefusalIsShownIfAsked() async throws {
-        let page = directory.url.appending(path: "page.html").path
-        let text = "GET BASE/refused\n###\n# @expect body.$.path == 3\nGET BASE/1\n"
-        let ending = try await run(text, "--json", "--report", page)
-        #expect(ending.status == 1)
-        let shown = try await run(text, "--show", "body")
-        #expect(shown.output == #"{"why":"no"}{"path":"/1"}"#)
     }
 
     @Test func jsonIsInLinesOnATerminal() {

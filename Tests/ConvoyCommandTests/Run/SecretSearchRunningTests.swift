@@ -1,23 +1,14 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
 /// Puts secrets into every place of a file of requests, and searches all output of `convoy run` for them.
-@Suite struct SecretSearchRunningTests {
-    /// The number of requests, from `CONVOY_SECRETS`.
-    static let count = ProcessInfo.processInfo.environment["CONVOY_SECRETS"].flatMap { Int($0) } ?? 60
+@Suite final class SecretSearchRunningTests: CommandTests {
+    private let other: TestServer
 
-    private let directory: TemporaryDirectory
-    private let servers: [TestServer]
-
-    init() throws {
-        directory = try TemporaryDirectory()
-        let servers = [try TestServer(), try TestServer()]
-        self.servers = servers
-        for (index, server) in servers.enumerated() {
-            let other = "127.0.0.1:\(servers[1 - index].port)"
-            server.respond { SecretMixture.answer($0, other) }
-        }
+    override init() throws {
+        other = try TestServer()
+        try super.init()
+        SecretMixture.answer(with: server, and: other)
     }
 
     @Test(arguments: [
@@ -25,26 +16,22 @@ import Testing
         ["--quiet", "--retries", "0"],
     ])
     func secretsAreInNothingThatIsSaid(arguments: [String]) async throws {
-        let mixture = SecretMixture(count: Self.count, seed: UInt64(arguments.count), ports: servers.map(\.port))
-        let file = directory.url.appending(path: "a.http")
-        try Data(mixture.file.utf8).write(to: file)
+        let mixture = SecretMixture(seed: UInt64(arguments.count), ports: [server.port, other.port])
+        let file = try write(mixture.file, to: "a.http")
         let reports = ["--har": "a.har", "--report": "a.html", "--junit": "a.xml"]
-        let options = reports.flatMap { [$0.key, directory.url.appending(path: $0.value).path] }
-        let ending = try await ConvoyProcess(
-            ["run", "-j", "64", "--per-host", "32"] + arguments + options + [file.path]
-        ).ended()
-        #expect(ending.status == 1, "\(ending.errors.prefix(500))")
+        let options = reports.flatMap { [$0.key, path($0.value)] }
+        let ending = try await convoy(
+            ["run", "-j", "64", "--per-host", "32"] + arguments + options + [file], status: 1)
         #expect(ending.errors.utf8.count + ending.output.utf8.count > 1_000)
         SecretMixture.expectNone(in: ending.output, "standard output")
         SecretMixture.expectNone(in: ending.errors, "standard error")
         for name in reports.values {
-            let text = try String(contentsOf: directory.url.appending(path: name), encoding: .utf8)
+            let text = try content(name)
             #expect(text.utf8.count > 1_000)
             SecretMixture.expectNone(in: text, name)
         }
-        mixture.expectMeant(servers)
-        let plan = try await ConvoyProcess(["run", "--dry-run", file.path]).ended()
-        #expect(plan.status == 0)
+        mixture.expectMeant([server, other])
+        let plan = try await convoy("run", "--dry-run", file)
         SecretMixture.expectNone(in: plan.output + plan.errors, "the plan")
     }
 
@@ -53,31 +40,28 @@ import Testing
         proxy.respond {
             .status($0.path == "/a" ? 407 : 503, headerFields: [("Proxy-Authenticate", "Basic realm=\"p\"")])
         }
-        let file = directory.url.appending(path: "a.http")
-        try Data("GET http://h.example/a\n###\nGET https://h.example/b\n###\nGET http://h.example/c\n".utf8).write(
-            to: file)
-        let har = directory.url.appending(path: "a.har")
-        let ending = try await ConvoyProcess([
-            "run", "--retries", "1", "-v", "--har", har.path, "-x", "http://me:hUnT3r.1.proxy.@127.0.0.1:\(proxy.port)",
-            file.path,
-        ]).ended()
-        #expect(ending.status == 1)
+        let requests = "GET http://h.example/a\n###\nGET https://h.example/b\n###\nGET http://h.example/c\n"
+        let address = "http://me:hUnT3r.1.proxy.@127.0.0.1:\(proxy.port)"
+        let ending = try await run(requests, "--retries", "1", "-v", "--har", path("a.har"), "-x", address, status: 1)
         #expect(proxy.recordedRequests.contains { $0.value(of: "Proxy-Authorization") != nil })
         SecretMixture.expectNone(in: ending.output + ending.errors, "what was said")
-        SecretMixture.expectNone(in: try String(contentsOf: har, encoding: .utf8), "the archive")
+        SecretMixture.expectNone(in: try content("a.har"), "the archive")
     }
 }
 
 /// A file of requests with secrets at random places.
 struct SecretMixture {
+    /// The number of requests, from `CONVOY_SECRETS`.
+    static let count = ProcessInfo.processInfo.environment["CONVOY_SECRETS"].flatMap { Int($0) } ?? 60
+
     let file: String
     /// The index of the server for each request; the first request has number 1.
     private let homes: [Int]
 
-    init(count: Int, seed: UInt64, ports: [Int]) {
+    init(seed: UInt64, ports: [Int]) {
         var random = SeededGenerator(seed: seed)
         var (text, homes) = ("", [Int]())
-        for number in 1...count {
+        for number in 1...Self.count {
             let home = Int.random(in: 0...1, using: &random)
             homes.append(home)
             func has() -> Bool { Bool.random(using: &random) }
@@ -105,10 +89,15 @@ struct SecretMixture {
         (file, self.homes) = (text, homes)
     }
 
-    /// Returns the response that the path describes.
-    ///
-    /// The path is a list of words. The first word selects the response. A redirect leads to the rest of the path.
-    static func answer(_ request: RecordedRequest, _ other: String) -> Reply {
+    /// Makes two servers redirect to each other.
+    static func answer(with first: TestServer, and second: TestServer) {
+        let ports = (first.port, second.port)
+        first.respond { answer($0, "127.0.0.1:\(ports.1)") }
+        second.respond { answer($0, "127.0.0.1:\(ports.0)") }
+    }
+
+    /// Returns the response that the first word of the path selects; a redirect leads to the other words.
+    private static func answer(_ request: RecordedRequest, _ other: String) -> Reply {
         let words = request.path.split(separator: "/").map(String.init)
         let rest = "/" + words.dropFirst().joined(separator: "/")
         let cookie = ("Set-Cookie", "sid=hUnT3r.0.cookie.")
@@ -126,7 +115,7 @@ struct SecretMixture {
         }
     }
 
-    /// Records an issue if the text contains a secret, in plain form or in the Base64 of `Basic me:`.
+    /// Expects no secret in the text, in plain form or in the Base64 of `Basic me:`.
     static func expectNone(in text: String, _ name: String, sourceLocation: SourceLocation = #_sourceLocation) {
         for mark in ["hUnT3r", "aFVuVDNy"] {
             guard let range = text.range(of: mark) else { continue }
@@ -135,9 +124,7 @@ struct SecretMixture {
         }
     }
 
-    /// Expects that no secret reached another server than its own.
-    ///
-    /// Secrets in bodies are exempt, because a 307 sends the body to the new server.
+    /// Expects that no secret reached another server than its own; but a 307 sends the body to the new server.
     func expectMeant(_ servers: [TestServer], sourceLocation: SourceLocation = #_sourceLocation) {
         var found = 0
         for (index, server) in servers.enumerated() {

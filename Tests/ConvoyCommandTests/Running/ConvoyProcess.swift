@@ -36,21 +36,18 @@ final class ConvoyProcess {
         try self.init(URL(filePath: program), programArguments + [Self.executable().path] + arguments)
     }
 
-    /// Starts another program for a comparison.
-    convenience init(program: String, _ arguments: [String], output: Any? = nil) throws {
-        try self.init(URL(filePath: program), arguments, output: output)
-    }
-
-    /// Starts the command or another program in a directory, as a shell would do.
+    /// Starts another program, or the command if it is nil.
     ///
     /// - Parameters:
-    ///   - program: nil for the command.
-    ///   - variables: variables to add to the environment of the tests; nil removes a variable.
+    ///   - directory: The working directory; that of the tests by default.
+    ///   - variables: Variables to add to the environment of the tests; nil removes a variable.
     convenience init(
-        _ program: String?, _ arguments: [String], in directory: URL, variables: [String: String?]
+        program: String?, _ arguments: [String], in directory: URL? = nil, variables: [String: String?] = [:],
+        output: Any? = nil
     ) throws {
         try self.init(
-            program.map { URL(filePath: $0) } ?? Self.executable(), arguments, variables: variables, in: directory)
+            program.map { URL(filePath: $0) } ?? Self.executable(), arguments, variables: variables, in: directory,
+            output: output)
     }
 
     /// Starts a shell with a script in which `$0` is the command.
@@ -68,6 +65,10 @@ final class ConvoyProcess {
             input: input, output: output, errors: errors)
     }
 
+    /// The path of curl, for comparisons.
+    static let curl = ["/usr/bin/curl", "/usr/local/bin/curl", "/opt/homebrew/bin/curl"]
+        .first { FileManager.default.isExecutableFile(atPath: $0) }
+
     /// Returns the JSON objects of a text, one per line.
     static func events(of text: String) -> [[String: Any]] {
         text.split(separator: "\n").compactMap { line in
@@ -81,13 +82,32 @@ final class ConvoyProcess {
     ///
     /// A command that exceeds the time limit of ``ChildProcess`` is killed, and an issue is recorded.
     ///
-    /// - Parameter mayBeKilled: Whether the test expects an end by a signal.
-    func ended(mayBeKilled: Bool = false) async throws -> Ending {
+    /// - Parameters:
+    ///   - status: The exit status that the test expects; nil for any.
+    ///   - prints: What the test expects on standard output.
+    ///   - errors: What the test expects on standard error.
+    ///   - mayBeKilled: Whether the test expects an end by a signal.
+    @discardableResult
+    func ended(
+        status: Int32? = nil, prints: Texts? = nil, errors: Texts? = nil, mayBeKilled: Bool = false,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> Ending {
         let end = await process.ended()
-        if end.isSignalled, !mayBeKilled { Issue.record("the command ended by signal \(end.status)") }
-        return Ending(
+        if end.isSignalled, !mayBeKilled {
+            Issue.record("the command ended by signal \(end.status)", sourceLocation: sourceLocation)
+        }
+        let ending = Ending(
             status: end.status, isSignalled: end.isSignalled, output: process.output,
             errors: Self.withoutLoader(process.errors))
+        if let status {
+            #expect(end.status == status, "\(ending.errors)\(ending.output)", sourceLocation: sourceLocation)
+        }
+        for (texts, output) in [(prints, ending.output), (errors, ending.errors)] {
+            for text in texts?.all ?? [] {
+                #expect(text.isEmpty ? output == "" : output.contains(text), "\(text)", sourceLocation: sourceLocation)
+            }
+        }
+        return ending
     }
 
     /// Whether the loader prints no warnings.
@@ -125,9 +145,41 @@ final class ConvoyProcess {
     }
 }
 
-/// Runs the command to its end.
-func convoy(_ arguments: String..., input: Any? = nil) async throws -> ConvoyProcess.Ending {
-    try await ConvoyProcess(arguments, input: input).ended()
+/// Texts that an output contains; an empty text means that there is no output.
+struct Texts: ExpressibleByStringInterpolation, ExpressibleByArrayLiteral {
+    let all: [String]
+
+    init(stringLiteral text: String) { all = [text] }
+    init(arrayLiteral texts: String...) { all = texts }
+}
+
+/// Runs the command to its end, and expects an exit status, by default success, and outputs.
+@discardableResult
+func convoy(
+    _ arguments: String..., input: Any? = nil, status: Int32? = 0, prints: Texts? = nil, errors: Texts? = nil,
+    sourceLocation: SourceLocation = #_sourceLocation
+) async throws -> ConvoyProcess.Ending {
+    try await ConvoyProcess(arguments, input: input).ended(
+        status: status, prints: prints, errors: errors, sourceLocation: sourceLocation)
+}
+
+@discardableResult
+func convoy(
+    _ arguments: [String], output: Any? = nil, status: Int32? = 0, prints: Texts? = nil, errors: Texts? = nil,
+    sourceLocation: SourceLocation = #_sourceLocation
+) async throws -> ConvoyProcess.Ending {
+    try await ConvoyProcess(arguments, output: output).ended(
+        status: status, prints: prints, errors: errors, sourceLocation: sourceLocation)
+}
+
+/// Runs a shell with a script in which `$0` is the command.
+@discardableResult
+func convoy(
+    shell script: String, _ arguments: [String], status: Int32? = 0, prints: Texts? = nil, errors: Texts? = nil,
+    sourceLocation: SourceLocation = #_sourceLocation
+) async throws -> ConvoyProcess.Ending {
+    try await ConvoyProcess(shell: script, arguments).ended(
+        status: status, prints: prints, errors: errors, sourceLocation: sourceLocation)
 }
 
 extension Pipe {

@@ -1,17 +1,9 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
-/// Runs `convoy fetch` as a child process.
-@Suite struct FetchRunningTests {
-    private let directory: TemporaryDirectory
-    private let target: URL
-    private let server: TestServer
-
-    init() throws {
-        directory = try TemporaryDirectory()
-        target = try directory.makeDirectory("target")
-        server = try TestServer()
+@Suite final class FetchRunningTests: CommandTests {
+    override init() throws {
+        try super.init()
         server.respond { request in
             guard let count = request.path.split(separator: "/").last.flatMap({ Int64($0) }) else {
                 return .status(404, body: "gone \u{1B}[2J")
@@ -20,146 +12,111 @@ import Testing
         }
     }
 
-    private func content(_ name: String) throws -> Data { try Data(contentsOf: target.appending(path: name)) }
-
-    private func list(_ text: String) throws -> String {
-        let file = directory.url.appending(path: "list")
-        try Data(text.utf8).write(to: file)
-        return file.path
-    }
-
     @Test func filesAreSavedAndSummedUp() async throws {
-        try Data("old".utf8).write(to: target.appending(path: "1000"))
-        let ending = try await convoy(
-            "fetch", "-o", target.path, server.url("/1000").absoluteString, server.url("/x/300000").absoluteString)
-        #expect(ending.status == 0)
-        #expect(ending.errors == "")
-        #expect(ending.output.contains("saved 1000  1.0 kB in "))
-        #expect(ending.output.contains("saved 300000  300.0 kB in "))
-        #expect(ending.output.contains("2 files, 301.0 kB in "))
-        #expect(try content("1000") == Reply.pattern(range: 0..<1_000))
-        #expect(try content("300000") == Reply.pattern(range: 0..<300_000))
-        #expect(try directory.names(in: "target") == ["1000", "300000"])
+        try write("old", to: "1000")
+        try await convoy(
+            "fetch", "-o", directory.url.path, url("/1000"), url("/x/300000"),
+            prints: ["saved 1000  1.0 kB in ", "saved 300000  300.0 kB in ", "2 files, 301.0 kB in "], errors: "")
+        #expect(try data("1000") == Reply.pattern(range: 0..<1_000))
+        #expect(try data("300000") == Reply.pattern(range: 0..<300_000))
+        #expect(try directory.names() == ["1000", "300000"])
     }
 
     @Test func oneFailureAmongSuccessesIsOneLineAndStatus1() async throws {
-        let url = server.url("/missing").absoluteString.replacing("http://", with: "http://user:secret@")
-        let ending = try await convoy("fetch", "-o\(target.path)", server.url("/10").absoluteString, url)
-        #expect(ending.status == 1)
-        #expect(ending.errors == "convoy: \(server.url("/missing")): 404 Not Found\n")
+        let missing = url("/missing").replacing("http://", with: "http://user:secret@")
+        let ending = try await convoy("fetch", "-o\(directory.url.path)", url("/10"), missing, status: 1)
+        #expect(ending.errors == "convoy: \(url("/missing")): 404 Not Found\n")
         #expect(ending.output.contains("1 file, 10 B in "))
         #expect(ending.output.contains(", 1 failed"))
         #expect(!(ending.output + ending.errors).contains("secret"))
-        #expect(try directory.names(in: "target") == ["10"])
+        #expect(try directory.names() == ["10"])
     }
 
     @Test func anInvalidLineIsReportedWithItsNumberAndTheOthersRun() async throws {
-        let text = """
+        let list = """
             # a list
-            \(server.url("/1"))\tfirst.bin
+            BASE/1\tfirst.bin
 
             nonsense
-            \(server.url("/2"))\t../../second.bin
-            \(server.url("/3"))\tfirst.bin
+            BASE/2\t../../second.bin
+            BASE/3\tfirst.bin
             """
-        let ending = try await convoy("fetch", "-i", try list(text), "--output-dir", target.path)
-        #expect(ending.status == 1)
+        let ending = try await fetch("-i", write(list, to: "list"), status: 1)
         #expect(ending.errors.hasPrefix("convoy: line 4 of "))
         #expect(ending.errors.split(separator: "\n").count == 1)
-        #expect(try directory.names(in: "target") == ["first-1.bin", "first.bin", "second.bin"])
-        #expect(try content("first.bin").count == 1)
-        #expect(try content("first-1.bin").count == 3)
+        #expect(try directory.names() == ["first-1.bin", "first.bin", "list", "second.bin"])
+        #expect(try data("first.bin").count == 1)
+        #expect(try data("first-1.bin").count == 3)
     }
 
     @Test func standardInputIsReadAsItComes() async throws {
         let pipe = Pipe()
-        let child = try ConvoyProcess(["fetch", "-i", "-", "-o", target.path], input: pipe)
-        try pipe.fileHandleForWriting.write(contentsOf: Data("\(server.url("/1"))\n".utf8))
+        let child = try ConvoyProcess(["fetch", "-i", "-", "-o", directory.url.path], input: pipe)
+        try pipe.fileHandleForWriting.write(contentsOf: Data("\(url("/1"))\n".utf8))
         // The first request arrives while the list is still open.
         try await server.requestsReceived(count: 1, within: .seconds(120))
-        try pipe.fileHandleForWriting.write(contentsOf: Data("\(server.url("/2"))".utf8))
+        try pipe.fileHandleForWriting.write(contentsOf: Data("\(url("/2"))".utf8))
         try pipe.fileHandleForWriting.close()
-        let ending = try await child.ended()
-        #expect(ending.status == 0)
-        #expect(try directory.names(in: "target") == ["1", "2"])
+        try await child.ended(status: 0)
+        #expect(try directory.names() == ["1", "2"])
     }
 
     @Test func anUnreachableHostIsNamedWithTheCause() async throws {
         let gone = try TestServer()
         let url = gone.url("/a")
         gone.shutDown()
-        let ending = try await convoy("fetch", "--retries=1", "-o", target.path, url.absoluteString)
-        #expect(ending.status == 1)
+        let ending = try await fetch("--retries=1", url.absoluteString, status: 1)
         let lines = ending.errors.split(separator: "\n")
         #expect(lines.count == 2)
         #expect(lines.first?.hasPrefix("convoy: \(url): the connection was refused; attempt 2 of 2 in ") == true)
         #expect(lines.last?.hasPrefix("convoy: \(url): ") == true)
         #expect(lines.last?.hasSuffix(" (2 attempts)") == true)
-        #expect(try directory.names(in: "target") == [])
+        #expect(try directory.names() == [])
     }
 
     @Test func aMissingDirectoryRunsNothing() async throws {
-        let url = server.url("/1").absoluteString
-        for arguments in [
-            ["-P", target.path + "/none"], ["-o", target.path + "/none/"], ["-o", target.path + "/none/a"],
-        ] {
-            let ending = try await ConvoyProcess(["fetch"] + arguments + [url]).ended()
-            #expect(ending.status == 2)
-            #expect(ending.errors.contains("cannot be used"))
+        for arguments in [["-P", path("none")], ["-o", path("none") + "/"], ["-o", path("none/a")]] {
+            try await convoy(["fetch"] + arguments + [url("/1")], status: 2, errors: "cannot be used")
         }
-        let several = try await convoy("fetch", "-o", target.path + "/none", url, url)
-        #expect(several.status == 2)
-        #expect(several.errors.contains("mkdir -p"))
+        try await convoy("fetch", "-o", path("none"), url("/1"), url("/1"), status: 2, errors: "mkdir -p")
         #expect(server.requestCount == 0)
     }
 
     @Test func aDirectoryInTheWayFailsOnlyItsFile() async throws {
-        try FileManager.default.createDirectory(
-            at: target.appending(path: "5"), withIntermediateDirectories: false)
-        let ending = try await convoy(
-            "fetch", "-o", target.path, server.url("/5").absoluteString, server.url("/6").absoluteString)
-        #expect(ending.status == 1)
-        #expect(ending.errors.contains("/5: "), "\(ending.errors)")
-        #expect(try directory.names(in: "target") == ["5", "6"])
+        _ = try directory.makeDirectory("5")
+        try await fetch(url("/5"), url("/6"), status: 1, errors: "/5: ")
+        #expect(try directory.names() == ["5", "6"])
     }
 
     @Test func quietPrintsErrorsOnly() async throws {
-        let ending = try await convoy(
-            "fetch", "--quiet", "-o", target.path, server.url("/1").absoluteString, server.url("/x").absoluteString)
-        #expect(ending.status == 1)
-        #expect(ending.output == "")
+        let ending = try await fetch("--quiet", url("/1"), url("/x"), status: 1, prints: "")
         #expect(ending.errors.split(separator: "\n").count == 1)
     }
 
     @Test func jsonReportsEveryStartAndEnd() async throws {
-        let text = "\(server.url("/1000"))\n\(server.url("/x"))\nnonsense\n"
-        let ending = try await convoy("fetch", "--json", "-o", target.path, "-i", try list(text))
-        #expect(ending.status == 1)
-        #expect(ending.errors == "")
+        let ending = try await fetch(
+            "--json", "-i", write("BASE/1000\nBASE/x\nnonsense\n", to: "list"), status: 1, errors: "")
         #expect(ending.events.count == ending.output.split(separator: "\n").count)
-        #expect(ending.events(named: "started").contains { $0["url"] as? String == server.url("/1000").absoluteString })
+        #expect(ending.events(named: "started").contains { $0["url"] as? String == url("/1000") })
         let finished = try #require(ending.events(named: "finished").first)
         #expect(finished["status"] as? Int == 200)
         #expect(finished["bytes"] as? Int == 1_000)
-        #expect(finished["file"] as? String == target.path + "/1000")
+        #expect(finished["file"] as? String == path("1000"))
         #expect(finished["seconds"] is Double)
         let failed = ending.events(named: "failed")
         #expect(failed.contains { $0["code"] as? String == "unacceptableStatus" && $0["status"] as? Int == 404 })
         #expect(failed.contains { $0["code"] as? String == "invalidRequest" && $0["line"] as? Int == 3 })
         let summary = try #require(ending.events.last)
         #expect(summary["event"] as? String == "summary")
-        #expect(summary["succeeded"] as? Int == 1)
-        #expect(summary["failed"] as? Int == 2)
-        #expect(summary["exit_status"] as? Int == 1)
+        #expect(["succeeded", "failed", "exit_status"].map { summary[$0] as? Int } == [1, 2, 1])
     }
 
     @Test(arguments: [
         ["fetch"], ["fetch", "--nope"], ["nope"], [], ["demo", "x"], ["fetch", "-j", "0", "http://a/"],
+        ["completions"], ["completions", "tcsh"], ["completions", "bash", "zsh"], ["completions", "-x"],
     ])
     func usageErrorsExitWith2(arguments: [String]) async throws {
-        let ending = try await ConvoyProcess(arguments).ended()
-        #expect(ending.status == 2)
-        #expect(ending.output == "")
+        let ending = try await convoy(arguments, status: 2, prints: "")
         #expect(ending.errors.hasPrefix("convoy: "))
         #expect(ending.errors.contains("--help"))
     }
@@ -168,16 +125,14 @@ import Testing
         ["--help"], ["fetch", "--help"], ["demo", "--help"], ["completions", "--help"], ["--version"],
     ])
     func helpGoesToStandardOutput(arguments: [String]) async throws {
-        let ending = try await ConvoyProcess(arguments).ended()
-        #expect(ending.status == 0)
-        #expect(ending.output.contains("convoy"))
+        let ending = try await convoy(arguments, prints: "convoy")
         #expect(ending.output.split(separator: "\n").allSatisfy { $0.count <= 120 })
         #expect(ending.errors == "")
     }
 }
 
 /// Tests the messages of failures: they help a user of the command and name no types of the library.
-@Suite struct MessageRunningTests {
+@Suite final class MessageRunningTests: CommandTests {
     private static let trailer =
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nno field\r\n\r\n"
 
@@ -187,27 +142,19 @@ import Testing
             "the server redirects (302) to ftp://localhost/x, but only http and https"
         ),
         (.status(302), [], "302 Found; it has no Location"),
-        (.redirect(to: "/a"), [], "redirect"),
+        (.redirect(to: "/a"), [], "redirect"), (.status(499), [], "/a: 499\n"),
         (.raw(trailer), ["--retries", "0"], "the response could not be parsed"),
-        (
-            .status(200), ["--header", "Proxy-Authorization: a"],
-            "the server could read a Proxy-Authorization field"
-        ),
+        (.status(200), ["--header", "Proxy-Authorization: a"], "the server could read a Proxy-Authorization field"),
         (.status(200, body: "b"), ["--existing", "fail"], "choose another option with --existing"),
     ]
 
     @Test(arguments: cases.indices)
     func noMessageNamesAPropertyOfTheLibrary(index: Int) async throws {
         let (reply, options, words) = Self.cases[index]
-        let (directory, server) = (try TemporaryDirectory(), try TestServer())
-        try Data("old".utf8).write(to: directory.url.appending(path: "there"))
+        try write("old", to: "there")
         server.respond { _ in reply }
-        let path = options.contains("--existing") ? "/there" : "/a"
-        let ending = try await ConvoyProcess(
-            ["fetch", "-o", directory.url.path] + options + [server.url(path).absoluteString]
-        ).ended()
-        #expect(ending.status == 1)
-        #expect(ending.errors.contains(words), "\(ending.errors)")
+        let ending = try await fetch(
+            options + [url(options.contains("--existing") ? "/there" : "/a")], status: 1, errors: [words])
         // The patterns match properties and methods of the library, and words such as `Policy` and `argument`.
         for pattern in [#"[a-z]\.[a-z]+[A-Z]"#, #"\([a-z_]*:\)"#, #"Policy|Options|saved\(|function|argument"#] {
             #expect(try ending.errors.firstMatch(of: Regex(pattern)) == nil, "\(ending.errors)")

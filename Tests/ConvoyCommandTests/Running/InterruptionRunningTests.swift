@@ -1,74 +1,46 @@
 import Convoy
-import ConvoyTesting
 import Foundation
 import Testing
 
 @testable import ConvoyCommand
 
-/// Tests the ways to interrupt a run.
-@Suite struct InterruptionRunningTests {
-    private let directory: TemporaryDirectory
-    private let server: TestServer
-
-    init() throws {
-        directory = try TemporaryDirectory()
-        server = try TestServer()
-    }
-
+@Suite final class InterruptionRunningTests: CommandTests {
     @Test(arguments: [(SIGINT, 130, "interrupted"), (SIGTERM, 143, "terminated")])
     func aSignalCancelsAndKeepsNothingThatCannotBeContinued(signal: Int32, status: Int32, word: String) async throws {
         let gate = Gate()
         server.respond { _ in .generated(byteCount: 1_000_000).stalling(afterBodyBytes: 500_000, until: gate) }
-        try Data("old".utf8).write(to: directory.url.appending(path: "a"))
-        let child = try ConvoyProcess(
-            ["fetch", "-o", directory.url.path, server.url("/a").absoluteString, server.url("/b").absoluteString])
+        try write("old", to: "a")
+        let child = try ConvoyProcess(["fetch", "-o", directory.url.path, url("/a"), url("/b")])
         try await gate.reached(count: 2, within: .seconds(120))
         child.send(signal)
-        let ending = try await child.ended()
-        #expect(ending.status == status)
+        let ending = try await child.ended(status: status)
         #expect(ending.output.hasPrefix("\(word): 0 files, 0 B in "))
         #expect(ending.output.hasSuffix(", 2 cancelled; exit status \(status)\n"))
         #expect(ending.errors == "")
         #expect(try directory.names() == ["a"])
-        #expect(try Data(contentsOf: directory.url.appending(path: "a")) == Data("old".utf8))
-    }
-
-    @Test func aListThatNeverEndsCanBeInterrupted() async throws {
-        server.respond { _ in .status(200, body: "x") }
-        let pipe = Pipe()
-        let child = try ConvoyProcess(["fetch", "-i", "-", "-o", directory.url.path], input: pipe)
-        try pipe.fileHandleForWriting.write(contentsOf: Data("\(server.url("/a"))\n".utf8))
-        try await server.requestsReceived(count: 1, within: .seconds(120))
-        child.send(SIGINT)
-        let ending = try await child.ended()
-        #expect(ending.status == 130)
-        #expect(ending.output.contains("interrupted: "))
-        try pipe.fileHandleForWriting.close()
+        #expect(try content("a") == "old")
     }
 
     @Test(.enabled(if: ConvoyProcess.hasSilentLoader, "the loader writes there too"), arguments: [false, true])
     func aBackOffCanBeInterrupted(isJSON: Bool) async throws {
         server.respond { _ in .status(503, headerFields: [("Retry-After", "300")]) }
         let told = Pipe()
-        let url = server.url("/a").absoluteString
         let child =
             isJSON
-            ? try ConvoyProcess(["fetch", "--json", "-o", directory.url.path, url], output: told)
-            : try ConvoyProcess(["fetch", "-o", directory.url.path, url], errors: told)
+            ? try ConvoyProcess(["fetch", "--json", "-o", directory.url.path, url("/a")], output: told)
+            : try ConvoyProcess(["fetch", "-o", directory.url.path, url("/a")], errors: told)
         try told.fileHandleForWriting.close()
         let before = await told.text(until: isJSON ? #""event":"retry""# : "attempt 2 of ")
         child.send(SIGINT)
         let text = before + (await told.text())
-        let ending = try await child.ended()
-        #expect(ending.status == 130)
+        let ending = try await child.ended(status: 130)
         // The summary shows that the run stopped by itself: after 5 seconds the process would exit without one.
         if isJSON {
             let events = ConvoyProcess.events(of: text)
             #expect(events.map { $0["event"] as? String } == ["started", "retry", "failed", "summary"])
             #expect(events.dropLast().last?["code"] as? String == "cancelled")
             #expect(events.dropLast().last?["attempts"] as? Int == 1)
-            #expect(events.last?["cancelled"] as? Int == 1)
-            #expect(events.last?["exit_status"] as? Int == 130)
+            #expect(["cancelled", "exit_status"].map { events.last?[$0] as? Int } == [1, 130])
         } else {
             #expect(ending.output.hasPrefix("interrupted: 0 files, 0 B in "))
             #expect(ending.output.hasSuffix(", 1 cancelled; exit status 130\n"))
@@ -83,33 +55,23 @@ import Testing
         server.route("/a") { _ in .status(200, body: "x") }
         let output = Pipe()
         try output.fileHandleForReading.close()
-        let child = try ConvoyProcess(
-            ["fetch", "-o", directory.url.path, server.url("/slow").absoluteString, server.url("/a").absoluteString],
-            output: output)
-        let ending = try await child.ended()
-        #expect(ending.status == 141)
-        #expect(ending.errors == "")
+        try await convoy(
+            ["fetch", "-o", directory.url.path, url("/slow"), url("/a")], output: output, status: 141, errors: "")
         #expect(try directory.names() == ["a"])
     }
 
     @Test func streamsThatWereClosedBeforeTheStartAreNotWrittenTo() async throws {
         server.respond { _ in .status(200, body: "x") }
-        let url = server.url("/a").absoluteString
-        let script = "exec \"$0\" fetch \"$@\" >&- 2>&- <&-"
-        let child = try ConvoyProcess(shell: script, ["--quiet", "-o", directory.url.path, url])
-        #expect(try await child.ended().status == 0)
-        #expect(try Data(contentsOf: directory.url.appending(path: "a")) == Data("x".utf8))
-        let loud = try ConvoyProcess(shell: script, ["-o", directory.url.path, url])
-        #expect(try await loud.ended().status == 141)
-        #expect(try Data(contentsOf: directory.url.appending(path: "a")) == Data("x".utf8))
-        let list = try ConvoyProcess(shell: script, ["-i", "-", "-o", directory.url.path])
-        #expect(try await list.ended().status == 2)
+        let script = "exec \"$0\" fetch -o \"$@\" >&- 2>&- <&-"
+        try await convoy(shell: script, [directory.url.path, "--quiet", url("/a")])
+        #expect(try content("a") == "x")
+        try await convoy(shell: script, [directory.url.path, url("/a")], status: 141)
+        #expect(try content("a") == "x")
+        try await convoy(shell: script, [directory.url.path, "-i", "-"], status: 2)
     }
 
     @Test func theDemoSucceeds() async throws {
-        let ending = try await convoy("demo")
-        #expect(ending.status == 0)
-        #expect(ending.errors == "")
+        let ending = try await convoy("demo", errors: "")
         #expect(ending.output.components(separatedBy: "  ok: ").count == 4)
         #expect(ending.output.contains(#/continued, 3\.. MB received in .*, 2[0-9]{6} bytes were not fetched again/#))
     }

@@ -1,4 +1,3 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -7,7 +6,6 @@ import Testing
 /// `CONVOY_KILLS=200 CONVOY_KILL_BYTES=100000000` in the environment makes the test as thorough as the published
 /// measurements.
 @Suite(.serialized) struct KillingTests {
-    private static let strace = "/usr/bin/strace"
     private static let part = ".file.convoy-part"
     private static let record = ".file.convoy-resume"
 
@@ -19,7 +17,7 @@ import Testing
         server = try TestServer()
     }
 
-    private var target: URL { directory.url.appending(path: "file") }
+    private var target: URL { directory.file("file") }
     private var arguments: [String] {
         ["fetch", "--quiet", "--retries", "0", "-o", directory.url.path, server.url("/file").absoluteString]
     }
@@ -28,7 +26,6 @@ import Testing
         ProcessInfo.processInfo.environment[name].flatMap(Int.init) ?? value
     }
 
-    /// Expects that the target is absent or correct.
     private func expectNothingWrong(_ byteCount: Int64, _ moment: String) {
         guard let data = try? Data(contentsOf: target) else { return }
         #expect(data == Reply.pattern(range: 0..<byteCount), "the target is wrong after \(moment)")
@@ -42,10 +39,8 @@ import Testing
     /// Returns the offset at which a range starts.
     private static func start(_ range: String?) -> Int64 { range.flatMap { Int64($0.dropFirst(6).dropLast()) } ?? 0 }
 
-    /// Runs the command to the end.
     private func finish(_ byteCount: Int64, _ moment: String) async throws {
-        let ending = try await ConvoyProcess(arguments).ended()
-        #expect(ending.status == 0, "\(moment): \(ending.errors)")
+        try await convoy(arguments)
         #expect(try Data(contentsOf: target) == Reply.pattern(range: 0..<byteCount), "after \(moment)")
         #expect(try directory.names() == ["file"], "after \(moment)")
     }
@@ -54,7 +49,7 @@ import Testing
     ///
     /// For each file, this ends after `CONVOY_KILLS` kills, or when a run makes no further call of that kind.
     @Test(
-        .enabled(if: FileManager.default.isExecutableFile(atPath: strace), "strace is not installed"),
+        .enabled(if: Strace.isInstalled, "strace is not installed"),
         arguments: ["openat", "flock", "write", "pwrite64", "fsync", "rename", "unlink", "close"])
     func killedAtEachCall(call: String) async throws {
         let byteCount: Int64 = 3_000_000
@@ -71,21 +66,14 @@ import Testing
         }
     }
 
-    /// Kills at the first call of a kind for one path, then at the second.
-    ///
-    /// Returns the number of kills.
+    /// Kills at the first call of a kind for one path, then at the second; returns the number of kills.
     private func kill(at call: String, of path: String, _ byteCount: Int64, _ taken: inout Int) async throws -> Int {
         var kills = 0
         for number in 1...Self.setting("CONVOY_KILLS", default: 1) {
             try? FileManager.default.removeItem(at: target)
             let moment = "\(call) \(number) of \(path)"
-            let child = try ConvoyProcess(
-                under: Self.strace,
-                [
-                    "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
-                    "inject=\(call):signal=KILL:when=\(number)", "-P", path,
-                ], arguments)
-            let ending = try await child.ended(mayBeKilled: true)
+            let ending = try await Strace.run(
+                arguments, tracing: [call], injecting: "\(call):signal=KILL:when=\(number)", path: path)
             expectNothingWrong(byteCount, moment)
             let isKilled = ending.isSignalled || ending.status == 137
             if !isKilled {
@@ -155,12 +143,11 @@ import Testing
 ///
 /// The next run must leave the complete file and nothing else. `CONVOY_KILLS=20` in the environment kills at the
 /// first 20 calls of each kind for each file. By default the test kills at the first two calls that change names.
-@Suite(.serialized, .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/strace"), "strace is missing"))
+@Suite(.serialized, .enabled(if: Strace.isInstalled, "strace is not installed"))
 struct KillingPoliciesTests {
     enum Policy: String, CaseIterable { case overwrite, skip, fail, rename, updateIfChanged }
     enum Shape: String, CaseIterable { case plain, segmented, resumed }
 
-    private static let strace = "/usr/bin/strace"
     private static let byteCount: Int64 = 2_200_000
     private static let content = Reply.pattern(range: 0..<byteCount)
     private static let names = ["rename", "renameat2", "link", "unlink"]
@@ -188,9 +175,7 @@ struct KillingPoliciesTests {
         FileManager.default.contents(atPath: path(name)) == Self.content
     }
 
-    /// Returns the files that an interrupted run leaves.
-    ///
-    /// Only the shape `resumed` has such files.
+    /// Returns the files that an interrupted run of the shape `resumed` leaves.
     private func leftover(_ shape: Shape) async throws -> [String: Data] {
         guard shape == .resumed else { return [:] }
         server.enqueue(
@@ -228,45 +213,31 @@ struct KillingPoliciesTests {
     /// If the file system cannot rename without replacing, the command links the file and then removes the old name.
     @Test(arguments: [Policy.skip, .fail, .rename], ["link", "unlink"])
     func theNextRunRemovesTheSecondName(policy: Policy, call: String) async throws {
-        let isKilled = try await kill(
-            [call], ".file.convoy-part", 1, policy, .plain, [:],
-            ["-e", "inject=renameat2:error=EINVAL"])
-        #expect(isKilled)
+        #expect(try await kill([call], ".file.convoy-part", 1, policy, .plain, [:], lacksRenaming: true))
     }
 
     /// The command does not continue a part that is a hard link of a file that was changed.
     @Test func aChangedFileIsNotContinuedAsItsPart() async throws {
         _ = try await kill(
-            ["unlink"], ".file.convoy-part", 1, .skip, .plain, [:], ["-e", "inject=renameat2:error=EINVAL"],
-            isFinished: false)
+            ["unlink"], ".file.convoy-part", 1, .skip, .plain, [:], lacksRenaming: true, isFinished: false)
         try Data("edited".utf8).write(to: URL(filePath: path("file")))
         try FileManager.default.removeItem(atPath: path("file"))
-        let ending = try await ConvoyProcess(arguments(.skip, .plain)).ended()
-        #expect(ending.status == 0)
+        try await convoy(arguments(.skip, .plain))
         #expect(try directory.names() == ["file"])
         #expect(isRight("file"))
     }
 
-    /// Kills the command at a call and runs it again.
-    ///
-    /// Returns whether the command made that call.
+    /// Kills the command at a call and runs it again; returns whether the command made that call.
     private func kill(
         _ calls: [String], _ name: String?, _ number: Int, _ policy: Policy, _ shape: Shape, _ left: [String: Data],
-        _ more: [String] = [], isFinished: Bool = true
+        lacksRenaming: Bool = false, isFinished: Bool = true
     ) async throws -> Bool {
         for name in try directory.names() { try FileManager.default.removeItem(atPath: path(name)) }
         for (name, data) in left { try data.write(to: URL(filePath: path(name))) }
-        let traced = more.isEmpty ? calls : calls + ["renameat2"]
-        // This option keeps other calls fast, but with it strace cannot inject an error for one path.
-        let filter = more.isEmpty ? ["--seccomp-bpf"] : []
-        let child = try ConvoyProcess(
-            under: Self.strace,
-            filter + [
-                "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(traced.joined(separator: ","))", "-e",
-                "inject=\(calls.joined(separator: ",")):signal=KILL:when=\(number)",
-            ] + more + (name.map { ["-P", $0.isEmpty ? directory.url.path : path($0)] } ?? []),
-            arguments(policy, shape))
-        let ending = try await child.ended(mayBeKilled: true)
+        let list = calls.joined(separator: ",")
+        let ending = try await Strace.run(
+            arguments(policy, shape), tracing: calls, injecting: "\(list):signal=KILL:when=\(number)",
+            path: name.map { $0.isEmpty ? directory.url.path : path($0) }, lacksRenaming: lacksRenaming)
         let moment = "\(calls) \(number) of \(name ?? "any") with \(policy), \(shape)"
         let isThere = FileManager.default.fileExists(atPath: path("file"))
         #expect(!isThere || isRight("file"), "the target is wrong after \(moment)")
@@ -288,17 +259,31 @@ struct KillingPoliciesTests {
     @Test(arguments: [Shape.plain, .segmented]) func aDirectoryThatCannotBeSynchronizedIsReported(shape: Shape)
         async throws
     {
-        let child = try ConvoyProcess(
-            under: Self.strace,
-            [
-                "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e", "inject=fsync:error=EIO",
-                "-P",
-                directory.url.path,
-            ], arguments(.overwrite, shape))
-        let ending = try await child.ended()
+        let ending = try await Strace.run(
+            arguments(.overwrite, shape), tracing: ["fsync"], injecting: "fsync:error=EIO", path: directory.url.path)
         #expect(ending.status == 1)
         #expect(ending.errors.contains("could not be written to the disk"), "\(ending.errors)")
         #expect(try directory.names() == ["file"])
         #expect(isRight("file"))
+    }
+}
+
+/// Runs the command under strace, which injects signals and errors.
+enum Strace {
+    private static let program = "/usr/bin/strace"
+    static let isInstalled = FileManager.default.isExecutableFile(atPath: program)
+
+    /// - Parameter lacksRenaming: Whether the file system cannot rename without replacing.
+    static func run(
+        _ arguments: [String], tracing calls: [String], injecting injection: String, path: String?,
+        lacksRenaming: Bool = false
+    ) async throws -> ConvoyProcess.Ending {
+        // This option keeps other calls fast, but with it strace cannot inject an error for one path.
+        let filter = lacksRenaming ? ["-e", "inject=renameat2:error=EINVAL"] : ["--seccomp-bpf"]
+        let traced = (lacksRenaming ? calls + ["renameat2"] : calls).joined(separator: ",")
+        let options = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=\(traced)", "-e", "inject=\(injection)"]
+        return try await ConvoyProcess(
+            under: program, options + filter + (path.map { ["-P", $0] } ?? []), arguments
+        ).ended(mayBeKilled: true)
     }
 }

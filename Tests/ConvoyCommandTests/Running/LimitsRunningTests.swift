@@ -1,40 +1,32 @@
 #if os(Linux)
-    import ConvoyTesting
     import Foundation
     import Testing
 
     /// Tests limits of the process, and an output that cannot be written.
     ///
     /// `CONVOY_LIMITS=1` in the environment tests more limits and more files.
-    @Suite struct LimitsRunningTests {
+    @Suite final class LimitsRunningTests: CommandTests {
         private static let isLong = ProcessInfo.processInfo.environment["CONVOY_LIMITS"] != nil
         private static let fileCount = isLong ? 300 : 60
-        /// The address spaces, in MiB.
         private static let spaces = isLong ? Array(stride(from: 90, through: 300, by: 10)) : [100, 130, 170]
 
-        private let directory: TemporaryDirectory
-        private let server: TestServer
-
-        init() throws {
-            directory = try TemporaryDirectory()
-            server = try TestServer()
+        override init() throws {
+            try super.init()
             server.respond { .status(200, body: String(repeating: $0.path, count: 2_000)) }
         }
 
-        private func urls(_ count: Int) -> [String] { (0..<count).map { server.url("/f\($0)").absoluteString } }
+        private func urls(_ count: Int) -> [String] { (0..<count).map { url("/f\($0)") } }
 
         /// Runs the command after a line of shell that sets a limit.
         private func fetch(after limit: String, _ arguments: [String]) async throws -> ConvoyProcess.Ending {
-            let process = try ConvoyProcess(
-                shell: "\(limit); exec \"$0\" \"$@\"", ["fetch", "-o", directory.url.path] + arguments)
-            return try await process.ended()
+            try await convoy(
+                shell: "\(limit); exec \"$0\" \"$@\"", ["fetch", "-o", directory.url.path] + arguments, status: nil)
         }
 
         private func expectFiles(_ count: Int) throws {
-            #expect(try directory.names().sorted() == (0..<count).map { "f\($0)" }.sorted())
+            #expect(try directory.names() == (0..<count).map { "f\($0)" }.sorted())
             for index in 0..<count {
-                let file = directory.url.appending(path: "f\(index)")
-                #expect(try Data(contentsOf: file) == Data(String(repeating: "/f\(index)", count: 2_000).utf8))
+                #expect(try content("f\(index)") == String(repeating: "/f\(index)", count: 2_000))
             }
         }
 
@@ -54,9 +46,7 @@
             #expect(server.requestCount == 0)
         }
 
-        /// Runs as a user who has no other process.
-        ///
-        /// Only root can switch to such a user.
+        /// Runs as a user who has no other process, to which only root can switch.
         @Test(.enabled(if: getuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0), arguments: [1, 2, 4, 6, 32])
         func tooFewThreadsForOneRequestAreOneError(limit: Int) async throws {
             let user = "exec /usr/bin/setpriv --reuid \(61_000 + limit) --clear-groups \"$0\" \"$@\""
@@ -98,19 +88,15 @@
         @Test(arguments: [["--json"], []])
         func anOutputOnAFullDiskEndsNoDownload(options: [String]) async throws {
             let full = try #require(FileHandle(forWritingAtPath: "/dev/full"))
-            let ending = try await ConvoyProcess(
-                ["fetch", "-j", "1", "-o", directory.url.path] + options + urls(3), output: full
-            ).ended()
-            #expect(ending.status == 1)
-            #expect(
-                ending.errors == "convoy: standard output can no longer be written: No space left on device\n")
+            let arguments = ["fetch", "-j", "1", "-o", directory.url.path] + options + urls(3)
+            let ending = try await convoy(arguments, output: full, status: 1)
+            #expect(ending.errors == "convoy: standard output can no longer be written: No space left on device\n")
             try expectFiles(3)
         }
 
         @Test func aTextThatCannotBeWrittenIsAnError() async throws {
             let full = try #require(FileHandle(forWritingAtPath: "/dev/full"))
-            let ending = try await ConvoyProcess(["--version"], output: full).ended()
-            #expect(ending.status == 1)
+            let ending = try await convoy(["--version"], output: full, status: 1)
             #expect(ending.errors.hasPrefix("convoy: standard output can no longer be written"))
         }
     }

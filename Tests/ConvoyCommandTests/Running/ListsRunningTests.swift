@@ -1,145 +1,111 @@
 import Convoy
-import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import ConvoyCommand
+@Suite final class ListsRunningTests: CommandTests {
+    /// A server whose files are not those that a list means.
+    private let bad: TestServer
+    private let digest = PlacesRunningTests.digest
 
-/// Fetches lists that other programs wrote.
-@Suite struct ListsRunningTests {
-    private let directory: TemporaryDirectory
-    private let target: URL
-    private let server: TestServer
-    /// The SHA-256 digest of the bytes "hello".
-    private let digest = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
-
-    init() throws {
-        directory = try TemporaryDirectory()
-        target = try directory.makeDirectory("target")
-        server = try TestServer()
-        server.respond { request in
-            request.path.hasSuffix("other") ? .body(Data("other".utf8)) : .body(Data("hello".utf8))
-        }
+    override init() throws {
+        bad = try TestServer()
+        try super.init()
+        _ = try directory.makeDirectory("target")
+        server.respond { .body(Data(($0.path.hasSuffix("other") ? "other" : "hello").utf8)) }
     }
 
-    private func run(_ list: String, _ options: [String] = []) async throws -> ConvoyProcess.Ending {
-        let file = directory.url.appending(path: "list")
-        try Data(list.utf8).write(to: file)
-        return try await ConvoyProcess(["--no-config", "-P", target.path, "-i", file.path] + options).ended()
+    /// Runs the command with a list, in which `BASE` stands for the server.
+    @discardableResult
+    private func fetch(
+        list: String, _ options: String..., status: Int32 = 0, errors: Texts? = nil,
+        place: SourceLocation = #_sourceLocation
+    ) async throws -> ConvoyProcess.Ending {
+        try await convoy(
+            ["--no-config", "-P", path("target"), "--retries=0", "-i", write(list, to: "list")] + options,
+            status: status, errors: errors, sourceLocation: place)
     }
+
+    private var names: [String] { get throws { try directory.names(in: "target") } }
+
+    /// A list of aria2 or a Metalink with one file `a` at several URLs.
+    private func list(isMetalink: Bool, _ urls: [String], isVerified: Bool = true) -> String {
+        let hash = isVerified ? "<hash type=\"sha-256\">\(digest)</hash>" : ""
+        return isMetalink
+            ? "<metalink><file name=\"a\">\(hash)\(urls.map { "<url>\($0)</url>" }.joined())</file></metalink>"
+            : urls.joined(separator: "\t") + "\n  out=a" + (isVerified ? "\n  checksum=sha-256=\(digest)" : "")
+    }
+
+    private func badURLs(_ paths: [String]) -> [String] { paths.map { bad.url($0).absoluteString } }
 
     @Test func aria2sInputFileIsRead() async throws {
         let text = """
-            \(server.url("/a"))\thttp://mirror.invalid/a
+            BASE/a\thttp://mirror.invalid/a
               out=first.bin
               checksum=sha-256=\(digest)
               header=X-Key: v
               split=5
             # a remark
-            \(server.url("/other"))
+            BASE/other
               checksum=sha-256=\(digest)
             """
-        let ending = try await run(text, ["-j1"])
-        #expect(ending.status == 1)
-        #expect(ending.errors.contains("/other: "))
-        #expect(try directory.names(in: "target") == ["first.bin"])
+        try await fetch(list: text, "-j1", status: 1, errors: "/other: ")
+        #expect(try names == ["first.bin"])
         for _ in 0..<2 {
             let request = try await server.takeRequest()
             #expect(request.value(of: "X-Key") == (request.path == "/a" ? "v" : nil))
         }
     }
 
-    /// The first server fails.
-    ///
-    /// For aria2's list and a Metalink the command then requests the next server, without credentials.
-    @Test(arguments: [false, true], [(true, []), (false, []), (true, ["--segments=2"]), (false, ["--segments=2"])])
-    func theNextURLOfAFileIsUsedIfOneFails(
-        isMetalink: Bool, _ run: (isVerified: Bool, options: [String])
+    /// The command requests the next server if one fails, without credentials.
+    @Test(arguments: [false, true], [(true, 1), (false, 1), (true, 2), (false, 2)])
+    func eachURLOfAFileIsTriedUntilOneSucceeds(
+        isMetalink: Bool, _ run: (isVerified: Bool, segmentCount: Int)
     ) async throws {
-        let (isVerified, options) = run
-        let bad = try TestServer()
-        bad.respond { _ in .status(503) }
-        let urls = [bad.url("/a"), bad.url("/b"), server.url("/c")].map(\.absoluteString)
-        let checksum = isVerified ? "\n  checksum=sha-256=\(digest)" : ""
-        let hash = isVerified ? "<hash type=\"sha-256\">\(digest)</hash>" : ""
-        let text =
-            isMetalink
-            ? "<metalink><file name=\"first.bin\">\(hash)\(urls.map { "<url>\($0)</url>" }.joined())</file></metalink>"
-            : "\(urls.joined(separator: "\t"))\n  out=first.bin\(checksum)"
-        let ending = try await self.run(
-            text, ["--retries=0", "-u", "me:secret", "-b", "a=b", "-H", "X-Key: v"] + options)
-        #expect(ending.status == 0, "\(ending.errors)")
-        #expect(try String(contentsOf: target.appending(path: "first.bin"), encoding: .utf8) == "hello")
+        bad.respond { $0.path == "/2" ? .status(503) : .status(404) }
+        let paths = (1...15).map { "/\($0)" }
+        let text = list(isMetalink: isMetalink, badURLs(paths) + [url("/c")], isVerified: run.isVerified)
+        try await fetch(
+            list: text, "-u", "me:secret", "-b", "a=b", "-H", "X-Key: v", "--segments=\(run.segmentCount)")
+        #expect(try content("target/a") == "hello")
         #expect(try await bad.takeRequest().value(of: "X-Key") == "v")
-        #expect(bad.requestCount >= 2)
+        if run.segmentCount == 1 { #expect(bad.recordedRequests.map(\.path) == paths) }
         let request = try await server.takeRequest()
         for name in ["Authorization", "Cookie", "X-Key"] { #expect(request.value(of: name) == nil) }
     }
 
     /// The files of two servers have another digest; each server is requested once.
-    @Test(arguments: [false, true], [[], ["--segments=2"]])
-    func theNextURLOfAFileIsUsedIfItsDigestIsWrong(isMetalink: Bool, options: [String]) async throws {
-        let bad = try TestServer()
+    @Test(arguments: [false, true], ["--segments=1", "--segments=2"])
+    func theNextURLOfAFileIsUsedIfItsDigestIsWrong(isMetalink: Bool, option: String) async throws {
         bad.respond { .body(Data($0.path.utf8)) }
-        let urls = [bad.url("/a"), bad.url("/b"), server.url("/c")].map(\.absoluteString)
-        let text =
-            isMetalink
-            ? "<metalink><file name=\"first.bin\"><hash type=\"sha-256\">\(digest)</hash>"
-                + "\(urls.map { "<url>\($0)</url>" }.joined())</file></metalink>"
-            : "\(urls.joined(separator: "\t"))\n  out=first.bin\n  checksum=sha-256=\(digest)"
-        let ending = try await run(text, ["--retries=0"] + options)
-        #expect(ending.status == 0, "\(ending.errors)")
-        #expect(try String(contentsOf: target.appending(path: "first.bin"), encoding: .utf8) == "hello")
-        if options.isEmpty { #expect(bad.requestCount == 2 && server.requestCount == 1) }
+        try await fetch(list: list(isMetalink: isMetalink, badURLs(["/a", "/b"]) + [url("/c")]), option)
+        #expect(try content("target/a") == "hello")
+        if option == "--segments=1" { #expect(bad.requestCount == 2 && server.requestCount == 1) }
     }
 
-    @Test(arguments: [[], ["--segments=2"]]) func ifEachFileHasAWrongDigestTheFirstIsReported(options: [String])
-        async throws
-    {
-        let bad = try TestServer()
+    @Test(arguments: ["--segments=1", "--segments=2"])
+    func ifEachFileHasAWrongDigestTheFirstIsReported(option: String) async throws {
         bad.respond { $0.path == "/c" ? .status(404) : .body(Data($0.path.utf8)) }
-        let urls = ["/a", "/b", "/c"].map { bad.url($0).absoluteString }.joined(separator: "\t")
-        let ending = try await run("\(urls)\n  checksum=sha-256=\(digest)", ["--retries=2", "--json"] + options)
-        #expect(ending.status == 1)
+        let text = list(isMetalink: false, badURLs(["/a", "/b", "/c"]))
+        let ending = try await fetch(list: text, "--retries=2", "--json", option, status: 1)
         let failed = try #require(ending.events(named: "failed").first)
         #expect(failed["code"] as? String == "integrityFailed")
         // The digest of "/a".
         let wrong = "6a50dc8584134c7de537c0052ff6d236bf874355e050c90523e0c5ff2a543a28"
         #expect((failed["message"] as? String)?.contains(wrong) == true, "\(failed)")
-        if options.isEmpty { #expect(bad.recordedRequests.map(\.path) == ["/a", "/b", "/c"]) }
-        #expect(try directory.names(in: "target") == [])
+        if option == "--segments=1" { #expect(bad.recordedRequests.map(\.path) == ["/a", "/b", "/c"]) }
+        #expect(try names == [])
     }
 
     @Test func wrongBytesOfAnEarlierRunAreFetchedAgainFromTheSameServer() async throws {
-        let other = try TestServer()
-        other.respond { _ in .status(503) }
-        let file = try TestServer()
-        file.enqueue(.raw("HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nAccept-Ranges: bytes\r\nContent-Length: 5\r\n\r\nwro"))
-        file.respond { _ in .resource(Data("hello".utf8), etag: "\"v1\"") }
-        let text = "\(file.url("/a"))\t\(other.url("/a"))\n  out=a\n  checksum=sha-256=\(digest)"
-        #expect(try await run(text, ["--retries=0"]).status == 1)
-        let count = other.requestCount
-        let ending = try await run(text, ["--retries=0"])
-        #expect(ending.status == 0, "\(ending.errors)")
-        #expect(other.requestCount == count)
-        #expect(file.recordedRequests.map { $0.value(of: "Range") } == [nil, "bytes=3-", nil])
-    }
-
-    @Test(arguments: [false, true], [(true, []), (false, []), (true, ["--segments=2"]), (false, ["--segments=2"])])
-    func eachOfManyURLsOfAFileIsTried(isMetalink: Bool, _ run: (isVerified: Bool, options: [String])) async throws {
-        let bad = try TestServer()
-        bad.respond { _ in .status(404) }
-        let urls = (1...15).map { bad.url("/\($0)").absoluteString } + [server.url("/c").absoluteString]
-        let checksum = run.isVerified ? "\n  checksum=sha-256=\(digest)" : ""
-        let hash = run.isVerified ? "<hash type=\"sha-256\">\(digest)</hash>" : ""
-        let text =
-            isMetalink
-            ? "<metalink><file name=\"a\">\(hash)\(urls.map { "<url>\($0)</url>" }.joined())</file></metalink>"
-            : "\(urls.joined(separator: "\t"))\n  out=a\(checksum)"
-        let ending = try await self.run(text, ["--retries=0"] + run.options)
-        #expect(ending.status == 0, "\(ending.errors)")
-        #expect(try String(contentsOf: target.appending(path: "a"), encoding: .utf8) == "hello")
-        if run.options.isEmpty { #expect(bad.recordedRequests.map(\.path) == (1...15).map { "/\($0)" }) }
+        server.respond { _ in .status(503) }
+        bad.enqueue(.raw("HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nAccept-Ranges: bytes\r\nContent-Length: 5\r\n\r\nwro"))
+        bad.respond { _ in .resource(Data("hello".utf8), etag: "\"v1\"") }
+        let text = list(isMetalink: false, badURLs(["/a"]) + [url("/a")])
+        try await fetch(list: text, status: 1)
+        let count = server.requestCount
+        try await fetch(list: text)
+        #expect(server.requestCount == count)
+        #expect(bad.recordedRequests.map { $0.value(of: "Range") } == [nil, "bytes=3-", nil])
     }
 
     /// Only a redirect that can be followed is one.
@@ -148,49 +114,26 @@ import Testing
             (300, nil), (302, nil), (302, "http://["), (304, nil), (305, "/b"), (407, nil),
         ] as [(Int, String?)])
     func theNextURLOfAFileIsUsedAfterAnAnswerThatLeadsNowhere(status: Int, location: String?) async throws {
-        let bad = try TestServer()
         bad.respond { _ in .status(status, headerFields: location.map { [("Location", $0)] } ?? []) }
-        let ending = try await run("\(bad.url("/a"))\t\(server.url("/c"))\n  out=a\n", ["--retries=0"])
-        #expect(ending.status == 0, "\(ending.errors)")
-        #expect(try String(contentsOf: target.appending(path: "a"), encoding: .utf8) == "hello")
+        try await fetch(list: "\(bad.url("/a"))\tBASE/c\n  out=a\n")
+        #expect(try content("target/a") == "hello")
         #expect(bad.requestCount == 1)
     }
 
     @Test func aRedirectOfTheFirstURLIsFollowed() async throws {
-        let (first, mirror) = (try TestServer(), try TestServer())
-        first.respond { [server] _ in .status(302, headerFields: [("Location", "\(server.url("/c"))")]) }
-        let ending = try await run("\(first.url("/a"))\t\(mirror.url("/a"))\n  out=a\n", ["--retries=0"])
-        #expect(ending.status == 0, "\(ending.errors)")
-        #expect(try String(contentsOf: target.appending(path: "a"), encoding: .utf8) == "hello")
+        let mirror = try TestServer()
+        bad.respond { [server] _ in .status(302, headerFields: [("Location", "\(server.url("/c"))")]) }
+        try await fetch(list: "\(bad.url("/a"))\t\(mirror.url("/a"))\n  out=a\n")
+        #expect(try content("target/a") == "hello")
         #expect(mirror.requestCount == 0)
     }
 
     @Test func whereAllURLsOfAFileFailItIsTriedAgain() async throws {
-        let count = Locked(0)
-        server.respond { _ in
-            count.withLock {
-                $0 += 1
-                return $0 < 4 ? .status(503) : .body(Data("hello".utf8))
-            }
-        }
-        let urls = (0..<3).map { server.url("/\($0)").absoluteString }.joined(separator: "\t")
-        let ending = try await run(urls + "\n", ["--retries=1"])
-        #expect(ending.status == 0, "\(ending.errors)")
-        var paths: [String] = []
-        for _ in 0..<4 { paths.append(try await server.takeRequest().path) }
-        #expect(paths == ["/0", "/1", "/2", "/0"])
-        count.withLock { $0 = -100 }
-        let failing = try await run(urls + "\n", ["--retries=0"])
-        #expect(failing.status == 1)
-    }
-
-    @Test(arguments: ["%@ other", "\\%@  other", "SHA2-256(other)= %@"])
-    func aFileWithAnotherDigestFailsInEveryForm(line: String) async throws {
-        let ending = try await run(
-            line.replacing("%@", with: digest) + "\n", ["--base", server.url("/").absoluteString])
-        #expect(ending.status == 1)
-        #expect(server.recordedRequests.map(\.path) == ["/other"])
-        #expect(try directory.names(in: "target") == [])
+        server.enqueue([Reply](repeating: .status(503), count: 3))
+        try await fetch(list: "BASE/0\tBASE/1\tBASE/2\n", "--retries=1")
+        #expect(server.recordedRequests.map(\.path) == ["/0", "/1", "/2", "/0"])
+        server.respond { _ in .status(503) }
+        try await fetch(list: "BASE/0\tBASE/1\tBASE/2\n", status: 1)
     }
 
     @Test(
@@ -203,55 +146,35 @@ import Testing
                 + "<file name=\"ä😀\"><url>URL/a</url></file><file name=\"b\"><url>URL/b</url></file></metalink>",
         ])
     func aListMayBeUTF16(encoding: String.Encoding, list: String) async throws {
-        let file = directory.url.appending(path: "utf16")
-        let base = server.url("/").absoluteString
-        let text = "\u{FEFF}" + list.replacing("URL/", with: base).replacing("DIGEST", with: digest)
-        try #require(text.data(using: encoding)).write(to: file)
-        let ending = try await ConvoyProcess(
-            ["--no-config", "-P", target.path, "-i", file.path, "--base", base]
-        ).ended()
-        #expect(ending.status == 0, "\(ending.errors)")
-        #expect(try directory.names(in: "target").sorted() == ["b", "ä😀"])
+        let text = "\u{FEFF}" + list.replacing("URL/", with: url("/")).replacing("DIGEST", with: digest)
+        try #require(text.data(using: encoding)).write(to: directory.file("utf16"))
+        try await convoy("--no-config", "-P", path("target"), "-i", path("utf16"), "--base", url("/"))
+        #expect(try names.sorted() == ["b", "ä😀"])
     }
 
     /// The file has five bytes.
-    @Test(arguments: [(5, []), (6, []), (4, []), (6, ["--segments=2"])])
-    func theSizeInAMetalinkIsChecked(size: Int, options: [String]) async throws {
-        let text =
-            "<metalink><file name=\"a.bin\"><size>\(size)</size><url>\(server.url("/a"))</url></file></metalink>"
-        let ending = try await run(text, ["--retries=0"] + options)
-        #expect(ending.status == (size == 5 ? 0 : 1))
-        #expect(try directory.names(in: "target") == (size == 5 ? ["a.bin"] : []))
+    @Test(arguments: [(5, "--segments=1"), (6, "--segments=1"), (4, "--segments=1"), (6, "--segments=2")])
+    func theSizeInAMetalinkIsChecked(size: Int, option: String) async throws {
+        let file = "<file name=\"a.bin\"><size>\(size)</size><url>BASE/a</url></file>"
+        let ending = try await fetch(list: "<metalink>\(file)</metalink>", option, status: size == 5 ? 0 : 1)
+        #expect(try names == (size == 5 ? ["a.bin"] : []))
         if size != 5 { #expect(ending.errors.contains("has 5 bytes instead of \(size)"), "\(ending.errors)") }
     }
 
     @Test func aServerWhoseFileHasAnotherSizeIsFollowedByTheNext() async throws {
-        let bad = try TestServer()
         bad.respond { _ in .body(Data("longer".utf8)) }
-        let urls = [bad.url("/a"), server.url("/a")].map { "<url>\($0)</url>" }.joined()
-        let ending = try await run(
-            "<metalink><file name=\"a.bin\"><size>5</size>\(urls)</file></metalink>", ["--retries=0"])
-        #expect(ending.status == 0, "\(ending.errors)")
-        #expect(try String(contentsOf: target.appending(path: "a.bin"), encoding: .utf8) == "hello")
+        let urls = [bad.url("/a").absoluteString, url("/a")].map { "<url>\($0)</url>" }.joined()
+        try await fetch(list: "<metalink><file name=\"a\"><size>5</size>\(urls)</file></metalink>")
+        #expect(try content("target/a") == "hello")
     }
 
     @Test func aMetalinkMayBeOneLongLine() async throws {
         let files = (0..<1_000).map {
-            "<file name=\"\($0).bin\"><description>a long word</description><url>\(server.url("/a"))</url></file>"
+            "<file name=\"\($0).bin\"><description>a long word</description><url>\(url("/a"))</url></file>"
         }
         let text = "<metalink>\(files.joined())</metalink>"
         #expect(text.utf8.count > 64 << 10)
-        let ending = try await run(text)
-        #expect(ending.status == 0, "\(ending.errors)")
-        #expect(try directory.names(in: "target").count == 1_000)
-    }
-
-    @Test func optionsThatComeByAPipeAreReadToo() async throws {
-        let pipe = Pipe()
-        let child = try ConvoyProcess(["--no-config", "-P", target.path, "-i", "-"], input: pipe)
-        try pipe.fileHandleForWriting.write(contentsOf: Data("\(server.url("/a"))\n out=piped\n".utf8))
-        try pipe.fileHandleForWriting.close()
-        #expect(try await child.ended().status == 0)
-        #expect(try directory.names(in: "target") == ["piped"])
+        try await fetch(list: text)
+        #expect(try names.count == 1_000)
     }
 }

@@ -1,52 +1,35 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
 /// Tests the files that a run leaves and their use by the next run.
-@Suite struct ResumeRunningTests {
+@Suite final class ResumeRunningTests: CommandTests {
     private static let byteCount: Int64 = 3_000_000
-
-    private let directory: TemporaryDirectory
-    private let server: TestServer
-
-    init() throws {
-        directory = try TemporaryDirectory()
-        server = try TestServer()
-    }
-
-    private func url(_ path: String) -> String { server.url(path).absoluteString }
-
-    private func fetch(_ arguments: [String]) async throws -> ConvoyProcess.Ending {
-        try await ConvoyProcess(["fetch", "-o", directory.url.path] + arguments).ended()
-    }
+    private static let resource = Reply.resource(generatedByteCount: byteCount, etag: "\"v1\"")
 
     /// Interrupts the command when about two thirds of `fileCount` files have arrived.
-    private func interrupt(_ arguments: [String], fileCount: Int, signal: Int32 = SIGINT) async throws
+    private func interrupt(_ arguments: [String], fileCount: Int = 1, signal: Int32 = SIGINT) async throws
         -> ConvoyProcess.Ending
     {
         let gate = Gate()
-        server.respond { _ in
-            .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"")
-                .stalling(afterBodyBytes: 2_000_000, until: gate)
-        }
-        let child = try ConvoyProcess(["fetch", "-o", directory.url.path] + arguments)
+        server.respond { _ in Self.resource.stalling(afterBodyBytes: 2_000_000, until: gate) }
+        let child = try ConvoyProcess(["fetch", "-P", directory.url.path] + arguments)
         try await gate.reached(count: fileCount, within: .seconds(120))
         // The gate shows the position of the server. The command may lag behind the server.
         await look { (try? partBytes()) ?? 0 >= Int64(fileCount) * 1_900_000 }
         child.send(signal)
-        server.respond { _ in .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"") }
+        server.respond { _ in Self.resource }
         return try await child.ended()
     }
 
     private func partBytes() throws -> Int64 {
         try directory.names().filter { $0.hasSuffix(".convoy-part") }.reduce(0) { sum, name in
-            let attributes = try FileManager.default.attributesOfItem(atPath: directory.url.appending(path: name).path)
+            let attributes = try FileManager.default.attributesOfItem(atPath: path(name))
             return sum + (attributes[.size] as? Int64 ?? 0)
         }
     }
 
     private func isWhole(_ name: String) throws -> Bool {
-        try Data(contentsOf: directory.url.appending(path: name)) == Reply.pattern(range: 0..<Self.byteCount)
+        try data(name) == Reply.pattern(range: 0..<Self.byteCount)
     }
 
     @Test(arguments: [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 129)] as [(Int32, Int32)])
@@ -55,22 +38,18 @@ import Testing
         let first = try await interrupt(arguments, fileCount: 2, signal: signal)
         #expect(first.status == status)
         #expect(first.output.contains(", 2 cancelled; exit status \(status)\n"))
-        let kept = try partBytes()
-        #expect(kept > 3_000_000)
+        #expect(try partBytes() > 3_000_000)
         #expect(first.output.contains("\n2 files are kept in part, "))
         #expect(first.output.hasSuffix(" MB; the same command continues them\n"))
         let names = [".a.convoy-part", ".a.convoy-resume", ".b.convoy-part", ".b.convoy-resume"]
-        #expect(try directory.names().sorted() == names)
+        #expect(try directory.names() == names)
 
-        let second = try await fetch(arguments)
-        #expect(second.status == 0)
-        #expect(second.errors == "")
-        #expect(second.output.contains("saved a  3.0 MB in "))
-        #expect(second.output.contains(" MB of them from an earlier run\n"))
-        #expect(second.output.contains(" from an earlier run in "))
-        #expect(try directory.names().sorted() == ["a", "b"])
-        #expect(try isWhole("a"))
-        #expect(try isWhole("b"))
+        try await fetch(
+            arguments,
+            prints: ["saved a  3.0 MB in ", " MB of them from an earlier run\n", " from an earlier run in "], errors: ""
+        )
+        #expect(try directory.names() == ["a", "b"])
+        #expect(try isWhole("a") && isWhole("b"))
         let ranges = server.recordedRequests.dropFirst(2).compactMap { $0.value(of: "Range") }
         #expect(ranges.count == 2)
         #expect(!ranges.contains("bytes=0-"))
@@ -78,18 +57,18 @@ import Testing
 
     /// Swift's own handler would print a backtrace, and the process would continue.
     @Test func quittingEndsTheCommandAtOnce() async throws {
-        let ending = try await interrupt([url("/a")], fileCount: 1, signal: SIGQUIT)
+        let ending = try await interrupt([url("/a")], signal: SIGQUIT)
         #expect(ending.status == 1 && !ending.isSignalled)
         #expect(!ending.errors.contains("crashed"), "\(ending.errors)")
     }
 
     @Test func jsonReportsKeptAndResumedBytes() async throws {
-        let first = try await interrupt(["--json", url("/a")], fileCount: 1)
+        let first = try await interrupt(["--json", url("/a")])
         let kept = try partBytes()
         #expect(first.events(named: "failed").first?["kept_bytes"] as? Int64 == kept)
         #expect(first.events.last?["kept_files"] as? Int == 1)
         #expect(first.events.last?["kept_bytes"] as? Int64 == kept)
-        let second = try await fetch(["--json", url("/a")])
+        let second = try await fetch("--json", url("/a"))
         let finished = try #require(second.events(named: "finished").first)
         #expect(finished["bytes"] as? Int64 == Self.byteCount)
         #expect(finished["resumed_bytes"] as? Int64 == kept)
@@ -99,10 +78,8 @@ import Testing
     }
 
     @Test func bytesOfARetryAreNotFromAnEarlierRun() async throws {
-        let resource = Reply.resource(generatedByteCount: Self.byteCount, etag: "\"v1\"")
-        server.enqueue([resource.resetting(afterBytes: 2_000_000), resource])
-        let ending = try await fetch(["--json", url("/a")])
-        #expect(ending.status == 0)
+        server.enqueue([Self.resource.resetting(afterBytes: 2_000_000), Self.resource])
+        let ending = try await fetch("--json", url("/a"))
         #expect(ending.events(named: "retry").count == 1)
         #expect(ending.events(named: "finished").first?["resumed_bytes"] == nil)
         #expect(ending.events.last?["bytes"] as? Int64 == Self.byteCount)
@@ -111,16 +88,13 @@ import Testing
 
     @Test func namesThatTheServerGivesAreContinuedToo() async throws {
         let arguments = ["-J", url("/a")]
-        let first = try await interrupt(arguments, fileCount: 1)
+        let first = try await interrupt(arguments)
         #expect(first.output.contains("\n1 file is kept in part, "))
         server.respond { _ in
             let fields = [("Content-Disposition", "attachment; filename=\"../report 7.pdf\"")]
             return .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"", headerFields: fields)
         }
-        let second = try await fetch(arguments)
-        #expect(second.status == 0)
-        #expect(second.output.contains("saved report 7.pdf  3.0 MB in "))
-        #expect(second.output.contains(" of them from an earlier run\n"))
+        try await fetch(arguments, prints: ["saved report 7.pdf  3.0 MB in ", " of them from an earlier run\n"])
         #expect(try directory.names() == ["report 7.pdf"])
         #expect(try isWhole("report 7.pdf"))
     }
@@ -137,8 +111,7 @@ import Testing
         try await gate.reached(within: .seconds(120))
         child.send(SIGINT)
         let text = before + (await output.text())
-        let ending = try await child.ended()
-        #expect(ending.status == 130)
+        let ending = try await child.ended(status: 130)
         // The pipe receives a line for each saved file. Standard error receives the summary.
         #expect(ending.errors.hasSuffix("--existing skip it skips 1 complete file\n"))
         #expect(text.split(separator: "\n").count == 1)
@@ -146,38 +119,27 @@ import Testing
 }
 
 /// Tests the effects of `--segments`, `--rate` and `--min-speed` that need no clock.
-@Suite struct SegmentsRunningTests {
+@Suite final class SegmentsRunningTests: CommandTests {
     private static let byteCount: Int64 = 5_000_000
 
-    private let directory: TemporaryDirectory
-    private let server: TestServer
-
-    init() throws {
-        directory = try TemporaryDirectory()
-        server = try TestServer()
+    override init() throws {
+        try super.init()
+        server.respond { _ in .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"") }
     }
 
-    private func fetch(_ options: String...) async throws -> ConvoyProcess.Ending {
-        try await ConvoyProcess(
-            ["fetch", "--json", "-o", directory.url.path] + options + [server.url("/file").absoluteString]
-        ).ended()
-    }
-
-    private func expectFile(sourceLocation: SourceLocation = #_sourceLocation) throws {
-        #expect(try directory.names() == ["file"], sourceLocation: sourceLocation)
-        let data = try Data(contentsOf: directory.url.appending(path: "file"))
-        #expect(data == Reply.pattern(range: 0..<Self.byteCount), sourceLocation: sourceLocation)
+    private func segments(_ options: String...) async throws -> ConvoyProcess.Ending {
+        let ending = try await fetch(["--json"] + options + [url("/file")])
+        #expect(try directory.names() == ["file"])
+        #expect(try data("file") == Reply.pattern(range: 0..<Self.byteCount))
+        return ending
     }
 
     @Test func aFileComesInSegments() async throws {
-        server.respond { _ in .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"") }
-        let ending = try await fetch("--segments", "4")
-        #expect(ending.status == 0, "\(ending.errors)")
+        let ending = try await segments("--segments", "4")
         #expect(server.requestCount == 5)
         let finished = try #require(ending.events(named: "finished").first)
         #expect(finished["bytes"] as? Int64 == Self.byteCount)
         #expect(ending.events(named: "summary").first?["succeeded"] as? Int == 1)
-        try expectFile()
     }
 
     @Test func interruptedSegmentsAreContinued() async throws {
@@ -187,40 +149,26 @@ import Testing
             let isHeld = request.value(of: "Range") == "bytes=2500000-4999999"
             return isHeld ? reply.stalling(afterBodyBytes: 1_000_000, until: gate) : reply
         }
-        let child = try ConvoyProcess(
-            ["fetch", "--segments=2", "-o", directory.url.path, server.url("/file").absoluteString])
+        let child = try ConvoyProcess(["fetch", "--segments=2", "-o", directory.url.path, url("/file")])
         try await gate.reached(within: .seconds(120))
         child.send(SIGINT)
-        let ending = try await child.ended()
-        #expect(ending.status == 130)
-        #expect(ending.output.contains("1 file is kept in part"))
+        #expect(try await child.ended(status: 130).output.contains("1 file is kept in part"))
         server.respond { _ in .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"") }
         let count = server.requestCount
-        let next = try await fetch("--segments=2")
-        #expect(next.status == 0)
-        for _ in 0..<count { _ = try await server.takeRequest() }
-        var ranges: [String?] = []
-        while ranges.count < server.requestCount - count {
-            ranges.append(try await server.takeRequest().value(of: "Range"))
-        }
-        #expect(!ranges.contains("bytes=2500000-4999999"))
-        #expect(!ranges.contains(nil))
-        let resumed = next.events(named: "finished").first?["resumed_bytes"] as? Int ?? 0
-        #expect(resumed > 0)
-        try expectFile()
+        let next = try await segments("--segments=2")
+        let ranges = server.recordedRequests.dropFirst(count).map { $0.value(of: "Range") }
+        #expect(!ranges.contains("bytes=2500000-4999999") && !ranges.contains(nil))
+        #expect(next.events(named: "finished").first?["resumed_bytes"] as? Int ?? 0 > 0)
     }
 
     @Test(arguments: ["--segments=1", "--segments=3"]) func aRateIsKeptToWithoutLosingAByte(option: String) async throws
     {
-        server.respond { _ in .resource(generatedByteCount: Self.byteCount, etag: "\"v1\"") }
-        let ending = try await fetch(option, "--rate=50M", "--min-speed=1")
-        #expect(ending.status == 0, "\(ending.errors)")
-        try expectFile()
+        _ = try await segments(option, "--rate=50M", "--min-speed=1")
     }
 }
 
 /// Changes a file between two runs, on a server that ignores `If-Range` and sends a 206 of a file of the same length.
-@Suite(.serialized) struct ServerChangeRunningTests {
+@Suite(.serialized) final class ServerChangeRunningTests: CommandTests {
     private static let old = Reply.pattern(range: 0..<2_200_000)
     private static let new = Reply.pattern(range: 80_000_000..<82_200_000)
 
@@ -246,18 +194,15 @@ import Testing
 
     @Test(arguments: ["kept", "dropped", "weak", "changed"], [[], ["--segments", "2"]])
     func theFileIsThatOfTheServer(validator: String, options: [String]) async throws {
-        let (directory, server) = (try TemporaryDirectory(), try TestServer())
-        let arguments = ["fetch", "--quiet", "--retries", "0"] + options
-        let place = ["-o", directory.url.path, server.url("/file").absoluteString]
+        let arguments = ["--quiet", "--retries", "0"] + options + [url("/file")]
         server.respond { request in
             let reply = Self.reply(to: request, "kept", Self.old)
             return request.value(of: "Range") == "bytes=0-0" ? reply : reply.resetting(afterBytes: 900_000)
         }
-        _ = try await ConvoyProcess(arguments + place).ended()
+        try await fetch(arguments, status: nil)
         let content = validator == "kept" ? Self.old : Self.new
         server.respond { Self.reply(to: $0, validator, content) }
-        let ending = try await ConvoyProcess(arguments + place).ended()
-        #expect(ending.status == 0, "\(ending.errors)")
-        #expect(FileManager.default.contents(atPath: directory.url.appending(path: "file").path) == content)
+        try await fetch(arguments)
+        #expect(try data("file") == content)
     }
 }

@@ -1,18 +1,14 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
 @testable import ConvoyCommand
 
 /// Tests the screen of a real terminal while a gate delays the server's responses.
-@Suite(.enabled(if: TmuxTerminal.isInstalled, "tmux is not installed")) struct ScreenTests {
-    private let directory: TemporaryDirectory
-    private let server: TestServer
+@Suite(.enabled(if: TmuxTerminal.isInstalled, "tmux is not installed")) final class ScreenTests: CommandTests {
     private let gate = Gate()
 
-    init() throws {
-        directory = try TemporaryDirectory()
-        server = try TestServer()
+    override init() throws {
+        try super.init()
         server.respond { [gate] _ in .generated(byteCount: 100_000).stalling(afterBodyBytes: 50_000, until: gate) }
     }
 
@@ -21,7 +17,7 @@ import Testing
     }
 
     private func urls(_ count: Int) -> String {
-        (0..<count).map { server.url("/file-\($0).iso").absoluteString }.joined(separator: " ")
+        (0..<count).map { url("/file-\($0).iso") }.joined(separator: " ")
     }
 
     /// Expects that every row is narrower than the terminal, and that the percentages align.
@@ -34,8 +30,8 @@ import Testing
     @Test func helpIsTheSameOnATerminal() async throws {
         let terminal = try await terminal(100, 24, "$0 fetch --help")
         let rows = try await terminal.ended(status: 0)
-        let file = try await ConvoyProcess(["fetch", "--help"]).ended().output
-        let lines = file.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        let lines = try await convoy("fetch", "--help").output.split(separator: "\n", omittingEmptySubsequences: false)
+            .map(String.init)
         #expect(rows.dropLast().filter { !$0.isEmpty } == lines.filter { !$0.isEmpty })
     }
 
@@ -84,7 +80,7 @@ import Testing
         server.route("/missing") { _ in
             .status(404, headerFields: [("Content-Type", "text/plain")], body: "no such thing\nat all")
         }
-        let missing = server.url("/missing").absoluteString
+        let missing = url("/missing")
         let terminal = try await terminal(80, 24, "$0 fetch \(missing) \(urls(2))")
         let shown = try await terminal.rows { rows in rows.count { $0.contains(" 50 %") } == 3 }
         #expect(shown.first == "convoy: \(missing): 404 Not Found")
@@ -98,13 +94,12 @@ import Testing
         let end = ended.joined(separator: "\n").replacing("\n  ", with: " ")
         #expect(end.contains(", 1 failed (1 unacceptable status); exit status 1\n"))
         #expect(end.contains("\nfailed: \(missing): 404 Not Found\nthe files are in .\n"))
-        #expect(
-            end.contains("\nthe same command tries them again; --existing skip skips complete files\n"))
+        #expect(end.contains("\nthe same command tries them again; --existing skip skips complete files\n"))
     }
 
     @Test func headsSteerNoTerminal() async throws {
         server.route("/head") { _ in .raw("HTTP/1.1 200 OK\r\nX-A: a\u{1B}[31mb\r\nContent-Length: 0\r\n\r\n") }
-        let terminal = try await terminal(80, 24, "$0 -I \(server.url("/head"))")
+        let terminal = try await terminal(80, 24, "$0 -I \(url("/head"))")
         _ = try await terminal.ended(status: 0)
         let rows = try await terminal.rows(coloured: true)
         #expect(rows.contains("X-A: a?[31mb"), "\(rows)")
@@ -112,9 +107,9 @@ import Testing
 
     @Test func noColorTurnsColoursOff() async throws {
         server.route("/missing") { _ in .status(404) }
-        let terminal = try await terminal(80, 24, "NO_COLOR=1 $0 fetch \(server.url("/missing"))")
+        let terminal = try await terminal(80, 24, "NO_COLOR=1 $0 fetch \(url("/missing"))")
         _ = try await terminal.ended(status: 1)
-        #expect(try await terminal.rows(coloured: true).first == "convoy: \(server.url("/missing")): 404 Not Found")
+        #expect(try await terminal.rows(coloured: true).first == "convoy: \(url("/missing")): 404 Not Found")
     }
 
     @Test func aRetryIsCountedDownInTheLineOfItsFile() async throws {
@@ -144,16 +139,6 @@ import Testing
         #expect(shown.count == 1)
         gate.open()
         #expect(try await terminal.ended(status: 0).first?.hasPrefix("saved file-0.iso  8.0 MB in ") == true)
-    }
-
-    @Test func aListInSegmentsHasATotal() async throws {
-        let list = urls(2).replacing(" ", with: "\n")
-        try Data(list.utf8).write(to: directory.url.appending(path: "list"))
-        let terminal = try await terminal(120, 40, "$0 fetch --segments 2 -i list")
-        let shown = try await terminal.rows { $0.last?.hasPrefix("0 of 2 files ") == true }
-        #expect(shown.count == 3)
-        gate.open()
-        #expect(try await terminal.ended(status: 0).contains { $0.hasPrefix("2 files, 200.0 kB in ") })
     }
 
     @Test(arguments: [(40, 12), (40, 24), (120, 40), (60, 24)])
@@ -195,8 +180,6 @@ import Testing
 }
 
 /// A real terminal, tmux, that runs the command.
-///
-/// Tests read its screen.
 final class TmuxTerminal {
     static let isInstalled = FileManager.default.isExecutableFile(atPath: "/usr/bin/tmux")
     private static let boundSeconds = 60
@@ -217,7 +200,7 @@ final class TmuxTerminal {
         let script = shell.replacing("$0", with: "'\(try ConvoyProcess.executable().path)'")
         _ = try await tmux(
             "-f", "/dev/null", "new-session", "-d", "-x", "\(columns)", "-y", "\(rows)",
-            "env -u NO_COLOR SWIFT_BACKTRACE=enable=no sh -c " + Self.quoted(script), ";", "set", "-g", "status", "off"
+            "env -u NO_COLOR SWIFT_BACKTRACE=enable=no sh -c " + script.shellQuoted, ";", "set", "-g", "status", "off"
         )
     }
 
@@ -261,7 +244,6 @@ final class TmuxTerminal {
         }
     }
 
-    /// Returns the rows after the command has ended.
     func ended(status: Int, sourceLocation: SourceLocation = #_sourceLocation) async throws -> [String] {
         _ = try await rows(until: { $0.contains { $0.hasPrefix("exit ") } }, sourceLocation: sourceLocation)
         let rows = try await rows(scrolled: true)
@@ -273,7 +255,6 @@ final class TmuxTerminal {
         _ = try await tmux("resize-window", "-x", "\(columns)", "-y", "\(rows)")
     }
 
-    /// Presses keys, which have tmux's names.
     func press(_ keys: String) async throws { _ = try await tmux("send-keys", keys) }
 
     private func tmux(_ arguments: String...) async throws -> String { try await tmux(arguments) }
@@ -287,17 +268,15 @@ final class TmuxTerminal {
         return output
     }
 
-    private static func command(_ words: [String]) -> String { words.map(quoted).joined(separator: " ") + " 2>&1" }
+    private static func command(_ words: [String]) -> String {
+        words.map(\.shellQuoted).joined(separator: " ") + " 2>&1"
+    }
 
-    /// Uses `popen`, because `Process` would also wait for tmux's server.
-    ///
-    /// `Process` waits until a pipe is closed, and tmux's server inherits that pipe.
+    /// Uses `popen`, because `Process` would wait until tmux's server closes the pipe that it inherits.
     private static func output(of command: String) -> (String, Int32) {
         guard let stream = popen(command, "re") else { return ("", -1) }
         var (bytes, block) = ([UInt8](), [UInt8](repeating: 0, count: 4_096))
         while case let count = fread(&block, 1, block.count, stream), count > 0 { bytes += block.prefix(count) }
         return (String(decoding: bytes, as: UTF8.self), pclose(stream))
     }
-
-    private static func quoted(_ text: String) -> String { "'" + text.replacing("'", with: #"'\''"#) + "'" }
 }

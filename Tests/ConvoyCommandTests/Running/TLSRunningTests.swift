@@ -1,12 +1,11 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
-/// Tests options for TLS against `openssl s_server`.
 @Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/openssl"), "openssl is not installed"))
 struct TLSRunningTests {
     private let directory: TemporaryDirectory
     private let target: URL
+    private var trust: [String] { ["--cacert", path("server.pem")] }
 
     init() async throws {
         directory = try TemporaryDirectory()
@@ -20,10 +19,10 @@ struct TLSRunningTests {
         try #require(made.status == 0, "\(made.errors)")
     }
 
-    private func path(_ name: String) -> String { directory.url.path + "/" + name }
+    private func path(_ name: String) -> String { directory.file(name).path }
 
-    /// Starts a server that serves `page`, and returns its port.
-    private func serve(_ arguments: [String] = []) async throws -> (process: ConvoyProcess, pipe: Pipe, port: String) {
+    /// Calls the body with the port of a server that serves `page`.
+    private func serving(_ arguments: String..., body: (_ port: String) async throws -> Void) async throws {
         let pipe = Pipe()
         let script =
             "cd \"$1\" && shift && exec openssl s_server -HTTP -accept 127.0.0.1:0 -cert server.pem -key server.key \"$@\""
@@ -35,88 +34,72 @@ struct TLSRunningTests {
             text += await pipe.text(until: word)
         }
         let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("ACCEPT ") })
-        return (process, pipe, String(try #require(line.split(separator: ":").last)))
-    }
-
-    private func fetch(_ port: String, _ arguments: [String]) async throws -> ConvoyProcess.Ending {
-        try await ConvoyProcess(
-            ["--no-config", "--retries=0", "-P", target.path] + arguments + ["https://localhost:\(port)/page"]
-        ).ended()
-    }
-
-    private func stop(_ process: ConvoyProcess) async throws {
+        try await body(String(#require(line.split(separator: ":").last)))
         process.send(SIGKILL)
-        _ = try await process.ended(mayBeKilled: true)
+        try await process.ended(mayBeKilled: true)
+        withExtendedLifetime(pipe) {}
+    }
+
+    @discardableResult
+    private func fetch(
+        _ port: String, _ arguments: [String], status: Int32 = 0, errors: Texts? = nil,
+        place: SourceLocation = #_sourceLocation
+    ) async throws -> ConvoyProcess.Ending {
+        try await convoy(
+            ["--no-config", "--retries=0", "-P", target.path] + arguments + ["https://localhost:\(port)/page"],
+            status: status, errors: errors, sourceLocation: place)
     }
 
     @Test func aCertificateIsTrustedForAReason() async throws {
-        let (process, pipe, port) = try await serve()
-        let refused = try await fetch(port, [])
-        #expect(refused.status == 1)
-        #expect(refused.errors.contains("no trusted connection could be made"))
-        let trusted = try await fetch(port, ["--cacert", path("server.pem")])
-        #expect(trusted.status == 0, "\(trusted.errors)")
-        #expect(try await fetch(port, ["--cacert", path("client.pem")]).status == 1)
-        let loud = try await fetch(port, ["-v", "-k"])
-        #expect(loud.status == 0, "\(loud.errors)")
-        #expect(loud.errors.contains(#/TLS [0-9.]+ with \S+ after /#), "\(loud.errors)")
-        #expect(loud.errors.contains("WARNING"))
-        #expect(loud.errors.contains("--insecure"))
-        let told = try await fetch(port, ["-k", "--json"])
-        #expect(told.status == 0)
-        #expect(told.errors == "")
-        #expect(told.events.first?["event"] as? String == "warning", "\(told.output)")
-        #expect((told.events.first?["message"] as? String)?.contains("--insecure") == true)
-        for name in ["CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
-            let child = try ConvoyProcess(
-                shell: "unset CURL_CA_BUNDLE SSL_CERT_FILE; \(name)=\"$1\"; export \(name); shift; exec \"$0\" \"$@\"",
-                [path("server.pem"), "--no-config", "--retries=0", "-P", target.path, "https://localhost:\(port)/page"])
-            #expect(try await child.ended().status == 0, "\(name)")
+        try await serving { port in
+            try await fetch(port, [], status: 1, errors: "no trusted connection could be made")
+            try await fetch(port, trust)
+            try await fetch(port, ["--cacert", path("client.pem")], status: 1)
+            let loud = try await fetch(port, ["-v", "-k"])
+            #expect(loud.errors.contains(#/TLS [0-9.]+ with \S+ after /#), "\(loud.errors)")
+            #expect(loud.errors.contains("WARNING") && loud.errors.contains("--insecure"))
+            let told = try await fetch(port, ["-k", "--json"], errors: "")
+            #expect(told.events.first?["event"] as? String == "warning", "\(told.output)")
+            #expect((told.events.first?["message"] as? String)?.contains("--insecure") == true)
+            for name in ["CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
+                let variable = "unset CURL_CA_BUNDLE SSL_CERT_FILE; \(name)=\"$1\"; export \(name)"
+                try await convoy(
+                    shell: variable + "; shift; exec \"$0\" \"$@\"",
+                    [
+                        path("server.pem"), "--no-config", "--retries=0", "-P", target.path,
+                        "https://localhost:\(port)/page",
+                    ])
+            }
         }
-        try await stop(process)
-        withExtendedLifetime(pipe) {}
     }
 
     @Test func aClientShowsItsCertificate() async throws {
-        let (process, pipe, port) = try await serve(["-Verify", "1", "-CAfile", "client.pem", "-verify_return_error"])
-        let trust = ["--cacert", path("server.pem")]
-        #expect(try await fetch(port, trust).status == 1)
-        let shown = try await fetch(port, trust + ["--cert", path("client.pem"), "--key", path("client.key")])
-        #expect(shown.status == 0, "\(shown.errors)")
-        let lonely = try await fetch(port, trust + ["--key", path("client.key")])
-        #expect(lonely.status == 2)
-        #expect(lonely.errors.contains("add --cert"))
-        try await stop(process)
-        withExtendedLifetime(pipe) {}
+        try await serving("-Verify", "1", "-CAfile", "client.pem", "-verify_return_error") { port in
+            try await fetch(port, trust, status: 1)
+            try await fetch(port, trust + ["--cert", path("client.pem"), "--key", path("client.key")])
+            try await fetch(port, trust + ["--key", path("client.key")], status: 2, errors: "add --cert")
+        }
     }
 
     @Test func olderTLSIsRefused() async throws {
-        let (process, pipe, port) = try await serve(["-tls1_2"])
-        let trust = ["--cacert", path("server.pem")]
-        let told = try await fetch(port, trust + ["-v", "--tls-min", "1.2"])
-        #expect(told.status == 0 && told.errors.contains("TLS 1.2 with ECDHE"), "\(told.errors)")
-        let refused = try await fetch(port, trust + ["--tls-min", "1.3"])
-        #expect(refused.status == 1)
-        #expect(refused.errors.contains("no trusted connection could be made"))
-        try await stop(process)
-        withExtendedLifetime(pipe) {}
+        try await serving("-tls1_2") { port in
+            try await fetch(port, trust + ["-v", "--tls-min", "1.2"], errors: "TLS 1.2 with ECDHE")
+            try await fetch(
+                port, trust + ["--tls-min", "1.3"], status: 1, errors: "no trusted connection could be made")
+        }
     }
 
     /// The server announces HTTP/2 and does not speak it.
     @Test func onlyHTTP1IsSpokenIfAsked() async throws {
-        let (process, pipe, port) = try await serve(["-alpn", "h2,http/1.1"])
-        let arguments = ["--cacert", path("server.pem"), "-m", "2"]
-        #expect(try await fetch(port, arguments).status == 1)
-        #expect(try await fetch(port, arguments + ["--http1"]).status == 0)
-        try await stop(process)
-        withExtendedLifetime(pipe) {}
+        try await serving("-alpn", "h2,http/1.1") { port in
+            try await fetch(port, trust + ["-m", "2"], status: 1)
+            try await fetch(port, trust + ["-m", "2", "--http1"])
+        }
     }
 
     @Test func anOptionThatURLSessionLacksIsReported() async throws {
-        let ending = try await convoy(
+        try await convoy(
             "--no-config", "--transport", "urlsession", "--connect-timeout", "3", "-P", target.path,
-            "http://127.0.0.1/a")
-        #expect(ending.status == 2)
-        #expect(ending.errors.contains("--connect-timeout"))
+            "http://127.0.0.1/a", status: 2, errors: "--connect-timeout")
     }
 }

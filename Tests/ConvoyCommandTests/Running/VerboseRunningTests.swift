@@ -1,32 +1,22 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
-/// Tests `--verbose`: the request is before the response, and secrets are absent.
-@Suite struct VerboseRunningTests {
-    private let directory: TemporaryDirectory
-    private let server: TestServer
-
-    init() throws {
-        directory = try TemporaryDirectory()
-        server = try TestServer()
-    }
-
+@Suite final class VerboseRunningTests: CommandTests {
     @Test func theRequestIsPrintedBeforeItsResponse() async throws {
         server.respond { $0.path == "/a" ? .redirect(to: "/b?sig=s3cret&page=2") : .status(200, body: "x") }
-        let url = server.url("/a?access_token=s3cret&q=1").absoluteString
         let ending = try await convoy(
-            "--no-config", "-v", "-s", "-H", "X-Trace: 17", "-H", "X-Api-Key: s3cret", "-b", "s=s3cret", url)
-        #expect(ending.status == 0 && ending.output == "x")
+            "--no-config", "-v", "-s", "-H", "X-Trace: 17", "-H", "X-Api-Key: s3cret", "-b", "s=s3cret",
+            url("/a?access_token=s3cret&q=1"))
+        #expect(ending.output == "x")
         let redacted = "%3Credacted%3E"
         let lines = ending.errors.split(separator: "\n").filter { !$0.hasPrefix("1 < Date") }.map(String.init)
         let expected = [
-            "1 * attempt 1: \(server.url("/a"))?access_token=\(redacted)&q=1",
-            "1 > GET \(server.url("/a"))?access_token=\(redacted)&q=1", "1 > Host: 127.0.0.1:\(server.port)",
+            "1 * attempt 1: \(base)/a?access_token=\(redacted)&q=1",
+            "1 > GET \(base)/a?access_token=\(redacted)&q=1", "1 > Host: 127.0.0.1:\(server.port)",
             "1 > User-Agent: Convoy", "1 > X-Trace: 17", "1 > X-Api-Key: <redacted>", "1 > Cookie: <redacted>",
             "1 < 302",
-            "1 * redirected to \(server.url("/b"))?sig=\(redacted)&page=2",
-            "1 > GET \(server.url("/b"))?sig=\(redacted)&page=2", "1 < 200",
+            "1 * redirected to \(base)/b?sig=\(redacted)&page=2",
+            "1 > GET \(base)/b?sig=\(redacted)&page=2", "1 < 200",
         ]
         // The lines must be in this order; other lines may be between them.
         var rest = lines[...]
@@ -45,41 +35,26 @@ import Testing
         let closed = try TestServer()
         let url = closed.url("/a").absoluteString
         closed.shutDown()
-        let ending = try await convoy("--no-config", "-v", "--retries=0", "--discard", "-w", "%{num_connects}", url)
-        #expect(ending.status == 1)
-        #expect(ending.errors.contains("no connection, complete after"), "\(ending.errors)")
+        let ending = try await convoy(
+            "--no-config", "-v", "--retries=0", "--discard", "-w", "%{num_connects}", url, status: 1,
+            errors: "no connection, complete after")
         #expect(!ending.errors.contains("reused connection") && !ending.errors.contains("HTTP/,"))
         #expect(ending.output.hasPrefix("0"))
     }
 
     @Test func aFailedCheckOfARunIsNoDecodingFailure() async throws {
         server.respond { _ in .status(200, body: "hello") }
-        let file = directory.url.appending(path: "a.http")
-        try Data("# @expect body contains x\nGET \(server.url("/a"))\n".utf8).write(to: file)
-        let ending = try await ConvoyProcess(["run", "-v", "--retries=0", file.path]).ended()
-        #expect(ending.status == 1)
-        #expect(ending.errors.contains("* failed: expected body contains x, but found ‘hello’\n"), "\(ending.errors)")
+        let ending = try await run(
+            "# @expect body contains x\nGET BASE/a\n", "-v", status: 1,
+            errors: "* failed: expected body contains x, but found ‘hello’\n")
         #expect(!ending.errors.contains("could not be decoded"))
     }
 
-    @Test(arguments: [["fetch"], ["fetch", "--json"], ["fetch", "-v"]])
-    func aSecretOfAQueryIsShownNowhere(command: [String]) async throws {
+    @Test(arguments: [[], ["--json"], ["-v"]])
+    func aSecretOfAQueryIsShownNowhere(options: [String]) async throws {
         server.respond { $0.path == "/a" ? .redirect(to: "/b?stripe_key_live=s3cret") : .status(404) }
-        let ending = try await ConvoyProcess(
-            command + ["--no-config", "-P", directory.url.path, server.url("/a?token=s3cret").absoluteString]
-        ).ended()
-        #expect(ending.status == 1)
+        let ending = try await fetch(options + [url("/a?token=s3cret")], status: 1)
         #expect((ending.output + ending.errors).contains("/a?token=%3Credacted%3E"))
         #expect(!(ending.output + ending.errors).contains("s3cret"))
-    }
-
-    @Test(arguments: [[], ["--json"], ["-v"], ["--dry-run"]])
-    func aSecretOfAQueryOfARunIsShownNowhere(options: [String]) async throws {
-        server.respond { _ in .status(404) }
-        let file = directory.url.appending(path: "a.http")
-        try Data("GET \(server.url("/a"))?page=1&api_key=s3cret\n".utf8).write(to: file)
-        let ending = try await ConvoyProcess(["run", "--retries=0"] + options + [file.path]).ended()
-        #expect((ending.output + ending.errors).contains("/a?page=1&api_key="))
-        #expect(!(ending.output + ending.errors).contains("s3cret"), "\(ending.output)\(ending.errors)")
     }
 }

@@ -77,62 +77,6 @@ import Testing
     }
 }
 
-@Suite struct ProgressLineTests {
-    @Test func detailsGoBeforeTheBarAndTheBarBeforeTheLabel() {
-        let line = ProgressLine(label: "name.zip", fraction: 0.455, details: ["1.2 MB", "3.4 MB/s"])
-        #expect(line.text(columns: 60) == "name.zip           [======>       ]   45 %  1.2 MB  3.4 MB/s")
-        #expect(line.text(columns: 30) == "name.zip          45 %  1.2 MB")
-        #expect(line.text(columns: 8) == "name.zip")
-    }
-
-    @Test(arguments: [-1.0, 0, 0.5, 0.999, 1, 7])
-    func barsHaveTheGivenWidth(fraction: Double) {
-        for columns in 3...20 { #expect(ProgressLine.bar(fraction, columns: columns).count == columns) }
-    }
-}
-
-@Suite struct LiveRegionTests {
-    private let size = Terminal.Size(width: 10, height: 3)
-
-    @Test func redrawingGoesUpAndClearsOldLines() {
-        var region = LiveRegion()
-        #expect(region.draw(["a", "b"], size: size) == "\u{1B}[?25l\ra\u{1B}[K\nb\u{1B}[K\n\u{1B}[J")
-        #expect(region.draw(["c"], size: size) == "\r\u{1B}[2Ac\u{1B}[K\n\u{1B}[J")
-        #expect(region.draw(["c"], size: size) == "")
-        #expect(region.erase() == "\r\u{1B}[1A\u{1B}[K\n\u{1B}[J\r\u{1B}[1A\u{1B}[?25h")
-        #expect(region.erase() == "")
-    }
-
-    @Test func linesNeverWrapOrScroll() {
-        var region = LiveRegion()
-        _ = region.draw(Array(repeating: "0123456789abc", count: 8), size: size)
-        #expect(region.lines == ["012345...", "012345..."])
-    }
-
-    @Test func permanentTextComesWithThePictureInOneWrite() {
-        var region = LiveRegion()
-        _ = region.draw(["a"], size: size)
-        #expect(region.draw(["a"], size: size, above: "x\n") == "\r\u{1B}[1Ax\u{1B}[K\na\u{1B}[K\n\u{1B}[J")
-    }
-
-    @Test func aNarrowerTerminalHasWrappedTheLines() {
-        var region = LiveRegion()
-        _ = region.draw(["012345678", "01"], size: size)
-        // The first line now needs three rows of four columns.
-        let narrow = Terminal.Size(width: 4, height: 9)
-        #expect(region.draw(["b"], size: narrow) == "\r\u{1B}[4Ab\u{1B}[K\n\u{1B}[J")
-        #expect(region.erase(columns: 4) == "\r\u{1B}[1A\u{1B}[K\n\u{1B}[J\r\u{1B}[1A\u{1B}[?25h")
-    }
-
-    @Test func permanentTextGoesAbove() {
-        var region = LiveRegion()
-        #expect(region.insert("x\n") == "x\n")
-        _ = region.draw(["a"], size: size)
-        #expect(region.insert("x\n") == "\r\u{1B}[1Ax\u{1B}[K\na\u{1B}[K\n\u{1B}[J")
-    }
-}
-
-/// Tests the text that a terminal shows of a body.
 @Suite struct StreamedTextTests {
     @Test func nothingSteersTheTerminalWhereverThePiecesEnd() {
         let body = Data("a\u{1B}[2J\tü\u{9B}1m\r\n\u{1F600}\u{7}é".utf8)

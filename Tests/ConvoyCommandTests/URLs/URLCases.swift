@@ -18,35 +18,24 @@ enum URLCases {
         http://f:0/c = http://f:0/c
         http://f:00000000000000/c http://f:0/c http://f:0/c
         http://f:00000000000000000000080/c http://f/c http://f/c
-        http://a:b@c:29/d = http://c:29/d
         http://&a:foo(b]c@d:2/ http://&a:foo(b%5Dc@d:2/ http://d:2/
         http://foo.com:b@d/ = http://d/
         http://foo/path;a??e#f#g = http://foo/path;a??e
         http://foo/abcd?efgh?ijkl = http://foo/abcd?efgh?ijkl
-        http://foo/abcd#foo?bar = http://foo/abcd
         http://[2001::1] http://[2001::1]/ http://[2001::1]/
         http://[::127.0.0.1] http://[::7f00:1]/ http://[::127.0.0.1]/
         http://[0:0:0:0:0:0:13.1.68.3] http://[::d01:4403]/ http://[::13.1.68.3]/
-        http://[2001::1]:80 http://[2001::1]/ http://[2001::1]/
         http://example.com/././foo http://example.com/foo http://example.com/foo
-        http://example.com/./.foo http://example.com/.foo http://example.com/.foo
         http://example.com/foo/. http://example.com/foo/ http://example.com/foo/
-        http://example.com/foo/./ http://example.com/foo/ http://example.com/foo/
         http://example.com/foo/bar/.. http://example.com/foo/ http://example.com/foo/
-        http://example.com/foo/bar/../ http://example.com/foo/ http://example.com/foo/
         http://example.com/foo/..bar = http://example.com/foo/..bar
-        http://example.com/foo/bar/../ton http://example.com/foo/ton http://example.com/foo/ton
         http://example.com/foo/bar/../ton/../../a http://example.com/a http://example.com/a
         http://example.com/foo/../../.. http://example.com/ http://example.com/
-        http://example.com/foo/../../../ton http://example.com/ton http://example.com/ton
         http://example.com/foo/%2e%2 = http://example.com/foo/%2e%2
         http://example.com////../.. http://example.com// http://example.com//
         http://example.com/foo/bar//../.. http://example.com/foo/ http://example.com/foo/
-        http://example.com/foo/bar//.. http://example.com/foo/bar/ http://example.com/foo/bar/
-        http://example.com/foo = http://example.com/foo
         http://example.com/%20foo = http://example.com/%20foo
         http://example.com/foo% = http://example.com/foo%
-        http://example.com/foo%2 = http://example.com/foo%2
         http://example.com/foo%2zbar = http://example.com/foo%2zbar
         http://example.com/foo%2\u00C2\u00A9zbar http://example.com/foo%2%C3%82%C2%A9zbar http://example.com/foo%2\u00C2\u00A9zbar
         http://example.com/foo%41%7a = http://example.com/foo%41%7a
@@ -56,26 +45,19 @@ enum URLCases {
         http://example.com/%7Ffp3%3Eju%3Dduvgw%3Dd = http://example.com/%7Ffp3%3Eju%3Dduvgw%3Dd
         http://example.com/@asdf%40 = http://example.com/@asdf%40
         http://example.com/\u4F60\u597D\u4F60\u597D http://example.com/%E4%BD%A0%E5%A5%BD%E4%BD%A0%E5%A5%BD http://example.com/\u4F60\u597D\u4F60\u597D
-        http://example.com/\u2025/foo http://example.com/%E2%80%A5/foo http://example.com/\u2025/foo
         http://example.com/\uFEFF/foo http://example.com/%EF%BB%BF/foo http://example.com/\uFEFF/foo
         http://example.com/\u202E/foo/\u202D/bar http://example.com/%E2%80%AE/foo/%E2%80%AD/bar http://example.com/\u202E/foo/\u202D/bar
         http://www.google.com/foo?bar=baz# = http://www.google.com/foo?bar=baz
-        http://www.google.com http://www.google.com/ http://www.google.com/
         http://192.0x00A80001 http://192.168.0.1/ http://192.168.0.1/
         http://www/foo%2Ehtml = http://www/foo%2Ehtml
         http://%25DOMAIN:foobar@foodomain.com/ = http://foodomain.com/
         http://foo:80/ http://foo/ http://foo/
-        http://foo:81/ = http://foo:81/
         https://foo:443/ https://foo/ https://foo:443/
         https://foo:80/ = https://foo:80/
         http://@www.example.com http://www.example.com/ http://www.example.com/
-        http://a:b@www.example.com http://a:b@www.example.com/ http://www.example.com/
-        http://@pple.com http://pple.com/ http://pple.com/
         http://:b@www.example.com http://:b@www.example.com/ http://www.example.com/
         http://a:@www.example.com http://a@www.example.com/ http://www.example.com/
-        http://www.@pple.com http://www.@pple.com/ http://pple.com/
         http://:@www.example.com http://www.example.com/ http://www.example.com/
-        http://www.example2.com http://www.example2.com/ http://www.example2.com/
         http://ExAmPlE.CoM http://example.com/ http://ExAmPlE.CoM/
         http://GOO\u200B\u2060\uFEFFgoo.com http://googoo.com/ http://googoo.com/
         http://www.foo\u3002bar.com http://www.foo.bar.com/ http://www.foo.bar.com/
@@ -84,43 +66,25 @@ enum URLCases {
         http://\u4F60\u597D\u4F60\u597D http://xn--6qqa088eba/ http://xn--6qqa088eba/
         https://fa\u00DF.ExAmPlE/ https://xn--fa-hia.example/ https://xn--fa-hia.example:443/
         http://./ = http://./
-        http://../ = http://../
         http://foo:\uD83D\uDCA9@example.com/bar http://foo:%F0%9F%92%A9@example.com/bar http://example.com/bar
         http://`{}:`{}@h/`{}?`{} http://%60%7B%7D:%60%7B%7D@h/%60%7B%7D?`{} http://h/`{}?`{}
         https://%e2%98%83 https://xn--n3h/ https://xn--n3h:443/
-        http://127.0.0.1:10100/relative_import.html = http://127.0.0.1:10100/relative_import.html
-        http://facebook.com/?foo=%7B%22abc%22 = http://facebook.com/?foo=%7B%22abc%22
-        https://localhost:3000/jqueryui@1.2.3 = https://localhost:3000/jqueryui@1.2.3
         http://foo.bar/baz?qux#foo"bar http://foo.bar/baz?qux#foo%22bar http://foo.bar/baz?qux
-        http://foo.bar/baz?qux#foo<bar http://foo.bar/baz?qux#foo%3Cbar http://foo.bar/baz?qux
-        http://foo.bar/baz?qux#foo>bar http://foo.bar/baz?qux#foo%3Ebar http://foo.bar/baz?qux
-        http://foo.bar/baz?qux#foo`bar http://foo.bar/baz?qux#foo%60bar http://foo.bar/baz?qux
-        http://1.2.3.4/ = http://1.2.3.4/
         http://192.168.257 http://192.168.1.1/ http://192.168.1.1/
         http://192.168.257.com http://192.168.257.com/ http://192.168.257.com/
         http://256 http://0.0.1.0/ http://0.0.1.0/
-        http://256.com http://256.com/ http://256.com/
         http://999999999 http://59.154.201.255/ http://59.154.201.255/
-        http://999999999.com http://999999999.com/ http://999999999.com/
         http://10000000000.com http://10000000000.com/ http://10000000000.com/
         http://4294967295 http://255.255.255.255/ http://255.255.255.255/
         http://0xffffffff http://255.255.255.255/ http://255.255.255.255/
         http://[1:0::] http://[1::]/ http://[1::]/
         http://0x7f.0.0.0x7g http://0x7f.0.0.0x7g/ http://0x7f.0.0.0x7g/
-        http://0X7F.0.0.0X7G http://0x7f.0.0.0x7g/ http://0X7F.0.0.0X7G/
         http://[0:1:0:1:0:1:0:1] http://[0:1:0:1:0:1:0:1]/ http://[0:1:0:1:0:1:0:1]/
-        http://[1:0:1:0:1:0:1:0] http://[1:0:1:0:1:0:1:0]/ http://[1:0:1:0:1:0:1:0]/
         http://example.org/test?" http://example.org/test?%22 http://example.org/test?"
-        http://example.org/test?< http://example.org/test?%3C http://example.org/test?<
-        http://example.org/test?> http://example.org/test?%3E http://example.org/test?>
         http://example.org/test?\u2323 http://example.org/test?%E2%8C%A3 http://example.org/test?\u2323
-        http://example.org/test?%23%23 = http://example.org/test?%23%23
         http://example.org/test?%GH = http://example.org/test?%GH
-        http://example.org/test?a#%EF = http://example.org/test?a
-        http://example.org/test?a#%GH = http://example.org/test?a
         http://foo.09.. http://foo.09../ http://foo.09../
         https://x/\uFFFFy https://x/%EF%BF%BFy https://x:443/%ef%bf%bfy
-        https://x/?\uFFFFy https://x/?%EF%BF%BFy https://x:443/?\uFFFFy
         https://x/?#\uFFFFy https://x/?#%EF%BF%BFy https://x:443/?
         https://example.com/"quoted" https://example.com/%22quoted%22 https://example.com:443/"quoted"
         https://a%C2%ADb/ https://ab/ https://ab:443/
@@ -129,87 +93,52 @@ enum URLCases {
     /// URLs that both the standard and curl reject.
     static let refused = #"""
         http://f:b/c
-        http://f:\u0020/c
-        http://f:fifty-two/c
         http://f:999999/c
         http://f:\u002021\u0020/\u0020b\u0020?\u0020d\u0020#\u0020e\u0020
         http://[1::2]:3:4
         http://2001::1
-        http://2001::1]
-        http://2001::1]:80
         http://[::127.0.0.1.]
         http://user:pass@/
         http://foo:-80/
         http:/:@/www.example.com
         http://user@/www.example.com
-        http:@/www.example.com
-        http:/@/www.example.com
         http://@/www.example.com
-        https:@/www.example.com
-        http:a:b@/www.example.com
-        http:/a:b@/www.example.com
-        http://a:b@/www.example.com
-        http::@/www.example.com
-        http:@:www.example.com
-        http:/@:www.example.com
         http://@:www.example.com
         http://example\u0020example.com
         http://Goo%20\u0020goo%7C|.com
         http://[]
-        http://[:]
         http://GOO\u00A0\u3000goo.com
         http://\uFDD0zyx.com
         http://%ef%b7%90zyx.com
-        https://\uFFFD
         https://%EF%BF%BD
         http://hello%00
-        http://192.168.0.1\u0020hello
-        https://x\u0020x:12
         http://[www.google.com]/
-        http://[google.com]
         http://[::1.2.3.4x]
         http://[::1.2.3.]
-        http://[::1.2.]
         http://[::.1.2]
-        http://[::1.]
-        http://[::.1]
         http://%5B::1]
-        http://a\u0020b/
         http://a<b
-        http://a>b
         http://a[b/
-        http://a]b/
         http://a^b
         http://a\u007Fb/
         http://ho%20st/
-        http://ho%23st/
         http://ho%2Fst/
         http://ho%3Ast/
-        http://ho%3Cst/
-        http://ho%3Est/
         http://ho%3Fst/
         http://ho%40st/
-        http://ho%5Bst/
         http://ho%5Cst/
-        http://ho%5Dst/
         https://example.com%80/
-        https://example.com%A0/
         http:
         http://[0:1:2:3:4:5:6:7:8]
         https://[0::0::0]
-        https://[0:.0]
         https://[0:0:]
         https://[0:1:2:3:4:5:6:7.0.0.0.1]
         https://[0:1.00.0.0.0]
         https://[0:1.290.0.0.0]
-        https://[0:1.23.23]
         http://?
-        http://#
         http://f:4294967377/c
-        http://f:18446744073709551697/c
         http://f:340282366920938463463374607431768211537/c
         http://[::127.0.0.0.1]
-        https://\uFFFFy
         https://\u00AD/
         https://%C2%AD/
         """#
@@ -227,8 +156,6 @@ enum URLDifferences {
         http://example\u0009.\u000Aorg http://example.org/ -
         http://f:\u000A/c http://f/c -
         http://ho\u0009st/ http://host/ -
-        http://ho\u000Ast/ http://host/ -
-        http://ho\u000Dst/ http://host/ -
         h\u0009t\u000At\u000Dp://h\u0009o\u000As\u000Dt:9\u00090\u000A0\u000D0/p\u0009a\u000At\u000Dh?q\u0009u\u000Ae\u000Dry#f\u0009r\u000Aa\u000Dg http://host:9000/path?query#frag -
         https://user:pass[\u007F@foo/bar https://user:pass%5B%7F@foo/bar -
         # blank
@@ -241,102 +168,54 @@ enum URLDifferences {
         http://foo.com/\u005C@ http://foo.com//@ http://foo.com/\u005C@
         # backslashHost
         http:\u005C\u005Cfoo.com\u005C http://foo.com/ -
-        http:\u005C\u005Ca\u005Cb:c\u005Cd@foo.com\u005C http://a/b:c/d@foo.com/ -
         http://a:b@c\u005C http://a:b@c/ -
         http://example.com\u005C\u005Cfoo\u005C\u005Cbar http://example.com//foo//bar -
-        http:\u005C\u005Cwww.google.com\u005Cfoo http://www.google.com/foo -
         # slashes
         https:/example.com/ https://example.com/ https://example.com:443/
-        http:/example.com/ http://example.com/ http://example.com/
         http:@www.example.com http://www.example.com/ http://www.example.com/
-        http:/@www.example.com http://www.example.com/ http://www.example.com/
-        http:a:b@www.example.com http://a:b@www.example.com/ http://www.example.com/
         http:/a:b@www.example.com http://a:b@www.example.com/ http://www.example.com/
-        http::b@www.example.com http://:b@www.example.com/ http://www.example.com/
-        http:/:b@www.example.com http://:b@www.example.com/ http://www.example.com/
-        http:a:@www.example.com http://a@www.example.com/ http://www.example.com/
-        http:/a:@www.example.com http://a@www.example.com/ http://www.example.com/
         https:example.com/ https://example.com/ -
-        http:example.com/ http://example.com/ -
         # escapedDots
-        http://example.com/foo/%2e http://example.com/foo/ http://example.com/foo/%2e
         http://example.com/foo/%2e./%2e%2e/.%2e/%2e.bar http://example.com/%2e.bar http://example.com/foo/%2e./%2e%2e/.%2e/%2e.bar
-        http://www/foo/%2E/html http://www/foo/html http://www/foo/%2E/html
         https://example.com/aaa/bbb/%2e%2e?query https://example.com/aaa/?query https://example.com:443/aaa/bbb/%2e%2e?query
         # controlPath
         http://example.com/foo\u0009\u0091%91 http://example.com/foo%C2%91%91 - http://example.com:80/foo%09%C2%91%91
-        http://example.com/foo\u0009bar http://example.com/foobar - http://example.com:80/foo%09bar
         https://www.example.com/path{\u007Fpath.html?query'\u007F=query#fragment<\u007Ffragment https://www.example.com/path%7B%7Fpath.html?query%27%7F=query#fragment%3C%7Ffragment - https://www.example.com:443/path%7B%7Fpath.html?query'%7F=query
         # fragment
-        http://www.google.com/foo?bar=baz#\u0020\u00BB http://www.google.com/foo?bar=baz#%20%C2%BB -
         http://foo.bar/baz?qux#foo\u0008bar http://foo.bar/baz?qux#foo%08bar -
         # ends
         \u0000\u001B\u0004\u0012\u0020http://example.com/\u001F\u0020\u000D\u0020 http://example.com/ ?
         # punycode
         http://a.b.c.xn--pokxncvks - http://a.b.c.xn--pokxncvks/
-        http://10.0.0.xn--pokxncvks - http://10.0.0.xn--pokxncvks/
         http://a.b.c.XN--pokxncvks - http://a.b.c.XN--pokxncvks/
-        http://a.b.c.Xn--pokxncvks - http://a.b.c.Xn--pokxncvks/
-        http://10.0.0.XN--pokxncvks - http://10.0.0.XN--pokxncvks/
-        http://10.0.0.xN--pokxncvks - http://10.0.0.xN--pokxncvks/
         https://xn--/ - https://xn--:443/
         # escapedHost
         http://\uFF05\uFF14\uFF11.com - http://%2541.com/
-        http://%ef%bc%85%ef%bc%94%ef%bc%91.com - http://%2541.com/
         http://\uFF05\uFF10\uFF10.com - http://%2500.com/
-        http://%ef%bc%85%ef%bc%90%ef%bc%90.com - http://%2500.com/
         http://%zz%66%a.com - http://%2525zzf%2525a.com/
-        http://%25 - http://%2525/
         http://%30%78%63%30%2e%30%32%35%30.01 http://192.168.0.1/ http://0xc0.0250.01/
-        http://%30%78%63%30%2e%30%32%35%30.01%2e http://192.168.0.1/ http://0xc0.0250.01./
-        http://%3g%78%63%30%2e%30%32%35%30%2E.01 - http://%25253gxc0.0250..01/
         http://\uFF10\uFF38\uFF43\uFF10\uFF0E\uFF10\uFF12\uFF15\uFF10\uFF0E\uFF10\uFF11 http://192.168.0.1/ http://0xc0.0250.01/
         http://a%b/ - http://a%2525b/
         http://a|b/ - http://a|b/
-        http://ho%25st/ - http://ho%2525st/
         http://ho%7Cst/ - http://ho|st/
         http://ho%7Fst/ - http://ho\u007Fst/
-        https://%43%7C/ - https://C|:443/
         http://[::%31] - http://[::]/
         # number
         http://192.168.0.257 - http://192.168.0.257/
         http://1.2.3.4./ http://1.2.3.4/ http://1.2.3.4./
-        http://192.168.257. http://192.168.1.1/ http://192.168.257./
-        http://999999999. http://59.154.201.255/ http://999999999./
-        http://10000000000 - http://10000000000/
         http://4294967296 - http://4294967296/
         http://0xffffffff1 - http://0xffffffff1/
-        http://256.256.256.256 - http://256.256.256.256/
         https://0x.0x.0 https://0.0.0.0/ https://0x.0x.0:443/
-        https://0x100000000/test - https://0x100000000:443/test
         https://256.0.0.1/test - https://256.0.0.1:443/test
         http://1.2.3.4.5 - http://1.2.3.4.5/
-        http://1.2.3.4.5. - http://1.2.3.4.5./
         http://0..0x300/ - http://0..0x300/
-        http://0..0x300./ - http://0..0x300./
-        http://256.256.256.256.256 - http://256.256.256.256.256/
-        http://256.256.256.256.256. - http://256.256.256.256.256./
         http://1.2.3.08 - http://1.2.3.08/
-        http://1.2.3.08. - http://1.2.3.08./
-        http://1.2.3.09 - http://1.2.3.09/
         http://09.2.3.4 - http://09.2.3.4/
-        http://09.2.3.4. - http://09.2.3.4./
-        http://01.2.3.4.5 - http://01.2.3.4.5/
-        http://01.2.3.4.5. - http://01.2.3.4.5./
         http://0x100.2.3.4 - http://0x100.2.3.4/
-        http://0x100.2.3.4. - http://0x100.2.3.4./
-        http://0x1.2.3.4.5 - http://0x1.2.3.4.5/
-        http://0x1.2.3.4.5. - http://0x1.2.3.4.5./
         http://foo.1.2.3.4 - http://foo.1.2.3.4/
-        http://foo.1.2.3.4. - http://foo.1.2.3.4./
-        http://foo.2.3.4 - http://foo.2.3.4/
-        http://foo.2.3.4. - http://foo.2.3.4./
         http://foo.09 - http://foo.09/
-        http://foo.09. - http://foo.09./
         http://foo.0x4 - http://foo.0x4/
-        http://foo.0x4. - http://foo.0x4./
         http://0999999999999999999/ - http://0999999999999999999/
-        http://foo.0x - http://foo.0x/
         http://foo.0XFfFfFfFfFfFfFfFfFfAcE123 - http://foo.0XFfFfFfFfFfFfFfFfFfAcE123/
         http://\uD83D\uDCA9.123/ - http://xn--ls8h.123/
         # apostrophe
@@ -344,9 +223,7 @@ enum URLDifferences {
         # nul
         http://a\u0000b/ - ?
         http://example.org/test?a#b\u0000c http://example.org/test?a#b%00c ?
-        https://\u0000y - ?
         https://x/\u0000y https://x/%00y ?
-        https://x/?\u0000y https://x/?%00y ?
         https://x/?#\u0000y https://x/?#%00y ?
         # quote
         http://!"$&'()*+,-.;=_`{}~/ http://!"$&'()*+,-.;=_`{}~/ -

@@ -1,5 +1,4 @@
 import ConvoyHTTPFile
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -91,7 +90,7 @@ import Testing
     }
 
     @Test func convoyAgreesWhereTheStandardAndCurlAgree() {
-        #expect(Self.sent.count > 100 && Self.refused.count > 100)
+        #expect(Self.sent.count > 70 && Self.refused.count > 100)
         for one in Self.sent {
             #expect(one.standard == one.curl, "\(one.input.debugDescription)")
             #expect(Self.ours(one.input) == one.standard, "\(one.input.debugDescription)")
@@ -100,7 +99,7 @@ import Testing
     }
 
     @Test func everyDifferenceHasAReason() throws {
-        #expect(Self.differing.count > 100)
+        #expect(Self.differing.count > 50)
         for one in Self.differing {
             let reason = try #require(one.reason)
             #expect(one.standard != one.curl || !one.isForCurl || reason == .slashes, "\(one.input.debugDescription)")
@@ -115,19 +114,10 @@ import Testing
         }
     }
 
-    // MARK: On the wire
-
-    /// Returns a server that is the proxy of all programs.
-    private func makeProxy() throws -> TestServer {
-        let server = try TestServer()
-        // After a 200 to CONNECT, curl would wait for TLS in the tunnel. A 403 ends its request.
-        server.respond { .status($0.method == "CONNECT" ? 403 : 200) }
-        return server
-    }
-
     #if os(Linux)
         @Test func theParsedURLIsSent() async throws {
-            let server = try makeProxy()
+            let server = try TestServer()
+            server.respond { _ in .status(200) }
             var configuration = RequestManager.Configuration()
             let url = try #require(URL(string: "http://127.0.0.1:\(server.port)"))
             var options = ConnectionOptions()
@@ -143,66 +133,6 @@ import Testing
             }
         }
     #endif
-
-    /// The recorded column has the target that curl sends.
-    ///
-    /// For https, curl sends only the host and port to a proxy.
-    @Test(.enabled(if: Self.hasRecordedCurl, "curl 7.88.1 is not installed")) func curlSendsTheRecordedTarget()
-        async throws
-    {
-        let (server, directory) = (try makeProxy(), try TemporaryDirectory())
-        let cases = (Self.sent + Self.refused + Self.differing).filter(\.isForCurl)
-        for (number, one) in cases.enumerated() {
-            let config = """
-                url = \(Self.quoted(one.input))
-                proxy = "http://127.0.0.1:\(server.port)"
-                globoff
-                header = "X-Case: \(number)"
-                proxy-header = "X-Case: \(number)"
-                """
-            try Data(config.utf8).write(to: directory.url.appending(path: "\(number)"))
-        }
-        // Each URL has a separate curl process. At some hosts curl reports that memory is short, and then requests
-        // no other URL.
-        let script = "export LC_ALL=C.UTF-8; cd \"$1\"; for file in *; do /usr/bin/curl -q -s -K $file; done; true"
-        _ = try await ConvoyProcess(shell: script, [directory.url.path]).ended()
-        let requests = Dictionary(
-            server.recordedRequests.map { (Int($0.value(of: "X-Case") ?? "") ?? -1, $0) }, uniquingKeysWith: { $1 })
-        for (number, one) in cases.enumerated() {
-            // A host that is only a soft hyphen becomes empty. curl sends no name to the proxy and ends.
-            guard let request = requests[number], !request.target.hasPrefix(":") else {
-                // A server rejects a target that contains a delete character.
-                #expect(one.curl?.contains("\u{7F}") ?? true, "\(one.input.debugDescription)")
-                continue
-            }
-            let curl = try #require(one.curl, "\(one.input.debugDescription)")
-            if request.method == "CONNECT" {
-                let place = "https://" + request.target + "/"
-                #expect(curl.hasPrefix(Self.wire(place)), "\(one.input.debugDescription)")
-            } else {
-                #expect(Self.wire(request.target) == curl, "\(one.input.debugDescription)")
-            }
-        }
-    }
-
-    private static let hasRecordedCurl: Bool = {
-        let process = Process()
-        let output = Pipe()
-        process.executableURL = URL(filePath: "/usr/bin/curl")
-        process.arguments = ["--version"]
-        process.standardOutput = output
-        guard (try? process.run()) != nil, let data = try? output.fileHandleForReading.readToEnd() else { return false }
-        process.waitUntilExit()
-        return String(decoding: data, as: UTF8.self).hasPrefix("curl 7.88.1 ")
-    }()
-
-    /// Returns the text as a quoted string of a configuration file.
-    private static func quoted(_ text: String) -> String {
-        let escapes = ["\\": "\\\\", "\"": "\\\"", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\u{B}": "\\v"]
-        return "\"" + text.unicodeScalars.map { escapes[String($0)] ?? String($0) }.joined() + "\""
-    }
-
-    // MARK: The same URL reading as the library
 
     /// Files of requests and lists of URLs accept the same URLs as the library.
     @Test func filesAndListsReadAsTheLibraryDoes() {

@@ -8,7 +8,6 @@ struct Netrc: Sendable {
 
     private var logins: [(host: String?, login: Login)] = []
 
-    // As in other programs, keywords have either case, and unknown text is ignored. A byte order mark is removed.
     init(_ text: String) {
         var words = Self.words(of: text)[...]
         func value() -> String {

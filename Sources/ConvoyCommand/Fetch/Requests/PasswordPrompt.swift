@@ -35,8 +35,7 @@ struct PasswordPrompt {
             }
             let signal = Self.received.exchange(0, ordering: .relaxed)
             guard signal != 0 else { return line }
-            // Raises the signal again, so that the shell sees what ended or stopped the process. After a stop the
-            // prompt is repeated.
+            // Raises the signal again, so that the shell sees what ended or stopped the process.
             kill(getpid(), signal)
         }
     }

@@ -20,13 +20,11 @@ struct FetchScreen {
     ) -> [String] {
         let columns = max(1, size.width - 1)
         note(progress, running, now)
-        // The numbers of failed and skipped files have a separate line, because beside the total they would displace
-        // the bars.
+        // Beside the total, the numbers of failed and skipped files would displace the bars.
         let note = size.height > 3 ? Self.note(progress) : nil
         let shownCount = Self.shownCount(of: running.count, height: size.height - (note == nil ? 0 : 1))
         let total = totalLine(progress, running, hidden: shownCount > 0 ? 0 : running.count, now)
-        // The label column fits the shortest label of the total, so the count is never truncated. All lines use the
-        // same width, so columns are aligned.
+        // The label column fits the shortest label of the total, so the count is never truncated.
         let labelColumns = max(
             ProgressLine.leastLabelColumns(of: columns), total.shortLabels.last?.columnCount ?? 0)
         var lines = running.prefix(shownCount).map { text(of: $0, now, columns: columns, labelColumns) }
@@ -129,8 +127,7 @@ struct RunTotals: Equatable {
     let receivedBytes: Int64
     private(set) var remainingBytes: Double?
     private(set) var isEstimate = false
-    // While no size is known, it is the fraction of finished files. The fraction is less than 1 until all files
-    // have finished.
+    // While no size is known, it is the fraction of finished files. It is less than 1 until all files have finished.
     private(set) var fraction: Double?
 
     init(_ progress: RunProgress, _ running: [RunningTransfer]) {

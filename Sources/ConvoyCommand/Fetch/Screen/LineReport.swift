@@ -43,8 +43,7 @@ final class LineReport: FetchReport {
 
     func ended(_ summary: FetchSummary) {
         display.end()
-        // If standard output is a pipe, its reader gets only the lines of files. The statistics go to standard error.
-        // After standard output was closed, nothing is printed.
+        // If standard output is a pipe, its reader gets only the lines of files.
         guard !isQuiet, !console.isOutputClosed else { return }
         for line in summary.lines {
             if console.isOutputPipe { console.printError(line) } else { console.printLine(line, wraps: true) }

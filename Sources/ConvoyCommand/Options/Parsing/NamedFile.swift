@@ -19,8 +19,7 @@ struct NamedFile: Sendable {
     let use: FileUse
     var origin: String?
 
-    // The cookies of a jar are read before they are written. The time of a file decides whether the file is fetched
-    // again. A list may shrink to its failed lines.
+    // A jar is read before it is written, `--newer` reads only a time, and a list may shrink to its failed lines.
     private static let partners: Set<Set<String>> = [
         ["--cookie", "--cookie-jar"], ["--newer", "--output"], ["--input", "--save-failed"],
     ]

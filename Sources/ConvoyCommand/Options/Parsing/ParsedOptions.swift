@@ -162,8 +162,7 @@ struct OptionScanner {
     }
 }
 
-// The type of the value and the group of the option decide whether the value is shown. Texts about requests,
-// connections, credentials and output are omitted. The names of files about connections are omitted too.
+// Texts about requests, connections, credentials and output are omitted, and names of files about connections.
 enum ShownCommandLine {
     private static let operandLimit = 3
     private static let valueColumns = 160

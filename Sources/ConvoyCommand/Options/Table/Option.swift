@@ -20,8 +20,7 @@ struct Option: Sendable {
         case general = "General"
     }
 
-    // If the value is invalid, the function throws an error, whose message follows the option's name. The value of a
-    // choice was checked before.
+    // The message of a thrown error follows the option's name. The value of a choice was checked before.
     typealias Store = @Sendable (_ options: inout ParsedOptions, _ value: String) throws -> Void
 
     let name: String

@@ -55,8 +55,7 @@ enum InputLine: Equatable {
                 reason: "its third column is not a digest: sha256: and 64 hexadecimal digits, or sha512: and 128")
             return
         }
-        // If a base URL is set, a first column without a scheme is a file name. Without the base, `report.zip` would be
-        // parsed as a host.
+        // With a base URL, a first column without a scheme is a file name, such as `report.zip`, and no host.
         if let base, !columns[0].containsScheme {
             let url = base.appending(path: columns[0])
             self = .request(ListEntry(url: url, name: name.isEmpty ? nil : name, digest: digest))
@@ -139,9 +138,7 @@ enum InputLine: Equatable {
         }
         return url.host()?.isEmpty == false ? nil : "it has no host: write https:// and the host before the path"
     }
-}
 
-extension InputLine {
     static func url(_ text: String, called name: String = "takes a URL") throws(UsageError) -> URL {
         switch InputLine(url: text) {
         case .request(let entry): return entry.url

@@ -93,17 +93,11 @@ enum QueueVerb: String, CaseIterable, Sendable {
     }
 
     var usage: String {
-        switch self {
-        case .add: "convoy queue add --db DB [options] URL..."
-        case .run: "convoy queue run --db DB [options]"
-        case .status: "convoy queue status --db DB [--json]"
-        case .list: "convoy queue list --db DB [selection] [--json]"
-        case .why: "convoy queue why --db DB ID...|selection [--json]"
-        case .retry: "convoy queue retry --db DB ID...|selection|--all"
-        case .cancel: "convoy queue cancel --db DB ID...|selection|--all"
-        case .delete: "convoy queue delete --db DB ID...|selection|--all"
-        case .export: "convoy queue export --db DB [selection]"
-        }
+        let operands: [QueueVerb: String] = [
+            .add: " [options] URL...", .run: " [options]", .status: " [--json]", .list: " [selection] [--json]",
+            .why: " ID...|selection [--json]", .export: " [selection]",
+        ]
+        return "convoy queue \(rawValue) --db DB\(operands[self] ?? " ID...|selection|--all")"
     }
 
     var selects: Bool { [.list, .why, .retry, .cancel, .delete, .export].contains(self) }

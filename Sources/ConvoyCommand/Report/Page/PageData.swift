@@ -34,12 +34,9 @@ struct PageData {
             "redirects": JSONValue(sums.redirects),
             "path": .array(path.count > 1 ? path.map { JSONValue($0) } : []),
             "pathTime": .integer(isComparison ? 0 : paths.first?.microseconds ?? 0),
-            "sides": .array(sides.map(side)), "histogram": PageFigures.histogram(TimeHistogram(records)),
-            "groups": .array(
-                RequestGroups.Key.allCases.map { PageFigures.groups(RequestGroups(records, by: $0), by: $0) }),
-            "slowest": .array(isComparison ? [] : PageFigures.slowest(records.joined()).map { JSONValue($0) }),
+            "sides": .array(sides.map(side)),
             "comparison": isComparison
-                ? PageFigures.comparison(ReportComparison(records[0], records[1]), offset: records[0].count) : [],
+                ? comparison(ReportComparison(records[0], records[1]), offset: records[0].count) : [],
             "rows": .array(rows(paths)),
         ]
         return Self.safe(page.json)
@@ -53,7 +50,6 @@ struct PageData {
             "outcomes": .array(RequestRecord.Outcome.allCases.map { JSONValue(sums[$0]) }),
             "span": .integer(sums.microseconds), "bytes": .integer(sums.bytes),
             "retries": JSONValue(sums.retries), "redirects": JSONValue(sums.redirects),
-            "times": PageFigures.times(TimeFigures(report.records.compactMap(\.time))),
         ]
     }
 
@@ -121,53 +117,12 @@ struct PageData {
             .string(attempt.next?.rawValue ?? ""), time(attempt.delay), .string(attempt.location ?? ""),
         ]
     }
-}
 
-enum PageFigures {
-    private static let slowestCount = 10
-    // Further changed requests are only counted.
-    private static let pairLimit = 200
-
-    static func times(_ times: TimeFigures?) -> JSONValue {
-        guard let times else { return [] }
-        return .array(
-            [Int64(times.count), times.median, times.ninety, times.ninetyNine, times.longest].map(JSONValue.integer))
-    }
-
-    static func histogram(_ histogram: TimeHistogram) -> JSONValue {
-        [
-            "edges": .array(histogram.edges.map(JSONValue.integer)), "logarithmic": .bool(histogram.isLogarithmic),
-            "bars": .array(
-                histogram.bars.map { bars in .array(bars.map { [JSONValue($0.count), JSONValue($0.failed)] }) }),
-        ]
-    }
-
-    static func groups(_ groups: RequestGroups, by key: RequestGroups.Key) -> JSONValue {
-        [
-            "key": .string(key.rawValue), "count": JSONValue(groups.count),
-            "rows": .array(
-                groups.groups.map { group in
-                    [
-                        .string(group.name),
-                        .array(
-                            group.cells.map { cell in
-                                [JSONValue(cell.count), JSONValue(cell.failed), times(TimeFigures(cell.times))]
-                            }),
-                    ]
-                }),
-        ]
-    }
-
-    static func slowest(_ records: some Sequence<RequestRecord>) -> [Int] {
-        records.enumerated().compactMap { place, record in record.time.map { (place: place, time: $0) } }
-            .sorted { ($1.time, $0.place) < ($0.time, $1.place) }
-            .prefix(slowestCount).map(\.place)
-    }
-
-    static func comparison(_ comparison: ReportComparison, offset: Int) -> JSONValue {
+    private func comparison(_ comparison: ReportComparison, offset: Int) -> JSONValue {
+        // Further changed requests are only counted.
         func pairs(_ pairs: [ReportComparison.Pair]) -> JSONValue {
             .array(
-                pairs.prefix(pairLimit).map {
+                pairs.prefix(200).map {
                     [JSONValue($0.before), JSONValue($0.after + offset), .integer($0.difference ?? 0)]
                 })
         }

@@ -124,13 +124,58 @@ function select() {
 }
 const sideNames = data.sides.map(side => side.name);
 const isComparison = data.sides.length > 1;
-// The rules are those of `RequestRecord.group`.
 function groupOf(key, row) {
   if (key === "status") return row.status > 0 ? String(row.status) : row.code || data.outcomes[row.outcome][0];
   const [, host, path] = /^(?:[^:]*:\/\/([^/?#]*))?([^?#]*)/.exec(row.url);
   if (key === "host") return host || "";
   return row.name || [row.method, path.replace(/[0-9]+/g, "*")].filter(Boolean).join(" ");
 }
+// Returns the number of times and their percentiles by the nearest ranks.
+function percentiles(rows) {
+  const times = rows.map(row => row.time).filter(us => us >= 0).sort((a, b) => a - b);
+  if (times.length === 0) return [];
+  return [times.length, ...[50, 90, 99, 100].map(percent => times[Math.ceil(times.length * percent / 100) - 1])];
+}
+data.sides.forEach((side, s) => side.times = percentiles(all.filter(row => sideOf(row) === s)));
+const timed = all.filter(row => row.time >= 0);
+// Counts the requests and the failures of each side in 40 bars. A bar includes its lower edge.
+function makeHistogram() {
+  const least = timed.reduce((least, row) => Math.min(least, row.time), Infinity);
+  const most = timed.reduce((most, row) => Math.max(most, row.time), 0);
+  // A logarithmic scale begins at ten microseconds or more. Shorter times are in the first bar.
+  const isLogarithmic = most > Math.max(1, least) * 4, low = isLogarithmic ? Math.max(10, least) : least;
+  const high = Math.max(most, low + 1);
+  const edges = Array.from({ length: 41 }, (_, i) => Math.round(
+    isLogarithmic ? low * Math.pow(high / low, i / 40) : low + (high - low) * i / 40));
+  const starts = edges.slice(1, -1).reverse();
+  const barOf = us => {
+    const after = starts.findIndex(edge => edge <= us);
+    return after < 0 ? 0 : starts.length - after;
+  };
+  const bars = data.sides.map(() => starts.concat(0).map(() => [0, 0]));
+  for (const row of timed) {
+    const bar = bars[sideOf(row)][barOf(row.time)];
+    bar[0] += 1;
+    if (row.outcome === 0) bar[1] += 1;
+  }
+  return { edges, isLogarithmic, bars, barOf };
+}
+const histogram = makeHistogram();
+// Groups the rows, the largest group first. At most 200 groups are listed, because each request may be its own group.
+function groupsBy(key) {
+  const groups = new Map();
+  for (const row of all) {
+    const name = groupOf(key, row);
+    if (!groups.has(name)) groups.set(name, { name, count: 0, sides: data.sides.map(() => []) });
+    const group = groups.get(name);
+    group.count += 1;
+    group.sides[sideOf(row)].push(row);
+  }
+  const listed = [...groups.values()].sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1)).slice(0, 200);
+  return { key, count: groups.size, rows: listed.map(({ name, sides }) => [name,
+    sides.map(rows => [rows.length, rows.filter(row => row.outcome === 0).length, percentiles(rows)])]) };
+}
+const grouped = ["host", "name", "status"].map(groupsBy);
 // Shows only the rows that pass the test. The words describe them to the reader.
 function pick(words, test) {
   view.only = { words, test };
@@ -148,8 +193,8 @@ function percentChange(before, now) {
 }
 
 function drawTimes() {
-  const { edges, logarithmic, bars } = data.histogram;
-  if (edges.length === 0) return;
+  if (timed.length === 0) return;
+  const { edges, isLogarithmic, bars, barOf } = histogram;
   byID("times").hidden = false;
   const titles = ["requests", "50 %", "90 %", "99 %", "max"];
   data.sides.forEach((side, s) => {
@@ -159,13 +204,11 @@ function drawTimes() {
       make("b", "", i === 0 ? number(value) : time(value)), make("span", "", titles[i]))));
     if (s > 0) byID("times").querySelector(".bars").before(list);
   });
-  const last = edges.length - 2;
-  const isInBar = (us, i) => (i === 0 || us >= edges[i]) && (i === last || us < edges[i + 1]);
   const most = Math.max(1, ...bars.flat().map(bar => bar[0]));
   byID("times").querySelector(".bars").append(...edges.slice(0, -1).map((edge, i) => {
     const counts = bars.map(side => side[i]);
     const button = makeButton("", () => pick(time(edge) + " to " + time(edges[i + 1]),
-      row => row.time >= 0 && isInBar(row.time, i)));
+      row => row.time >= 0 && barOf(row.time) === i));
     button.title = time(edge) + " to " + time(edges[i + 1]) + ": " + counts.map(([count, failed], s) =>
       (isComparison ? sideNames[s] + " " : "") + number(count) + (failed ? ", " + number(failed) + " failed" : ""))
       .join("; ");
@@ -180,7 +223,7 @@ function drawTimes() {
     button.disabled = counts.every(([count]) => count === 0);
     return button;
   }));
-  drawTicks(edges[0], edges.at(-1), logarithmic);
+  drawTicks(edges[0], edges.at(-1), isLogarithmic);
 }
 function drawTicks(low, high, logarithmic) {
   const part = us => logarithmic ? Math.log(us / low) / Math.log(high / low) : (us - low) / (high - low);
@@ -199,9 +242,9 @@ function drawTicks(low, high, logarithmic) {
 }
 
 function drawGroups(key, everything) {
-  const section = byID("groups"), groups = data.groups.find(groups => groups.key === key);
+  const section = byID("groups"), groups = grouped.find(groups => groups.key === key);
   section.hidden = data.rows.length === 0;
-  section.querySelector(".tabs").replaceChildren(...data.groups.map(other => {
+  section.querySelector(".tabs").replaceChildren(...grouped.map(other => {
     const button = makeButton("", () => {
       drawGroups(other.key, false);
       section.querySelector("[aria-pressed=true]").focus();
@@ -253,7 +296,7 @@ function drawLists() {
   const failed = all.filter(row => row.outcome === 0);
   list("failures", number(data.outcomes[0][1]) + " failed", failed.slice(0, 10), failed.length - 10,
     () => pick("failed", row => row.outcome === 0), why);
-  list("slowest", "Slowest", data.slowest.map(place => all[place]), 0, null,
+  list("slowest", "Slowest", timed.slice().sort((a, b) => b.time - a.time || a.place - b.place).slice(0, 10), 0, null,
     row => time(row.time) + (row.outcome === 4 ? "" : " " + state(row)));
 }
 function drawChanges() {
@@ -572,7 +615,7 @@ addEventListener("afterprint", () => drawRows(false));
 drawFigures();
 drawPath();
 drawTimes();
-drawGroups(data.groups.find(groups => groups.count > 1)?.key ?? "host", false);
+drawGroups(grouped.find(groups => groups.count > 1)?.key ?? "host", false);
 drawLists();
 drawFilters();
 drawHead();

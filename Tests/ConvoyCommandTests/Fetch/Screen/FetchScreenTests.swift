@@ -23,16 +23,6 @@ import Testing
         #expect(lines.allSatisfy { $0.columnCount <= max(1, width - 1) })
     }
 
-    @Test(arguments: [(24, 12, 0), (14, 12, 0), (13, 10, 2), (5, 2, 10)])
-    func asManyFilesAsFitHaveALineAndTheOthersAreCounted(height: Int, shownCount: Int, hiddenCount: Int) throws {
-        var screen = FetchScreen(maxAttempts: 4)
-        let size = Terminal.Size(width: 100, height: height)
-        let lines = screen.lines(RunProgress(), try transfers(12), size: size, now: .now)
-        #expect(lines.count { $0.contains("long-name") } == shownCount)
-        let isCounted = lines.dropLast().last == "\u{2026} and \(hiddenCount) more"
-        #expect(isCounted == (hiddenCount > 0))
-    }
-
     private let start = ContinuousClock.now
     private let wide = Terminal.Size(width: 120, height: 24)
 
@@ -40,9 +30,7 @@ import Testing
         FetchItem(index: index, url: URL(filePath: "/"), fileName: "file\(index).iso")
     }
 
-    /// Returns the lines after `seconds` in which each file receives one megabyte a second.
-    ///
-    /// The screen is drawn ten times a second.
+    /// Returns the lines after `seconds` in which each file receives a megabyte a second.
     private func lines(
         after seconds: Int, of count: Int = 1, resumed: Int64 = 0, size: Terminal.Size, totalCount: Int? = nil
     ) -> [String] {
@@ -71,11 +59,6 @@ import Testing
         #expect(third.hasPrefix("file0.iso "))
         #expect(third.contains("[==="))
         #expect(third.hasSuffix(" 30 %      3.0 MB of 10.0 MB    1.0 MB/s    0:07"))
-    }
-
-    @Test func resumedBytesAreShownButNotPartOfTheRate() throws {
-        let line = try #require(lines(after: 3, resumed: 6_000_000, size: wide).first)
-        #expect(line.hasSuffix(" 90 %      9.0 MB of 10.0 MB    1.0 MB/s    0:01"))
     }
 
     @Test func aNarrowTerminalKeepsRateAndTimeLeft() throws {
@@ -184,28 +167,9 @@ import Testing
         #expect(RunTotals(progress, [transfer(500, of: 500), transfer(900, of: nil)]).remainingBytes == 400)
     }
 
-    @Test func failedAndSkippedFilesDoNotCountAsBytes() {
-        let progress = RunProgress(
-            finishedCount: 3, failedCount: 1, skippedCount: 1, totalCount: 4, receivedBytes: 200, savedCount: 1,
-            savedBytes: 100)
-        #expect(RunTotals(progress, [transfer(100, of: 300)]).remainingBytes == 200)
-        #expect(RunTotals(progress, [transfer(100, of: 300)]).fraction == 0.5)
-    }
-
     @Test func announcedSizesOverflowNothing() {
         let huge = (0..<4).map { _ in transfer(1, of: .max) } + [transfer(1, of: nil), transfer(1, of: -5)]
         #expect((RunTotals(RunProgress(totalCount: 9, receivedBytes: 6), huge).fraction ?? 1) < 0.01)
-    }
-
-    @Test func theTimeLeftIsNeverLessThanTheSlowestFile() {
-        let start = ContinuousClock.now
-        var meter = ArrivalMeter()
-        for second in 0...3 { meter.note(Int64(second) * 100, at: start + .seconds(second)) }
-        let totals = RunTotals(RunProgress(totalCount: 1, receivedBytes: 300), [transfer(300, of: 1_300)])
-        let now = start + .seconds(3)
-        #expect(totals.secondsLeft(meter, slowest: 4, at: now) == 10)
-        #expect(totals.secondsLeft(meter, slowest: 25, at: now) == 25)
-        #expect(totals.secondsLeft(ArrivalMeter(), slowest: 25, at: now) == nil)
     }
 }
 
@@ -223,9 +187,7 @@ import Testing
         return (meter, start + .milliseconds(milliseconds))
     }
 
-    /// Sources of 1,000 bytes a second.
-    ///
-    /// Each function returns the total number of bytes after a number of milliseconds.
+    /// Sources of 1,000 bytes a second: their bytes after a number of milliseconds.
     private static let sources: [@Sendable (Int) -> Int64] = [
         { Int64($0) },
         // The bytes of a second arrive at once, as with nginx's limit: at the start of each second, or in its middle.
@@ -242,20 +204,6 @@ import Testing
             let rate = try #require(meter.bytesPerSecond(at: now))
             #expect(abs(rate - 1_000) <= 150, "after \(milliseconds) ms")
         }
-    }
-
-    @Test func theRateIsNilUntilItCanBeMeasured() {
-        for milliseconds in stride(from: 0, to: 1_000, by: 100) {
-            let (meter, now) = meter(milliseconds) { Int64($0) }
-            #expect(meter.bytesPerSecond(at: now) == nil)
-        }
-        let (second, atOne) = meter(1_000) { Int64($0) }
-        #expect(second.bytesPerSecond(at: atOne) != nil)
-        #expect(second.secondsLeft(for: 1_000, at: atOne) == nil)
-        let (third, atTwo) = meter(2_000) { Int64($0) }
-        #expect(third.secondsLeft(for: 1_000, at: atTwo).map { abs($0 - 1) < 0.1 } == true)
-        #expect(ArrivalMeter().bytesPerSecond(at: start) == nil)
-        #expect(!ArrivalMeter().isStalled(at: start))
     }
 
     @Test func overdueBytesLowerTheRateUntilItIsStalled() throws {
@@ -276,10 +224,5 @@ import Testing
         #expect(meter.bytesPerSecond(at: now + .seconds(1)) == 500)
         for tenth in 1...30 { meter.note(3_500 + Int64(tenth) * 500, at: now + .milliseconds(tenth * 100)) }
         #expect(meter.bytesPerSecond(at: now + .seconds(3)).map { abs($0 - 5_000) < 1 } == true)
-    }
-
-    @Test func aCountThatRunsBackwardsStartsANewMeasurement() {
-        let (meter, now) = meter(4_000) { $0 < 2_000 ? 900_000 + Int64($0) : Int64($0 - 2_000) }
-        #expect(meter.bytesPerSecond(at: now).map { abs($0 - 1_000) < 150 } == true)
     }
 }
