@@ -55,7 +55,6 @@ import Testing
         try worker.close()
     }
 
-    /// Several callers wait while the transaction of an earlier caller is delayed.
     /// Eight tasks add jobs with bodies of one byte to 64 MiB, and read them.
     ///
     /// `QueueProgram bodies FILE 100000` adds as many jobs as for the published measurements.
@@ -68,6 +67,7 @@ import Testing
         #expect(child.lines == ["300 bodies are unchanged"], "\(child.errors)")
     }
 
+    /// Several callers wait while the transaction of an earlier caller is delayed.
     @Test(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
     func onPostgresEachHearsItsOwn() async throws {
         let server = try await PostgresServer.shared()

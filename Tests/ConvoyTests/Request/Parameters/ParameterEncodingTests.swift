@@ -454,7 +454,8 @@ extension EncodedCase {
         Self(
             ["a": [["b": [1, 2]], ["c": [3]]]], .init(arrayEncoding: .indexInBrackets),
             "a%5B0%5D%5Bb%5D%5B0%5D=1&a%5B0%5D%5Bb%5D%5B1%5D=2&a%5B1%5D%5Bc%5D%5B0%5D=3"),
-        Self(["a": [[1, 2], [3]], "b": [["c": 4]]], .init(arrayEncoding: .noBrackets), "a=1&a=2&a=3&b%5Bc%5D=4"),
+        Self(["a": [[1, 2], [3]]], .init(arrayEncoding: .noBrackets), "a=1&a=2&a=3"),
+        Self(["b": [["c": 4]]], .init(arrayEncoding: .noBrackets), "b%5Bc%5D=4"),
         Self(["bool": [true, false]], .init(boolEncoding: .literal), "bool%5B%5D=true&bool%5B%5D=false"),
         Self(["data": Data([251, 255])], .init(dataEncoding: .deferredToData), "data%5B%5D=251&data%5B%5D=255"),
         Self(["data": Data([1, 2])], .init(dataEncoding: .custom { "\($0.count) bytes" }), "data=2%20bytes"),
