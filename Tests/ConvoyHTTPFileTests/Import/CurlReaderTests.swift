@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ConvoyHTTPFile
+import ConvoyHTTPFile
 
 /// Tests the import of curl command lines.
 @Suite struct CurlReaderTests {

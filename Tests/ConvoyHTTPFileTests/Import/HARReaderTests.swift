@@ -1,7 +1,7 @@
 import Convoy
 import Testing
 
-@testable import ConvoyHTTPFile
+import ConvoyHTTPFile
 
 /// Tests the import of requests from HTTP archives.
 @Suite struct HARReaderTests {

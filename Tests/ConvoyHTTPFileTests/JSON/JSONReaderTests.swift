@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import ConvoyHTTPFile
+import ConvoyHTTPFile
 
 @Suite struct JSONReaderTests {
     @Test(arguments: [

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ConvoyHTTPFile
+import ConvoyHTTPFile
 
 /// Tests the sources of variables and their precedence.
 @Suite struct VariablesTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ConvoyHTTPFile
+import ConvoyHTTPFile
 
 /// Tests files with mistakes: the position and the message of each problem.
 @Suite struct BrokenFilesTests {

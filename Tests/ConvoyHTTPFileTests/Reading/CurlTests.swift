@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ConvoyHTTPFile
+import ConvoyHTTPFile
 
 /// Tests curl commands that are pasted into a file.
 @Suite struct CurlTests {

@@ -2,7 +2,7 @@ import Convoy
 import Foundation
 import Testing
 
-@testable import ConvoyHTTPFile
+import ConvoyHTTPFile
 
 /// Tests damaged files: reading and planning end, and every problem has a position in the file.
 @Suite struct MutationTests {

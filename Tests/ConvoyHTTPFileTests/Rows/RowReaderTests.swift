@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ConvoyHTTPFile
+import ConvoyHTTPFile
 
 /// Tests rows of CSV and of JSON Lines.
 @Suite struct RowReaderTests {

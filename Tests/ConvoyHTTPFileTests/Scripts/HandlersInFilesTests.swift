@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ConvoyHTTPFile
+import ConvoyHTTPFile
 
 /// Tests variables that handlers set, and the requests that wait for them.
 @Suite struct HandlersInFilesTests {

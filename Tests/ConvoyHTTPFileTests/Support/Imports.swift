@@ -1,4 +1,4 @@
-@testable import ConvoyHTTPFile
+import ConvoyHTTPFile
 
 /// The result of an import: the written text, its notes, and the file read from it.
 struct Imported {

@@ -2,8 +2,8 @@ import Convoy
 import Foundation
 import Testing
 
-@testable import ConvoyPostgres
-@testable import ConvoyQueue
+import ConvoyPostgres
+import ConvoyQueue
 
 /// Tests the locks of two transactions that change the same dependency, key or job.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))

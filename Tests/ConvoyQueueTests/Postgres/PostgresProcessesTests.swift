@@ -2,8 +2,8 @@ import Convoy
 import Foundation
 import Testing
 
-@testable import ConvoyPostgres
-@testable import ConvoyQueue
+import ConvoyPostgres
+import ConvoyQueue
 
 /// Tests several processes that share one database.
 ///

@@ -2,8 +2,8 @@
 import Convoy
 import Foundation
 
-@testable import ConvoyPostgres
-@testable import ConvoyQueue
+import ConvoyPostgres
+import ConvoyQueue
 
 /// A proxy between stores and a server, with its own socket in its own directory.
 final class PostgresProxy: Sendable {

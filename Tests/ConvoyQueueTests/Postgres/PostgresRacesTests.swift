@@ -2,8 +2,8 @@ import Convoy
 import Foundation
 import Testing
 
-@testable import ConvoyPostgres
-@testable import ConvoyQueue
+import ConvoyPostgres
+import ConvoyQueue
 
 /// Tests concurrent transactions of several stores.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import ConvoyQueue
+import ConvoyQueue
 
 /// Compares the diagram of the page "Working with jobs", drawn by `.ci/diagrams`, with the table of states and
 /// events.

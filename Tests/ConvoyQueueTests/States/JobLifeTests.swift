@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ConvoyQueue
+import ConvoyQueue
 
 /// Tests every event in every state.
 @Suite struct JobLifeTests {

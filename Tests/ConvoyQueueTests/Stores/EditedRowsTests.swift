@@ -4,8 +4,8 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import ConvoyPostgres
-@testable import ConvoyQueue
+import ConvoyPostgres
+import ConvoyQueue
 
 /// Edits rows by hand, with numbers at the ends of their range.
 ///

@@ -3,7 +3,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import ConvoyQueue
+import ConvoyQueue
 
 /// Tests every store: adding, claiming, settling, relations of jobs, leases, lapses and hosts.
 @Suite struct StoreConformanceTests {

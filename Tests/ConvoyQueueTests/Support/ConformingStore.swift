@@ -4,7 +4,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import ConvoyQueue
+import ConvoyQueue
 
 /// A kind of store.
 ///

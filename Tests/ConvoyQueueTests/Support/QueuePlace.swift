@@ -4,7 +4,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import ConvoyQueue
+import ConvoyQueue
 
 /// Counts requests by the key of the job, like a server that recognises repetitions.
 final class KeyedServer: Sendable {

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import ConvoyQueue
+import ConvoyQueue
 
 /// Kills an adding and a sending process by SIGKILL directly before and after each call that changes a file.
 ///

@@ -4,7 +4,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import ConvoyQueue
+import ConvoyQueue
 
 /// Tests which requests are sent, how often, and with which key.
 @Suite struct QueueDeliveryTests {

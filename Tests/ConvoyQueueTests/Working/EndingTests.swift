@@ -4,7 +4,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import ConvoyQueue
+import ConvoyQueue
 
 /// Tests how drains, stops and cancellations end.
 @Suite struct QueueEndingTests {

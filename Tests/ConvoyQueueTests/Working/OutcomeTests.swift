@@ -3,7 +3,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import ConvoyQueue
+import ConvoyQueue
 
 /// Tests who receives the outcome of a job.
 @Suite struct QueueOutcomeTests {

@@ -2,8 +2,8 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import ConvoyPostgres
-@testable import ConvoyQueue
+import ConvoyPostgres
+import ConvoyQueue
 
 /// Kills processes that add and send by SIGKILL, at random moments.
 ///

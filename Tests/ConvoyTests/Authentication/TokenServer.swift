@@ -1,7 +1,7 @@
 // A server that checks bearer tokens.
 import Foundation
 
-@testable import Convoy
+import Convoy
 
 /// Accepts one token, and records the requests in their order.
 final class TokenServer: Sendable {

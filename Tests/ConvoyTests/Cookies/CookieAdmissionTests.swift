@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Tests which cookies a jar accepts from a host, and which hosts receive them: RFC 6265bis, section 5.7.
 @Suite struct CookieAdmissionTests {

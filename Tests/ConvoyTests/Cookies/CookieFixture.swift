@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// A jar and its clock, which only the test moves.
 struct CookieFixture {

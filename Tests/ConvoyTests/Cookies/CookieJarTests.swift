@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 @Suite struct CookieJarTests {
     private let fixture = CookieFixture()

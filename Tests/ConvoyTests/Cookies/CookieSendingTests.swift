@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 @Suite struct CookieSendingTests {
     private let fixture = CookieFixture()

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Tests how cookies are stored, replaced and removed.
 @Suite struct CookieStoreTests {

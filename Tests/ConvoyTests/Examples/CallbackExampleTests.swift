@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Tests callbacks: of a block around an asynchronous POST, and one that blocks its thread.
 @Suite struct CallbackExampleTests {

@@ -3,7 +3,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 extension FaultsWithRepeats {
     @Suite(.timeLimit(.minutes(5))) struct RepeatedFaultTests {

@@ -3,7 +3,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Serializes the suites of a manager with retries.
 ///

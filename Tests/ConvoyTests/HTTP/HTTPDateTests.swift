@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 @Suite struct HTTPDateTests {
     private static let now = Date(timeIntervalSince1970: 1_700_000_000)  // 2023

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Tests the functions of `Net`, which share its manager, so the tests run one after another.
 @Suite(.serialized) struct NetTests {

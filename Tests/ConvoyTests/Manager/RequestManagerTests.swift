@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 @Suite struct RequestManagerTests {
     /// An operation of another manager, or of none, fails; one that its manager has enqueued is not changed.

@@ -1,7 +1,7 @@
 // Requests with values that have a special meaning for shells, curl and terminals.
 import Foundation
 
-@testable import Convoy
+import Convoy
 
 /// A random request, and the secret that must never be shown.
 struct HostileRequest: Sendable {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Tests deadlines in virtual time, and messages that say what used the time.
 ///

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Tests bodies that arrive too slowly, in virtual time.
 @Suite(.timeLimit(.minutes(5))) struct MinimumSpeedTests {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 @Suite struct StateObservationTests {
     @Test func theSameCallObservesTheStateOnEveryPlatform() async throws {

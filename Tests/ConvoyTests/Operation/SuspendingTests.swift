@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Tests that a suspended operation releases its slot, and needs a slot to continue.
 @Suite(.timeLimit(.minutes(2))) struct SuspendingTests {

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Tests redirects that operations follow, over a stub and over real transports.
 @Suite struct RedirectFollowingTests {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Tests the values that responses can be converted to.
 @Suite struct AnswersTests {

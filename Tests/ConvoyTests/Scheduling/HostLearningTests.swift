@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Tests learned limits and circuit breakers of a manager, in virtual time.
 @Suite struct HostLearningTests {

@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 @Suite struct InterceptionTests {
     /// An interceptor may fetch a nonce or a token for each request, however many requests wait for theirs.

@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceCancelTests {
     // MARK: Cancelling

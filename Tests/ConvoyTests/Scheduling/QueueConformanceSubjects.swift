@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// A kind of operations and the queue that runs them.
 enum QueueSubject: String, CaseIterable, CustomTestStringConvertible {

@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceTests {
     // MARK: Waiting for all

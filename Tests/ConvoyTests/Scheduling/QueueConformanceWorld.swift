@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Ends a case that cannot continue; an issue has been recorded.
 struct Stuck: Error {}

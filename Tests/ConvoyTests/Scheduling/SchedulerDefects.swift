@@ -1,4 +1,4 @@
-@testable import Convoy
+import Convoy
 
 extension SchedulerWorld {
     /// A defect that the exploration must find: a wrong report to the state, or wrong effects.

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 @Suite struct MemorySinkTests {
     /// Sends a body in pieces, whose length is not announced.

@@ -3,7 +3,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 extension FaultsWithRepeats {
     /// Sends random requests, each with different secrets; `CONVOY_SECRETS` in the environment sets the number of

@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// A secret that contains the number of its request and its place.
 struct Secret: CustomStringConvertible {

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Runs many threads at the same time; also run under the thread sanitizer.
 ///

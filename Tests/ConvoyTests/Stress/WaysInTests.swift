@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Adds operations to a manager in every way at the same time, with a seed, barriers, cancelling and foreign
 /// operations.

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// A manager with two queues that several threads use.
 final class WaysInWorld: Sendable {

@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 #if os(Linux)
     /// A certificate authority and its certificates, as PEM files that are removed at the end of this process.

@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 #if os(Linux)
     /// HTTP/2 over the TLS of `openssl s_server` on 127.0.0.1, one connection at a time.

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Tests every kind of body over every transport.
 @Suite(.timeLimit(.minutes(5))) struct BodySendingTests {

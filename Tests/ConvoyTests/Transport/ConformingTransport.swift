@@ -2,7 +2,7 @@
 import ConvoyTesting
 import Testing
 
-@testable import Convoy
+import Convoy
 
 // A real transport. Every test of ``TransportConformanceTests`` runs with each real transport.
 struct ConformingTransport: Sendable, CustomTestStringConvertible {

@@ -3,7 +3,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 #if canImport(CLibcurl)
     /// Tests which ends ``CurlTransport`` reports as a lost connection, not as a final fault of the server.

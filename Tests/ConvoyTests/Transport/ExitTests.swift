@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import Testing
 
-@testable import Convoy
+import Convoy
 
 #if os(Linux)
     /// Tests a process that exits while a thread that has used TLS ends.

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Tests groups that several threads cancel, suspend, resume and add members to at the same time.
 @Suite struct GroupRaceTests {

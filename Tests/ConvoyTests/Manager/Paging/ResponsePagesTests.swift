@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 @Suite struct ResponsePagesTests {
     /// A server whose responses have the path as body and a link to the next page.

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Tests how well the learned limit follows a host, in virtual time.
 ///

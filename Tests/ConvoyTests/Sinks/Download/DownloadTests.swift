@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// Tests parts and records that another process changes: their bytes never become the target.
 @Suite(.timeLimit(.minutes(5))) struct ForeignHandTests {

@@ -2,7 +2,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 /// A change of the server between two runs; all combinations of its properties are tested.
 struct ServerChange: Sendable, CustomStringConvertible {

@@ -3,7 +3,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-@testable import Convoy
+import Convoy
 
 #if canImport(CLibcurl)
     /// Tests ``CurlTransport`` with proxies: the bytes that reach each server, and the errors of faults.
