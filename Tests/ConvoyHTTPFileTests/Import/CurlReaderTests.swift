@@ -1,6 +1,5 @@
-import Testing
-
 import ConvoyHTTPFile
+import Testing
 
 /// Tests the import of curl command lines.
 @Suite struct CurlReaderTests {

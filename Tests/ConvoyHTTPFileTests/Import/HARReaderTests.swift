@@ -1,7 +1,6 @@
 import Convoy
-import Testing
-
 import ConvoyHTTPFile
+import Testing
 
 /// Tests the import of requests from HTTP archives.
 @Suite struct HARReaderTests {

@@ -1,7 +1,6 @@
+import ConvoyHTTPFile
 import Foundation
 import Testing
-
-import ConvoyHTTPFile
 
 @Suite struct JSONReaderTests {
     @Test(arguments: [

@@ -1,6 +1,5 @@
-import Testing
-
 import ConvoyHTTPFile
+import Testing
 
 /// Tests the sources of variables and their precedence.
 @Suite struct VariablesTests {

@@ -1,6 +1,5 @@
-import Testing
-
 import ConvoyHTTPFile
+import Testing
 
 /// Tests files with mistakes: the position and the message of each problem.
 @Suite struct BrokenFilesTests {

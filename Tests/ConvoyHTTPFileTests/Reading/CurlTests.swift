@@ -1,6 +1,5 @@
-import Testing
-
 import ConvoyHTTPFile
+import Testing
 
 /// Tests curl commands that are pasted into a file.
 @Suite struct CurlTests {

@@ -1,8 +1,7 @@
 import Convoy
+import ConvoyHTTPFile
 import Foundation
 import Testing
-
-import ConvoyHTTPFile
 
 /// Tests damaged files: reading and planning end, and every problem has a position in the file.
 @Suite struct MutationTests {

@@ -1,6 +1,5 @@
-import Testing
-
 import ConvoyHTTPFile
+import Testing
 
 /// Tests rows of CSV and of JSON Lines.
 @Suite struct RowReaderTests {

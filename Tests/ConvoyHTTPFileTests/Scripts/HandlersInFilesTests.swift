@@ -1,6 +1,5 @@
-import Testing
-
 import ConvoyHTTPFile
+import Testing
 
 /// Tests variables that handlers set, and the requests that wait for them.
 @Suite struct HandlersInFilesTests {

@@ -1,9 +1,8 @@
 import Convoy
-import Foundation
-import Testing
-
 import ConvoyPostgres
 import ConvoyQueue
+import Foundation
+import Testing
 
 /// Tests the locks of two transactions that change the same dependency, key or job.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))

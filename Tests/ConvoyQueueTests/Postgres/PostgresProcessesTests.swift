@@ -1,9 +1,8 @@
 import Convoy
-import Foundation
-import Testing
-
 import ConvoyPostgres
 import ConvoyQueue
+import Foundation
+import Testing
 
 /// Tests several processes that share one database.
 ///

@@ -1,9 +1,8 @@
 // A proxy that counts or drops the messages between clients and a PostgreSQL server.
 import Convoy
-import Foundation
-
 import ConvoyPostgres
 import ConvoyQueue
+import Foundation
 
 /// A proxy between stores and a server, with its own socket in its own directory.
 final class PostgresProxy: Sendable {

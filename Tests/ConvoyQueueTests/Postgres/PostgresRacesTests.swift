@@ -1,9 +1,8 @@
 import Convoy
-import Foundation
-import Testing
-
 import ConvoyPostgres
 import ConvoyQueue
+import Foundation
+import Testing
 
 /// Tests concurrent transactions of several stores.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))

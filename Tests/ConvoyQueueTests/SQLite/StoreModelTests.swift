@@ -1,8 +1,7 @@
 import Convoy
+import ConvoyQueue
 import Foundation
 import Testing
-
-import ConvoyQueue
 
 /// Tests that random changes of several instances keep the rules of groups, keys, dependencies and counts.
 @Suite(.serialized) struct StoreModelTests {

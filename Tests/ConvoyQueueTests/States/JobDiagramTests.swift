@@ -1,7 +1,6 @@
+import ConvoyQueue
 import Foundation
 import Testing
-
-import ConvoyQueue
 
 /// Compares the diagram of the page "Working with jobs", drawn by `.ci/diagrams`, with the table of states and
 /// events.

@@ -1,6 +1,5 @@
-import Testing
-
 import ConvoyQueue
+import Testing
 
 /// Tests every event in every state.
 @Suite struct JobLifeTests {

@@ -1,11 +1,10 @@
 import Convoy
+import ConvoyPostgres
+import ConvoyQueue
 import ConvoySQLite
 import ConvoyTesting
 import Foundation
 import Testing
-
-import ConvoyPostgres
-import ConvoyQueue
 
 /// Edits rows by hand, with numbers at the ends of their range.
 ///

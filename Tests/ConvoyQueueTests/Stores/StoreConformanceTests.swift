@@ -1,9 +1,8 @@
 import Convoy
+import ConvoyQueue
 import ConvoyTesting
 import Foundation
 import Testing
-
-import ConvoyQueue
 
 /// Tests every store: adding, claiming, settling, relations of jobs, leases, lapses and hosts.
 @Suite struct StoreConformanceTests {

@@ -1,10 +1,9 @@
 // The stores that the conformance suite tests.
 import Convoy
+import ConvoyQueue
 import ConvoyTesting
 import Foundation
 import Testing
-
-import ConvoyQueue
 
 /// A kind of store.
 ///

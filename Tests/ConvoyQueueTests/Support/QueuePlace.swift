@@ -1,10 +1,9 @@
 // A server that counts the requests of jobs, and queues for tests.
 import Convoy
+import ConvoyQueue
 import ConvoyTesting
 import Foundation
 import Testing
-
-import ConvoyQueue
 
 /// Counts requests by the key of the job, like a server that recognises repetitions.
 final class KeyedServer: Sendable {

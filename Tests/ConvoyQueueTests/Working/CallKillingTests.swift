@@ -1,8 +1,7 @@
+import ConvoyQueue
 import ConvoyTesting
 import Foundation
 import Testing
-
-import ConvoyQueue
 
 /// Kills an adding and a sending process by SIGKILL directly before and after each call that changes a file.
 ///

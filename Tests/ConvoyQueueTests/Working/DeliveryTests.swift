@@ -1,10 +1,9 @@
 import Convoy
+import ConvoyQueue
 import ConvoySQLite
 import ConvoyTesting
 import Foundation
 import Testing
-
-import ConvoyQueue
 
 /// Tests which requests are sent, how often, and with which key.
 @Suite struct QueueDeliveryTests {

@@ -1,10 +1,9 @@
 import Convoy
+import ConvoyQueue
 import ConvoySQLite
 import ConvoyTesting
 import Foundation
 import Testing
-
-import ConvoyQueue
 
 /// Tests how drains, stops and cancellations end.
 @Suite struct QueueEndingTests {

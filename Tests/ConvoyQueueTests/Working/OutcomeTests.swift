@@ -1,9 +1,8 @@
 import Convoy
+import ConvoyQueue
 import ConvoyTesting
 import Foundation
 import Testing
-
-import ConvoyQueue
 
 /// Tests who receives the outcome of a job.
 @Suite struct QueueOutcomeTests {

@@ -1,9 +1,8 @@
+import ConvoyPostgres
+import ConvoyQueue
 import ConvoyTesting
 import Foundation
 import Testing
-
-import ConvoyPostgres
-import ConvoyQueue
 
 /// Kills processes that add and send by SIGKILL, at random moments.
 ///

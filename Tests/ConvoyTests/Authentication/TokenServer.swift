@@ -1,7 +1,6 @@
+import Convoy
 // A server that checks bearer tokens.
 import Foundation
-
-import Convoy
 
 /// Accepts one token, and records the requests in their order.
 final class TokenServer: Sendable {

@@ -1,7 +1,6 @@
+import Convoy
 import Foundation
 import Testing
-
-import Convoy
 
 /// Tests which cookies a jar accepts from a host, and which hosts receive them: RFC 6265bis, section 5.7.
 @Suite struct CookieAdmissionTests {

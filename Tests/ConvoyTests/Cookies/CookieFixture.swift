@@ -1,7 +1,6 @@
+import Convoy
 import Foundation
 import Testing
-
-import Convoy
 
 /// A jar and its clock, which only the test moves.
 struct CookieFixture {

@@ -1,8 +1,7 @@
+import Convoy
 // Tests which cookies a manager's jar stores and sends, and which servers receive none, over real transports.
 import Foundation
 import Testing
-
-import Convoy
 
 @Suite struct CookieSendingTests {
     private let fixture = CookieFixture()

@@ -1,7 +1,6 @@
+import Convoy
 import Foundation
 import Testing
-
-import Convoy
 
 /// Tests how cookies are stored, replaced and removed.
 @Suite struct CookieStoreTests {

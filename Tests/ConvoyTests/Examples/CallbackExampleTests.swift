@@ -1,7 +1,6 @@
+import Convoy
 import Foundation
 import Testing
-
-import Convoy
 
 /// Tests callbacks: of a block around an asynchronous POST, and one that blocks its thread.
 @Suite struct CallbackExampleTests {

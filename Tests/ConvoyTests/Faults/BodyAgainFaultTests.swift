@@ -1,9 +1,8 @@
+import Convoy
 // Tests bodies that are received a second time, for every destination, and those that cannot be decoded.
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 extension FaultsWithRepeats {
     @Suite(.timeLimit(.minutes(5))) struct BodyAgainFaultTests {

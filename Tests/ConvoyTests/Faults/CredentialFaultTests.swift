@@ -1,9 +1,8 @@
+import Convoy
 // Tests servers that respond to credentials with 401 in various ways, and those that cannot be trusted.
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 extension FaultsWithRepeats {
     @Suite(.timeLimit(.minutes(5))) struct CredentialFaultTests {

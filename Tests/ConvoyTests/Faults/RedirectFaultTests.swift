@@ -1,9 +1,8 @@
+import Convoy
 // Tests redirects to invalid targets, in circles, with ambiguous locations, and those that could leak secrets.
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 extension FaultsWithRepeats {
     @Suite(.timeLimit(.minutes(5))) struct RedirectFaultTests {

@@ -1,9 +1,8 @@
+import Convoy
 // Tests retryable failures, servers that ask for a delay, and endless responses with a deadline.
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 extension FaultsWithRepeats {
     @Suite(.timeLimit(.minutes(5))) struct RepeatedFaultTests {

@@ -1,9 +1,8 @@
+import Convoy
 // A server with scripted failures on loopback.
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 /// Serializes the suites of a manager with retries.
 ///

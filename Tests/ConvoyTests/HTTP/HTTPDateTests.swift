@@ -1,7 +1,6 @@
+import Convoy
 import Foundation
 import Testing
-
-import Convoy
 
 @Suite struct HTTPDateTests {
     private static let now = Date(timeIntervalSince1970: 1_700_000_000)  // 2023

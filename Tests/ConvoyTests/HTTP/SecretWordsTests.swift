@@ -1,7 +1,6 @@
+import Convoy
 import Foundation
 import Testing
-
-import Convoy
 
 @Suite struct SecretWordsTests {
     private let words = SecretWords(SecretWords.standardWords)

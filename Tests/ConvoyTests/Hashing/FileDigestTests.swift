@@ -1,7 +1,6 @@
+import Convoy
 import Foundation
 import Testing
-
-import Convoy
 
 @Suite struct FileDigestTests {
     private static let digits256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

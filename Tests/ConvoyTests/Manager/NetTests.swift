@@ -1,8 +1,7 @@
+import Convoy
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 /// Tests the functions of `Net`, which share its manager, so the tests run one after another.
 @Suite(.serialized) struct NetTests {

@@ -1,7 +1,6 @@
+import Convoy
 import Foundation
 import Testing
-
-import Convoy
 
 @Suite struct RequestManagerTests {
     /// An operation of another manager, or of none, fails; one that its manager has enqueued is not changed.

@@ -1,7 +1,6 @@
+import Convoy
 // Requests with values that have a special meaning for shells, curl and terminals.
 import Foundation
-
-import Convoy
 
 /// A random request, and the secret that must never be shown.
 struct HostileRequest: Sendable {

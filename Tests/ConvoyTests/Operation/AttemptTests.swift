@@ -1,9 +1,8 @@
+import Convoy
 // Tests that attempts are numbered, and that events of old attempts are dropped.
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking

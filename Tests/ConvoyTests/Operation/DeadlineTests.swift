@@ -1,7 +1,6 @@
+import Convoy
 import Foundation
 import Testing
-
-import Convoy
 
 /// Tests deadlines in virtual time, and messages that say what used the time.
 ///

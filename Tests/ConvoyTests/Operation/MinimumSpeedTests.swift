@@ -1,8 +1,7 @@
+import Convoy
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 /// Tests bodies that arrive too slowly, in virtual time.
 @Suite(.timeLimit(.minutes(5))) struct MinimumSpeedTests {

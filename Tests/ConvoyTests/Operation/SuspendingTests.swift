@@ -1,7 +1,6 @@
+import Convoy
 import Foundation
 import Testing
-
-import Convoy
 
 /// Tests that a suspended operation releases its slot, and needs a slot to continue.
 @Suite(.timeLimit(.minutes(2))) struct SuspendingTests {

@@ -1,7 +1,6 @@
+import Convoy
 import Foundation
 import Testing
-
-import Convoy
 
 @Suite struct TypedDependencyTests {
     private let server = StubServer { exchange in

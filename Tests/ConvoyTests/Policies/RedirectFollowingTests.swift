@@ -1,8 +1,7 @@
+import Convoy
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 /// Tests redirects that operations follow, over a stub and over real transports.
 @Suite struct RedirectFollowingTests {

@@ -1,7 +1,6 @@
+import Convoy
 import Foundation
 import Testing
-
-import Convoy
 
 /// Tests the values that responses can be converted to.
 @Suite struct AnswersTests {

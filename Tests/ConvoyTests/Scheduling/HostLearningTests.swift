@@ -1,7 +1,6 @@
+import Convoy
 import Foundation
 import Testing
-
-import Convoy
 
 /// Tests learned limits and circuit breakers of a manager, in virtual time.
 @Suite struct HostLearningTests {

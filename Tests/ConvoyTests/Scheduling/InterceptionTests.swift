@@ -1,8 +1,7 @@
+import Convoy
 // Tests many requests that wait for their interceptors at once, and acceptable responses that interceptors inspect.
 import Foundation
 import Testing
-
-import Convoy
 
 @Suite struct InterceptionTests {
     /// An interceptor may fetch a nonce or a token for each request, however many requests wait for theirs.

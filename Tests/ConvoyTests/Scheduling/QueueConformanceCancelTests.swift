@@ -1,8 +1,7 @@
+import Convoy
 // Tests cancelling, dependencies and flags of operation queues, with plain operations and with requests.
 import Foundation
 import Testing
-
-import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceCancelTests {
     // MARK: Cancelling

@@ -1,8 +1,7 @@
+import Convoy
 // Tests dependencies of operation queues, with the same cases for plain operations and for requests.
 import Foundation
 import Testing
-
-import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceDependencyTests {
     @Test(arguments: QueueSubject.queues, [true, false])

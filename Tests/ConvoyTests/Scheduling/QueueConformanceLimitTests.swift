@@ -1,8 +1,7 @@
+import Convoy
 // Tests limits, suspension, priorities and cancelling of operation queues, with plain operations and with requests.
 import Foundation
 import Testing
-
-import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceLimitTests {
     // MARK: Limits

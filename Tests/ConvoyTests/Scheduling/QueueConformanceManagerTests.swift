@@ -1,8 +1,7 @@
+import Convoy
 // Tests the promises of a manager for requests in its own queue, in foreign queues, and started by hand.
 import Foundation
 import Testing
-
-import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceManagerTests {
     private static let names = (0..<6).map { "\($0)" }

@@ -1,8 +1,7 @@
+import Convoy
 // The kinds of operations and queues that the conformance cases compare, and the work of operations.
 import Foundation
 import Testing
-
-import Convoy
 
 /// A kind of operations and the queue that runs them.
 enum QueueSubject: String, CaseIterable, CustomTestStringConvertible {

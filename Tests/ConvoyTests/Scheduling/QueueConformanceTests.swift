@@ -1,9 +1,8 @@
+import Convoy
 // Tests waiting for operation queues, the lists of their operations, and many operations and threads, with plain
 // operations and with requests.
 import Foundation
 import Testing
-
-import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceTests {
     // MARK: Waiting for all

@@ -1,8 +1,7 @@
+import Convoy
 // The world of a conformance case: a queue, its operations, and work that the test controls.
 import Foundation
 import Testing
-
-import Convoy
 
 /// Ends a case that cannot continue; an issue has been recorded.
 struct Stuck: Error {}

@@ -1,8 +1,7 @@
+import Convoy
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 @Suite struct MemorySinkTests {
     /// Sends a body in pieces, whose length is not announced.

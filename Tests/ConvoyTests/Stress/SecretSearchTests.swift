@@ -1,9 +1,8 @@
+import Convoy
 // Puts secrets into every part of requests, and searches all output of the library and all requests of each server.
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 extension FaultsWithRepeats {
     /// Sends random requests, each with different secrets; `CONVOY_SECRETS` in the environment sets the number of

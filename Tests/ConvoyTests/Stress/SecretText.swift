@@ -1,8 +1,7 @@
+import Convoy
 // Secrets that can be recognised, and texts that are searched for them.
 import Foundation
 import Testing
-
-import Convoy
 
 /// A secret that contains the number of its request and its place.
 struct Secret: CustomStringConvertible {

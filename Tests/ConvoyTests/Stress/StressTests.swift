@@ -1,8 +1,7 @@
+import Convoy
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 /// Runs many threads at the same time; also run under the thread sanitizer.
 ///

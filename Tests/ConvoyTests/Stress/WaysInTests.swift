@@ -1,8 +1,7 @@
+import Convoy
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 /// Adds operations to a manager in every way at the same time, with a seed, barriers, cancelling and foreign
 /// operations.

@@ -1,8 +1,7 @@
+import Convoy
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 /// A manager with two queues that several threads use.
 final class WaysInWorld: Sendable {

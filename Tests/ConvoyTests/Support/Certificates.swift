@@ -1,8 +1,7 @@
+import Convoy
 // Certificates for the tests, made by the openssl command.
 import Foundation
 import Testing
-
-import Convoy
 
 #if os(Linux)
     /// A certificate authority and its certificates, as PEM files that are removed at the end of this process.

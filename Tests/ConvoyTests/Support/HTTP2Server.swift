@@ -1,8 +1,7 @@
+import Convoy
 // An HTTP/2 server with scripted frames.
 import Foundation
 import Testing
-
-import Convoy
 
 #if os(Linux)
     /// HTTP/2 over the TLS of `openssl s_server` on 127.0.0.1, one connection at a time.

@@ -1,8 +1,7 @@
+import Convoy
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 /// Tests every kind of body over every transport.
 @Suite(.timeLimit(.minutes(5))) struct BodySendingTests {

@@ -1,8 +1,7 @@
+import Convoy
 // The transports that the conformance suite tests.
 import ConvoyTesting
 import Testing
-
-import Convoy
 
 // A real transport. Every test of ``TransportConformanceTests`` runs with each real transport.
 struct ConformingTransport: Sendable, CustomTestStringConvertible {

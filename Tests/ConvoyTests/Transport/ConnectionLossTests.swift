@@ -1,9 +1,8 @@
+import Convoy
 // Tests connections that end before a response or a handshake is complete.
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 #if canImport(CLibcurl)
     /// Tests which ends ``CurlTransport`` reports as a lost connection, not as a final fault of the server.

@@ -1,9 +1,8 @@
 import CLibcurl
+import Convoy
 import Foundation
 import Synchronization
 import Testing
-
-import Convoy
 
 #if os(Linux)
     /// Tests a process that exits while a thread that has used TLS ends.

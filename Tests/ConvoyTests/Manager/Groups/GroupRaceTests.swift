@@ -1,7 +1,6 @@
+import Convoy
 import Foundation
 import Testing
-
-import Convoy
 
 /// Tests groups that several threads cancel, suspend, resume and add members to at the same time.
 @Suite struct GroupRaceTests {

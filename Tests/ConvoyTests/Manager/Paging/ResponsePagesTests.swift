@@ -1,7 +1,6 @@
+import Convoy
 import Foundation
 import Testing
-
-import Convoy
 
 @Suite struct ResponsePagesTests {
     /// A server whose responses have the path as body and a link to the next page.

@@ -1,6 +1,5 @@
-import Testing
-
 import Convoy
+import Testing
 
 /// Tests how well the learned limit follows a host, in virtual time.
 ///

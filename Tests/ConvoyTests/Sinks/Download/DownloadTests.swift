@@ -1,8 +1,7 @@
+import Convoy
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 /// Tests parts and records that another process changes: their bytes never become the target.
 @Suite(.timeLimit(.minutes(5))) struct ForeignHandTests {

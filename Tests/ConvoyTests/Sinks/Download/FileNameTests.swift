@@ -1,8 +1,7 @@
+import Convoy
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 @Suite struct FileNameTests {
     @Test(arguments: [

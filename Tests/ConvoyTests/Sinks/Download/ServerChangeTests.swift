@@ -1,8 +1,7 @@
+import Convoy
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 /// A change of the server between two runs; all combinations of its properties are tested.
 struct ServerChange: Sendable, CustomStringConvertible {

@@ -1,9 +1,8 @@
+import Convoy
 // Tests proxies and IPv6.
 import ConvoyTesting
 import Foundation
 import Testing
-
-import Convoy
 
 #if canImport(CLibcurl)
     /// Tests ``CurlTransport`` with proxies: the bytes that reach each server, and the errors of faults.
