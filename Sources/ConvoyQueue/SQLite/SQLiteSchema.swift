@@ -116,9 +116,10 @@ enum SQLiteSchema {
     @discardableResult
     private static func check(_ connection: SQLiteConnection) throws -> Int64 {
         let path = connection.path
-        let application = try connection.number("PRAGMA application_id") ?? 0
-        let found = try connection.number("PRAGMA user_version") ?? 0
         let tables = try connection.number("SELECT count(*) FROM sqlite_master") ?? 0
+        let found = try connection.number("PRAGMA user_version") ?? 0
+        // Read last: another process may create the tables between two of these statements.
+        let application = try connection.number("PRAGMA application_id") ?? 0
         guard application == applicationID || (application == 0 && tables == 0 && found == 0) else {
             throw QueueError(
                 .foreignFile,
