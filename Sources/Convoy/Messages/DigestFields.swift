@@ -25,7 +25,7 @@ extension HeaderFields {
                 FileDigest(algorithm, base64: $0)
             }
         }
-        return [.sha512, .sha256].lazy.filter { $0.function.defect == nil }.compactMap { digests[$0] }.first
+        return [.sha512, .sha256].lazy.compactMap { digests[$0] }.first { $0.algorithm.function.defect == nil }
     }
 }
 

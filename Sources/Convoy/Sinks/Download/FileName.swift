@@ -21,13 +21,19 @@ package enum FileName {
     /// - Parameter limitBytes: the maximum length in UTF-8, clamped to 8 to 255. A name is shortened before its
     ///   extension.
     package static func safe(_ proposed: String, limitBytes: Int = 255) -> String {
+        let limit = min(max(limitBytes, fallback.utf8.count), Self.limitBytes)
+        // Most names are plain. For the others, this function makes a dozen strings.
+        if !proposed.isEmpty, proposed.utf8.count <= limit, proposed.utf8.allSatisfy(\.isTokenByte),
+            !proposed.hasPrefix("."), !proposed.hasSuffix(".")
+        {
+            return proposed
+        }
         // A backslash separates components like a slash, because the name may come from Windows, or the file may be
         // copied to Windows.
         let base = proposed.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last.map(Substring.init) ?? ""
         let visible = base.unicodeScalars.filter { !$0.isUnsafeToShow && !$0.properties.isDefaultIgnorableCodePoint }
         let name = trimmed(Substring(visible))
         guard !name.isEmpty else { return fallback }
-        let limit = min(max(limitBytes, fallback.utf8.count), Self.limitBytes)
         return String(trimmed(shortened(name, limitBytes: limit)))
     }
 
