@@ -99,6 +99,7 @@ final class DiskStore: CacheStore {
     /// Only code on `queue` uses it.
     let writer = Locked<SQLiteConnection?>(nil)
     let watch = Locked<IndexWatch?>(nil)
+    // Held while a reader opens a connection. `state` is locked under it, and never the other way round.
     private let opening = NSLock()
     let hot = Locked(HotEntries())
 
