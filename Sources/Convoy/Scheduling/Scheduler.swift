@@ -217,9 +217,13 @@ extension Scheduler {
 
     func cancelAll() {
         frozen {
-            for producer in producers.withLock({ Array($0.values) }) { producer.cancel() }
+            cancelProducers()
             cancelAll { _ in true }
         }
+    }
+
+    private func cancelProducers() {
+        for producer in producers.withLock({ Array($0.values) }) { producer.cancel() }
     }
 
     func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) {
@@ -279,8 +283,12 @@ extension Scheduler {
     }
 
     func shutDown() {
-        state.withLock { $0.isShutDown = true }
-        cancelAll()
+        frozen {
+            // Otherwise a running batch would have requests that are rejected, instead of cancelled.
+            cancelProducers()
+            state.withLock { $0.isShutDown = true }
+            cancelAll()
+        }
     }
 
     func drain() async {
