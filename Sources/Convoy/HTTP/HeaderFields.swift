@@ -199,14 +199,17 @@ extension String {
     /// Whether two strings are equal when ASCII letters are compared without case, as HTTP compares names.
     package func equalsIgnoringCase(_ other: String) -> Bool {
         guard utf8.count == other.utf8.count else { return false }
+        let isEqual = { (left: UInt8, right: UInt8) in
+            left == right || (left ^ right == 0x20 && (left | 0x20).isASCIILetter)
+        }
         // Compares the strings' storage directly, because names are compared for each field of each message.
         let result: Bool?? = utf8.withContiguousStorageIfAvailable { left in
             other.utf8.withContiguousStorageIfAvailable { right in
-                for index in 0..<left.count where !left[index].equalsIgnoringCase(right[index]) { return false }
+                for index in 0..<left.count where !isEqual(left[index], right[index]) { return false }
                 return true
             }
         }
-        return (result ?? nil) ?? zip(utf8, other.utf8).allSatisfy { $0.equalsIgnoringCase($1) }
+        return (result ?? nil) ?? utf8.elementsEqual(other.utf8, by: isEqual)
     }
 }
 
@@ -250,12 +253,6 @@ extension StringProtocol where SubSequence == Substring {
 
 extension UInt8 {
     var isASCIILetter: Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self) }
-}
-
-extension UInt8 {
-    fileprivate func equalsIgnoringCase(_ other: UInt8) -> Bool {
-        self == other || (self ^ other == 0x20 && (self | 0x20).isASCIILetter)
-    }
 }
 
 extension HeaderFields {

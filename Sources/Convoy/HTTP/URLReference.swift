@@ -201,7 +201,12 @@ extension URL {
         }
         guard end > start, last != UInt8(ascii: ".") else { return nil }
         // A host whose last label begins with a digit is in the usual spelling only if it is an IPv4 address.
-        if (0x30...0x39).contains(bytes[label]), !isUsualAddress(bytes, start, end) { return nil }
+        if (0x30...0x39).contains(bytes[label]) {
+            var address = in_addr()
+            guard inet_pton(AF_INET, String(decoding: bytes[start..<end], as: UTF8.self), &address) == 1 else {
+                return nil
+            }
+        }
         let endsAuthority: (Int) -> Bool = { index in
             index == bytes.count || bytes[index] == 0x2F || bytes[index] == 0x3F || bytes[index] == 0x23
         }
@@ -215,23 +220,6 @@ extension URL {
         // A port with a leading zero is not in the usual spelling.
         guard next > first, bytes[first] != 0x30, port <= 65_535, endsAuthority(next) else { return nil }
         return (next, true)
-    }
-
-    private static func isUsualAddress(_ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ end: Int) -> Bool {
-        var (dots, value, digits) = (0, 0, 0)
-        for index in start..<end {
-            let byte = bytes[index]
-            if byte == UInt8(ascii: ".") {
-                guard digits > 0 else { return false }
-                (dots, value, digits) = (dots + 1, 0, 0)
-            } else {
-                // A number with a leading zero is not in the usual spelling.
-                guard (0x30...0x39).contains(byte), digits == 0 || value > 0 else { return false }
-                (value, digits) = (value * 10 + Int(byte - 0x30), digits + 1)
-                guard value <= 255 else { return false }
-            }
-        }
-        return dots == 3
     }
 
     private var hasPortText: Bool {

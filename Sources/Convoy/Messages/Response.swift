@@ -40,8 +40,8 @@ public struct ResponseHead: Sendable, Hashable {
     }
     /// The declared length of the body in bytes; nil if none is declared, or if the transport decodes the body.
     public var expectedBytes: Int64? {
-        get { parts.value.expectedBytes }
-        set { parts.value.expectedBytes = newValue }
+        _read { yield parts.value.expectedBytes }
+        _modify { yield &parts.value.expectedBytes }
     }
 
     /// Whether the cookies of the response have been stored already, because the response comes from a cache.
@@ -58,6 +58,11 @@ public struct ResponseHead: Sendable, Hashable {
 
     /// Whether this is an interim response (1xx), which precedes the final one (RFC 9110, section 15.2).
     var isInformational: Bool { (100..<200).contains(statusCode) }
+
+    /// Whether the response can have a body (RFC 9110, section 6.4.1).
+    func hasBody(for method: HTTPMethod) -> Bool {
+        method != .head && statusCode != 204 && statusCode != 304 && !isInformational
+    }
 }
 
 extension ResponseHead: CustomReflectable {

@@ -449,11 +449,9 @@ struct HandlerDelivery: Hashable, Sendable {
 // `Sendable`, so the compiler prevents its use outside the lock.
 final class ExecutionState {
     // `@exclusivity(unchecked)` is safe, because the operation's lock excludes other accesses.
-    @exclusivity(unchecked) var timings: Timings
-    @exclusivity(unchecked) var progress: TransferProgress
+    @exclusivity(unchecked) var timings = Timings()
+    @exclusivity(unchecked) var progress = TransferProgress()
     @exclusivity(unchecked) var transfer: Transfer?
-
-    init(timings: Timings, progress: TransferProgress) { (self.timings, self.progress) = (timings, progress) }
 }
 
 struct Transfer {
@@ -489,7 +487,8 @@ extension OperationState {
 
     private mutating func makeExecution() -> ExecutionState {
         if let execution { return execution }
-        let made = ExecutionState(timings: timings, progress: progress)
+        let made = ExecutionState()
+        (made.timings, made.progress) = (timings, progress)
         execution = made
         return made
     }

@@ -262,11 +262,9 @@ struct ThreadSlot<Value: AnyObject>: Sendable {
     private let key: pthread_key_t?
     private let name = "convoy.\(UUID().uuidString)"
 
-    init(key: pthread_key_t? = ThreadSlot.makeKey()) { self.key = key }
-
-    private static func makeKey() -> pthread_key_t? {
+    init(hasKey: Bool = true) {
         var key = pthread_key_t()
-        return pthread_key_create(&key, nil) == 0 ? key : nil
+        self.key = hasKey && pthread_key_create(&key, nil) == 0 ? key : nil
     }
 
     var value: Value? {

@@ -34,7 +34,9 @@ private final class LockedBox<State: ~Copyable>: ManagedBuffer<SystemMutex, Stat
     deinit {
         withUnsafeMutablePointers { mutex, value in
             value.deinitialize(count: 1)
-            systemMutexDestroy(mutex)
+            #if !canImport(Darwin)
+                pthread_mutex_destroy(mutex)
+            #endif
         }
     }
 }
@@ -45,12 +47,10 @@ private final class LockedBox<State: ~Copyable>: ManagedBuffer<SystemMutex, Stat
     private func systemMutexInit(_ mutex: UnsafeMutablePointer<SystemMutex>) { mutex.initialize(to: SystemMutex()) }
     private func systemMutexLock(_ mutex: UnsafeMutablePointer<SystemMutex>) { os_unfair_lock_lock(mutex) }
     private func systemMutexUnlock(_ mutex: UnsafeMutablePointer<SystemMutex>) { os_unfair_lock_unlock(mutex) }
-    private func systemMutexDestroy(_: UnsafeMutablePointer<SystemMutex>) {}
 #else
     private typealias SystemMutex = pthread_mutex_t
 
     private func systemMutexInit(_ mutex: UnsafeMutablePointer<SystemMutex>) { pthread_mutex_init(mutex, nil) }
     private func systemMutexLock(_ mutex: UnsafeMutablePointer<SystemMutex>) { pthread_mutex_lock(mutex) }
     private func systemMutexUnlock(_ mutex: UnsafeMutablePointer<SystemMutex>) { pthread_mutex_unlock(mutex) }
-    private func systemMutexDestroy(_ mutex: UnsafeMutablePointer<SystemMutex>) { pthread_mutex_destroy(mutex) }
 #endif

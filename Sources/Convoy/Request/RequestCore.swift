@@ -129,7 +129,11 @@ extension URL {
             // The fifth byte distinguishes http from https.
             let port = hasPort ? "" : bytes[4] == UInt8(ascii: ":") ? ":80" : ":443"
             let last = LastOrigin.ofThread.value { LastOrigin() }
-            if let last, last.isEqual(to: bytes[..<end], port) { return last.text }
+            if let last, last.text.utf8.count == end + port.utf8.count, last.text.utf8.starts(with: bytes[..<end]),
+                last.text.utf8.dropFirst(end).elementsEqual(port.utf8)
+            {
+                return last.text
+            }
             let origin = String(decoding: bytes[..<end], as: UTF8.self) + port
             last?.text = origin
             return origin
@@ -141,10 +145,4 @@ private final class LastOrigin {
     static let ofThread = ThreadObject<LastOrigin>()
 
     var text = ""
-
-    func isEqual(to authority: Slice<UnsafeBufferPointer<UInt8>>, _ port: String) -> Bool {
-        let known = text.utf8
-        return known.count == authority.count + port.utf8.count && known.starts(with: authority)
-            && known.dropFirst(authority.count).elementsEqual(port.utf8)
-    }
 }

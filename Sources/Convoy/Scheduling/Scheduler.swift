@@ -277,8 +277,9 @@ extension Scheduler {
                 return nil
             }
             guard let newCount else { return self.suspend { $0.cancellations -= 1 } }
-            let next = DispatchTimeInterval.milliseconds(min(max(2, newCount), 50))
-            self.giveSlotsAgain(after: next, begun: begun + newCount, at: newCount > 0 ? now : last, until: end)
+            self.giveSlotsAgain(
+                after: .milliseconds(newCount > 1 ? 50 : 2), begun: begun + newCount, at: newCount > 0 ? now : last,
+                until: end)
         }
     }
 

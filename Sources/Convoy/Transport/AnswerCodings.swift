@@ -112,13 +112,6 @@ extension Response {
     }
 }
 
-extension ResponseHead {
-    /// Whether the response can have a body (RFC 9110, section 6.4.1).
-    func hasBody(for method: HTTPMethod) -> Bool {
-        method != .head && statusCode != 204 && statusCode != 304 && !isInformational
-    }
-}
-
 extension String {
     /// Letters beyond ASCII are not changed.
     fileprivate var lowercasedASCII: String {

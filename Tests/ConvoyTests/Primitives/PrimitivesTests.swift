@@ -103,8 +103,8 @@ import Testing
 
     @Test(arguments: [true, false])
     func eachThreadHasItsInnermostObject(hasKey: Bool) async {
-        let slot = hasKey ? ThreadSlot<Mark>() : ThreadSlot<Mark>(key: nil)
-        let (outer, inner, other) = (Mark(), Mark(), ThreadSlot<Mark>(key: nil))
+        let slot = ThreadSlot<Mark>(hasKey: hasKey)
+        let (outer, inner, other) = (Mark(), Mark(), ThreadSlot<Mark>(hasKey: false))
         let isEmptyElsewhere = slot.with(outer) {
             #expect(slot.value === outer && other.value == nil)
             slot.with(inner) { #expect(slot.value === inner) }

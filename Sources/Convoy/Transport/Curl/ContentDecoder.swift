@@ -31,7 +31,7 @@
     final class ContentDecoder {
         /// The value of an `Accept-Encoding` field; empty if no coding is supported.
         static let acceptedCodings = ["gzip", "deflate", "br", "zstd"]
-            .filter { contentCoding(named: $0).map { convoy_decoder_is_available($0) != 0 } ?? false }
+            .filter { contentCodings[$0].map { convoy_decoder_is_available($0) != 0 } ?? false }
             .joined(separator: ", ")
 
         /// In the order of decoding: the coding that was applied last is first.
@@ -113,7 +113,7 @@
         private let buffer: UnsafeMutableRawBufferPointer
 
         init(_ name: String) throws(ContentDecodingError) {
-            guard let coding = contentCoding(named: name), convoy_decoder_is_available(coding) != 0 else {
+            guard let coding = contentCodings[name], convoy_decoder_is_available(coding) != 0 else {
                 throw .unsupportedCoding(name.printablePrefix)
             }
             guard let decoder = convoy_decoder_create(coding) else { throw .outOfMemory(coding: name) }
@@ -151,13 +151,8 @@
         }
     }
 
-    private func contentCoding(named name: String) -> convoy_coding? {
-        switch name {
-        case "gzip", "x-gzip": CONVOY_CODING_GZIP
-        case "deflate": CONVOY_CODING_DEFLATE
-        case "br": CONVOY_CODING_BROTLI
-        case "zstd": CONVOY_CODING_ZSTD
-        default: nil
-        }
-    }
+    private let contentCodings: [String: convoy_coding] = [
+        "gzip": CONVOY_CODING_GZIP, "x-gzip": CONVOY_CODING_GZIP, "deflate": CONVOY_CODING_DEFLATE,
+        "br": CONVOY_CODING_BROTLI, "zstd": CONVOY_CODING_ZSTD,
+    ]
 #endif

@@ -26,7 +26,7 @@
         /// How many polls in a row found events after a turn in which no transfer made progress.
         @exclusivity(unchecked) private var vainLooks = 0
         /// The turn in which a transfer last sent or received, and its time.
-        @exclusivity(unchecked) private var lastProgress: (turn: UInt, time: ContinuousClock.Instant) = (0, .now)
+        @exclusivity(unchecked) var lastProgress: (turn: UInt, time: ContinuousClock.Instant) = (0, .now)
         /// Whether the next turn begins without sleeping, and then checks all sockets; perhaps this turn already does.
         @exclusivity(unchecked) var looksAgain = false
         @exclusivity(unchecked) private var looksAtAll = false
@@ -166,31 +166,27 @@
             _ = Foundation.poll(&wakeup, 1, Int32(min(stalled / 8, 10).rounded(.up)))
         }
 
-        func noteProgress() { lastProgress = (turnCount, now) }
-
         private func takeMessages() {
             var remaining: Int32 = 0
             guard var message = curl_multi_info_read(multi, &remaining) else { return }
             WakeUps.postponing { wakeUps in
                 var count = 0
                 while true {
-                    end(message)
+                    // CURLMSG_DONE (1) is the only kind. The result is read first: `CurlTransfer.end(_:)` may free the
+                    // message.
+                    if message.pointee.msg == 1, let easy = message.pointee.easy_handle {
+                        let code = message.pointee.data.result
+                        var context: UnsafeMutableRawPointer?
+                        convoy_get_pointer(easy, CurlInfo.privatePointer, &context)
+                        quietLooks = 0
+                        CurlHandle.transfer(of: context)?.end(code)
+                    }
                     count += 1
                     if count.isMultiple(of: Self.endsPerWakeUp) { wakeUps.performAll() }
                     guard let next = curl_multi_info_read(multi, &remaining) else { return }
                     message = next
                 }
             }
-        }
-
-        private func end(_ message: UnsafeMutablePointer<CURLMsg>) {
-            // CURLMSG_DONE (1) is the only kind. The result is read first: `CurlTransfer.end(_:)` may free the message.
-            guard message.pointee.msg == 1, let easy = message.pointee.easy_handle else { return }
-            let code = message.pointee.data.result
-            var context: UnsafeMutableRawPointer?
-            convoy_get_pointer(easy, CurlInfo.privatePointer, &context)
-            quietLooks = 0
-            CurlHandle.transfer(of: context)?.end(code)
         }
 
         private func checkTimes() {
@@ -280,9 +276,6 @@
             let remoteAddress: String
             let remotePort: Int32
             let localPort: Int32
-
-            /// Hashes the local port, which alone distinguishes nearly all connections.
-            func hash(into hasher: inout Hasher) { hasher.combine(localPort) }
         }
 
         private(set) var sockets: [Key: Int32] = [:]

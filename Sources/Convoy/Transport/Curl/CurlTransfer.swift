@@ -232,7 +232,7 @@
         func noteActivity() {
             guard let loop, activeTurn != loop.turnCount else { return }
             (activeTurn, lastActivity) = (loop.turnCount, loop.now)
-            loop.noteProgress()
+            loop.lastProgress = (loop.turnCount, loop.now)
         }
 
         func finish(_ error: RequestError?) {
