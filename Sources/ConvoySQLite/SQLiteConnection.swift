@@ -80,10 +80,7 @@ package final class SQLiteConnection: @unchecked Sendable {
 
     @discardableResult
     package func run(_ sql: String, _ values: [SQLiteValue]) throws -> Int {
-        let statement = try prepared(sql, values)
-        defer { sqlite3_reset(statement) }
-        let code = step(statement)
-        guard code == 101 || code == 100 else { throw error(code) }
+        try forEachRow(sql, values) { _ in false }
         return Int(sqlite3_changes(handle))
     }
 
@@ -93,7 +90,8 @@ package final class SQLiteConnection: @unchecked Sendable {
         let statement = try prepared(sql, values)
         defer { sqlite3_reset(statement) }
         while true {
-            let code = step(statement)
+            errno = 0
+            let code = sqlite3_step(statement)
             if code == 101 { return }
             guard code == 100 else { throw error(code) }
             guard try body(SQLiteRow(statement: statement)) else { return }
@@ -114,12 +112,7 @@ package final class SQLiteConnection: @unchecked Sendable {
     package func row<Value>(
         _ sql: String, _ values: SQLiteValue..., make: (SQLiteRow) throws -> Value?
     ) throws -> Value? {
-        var made: Value?
-        try forEachRow(sql, values) { row in
-            made = try make(row)
-            return false
-        }
-        return made
+        try rows(sql, values, make).first
     }
 
     package func number(_ sql: String, _ values: SQLiteValue...) throws -> Int64? {
@@ -221,11 +214,6 @@ package final class SQLiteConnection: @unchecked Sendable {
                 return sqlite3_bind_blob(statement, index, bytes.baseAddress, count, Self.copies)
             }
         }
-    }
-
-    private func step(_ statement: OpaquePointer) -> Int32 {
-        errno = 0
-        return sqlite3_step(statement)
     }
 
     private func error(_ code: Int32) -> SQLiteError {

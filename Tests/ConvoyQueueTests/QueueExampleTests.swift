@@ -10,13 +10,14 @@ import Testing
         var number = 17
     }
 
+    let place: StorePlace
+
+    init() throws { place = try StorePlace() }
+
     @Test func theFirstPage() async throws {
         let server = try TestServer()
         server.enqueue(.status(201))
-        let directory = FileManager.default.temporaryDirectory.appending(path: "convoy-queue-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: directory) }
-        let file = directory.appending(path: "orders.db")
+        let file = place.file
         let ordersURL = server.url("/orders")
         let order = Order()
         let authenticator = try BearerAuthenticator(origins: [ordersURL]) { _ in "token" }
@@ -48,8 +49,7 @@ import Testing
             .get(url).header("Proxy-Authorization", "secret"), .get(url).secretHeader("X-Key", "secret"),
             .get("https://user:secret@example.com/a"),
         ]
-        let file = FileManager.default.temporaryDirectory.appending(path: "convoy-queue-\(UUID().uuidString)")
-        let queue = try DurableQueue(at: file, manager: RequestManager())
+        let queue = try DurableQueue(at: place.file, manager: RequestManager())
         for request in secrets {
             do {
                 try await queue.add(Job("test", try JobRequest(request)))
@@ -60,10 +60,6 @@ import Testing
             }
         }
         #expect(try await queue.status().counts.isEmpty)
-        await queue.close()
-        for suffix in ["", "-wal", "-shm", "-convoy"] {
-            try? FileManager.default.removeItem(atPath: file.path + suffix)
-        }
     }
 
     @Test func bodiesThatCannotBeKeptAreRefused() throws {

@@ -21,17 +21,11 @@ public struct Job: Sendable, Hashable {
     public struct Uniqueness: Sendable, Hashable {
         /// The rule for two jobs with the same key.
         public enum Policy: String, Sendable, Hashable, CaseIterable {
-            /// Keeps the existing job.
-            ///
-            /// The new one is not added.
+            /// Keeps the existing job; the new one is not added.
             case keep
-            /// Adds the new job.
-            ///
-            /// The existing job and its dependents are cancelled.
+            /// Adds the new job, and cancels the existing job and its dependents.
             case replace
-            /// Keeps both jobs.
-            ///
-            /// The new job is sent after the existing job has finished with any outcome.
+            /// Keeps both jobs; the new one is sent after the existing one has finished with any outcome.
             case append
         }
 
@@ -55,19 +49,13 @@ public struct Job: Sendable, Hashable {
     public var kind: String
     /// The request to send.
     public var request: JobRequest
-    /// The priority among ready jobs; `.normal` by default.
-    ///
-    /// Higher priorities are sent first.
+    /// The priority among ready jobs, of which higher ones are sent first; `.normal` by default.
     public var priority: Operation.QueuePriority = .normal
     /// The earliest date at which the job is sent; nil, the default, means at once.
     public var notBefore: Date?
-    /// The date after which a job without success becomes a dead letter, unless its handler decides otherwise.
-    ///
-    /// Nil, the default, means never.
+    /// When a job without success becomes a dead letter, unless its handler decides otherwise; nil, the default, for never.
     public var expires: Date?
-    /// The ids of jobs that must be done first.
-    ///
-    /// Each of these jobs must exist in the store or be earlier in the same call of `add`.
+    /// The ids of jobs that must be done first, which are in the store or earlier in the same call of `add`.
     ///
     /// The job waits while a dependency is a dead letter, because a dead letter can be retried. If a dependency is
     /// cancelled, or deleted as a dead letter, the job is cancelled too.
@@ -76,16 +64,12 @@ public struct Job: Sendable, Hashable {
     public var uniqueness: Uniqueness?
     /// Tags, by which jobs are found, listed and cancelled.
     public var tags: Set<String> = []
-    /// The group of the job; nil, the default, means none.
-    ///
-    /// Jobs of a group are sent one after another, in the order of adding.
+    /// The group of the job, whose jobs are sent one after another in the order of adding; nil, the default, means none.
     ///
     /// The next job is sent when the previous one is done, cancelled or dead. A retried dead letter moves to the end
     /// of its group.
     public var group: String?
-    /// The value of the header field `Idempotency-Key`, the same for every attempt.
-    ///
-    /// By default, the value of this field in the request, or a UUID if the request has no such field.
+    /// The header field `Idempotency-Key` of every attempt: by default that of the request, or else a UUID.
     public var idempotencyKey: String
 
     /// Makes a job.
@@ -95,10 +79,8 @@ public struct Job: Sendable, Hashable {
     ///   - request: the request to send.
     ///   - id: the identifier of the job.
     public init(_ kind: String, _ request: JobRequest, id: String = UUID().uuidString) {
-        self.id = id
-        self.kind = kind
-        self.request = request
-        idempotencyKey = request.headerFields["Idempotency-Key"] ?? UUID().uuidString
+        let key = request.headerFields["Idempotency-Key"] ?? UUID().uuidString
+        self.init(kind, request, id: id, idempotencyKey: key)
     }
 
     /// Makes a job from stored values.

@@ -49,25 +49,21 @@ public struct JobResult: Sendable, Hashable {
     public var headerFields: HeaderFields
     /// The body of the response, possibly truncated.
     ///
-    /// For a failure, the body is at most the first 64 KiB of the response body. For a successful download, it is
-    /// empty.
+    /// Of a failure, it has at most the first 64 KiB. For a successful download, it is empty.
     public var body: Data
     /// Whether the body was truncated; also true if the body of a failure has exactly 64 KiB.
     public var isBodyCut: Bool
-    /// Why the outcome is not a success: for example an unacceptable status, no response, or the expiry of the job.
-    ///
-    /// Nil for a success.
+    /// Why the outcome is no success: an unacceptable status, no response, the job's expiry; nil for a success.
     public var failure: String?
     /// The number of attempts since the job was added, or last retried as a dead letter.
     ///
-    /// The number includes attempts of earlier processes and the last attempt. Only results that a handler receives
-    /// have this number. In a result that was read from the store, it is 0; see ``JobRecord/attemptCount``.
+    /// The number includes attempts of earlier processes and the last one. It is 0 except in results that a handler
+    /// receives; see ``JobRecord/attemptCount``.
     public var attemptCount = 0
     /// Whether no other attempt is possible, because the retries are used up or the job has expired.
     ///
-    /// Only results that a handler receives have this value.
-    ///
-    /// If the handler decides `.retry` for such a job, the job becomes a dead letter, as with `.fail`.
+    /// Only results that a handler receives have this value. If the handler decides `.retry` for such a job, the job
+    /// becomes a dead letter, as with `.fail`.
     public var isGivenUp = false
 
     /// Makes a result.
@@ -85,21 +81,15 @@ public struct JobResult: Sendable, Hashable {
     /// Whether the request succeeded.
     public var isSuccess: Bool { failure == nil }
 
-    /// Whether the job expired before it succeeded.
-    ///
-    /// An expired job has no response.
-    public var isExpired: Bool { failure == Self.expired }
-
-    static let expired = "it expired before it could be sent"
+    /// Whether the job expired before it succeeded, and so has no response.
+    public var isExpired: Bool { failure == JobRecord.expired }
 }
 
 /// A handler's decision about a job.
 public enum JobDecision: Sendable, Hashable {
     /// The outcome was handled, so the job is done.
     case done
-    /// The job is sent again after this time.
-    ///
-    /// The job becomes a dead letter if no other attempt is possible, ``JobResult/isGivenUp``.
+    /// The job is sent again after this time, or becomes a dead letter if ``JobResult/isGivenUp``.
     case retry(after: Duration)
     /// The job becomes a dead letter, with this reason.
     case fail(String)

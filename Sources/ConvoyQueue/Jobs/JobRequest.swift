@@ -16,13 +16,9 @@ import Foundation
 public struct JobRequest: Sendable, Hashable {
     /// Where the bytes of a body are stored.
     public enum Body: Sendable, Hashable {
-        /// The body is in memory.
-        ///
-        /// The store saves the bytes.
+        /// The body is in memory, and the store saves its bytes.
         case data(Data)
-        /// The body is the caller's file, which is read when the job is sent.
-        ///
-        /// Keep the file until the job is done.
+        /// The body is the caller's file, which is read when the job is sent; keep it until the job is done.
         case file(URL)
 
         package var data: Data? { if case .data(let data) = self { data } else { nil } }
@@ -37,9 +33,7 @@ public struct JobRequest: Sendable, Hashable {
     public var headerFields: HeaderFields
     /// The body; nil for none.
     public var body: Body?
-    /// The file to which the response body is downloaded.
-    ///
-    /// If nil, the handler receives the response body.
+    /// The file to which the response body is downloaded; nil, the default, passes the body to the handler.
     ///
     /// An interrupted download is resumed, also after a crash.
     public var destination: URL?
@@ -87,7 +81,18 @@ public struct JobRequest: Sendable, Hashable {
     }
 }
 
-extension JobRequest {
+extension JobRequest: CustomStringConvertible {
+    /// Method and URL, without credentials.
+    public var description: String { sendable(body: nil).description }
+
+    /// The host and port of the request, as in ``ClaimRequest/rooms``; empty for a relative URL.
+    public var host: String {
+        guard let host = url.host()?.lowercased() else { return "" }
+        return "\(host):\(url.port ?? (url.scheme?.lowercased() == "https" ? 443 : 80))"
+    }
+
+    var losesByRedirects: Bool { method != .get && method != .head }
+
     var defect: String? {
         if let secret = headerFields.first(where: { $0.isSecret || Self.tellsOfSecret($0.name) })?.name {
             return "its header field \(secret) is a secret, and secrets are never stored: "
@@ -120,17 +125,4 @@ extension JobRequest {
         case .file(let file): return request.body(fromFile: file, contentType: nil)
         }
     }
-}
-
-extension JobRequest {
-    /// The host and port of the request, as in ``ClaimRequest/rooms``; empty for a relative URL.
-    public var host: String {
-        guard let host = url.host()?.lowercased() else { return "" }
-        return "\(host):\(url.port ?? (url.scheme?.lowercased() == "https" ? 443 : 80))"
-    }
-}
-
-extension JobRequest: CustomStringConvertible {
-    /// Method and URL, without credentials.
-    public var description: String { sendable(body: nil).description }
 }

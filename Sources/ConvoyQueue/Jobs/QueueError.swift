@@ -14,8 +14,7 @@ public struct QueueError: Error, Sendable, Hashable {
         case diskFull
         /// The database cannot be opened or written, because of missing permissions or an unsuitable file.
         ///
-        /// With SQLite, the file or its directory cannot be opened or written, or the file cannot have a write-ahead
-        /// log. With PostgreSQL, the role lacks a privilege.
+        /// An SQLite file may also be unable to have a write-ahead log. With PostgreSQL, the role lacks a privilege.
         case notPermitted
         /// The file is not a database, or the file or its tables belong to another program.
         case foreignFile

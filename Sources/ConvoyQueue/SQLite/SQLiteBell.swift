@@ -48,16 +48,19 @@ final class SQLiteBell: Sendable {
             inotify_add_watch(watch, directory, UInt32(IN_ATTRIB | IN_CLOSE_WRITE | IN_DELETE)) >= 0
         }
 
-        /// Does nothing if the database file no longer exists.
-        private func followAgain() {
-            guard !state.withLock({ $0.isClosed }) else { return }
+    #endif
+
+    private func noteEvent() {
+        #if os(Linux)
             let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
             let file = directory.deletingLastPathComponent().path.dropLast("-convoy".count)
-            guard access(String(file), F_OK) == 0 else { return }
-            SQLiteOwners.makeAgain(directory)
-            _ = Self.follows(directory.path, watch)
-        }
-    #endif
+            if !state.withLock({ $0.isClosed }), access(String(file), F_OK) == 0 {
+                SQLiteOwners.makeAgain(directory)
+                _ = Self.follows(directory.path, watch)
+            }
+        #endif
+        tell()
+    }
 
     private static func makeFile(_ path: String) {
         let made = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
@@ -89,18 +92,12 @@ final class SQLiteBell: Sendable {
             #if os(Linux)
                 var buffer = [UInt8](repeating: 0, count: 4_096)
                 while read(watch, &buffer, buffer.count) > 0 {}
-                self?.followAgain()
             #endif
-            self?.tell()
+            self?.noteEvent()
             // An event may come too early: the kernel reports the closing of a lock file just before it releases the
             // lock, and the removal of files just before that of their directory. So the handler repeats its steps
             // after 100 ms.
-            queue.asyncAfter(deadline: .now() + .milliseconds(100)) { [weak self] in
-                #if os(Linux)
-                    self?.followAgain()
-                #endif
-                self?.tell()
-            }
+            queue.asyncAfter(deadline: .now() + .milliseconds(100)) { [weak self] in self?.noteEvent() }
         }
         source.setCancelHandler { close(watch) }
         let isClosed = state.withLock { state in

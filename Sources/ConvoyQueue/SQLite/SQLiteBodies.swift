@@ -17,13 +17,13 @@ final class SQLiteBodies {
 
     func url(of name: String) -> URL { directory.appending(path: name) }
 
-    /// The file is durable only after ``sync()``.
+    /// The file is durable only after ``sync(_:)``.
     func write(_ data: Data) throws(QueueError) -> String {
         count += 1
         let name = "\(owner).\(count)"
         let path = url(of: name).path
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw failure(path) }
+        guard file >= 0 else { throw QueueError(path: path, code: 10, system: errno, doing: "written") }
         defer { close(file) }
         let isWritten = data.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) -> Bool in
             var rest = bytes[...]
@@ -36,14 +36,12 @@ final class SQLiteBodies {
             return Self.isSynced(file)
         }
         guard isWritten else {
-            let error = failure(path)
+            let error = QueueError(path: path, code: 10, system: errno, doing: "written")
             unlink(path)
             throw error
         }
         return name
     }
-
-    func sync() throws(QueueError) { try Self.sync(directory) }
 
     static func sync(_ directory: URL) throws(QueueError) {
         let file = open(directory.path, O_RDONLY | O_CLOEXEC)
@@ -70,16 +68,7 @@ final class SQLiteBodies {
 
     func abandoned(_ isGone: (String) -> Bool) -> [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
-        var verdicts: [String: Bool] = [owner: false]
-        return names.filter { name in
-            let owner = String(name.prefix { $0 != "." })
-            let verdict = verdicts[owner] ?? isGone(owner)
-            verdicts[owner] = verdict
-            return verdict
-        }
-    }
-
-    private func failure(_ path: String) -> QueueError {
-        QueueError(path: path, code: 10, system: errno, doing: "written")
+        let owners = Set(names.map { $0.prefix { $0 != "." } }).filter { isGone(String($0)) }
+        return names.filter { owners.contains($0.prefix { $0 != "." }) }
     }
 }

@@ -88,10 +88,6 @@ final class SQLiteOwners {
     /// lock.
     private static func closeFile(_ descriptor: Int32) {
         flock(descriptor, LOCK_UN)
-        #if canImport(Darwin)
-            Darwin.close(descriptor)
-        #else
-            Glibc.close(descriptor)
-        #endif
+        Foundation.close(descriptor)
     }
 }

@@ -2,82 +2,30 @@ import Convoy
 import ConvoySQLite
 import Foundation
 
-struct LifeRow {
-    static let firstColumns = "position, id, state, missing, behind, owner, claims, lapses, result, body, grp, key"
-    static let columns = """
-        \(firstColumns), EXISTS(SELECT 1 FROM dependency WHERE needs = job.id), \
-        (SELECT file FROM body WHERE number = job.body)
-        """
-    static let count: Int32 = 14
-
-    let position: Int64
-    let id: String
-    let life: JobLife
-    let result: Int64?
-    let body: Int64?
-    let group: String?
-    let key: String?
-    let hasDependents: Bool
-    let bodyFile: String?
-
-    init(_ row: SQLiteRow) {
-        position = row.integer(0) ?? 0
-        id = row.text(1) ?? ""
-        life = Self.life(row)
-        result = row.integer(8)
-        body = row.integer(9)
-        group = row.text(10)
-        key = row.text(11)
-        hasDependents = row.integer(12) == 1
-        bodyFile = row.text(13)
-    }
-
-    /// The row begins with ``firstColumns``.
-    static func life(_ row: SQLiteRow) -> JobLife {
-        let state = Self.state(row.integer(2) ?? 0)
-        let (bits, token) = (row.integer(4) ?? 0, row.integer(6) ?? 0)
-        let holds = JobHolds(
-            dependencies: Int(row.integer(3) ?? 0), isBehindGroup: bits & 1 != 0, isBehindKey: bits & 2 != 0)
-        return JobLife(
-            state: state, holds: state == .blocked ? holds : JobHolds(),
-            lease: state == .claimed ? row.text(5).map { JobLease(owner: $0, token: token) } : nil,
-            claimCount: token, hasResult: row.integer(8) != nil, lapseCount: Int(row.integer(7) ?? 0))
-    }
-
-    /// In the database, a waiting job has the number 1 instead of 0 while its date or delay is not over.
-    private static let states: [JobState] = [
-        .waiting, .waiting, .blocked, .claimed, .answered, .done, .dead, .cancelled,
-    ]
-
-    static func state(_ number: Int64) -> JobState {
-        states.indices.contains(Int(number)) ? states[Int(number)] : .waiting
-    }
-
-    static func number(of state: JobState) -> Int64 { Int64(states.firstIndex(of: state) ?? 0) }
-}
-
 /// `body` and `result` are primary keys of rows in the tables `body` and `result`.
 struct JobRow {
     static let columns = """
-        \(LifeRow.firstColumns), kind, priority, due, due_clock, not_before, expires, needs, key_policy, tags, method, url, \
-        fields, body_path, destination, idempotency_key, added, attempt_count, attempts, failure, follows_as_get
+        position, id, state, missing, behind, owner, claims, lapses, result, body, grp, key, kind, priority, due, \
+        due_clock, not_before, expires, needs, key_policy, tags, method, url, fields, body_path, destination, \
+        idempotency_key, added, attempt_count, attempts, failure, follows_as_get, \
+        EXISTS(SELECT 1 FROM dependency WHERE needs = job.id), (SELECT file FROM body WHERE number = job.body)
         """
 
-    let position: Int64
-    let job: Job
-    let life: JobLife
+    /// Without delay, attempts, result, and the bytes of a body.
+    let record: JobRecord
     let due: Int64?
     let isDueByCalendar: Bool
     let body: Int64?
-    let attemptCount: Int
+    let bodyFile: String?
     let attempts: String?
     let result: Int64?
-    let failure: String?
-    let added: Date
+    let hasDependents: Bool
     let defect: String?
 
+    var job: Job { record.job }
+    var life: JobLife { record.life }
+
     init(_ row: SQLiteRow) {
-        position = row.integer(0) ?? 0
         let url = row.text(22).flatMap { URL(string: $0) }
         defect = url == nil ? "its URL in the database cannot be read" : nil
         var request = JobRequest(
@@ -97,17 +45,36 @@ struct JobRow {
             job.uniqueness = .init(key: key, policy: row.text(19).flatMap(Job.Uniqueness.Policy.init) ?? .keep)
         }
         job.tags = Set(JobText.lines(of: row.text(20)))
-        self.job = job
         due = row.integer(14)
         isDueByCalendar = row.integer(15) == 1
         body = row.integer(9)
-        added = Date(milliseconds: row.integer(27) ?? 0)
-        attemptCount = Int(row.integer(28) ?? 0)
+        bodyFile = row.text(33)
         attempts = row.text(29)
         result = row.integer(8)
-        failure = row.text(30)
-        life = LifeRow.life(row)
+        hasDependents = row.integer(32) == 1
+        let state = Self.state(row.integer(2) ?? 0)
+        let (bits, token) = (row.integer(4) ?? 0, row.integer(6) ?? 0)
+        let holds = JobHolds(
+            dependencies: Int(row.integer(3) ?? 0), isBehindGroup: bits & 1 != 0, isBehindKey: bits & 2 != 0)
+        let life = JobLife(
+            state: state, holds: state == .blocked ? holds : JobHolds(),
+            lease: state == .claimed ? row.text(5).map { JobLease(owner: $0, token: token) } : nil,
+            claimCount: token, hasResult: result != nil, lapseCount: Int(row.integer(7) ?? 0))
+        record = JobRecord(
+            job: job, position: row.integer(0) ?? 0, life: life, added: Date(milliseconds: row.integer(27) ?? 0),
+            attemptCount: Int(row.integer(28) ?? 0), failure: row.text(30))
     }
+
+    /// In the database, a waiting job has the number 1 instead of 0 while its date or delay is not over.
+    private static let states: [JobState] = [
+        .waiting, .waiting, .blocked, .claimed, .answered, .done, .dead, .cancelled,
+    ]
+
+    static func state(_ number: Int64) -> JobState {
+        states.indices.contains(Int(number)) ? states[Int(number)] : .waiting
+    }
+
+    static func number(of state: JobState) -> Int64 { Int64(states.firstIndex(of: state) ?? 0) }
 }
 
 enum JobText {

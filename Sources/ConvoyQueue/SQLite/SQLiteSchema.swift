@@ -81,7 +81,11 @@ enum SQLiteSchema {
     static func prepare(_ connection: SQLiteConnection) throws {
         let path = connection.path
         // The file is checked before anything is written, because it may belong to another program.
-        if try check(connection) < 2 { makePrivate(path) }
+        if try check(connection) < 2 {
+            // Files before version 2 were readable by others. They are made private once, when they are migrated; the
+            // owner of the files may grant permissions afterwards.
+            for suffix in ["", "-wal", "-shm"] { chmod(path + suffix, 0o600) }
+        }
         try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY")
         // The limit is the size at which SQLite writes the log to the database. Otherwise the log would keep its largest
         // size until every process closes the database.
@@ -106,14 +110,7 @@ enum SQLiteSchema {
         }
     }
 
-    // Files before version 2 were readable by others. They are made private once, when they are migrated; the owner of
-    // the files may grant permissions afterwards.
-    private static func makePrivate(_ path: String) {
-        for suffix in ["", "-wal", "-shm"] { chmod(path + suffix, 0o600) }
-    }
-
     // Returns 0 for an empty file. Throws for the file of another program, and for a newer version.
-    @discardableResult
     private static func check(_ connection: SQLiteConnection) throws -> Int64 {
         let path = connection.path
         let tables = try connection.number("SELECT count(*) FROM sqlite_master") ?? 0

@@ -55,8 +55,6 @@ public final class SQLiteStore: Store {
         }
     }
 
-    deinit { bell.shutDown() }
-
     private func perform<Value: Sendable>(
         _ body: @escaping @Sendable (SQLiteWorker) throws -> Value
     ) async throws(QueueError) -> Value {

@@ -38,7 +38,13 @@ final class SQLiteWorker: @unchecked Sendable {
         bodies = SQLiteBodies(in: places.bodies, owner: owners.name)
         open = connection
         opened = [path, path + "-wal"].compactMap { path in Self.number(of: path).map { (path, $0) } }
-        do { try start(boot: boot) } catch {
+        do {
+            try transaction {
+                if try time.anchor(in: connection, boot: boot) { try endLeases("1 = ?", .integer(1)) }
+                try releaseGone()
+            }
+            try removeOrphans()
+        } catch {
             // The owner has no row yet, so no other process needs its lock file.
             owners.close()
             throw QueueError(error, of: path)
@@ -55,24 +61,14 @@ final class SQLiteWorker: @unchecked Sendable {
         do { return try SQLiteConnection(path) } catch { throw QueueError(error, of: path, doing: "opened") }
     }
 
-    private func start(boot: String) throws {
-        let isNewBoot = try transaction { try time.anchor(in: connection, boot: boot) }
-        try transaction {
-            if isNewBoot { try endLeases("1 = ?", .integer(1)) }
-            try releaseGone()
-        }
-        try removeOrphans()
-    }
-
     /// Processes that open a database by different names must use the same lock files.
     private static func withoutLinks(_ file: URL) -> URL {
-        guard let path = realpath(file.path, nil) else {
-            guard let directory = realpath(file.deletingLastPathComponent().path, nil) else { return file }
-            defer { free(directory) }
-            return URL(fileURLWithPath: String(cString: directory)).appending(path: file.lastPathComponent)
+        func real(_ url: URL) -> URL? {
+            guard let path = realpath(url.path, nil) else { return nil }
+            defer { free(path) }
+            return URL(fileURLWithPath: String(cString: path))
         }
-        defer { free(path) }
-        return URL(fileURLWithPath: String(cString: path))
+        return real(file) ?? real(file.deletingLastPathComponent())?.appending(path: file.lastPathComponent) ?? file
     }
 
     var connection: SQLiteConnection {
@@ -206,27 +202,21 @@ final class SQLiteWorker: @unchecked Sendable {
 
     // MARK: Adding
 
-    /// Returns the outcome of each list.
     func add(_ lists: [[Job]]) -> [AdditionGroup.Outcome] {
         let files = lists.map { list in result { try $0.writeBodies(of: list) } }
-        let names = files.flatMap { (try? $0.get().values.map { $0 }) ?? [] }
+        let names = files.flatMap { ((try? $0.get()) ?? [:]).values }
         do {
-            if !names.isEmpty { try bodies.sync() }
+            if !names.isEmpty { try SQLiteBodies.sync(bodies.directory) }
             let outcomes = try transaction {
                 var outcomes: [AdditionGroup.Outcome] = []
                 for (list, files) in zip(lists, files) {
-                    let removals = removals
-                    if lists.count == 1 {
-                        outcomes.append(.success(try insert(list, files.get())))
-                    } else {
-                        let outcome = try connection.part { try insert(list, files.get()) }
-                        outcomes.append(outcome.mapError { QueueError($0, of: path) })
-                    }
-                    if case .failure = outcomes.last { self.removals = removals }
+                    let before = removals
+                    let outcome = try connection.part { try insert(list, files.get()) }
+                    if case .failure = outcome { removals = before + ((try? files.get()) ?? [:]).values }
+                    outcomes.append(outcome.mapError { QueueError($0, of: path) })
                 }
                 return outcomes
             }
-            for (outcome, files) in zip(outcomes, files) { removeUnused(files, outcome) }
             mustRing = true
             return outcomes
         } catch {
@@ -245,7 +235,7 @@ final class SQLiteWorker: @unchecked Sendable {
         var files: [Int: String] = [:]
         do {
             for (index, job) in jobs.enumerated() {
-                guard case .data(let data)? = job.request.body, data.count > SQLiteBodies.rowLimit else { continue }
+                guard let data = job.request.body?.data, data.count > SQLiteBodies.rowLimit else { continue }
                 files[index] = try bodies.write(data)
             }
             return files
@@ -255,43 +245,31 @@ final class SQLiteWorker: @unchecked Sendable {
         }
     }
 
-    private func removeUnused(_ files: Result<[Int: String], QueueError>, _ outcome: AdditionGroup.Outcome) {
-        guard case .success(let files) = files, !files.isEmpty else { return }
-        switch outcome {
-        case .success(let additions): bodies.remove(files.filter { additions[$0.key].outcome != .added }.map(\.value))
-        case .failure: bodies.remove(Array(files.values))
-        }
-    }
-
     private func insert(_ jobs: [Job], _ files: [Int: String]) throws -> [JobAddition] {
         var next = (try connection.number("SELECT max(position) FROM job") ?? 0) + 1
-        var additions: [JobAddition] = []
-        additions.reserveCapacity(jobs.count)
-        for (index, job) in jobs.enumerated() {
+        return try jobs.enumerated().map { index, job in
             let addition = try add(job, at: next, bodyFile: files[index])
-            if addition.outcome == .added { next += 1 }
-            additions.append(addition)
+            if addition.outcome == .added { next += 1 } else if let file = files[index] { removals.append(file) }
+            return addition
         }
-        return additions
     }
 
     private func add(_ job: Job, at position: Int64, bodyFile: String?) throws -> JobAddition {
         let connection = try self.connection
         let here = try connection.number("SELECT 1 FROM job WHERE id = ?", .text(job.id))
         if here != nil { return JobAddition(id: job.id, outcome: .alreadyThere) }
-        var missing = try missing(of: job)
-        if let kept = try applyUniqueness(of: job) { return JobAddition(id: kept, outcome: .kept) }
-        // The replaced job is cancelled now. It may be a dependency of the new job.
-        if job.uniqueness?.policy == .replace { missing = try self.missing(of: job) }
-
-        var behind: Int64 = 0
-        if let group = job.group, try hasUnfinished("grp", group) { behind |= 1 }
-        if let key = job.uniqueness?.key, try hasUnfinished("key", key) { behind |= 2 }
+        let policy = job.uniqueness?.policy
+        let others = try unfinished("key", job.uniqueness?.key, limit: policy == .replace ? -1 : 1)
+        // A replaced job is cancelled first, because it may be a dependency of the new job.
+        if policy == .replace { for other in others { _ = try cancel(other) } }
+        let missing = try missing(of: job)
+        if policy == .keep, let kept = others.first { return JobAddition(id: kept, outcome: .kept) }
+        let isBehindGroup = try !unfinished("grp", job.group, limit: 1).isEmpty
+        let behind: Int64 = (isBehindGroup ? 1 : 0) + (policy == .append && !others.isEmpty ? 2 : 0)
         let notBefore = job.notBefore.map { Int64(clamping: $0) }
         let due = notBefore.flatMap { $0 > time.date ? $0 : nil }
         let isCancelled = missing == nil
-        let state: Int64 =
-            isCancelled ? 7 : missing?.isEmpty == false || behind != 0 ? 2 : due == nil ? 0 : 1
+        let state: Int64 = isCancelled ? 7 : missing?.isEmpty == false || behind != 0 ? 2 : due == nil ? 0 : 1
         let body = isCancelled ? nil : job.request.body
         if isCancelled, let bodyFile { removals.append(bodyFile) }
         if case .data(let data)? = body {
@@ -339,26 +317,19 @@ final class SQLiteWorker: @unchecked Sendable {
         return isCancelled ? nil : missing
     }
 
-    private func applyUniqueness(of job: Job) throws -> String? {
-        guard let uniqueness = job.uniqueness, uniqueness.policy != .append else { return nil }
-        let others = try connection.rows(
-            "SELECT id FROM job WHERE key = ? AND state <= 4 ORDER BY position", [.text(uniqueness.key)]
+    private func unfinished(_ column: String, _ value: String?, limit: Int64) throws -> [String] {
+        guard let value else { return [] }
+        return try connection.rows(
+            "SELECT id FROM job WHERE \(column) = ? AND state <= 4 ORDER BY position LIMIT ?",
+            [.text(value), .integer(limit)]
         ) { $0.text(0) }
-        if uniqueness.policy == .keep { return others.first }
-        for other in others { _ = try cancel(other) }
-        return nil
-    }
-
-    private func hasUnfinished(_ column: String, _ value: String) throws -> Bool {
-        try connection.number("SELECT 1 FROM job WHERE \(column) = ? AND state <= 4 LIMIT 1", .text(value)) != nil
     }
 
     // MARK: Settling and exchanging
 
     func exchange(_ settlements: [Settlement], _ request: ClaimRequest?) throws -> Exchange {
         try transaction {
-            var isSettled: [Bool] = []
-            for settlement in settlements { isSettled.append(try settle(settlement)) }
+            let isSettled = try settlements.map { try settle($0) }
             if settlements.contains(where: { if case .retry = $0.verdict { true } else { false } }) {
                 try time.note(in: connection)
             }
@@ -371,12 +342,9 @@ final class SQLiteWorker: @unchecked Sendable {
                 if try releaseGone(), jobs.count < request.limit { jobs += try claim(request.rest(after: jobs)) }
             }
             if !jobs.isEmpty { try takeLease(request.lease) }
-            return Exchange(
-                isSettled: isSettled, jobs: jobs, next: jobs.count < request.limit ? try next() : nil)
+            return Exchange(isSettled: isSettled, jobs: jobs, next: jobs.count < request.limit ? try next() : nil)
         }
     }
-
-    // MARK: Settling
 
     /// Settles a job that is done at the first attempt, without body, group, key or dependents.
     private static let simplyDone = """
@@ -386,8 +354,6 @@ final class SQLiteWorker: @unchecked Sendable {
             AND grp IS NULL AND key IS NULL AND NOT EXISTS (SELECT 1 FROM dependency WHERE needs = job.id)
         """
 
-    private static let settled = "SELECT \(LifeRow.columns), attempt_count, attempts, failure FROM job WHERE id = ?"
-
     private func settle(_ settlement: Settlement) throws -> Bool {
         let claim = settlement.claim
         if case .done = settlement.verdict, let attempt = settlement.attempt {
@@ -396,23 +362,17 @@ final class SQLiteWorker: @unchecked Sendable {
                 .text(owners.name), .integer(claim.token))
             if count > 0 { return true }
         }
-        let row = try connection.row(Self.settled, .text(claim.id)) { row in
-            (
-                own: LifeRow(row), attemptCount: row.integer(LifeRow.count) ?? 0,
-                attempts: row.text(LifeRow.count + 1), failure: row.text(LifeRow.count + 2)
-            )
-        }
-        guard let row, row.own.life.lease?.owner == owners.name else { return false }
-        var life = row.own.life
+        guard let row = try row(of: claim.id), row.life.lease?.owner == owners.name else { return false }
+        var life = row.life
         guard life.handle(.settled(token: claim.token, settlement.verdict)) else { return false }
-        var (attemptCount, attempts, failure) = (row.attemptCount, row.attempts, row.failure)
+        var (attemptCount, attempts, failure) = (Int64(row.record.attemptCount), row.attempts, row.record.failure)
         if let attempt = settlement.attempt {
             attemptCount += 1
             attempts = JobText.attempts((JobText.attempts(of: attempts) + [attempt]).suffix(JobRecord.maxAttempts))
         }
-        var (due, result) = (Int64?.none, row.own.result)
+        var (due, result) = (Int64?.none, row.result)
         switch settlement.verdict {
-        case .retry(let delay): due = time.now + Int64(clamping: delay)
+        case .retry(let delay): due = delay > .zero ? time.now + Int64(clamping: delay) : nil
         case .dead(let reason): failure = reason
         case .answered(let new): result = try keep(new)
         case .done, .release: break
@@ -421,8 +381,6 @@ final class SQLiteWorker: @unchecked Sendable {
             try connection.run("DELETE FROM result WHERE number = ?", .integer(number))
             result = nil
         }
-        if due.map({ $0 <= time.now }) ?? false { due = nil }
-        let isDue = life.state == .waiting && due != nil
         // A blocked job that expires is passed to its handler. If the handler retries it, the job is blocked again (2),
         // because `missing` and `behind` are unchanged.
         try connection.run(
@@ -430,12 +388,12 @@ final class SQLiteWorker: @unchecked Sendable {
             UPDATE job SET state = CASE WHEN ?1 <= 1 AND (missing > 0 OR behind <> 0) THEN 2 ELSE ?1 END,
                 owner = NULL, due = ?, due_clock = 0, attempt_count = ?, attempts = ?, failure = ?, result = ?, finished = ?,
                 lapses = ?, body = ? WHERE position = ?
-            """, .integer(isDue ? 1 : LifeRow.number(of: life.state)), SQLiteValue(due), .integer(attemptCount),
+            """, .integer(due != nil ? 1 : JobRow.number(of: life.state)), SQLiteValue(due), .integer(attemptCount),
             SQLiteValue(attempts), SQLiteValue(failure), SQLiteValue(result),
             life.state.isFinished ? .integer(time.now) : .null, .integer(Int64(life.lapseCount)),
-            life.state == .done ? .null : SQLiteValue(row.own.body), .integer(row.own.position))
+            life.state == .done ? .null : SQLiteValue(row.body), .integer(row.record.position))
         if life.state == .waiting || life.state == .answered { mustRing = true }
-        if life.state.isFinished { try finished(row.own, life.state) }
+        if life.state.isFinished { try finished(row, life.state) }
         return true
     }
 
@@ -465,39 +423,34 @@ final class SQLiteWorker: @unchecked Sendable {
 
     /// Expired jobs of the given kinds wait for their handler instead.
     func expire(telling kinds: ClaimRequest.Kinds) throws {
-        let hasExpired = "expires IS NOT NULL AND state <= 2 AND expires <= ?"
-        if kinds != .only([]) {
-            let (condition, values) = Self.condition(kinds)
-            let positions = try connection.rows(
-                "SELECT position FROM job WHERE \(hasExpired)\(condition) ORDER BY expires LIMIT ?",
-                [.integer(time.date)] + values + [.integer(Self.portion)]
-            ) { $0.integer(0) }
-            for position in positions {
-                let result = try keep(JobResult(failure: JobRecord.expired))
-                try connection.run(
-                    "UPDATE job SET state = 4, due = NULL, result = ? WHERE position = ?", .integer(result),
-                    .integer(position))
+        let rows = try connection.rows(
+            """
+            SELECT \(JobRow.columns) FROM job WHERE expires IS NOT NULL AND state <= 2 AND expires <= ?
+            ORDER BY expires LIMIT ?
+            """, [.integer(time.date), .integer(Self.portion)]
+        ) { JobRow($0) }
+        for row in rows {
+            guard kinds.contains(row.job.kind) else {
+                try end(row, as: .dead, JobRecord.expired)
+                continue
             }
+            try connection.run(
+                "UPDATE job SET state = 4, due = NULL, result = ? WHERE position = ?",
+                .integer(try keep(JobResult(failure: JobRecord.expired))), .integer(row.record.position))
         }
-        let (condition, values) = Self.condition(kinds.others)
-        if kinds != .all { try end(hasExpired + condition, [.integer(time.date)] + values, JobRecord.expired) }
     }
 
     func claim(_ request: ClaimRequest) throws -> [ClaimedJob] {
         guard request.limit > 0 else { return [] }
         var jobs = try claimSuspect(request)
-        if jobs.count < request.limit {
-            jobs += try claimReady(request, request.limit - jobs.count)
-        }
-        if jobs.count < request.limit {
-            jobs += try claim(
-                "state = 4 AND lapses < 2", "position", request.answeredKinds, request.limit - jobs.count)
-        }
-        return jobs
+        jobs += try claimReady(request, request.limit - jobs.count)
+        let answered = "state = 4 AND lapses < 2"
+        return jobs + (try claim(answered, "position", request.answeredKinds, request.limit - jobs.count))
     }
 
     private func claimReady(_ request: ClaimRequest, _ limit: Int) throws -> [ClaimedJob] {
         let ready = "state = 0 AND lapses < 2"
+        if request.kinds == .only([]) { return [] }
         guard request.maxPerHost != nil else { return try claim(ready, Self.order, request.kinds, limit) }
         let (condition, values) = Self.condition(request.kinds)
         // Usually all of the first jobs may be claimed. If they would exceed the limit of a host, this search ends, and
@@ -514,12 +467,10 @@ final class SQLiteWorker: @unchecked Sendable {
             return !isFull
         }
         if isFull { first = try fillRooms(request, limit, ready) }
-        var rows: [JobRow] = []
-        for (marks, values) in Self.portions(of: first) {
-            rows += try connection.rows(
-                "SELECT \(JobRow.columns) FROM job WHERE position IN (\(marks)) ORDER BY \(Self.order)", values
-            ) { JobRow($0) }
-        }
+        let rows = try connection.rows(
+            "SELECT \(JobRow.columns) FROM job WHERE position IN \(Self.listed) ORDER BY \(Self.order)",
+            [Self.list(first)]
+        ) { JobRow($0) }
         let jobs = try take(rows)
         // Claims other jobs instead of unreadable ones. A result below the limit would mean that no more jobs are
         // ready.
@@ -527,9 +478,7 @@ final class SQLiteWorker: @unchecked Sendable {
     }
 
     /// Returns no more positions of a host than the request allows, in the order of sending.
-    private func fillRooms(
-        _ request: ClaimRequest, _ limit: Int, _ ready: String
-    ) throws -> [Int64] {
+    private func fillRooms(_ request: ClaimRequest, _ limit: Int, _ ready: String) throws -> [Int64] {
         let (condition, values) = Self.condition(request.kinds)
         var candidates: [(Int64, Int64, Int64)] = []
         var host = try connection.row("SELECT min(host) FROM job WHERE state = 0") { $0.text(0) }
@@ -577,59 +526,36 @@ final class SQLiteWorker: @unchecked Sendable {
     }
 
     private func take(_ rows: [JobRow]) throws -> [ClaimedJob] {
-        for row in rows where row.defect != nil { try end("position = ?", [.integer(row.position)], row.defect) }
+        for row in rows where row.defect != nil { try end(row, as: .dead, row.defect) }
         let readable = rows.filter { $0.defect == nil }
-        for (marks, values) in Self.portions(of: readable.map(\.position)) {
+        if !readable.isEmpty {
             try connection.run(
-                "UPDATE job SET state = 3, owner = ?, claims = claims + 1, due = NULL WHERE position IN (\(marks))",
-                [.text(owners.name)] + values)
+                "UPDATE job SET state = 3, owner = ?, claims = claims + 1, due = NULL WHERE position IN \(Self.listed)",
+                .text(owners.name), Self.list(readable.map(\.record.position)))
         }
-        var jobs: [ClaimedJob] = []
-        jobs.reserveCapacity(readable.count)
-        for row in readable {
+        return try readable.map { row in
             var job = row.job
             job.request.body = try body(of: row)
-            jobs.append(
-                ClaimedJob(
-                    claim: Claim(id: job.id, token: row.life.claimCount + 1), job: job, attemptCount: row.attemptCount,
-                    lapseCount: row.life.lapseCount,
-                    result: try row.result.flatMap { number throws in try result(number) }))
+            let result = try row.result.flatMap { try self.result($0) }
+            return ClaimedJob(
+                claim: Claim(id: job.id, token: row.life.claimCount + 1), job: job,
+                attemptCount: row.record.attemptCount, lapseCount: row.life.lapseCount, result: result)
         }
-        return jobs
     }
 
-    /// The condition must exclude claimed jobs.
-    private func end(_ condition: String, _ values: [SQLiteValue], _ failure: String?) throws {
-        let rows = try connection.rows(
-            "SELECT \(LifeRow.columns) FROM job WHERE \(condition) ORDER BY expires LIMIT ?",
-            values + [.integer(Self.portion)]
-        ) { LifeRow($0) }
-        for row in rows { try end(row, as: .dead, failure) }
-    }
+    /// A parameter with a JSON array, because the connection caches a statement for each text.
+    private static let listed = "(SELECT value FROM json_each(?))"
 
-    // Portions have only a few sizes and are padded with NULLs, because the connection caches a statement for each
-    // size. SQLite before 3.32 accepts at most 999 parameters.
-    private static func portions(of positions: [Int64]) -> [(marks: String, values: [SQLiteValue])] {
-        var (portions, rest): ([(marks: String, values: [SQLiteValue])], ArraySlice<Int64>) = ([], positions[...])
-        while let size = rest.isEmpty ? nil : [1, 8, 64, 128].first(where: { $0 >= rest.count }) ?? 512 {
-            let some = rest.prefix(size)
-            rest = rest.dropFirst(size)
-            let padding = [SQLiteValue](repeating: .null, count: size - some.count)
-            portions.append((marks(size), some.map(SQLiteValue.integer) + padding))
-        }
-        return portions
+    private static func list(_ values: some Encodable) -> SQLiteValue {
+        .text((try? JSONEncoder().encode(values)).map { String(decoding: $0, as: UTF8.self) } ?? "[]")
     }
 
     private static func condition(_ kinds: ClaimRequest.Kinds) -> (String, [SQLiteValue]) {
         switch kinds {
         case .all: ("", [])
-        case .only(let kinds): (" AND kind IN (\(marks(kinds.count)))", kinds.sorted().map(SQLiteValue.text))
-        case .except(let kinds): (" AND kind NOT IN (\(marks(kinds.count)))", kinds.sorted().map(SQLiteValue.text))
+        case .only(let kinds): (" AND kind IN \(listed)", [list(kinds)])
+        case .except(let kinds): (" AND kind NOT IN \(listed)", [list(kinds)])
         }
-    }
-
-    private static func marks(_ count: Int) -> String {
-        Array(repeating: "?", count: count).joined(separator: ", ")
     }
 
     /// Until a job's date, delay or expiry has passed, or another owner's lease ends.
@@ -649,9 +575,7 @@ final class SQLiteWorker: @unchecked Sendable {
     // MARK: Changes that a caller requests
 
     /// The rows are read in portions of 1,000, so that a million rows need little memory.
-    private func forEach(
-        _ selection: JobSelection, and more: String, _ body: (LifeRow) throws -> Int
-    ) throws -> Int {
+    private func forEach(_ selection: JobSelection, and more: String, _ body: (JobRow) throws -> Int) throws -> Int {
         let (condition, values) = try condition(of: selection)
         // The loop visits only positions that exist now, so that it would end even if `body` added rows.
         let last = try connection.number("SELECT max(position) FROM job") ?? 0
@@ -659,12 +583,12 @@ final class SQLiteWorker: @unchecked Sendable {
         while true {
             let rows = try connection.rows(
                 """
-                SELECT \(LifeRow.columns) FROM job WHERE position > ? AND position <= ? AND \(more)\(condition)
+                SELECT \(JobRow.columns) FROM job WHERE position > ? AND position <= ? AND \(more)\(condition)
                 ORDER BY position LIMIT 1000
                 """, [.integer(position), .integer(last)] + values
-            ) { LifeRow($0) }
+            ) { JobRow($0) }
             guard let end = rows.last else { return count }
-            position = end.position
+            position = end.record.position
             for row in rows { count += try body(row) }
         }
     }
@@ -672,7 +596,7 @@ final class SQLiteWorker: @unchecked Sendable {
     func cancel(_ selection: JobSelection) throws -> Int {
         try transaction {
             let count = try forEach(selection, and: "state IN (0, 1, 2, 3, 4, 6)") { row in
-                try cancel(row.id)
+                try cancel(row.job.id)
             }
             // A notification also wakes callers of `drain`.
             if count > 0 { mustRing = true }
@@ -696,10 +620,10 @@ final class SQLiteWorker: @unchecked Sendable {
             var dependents: [String] = []
             let count = try forEach(selection, and: "state IN (5, 6, 7)") { row in
                 if row.life.state == .dead {
-                    dependents += try self.dependents(of: row.id)
+                    dependents += try self.dependents(of: row.job.id)
                     try finished(row, .cancelled)
                 }
-                return try connection.run("DELETE FROM job WHERE id = ?", .text(row.id))
+                return try connection.run("DELETE FROM job WHERE id = ?", .text(row.job.id))
             }
             // Dependents are cancelled after the loop, which would otherwise delete them as cancelled jobs.
             for dependent in dependents { _ = try cancel(dependent) }
@@ -721,30 +645,23 @@ final class SQLiteWorker: @unchecked Sendable {
         try transaction {
             // The blocked dependents of a dead letter move to the end with it, so that they stay behind it in their
             // group.
-            var moved: [String: Int64] = [:]
-            let count = try forEach(selection, and: "state = 6") { row in
-                moved[row.id] = row.position
-                var ids = [row.id]
-                while let id = ids.popLast() {
-                    try connection.forEachRow(
-                        """
-                        SELECT job.id, job.position FROM dependency JOIN job ON job.id = dependency.job
-                        WHERE dependency.needs = ? AND job.state = 2
-                        """, [.text(id)]
-                    ) { row in
-                        let id = row.text(0) ?? ""
-                        if moved.updateValue(row.integer(1) ?? 0, forKey: id) == nil { ids.append(id) }
-                        return true
-                    }
-                }
-                return try connection.run(
-                    """
-                    UPDATE job SET state = 2, failure = NULL, attempt_count = 0, lapses = 0, finished = NULL,
-                        due = CASE WHEN not_before > ? THEN not_before END, due_clock = ifnull(not_before > ?, 0),
-                        expires = CASE WHEN expires <= ? THEN NULL ELSE expires END WHERE position = ?
-                    """, .integer(time.date), .integer(time.date), .integer(time.date), .integer(row.position))
-            }
-            for (id, _) in moved.sorted(by: { $0.value < $1.value }) { try moveToEnd(id) }
+            let (condition, values) = try condition(of: selection)
+            let moved = try connection.rows(
+                """
+                WITH RECURSIVE moved(id, position) AS (
+                    SELECT id, position FROM job WHERE state = 6\(condition)
+                    UNION SELECT job.id, job.position FROM moved JOIN dependency ON dependency.needs = moved.id
+                        JOIN job ON job.id = dependency.job WHERE job.state = 2)
+                SELECT id FROM moved ORDER BY position
+                """, values
+            ) { $0.text(0) }
+            let count = try connection.run(
+                """
+                UPDATE job SET state = 2, failure = NULL, attempt_count = 0, lapses = 0, finished = NULL,
+                    due = CASE WHEN not_before > ?1 THEN not_before END, due_clock = ifnull(not_before > ?1, 0),
+                    expires = CASE WHEN expires <= ?1 THEN NULL ELSE expires END WHERE state = 6\(condition)
+                """, [.integer(time.date)] + values)
+            for id in moved { try moveToEnd(id) }
             mustRing = count > 0
             return count
         }
@@ -764,8 +681,8 @@ final class SQLiteWorker: @unchecked Sendable {
 
     // MARK: Cancelling, and effects on dependents
 
-    private func row(of id: String) throws -> LifeRow? {
-        try connection.row("SELECT \(LifeRow.columns) FROM job WHERE id = ?", .text(id)) { LifeRow($0) }
+    private func row(of id: String) throws -> JobRow? {
+        try connection.row("SELECT \(JobRow.columns) FROM job WHERE id = ?", .text(id)) { JobRow($0) }
     }
 
     /// Returns the number of cancelled jobs.
@@ -775,27 +692,35 @@ final class SQLiteWorker: @unchecked Sendable {
             guard let row = try row(of: id) else { continue }
             var life = row.life
             guard life.handle(.cancelled) else { continue }
-            ids += try dependents(of: row.id)
+            ids += try dependents(of: row.job.id)
             try end(row, as: .cancelled)
             count += 1
         }
         return count
     }
 
-    private func end(_ row: LifeRow, as state: JobState, _ failure: String? = nil) throws {
+    private func end(_ row: JobRow, as state: JobState, _ failure: String? = nil) throws {
         try connection.run("DELETE FROM result WHERE number = ?", SQLiteValue(row.result))
         try connection.run(
             """
             UPDATE job SET state = ?1, owner = NULL, lapses = CASE WHEN ?1 = 7 THEN 0 ELSE lapses END, result = NULL,
                 failure = ?2, due = NULL, finished = ?3, body = CASE WHEN ?1 = 6 THEN body END WHERE position = ?4
-            """, .integer(LifeRow.number(of: state)), SQLiteValue(failure), .integer(time.now), .integer(row.position))
+            """, .integer(JobRow.number(of: state)), SQLiteValue(failure), .integer(time.now),
+            .integer(row.record.position))
         try finished(row, state)
     }
 
-    func finished(_ row: LifeRow, _ state: JobState) throws {
-        if state == .done, row.hasDependents { try releaseDependents(of: row.id) }
+    func finished(_ row: JobRow, _ state: JobState) throws {
+        if state == .done, row.hasDependents {
+            let dependents = try dependents(of: row.job.id)
+            try connection.run("DELETE FROM dependency WHERE needs = ?", .text(row.job.id))
+            for dependent in dependents {
+                try connection.run("UPDATE job SET missing = missing - 1 WHERE id = ?", .text(dependent))
+                try unblock(dependent)
+            }
+        }
         if state == .cancelled {
-            try connection.run("DELETE FROM dependency WHERE needs = ? OR job = ?", .text(row.id), .text(row.id))
+            try connection.run("DELETE FROM dependency WHERE needs = ?1 OR job = ?1", .text(row.job.id))
         }
         if state != .dead, let body = row.body {
             if let file = row.bodyFile { removals.append(file) }
@@ -808,18 +733,8 @@ final class SQLiteWorker: @unchecked Sendable {
         try connection.rows("SELECT job FROM dependency WHERE needs = ?", [.text(id)]) { $0.text(0) }
     }
 
-    private func releaseDependents(of id: String) throws {
-        let dependents = try dependents(of: id)
-        guard !dependents.isEmpty else { return }
-        try connection.run("DELETE FROM dependency WHERE needs = ?", .text(id))
-        for dependent in dependents {
-            try connection.run("UPDATE job SET missing = missing - 1 WHERE id = ?", .text(dependent))
-            try unblock(dependent)
-        }
-    }
-
-    private func promote(_ row: LifeRow) throws {
-        for (column, value, bit) in [("grp", row.group, Int64(1)), ("key", row.key, 2)] {
+    private func promote(_ row: JobRow) throws {
+        for (column, value, bit) in [("grp", row.job.group, Int64(1)), ("key", row.job.uniqueness?.key, 2)] {
             guard let value else { continue }
             let first = try connection.row(
                 "SELECT id, behind FROM job WHERE \(column) = ? AND state <= 4 ORDER BY position LIMIT 1", .text(value)
@@ -841,47 +756,36 @@ final class SQLiteWorker: @unchecked Sendable {
 
     // MARK: Reading
 
-    func job(_ id: String) throws -> JobRecord? {
-        let row = try connection.row("SELECT \(JobRow.columns) FROM job WHERE id = ?", .text(id)) { JobRow($0) }
-        guard let row else { return nil }
-        var record = record(row)
-        record.job.request.body = try body(of: row)
-        if let number = row.result { record.result = try result(number) }
-        return record
-    }
+    func job(_ id: String) throws -> JobRecord? { try records("id = ?", [.text(id)], areWhole: true).first }
 
     func jobs(_ selection: JobSelection, _ position: Int64, _ limit: Int) throws -> [JobRecord] {
         let (condition, values) = try condition(of: selection)
-        let rows = try connection.rows(
-            "SELECT \(JobRow.columns) FROM job WHERE position > ?\(condition) ORDER BY position LIMIT ?",
-            [.integer(position)] + values + [.integer(Int64(max(0, limit)))]
-        ) { JobRow($0) }
-        var records = rows.map(record)
-        for (index, row) in rows.enumerated() {
-            guard let number = row.result else { continue }
-            records[index].result = try result(number, isWhole: false)
-        }
-        return records
+        return try records(
+            "position > ?\(condition) ORDER BY position LIMIT ?",
+            [.integer(position)] + values + [.integer(Int64(max(0, limit)))], areWhole: false)
     }
 
-    private func record(_ row: JobRow) -> JobRecord {
-        let delay = row.due.map { max(0, $0 - (row.isDueByCalendar ? time.date : time.now)) } ?? 0
-        return JobRecord(
-            job: row.job, position: row.position, life: row.life, added: row.added,
-            attempts: JobText.attempts(of: row.attempts), attemptCount: row.attemptCount,
-            delay: row.life.state == .waiting && delay > 0 ? .milliseconds(delay) : nil, failure: row.failure)
+    private func records(_ condition: String, _ values: [SQLiteValue], areWhole: Bool) throws -> [JobRecord] {
+        let rows = try connection.rows("SELECT \(JobRow.columns) FROM job WHERE \(condition)", values) { JobRow($0) }
+        return try rows.map { row in
+            let delay = row.due.map { max(0, $0 - (row.isDueByCalendar ? time.date : time.now)) } ?? 0
+            var record = row.record
+            record.attempts = JobText.attempts(of: row.attempts)
+            record.delay = row.life.state == .waiting && delay > 0 ? .milliseconds(delay) : nil
+            if areWhole { record.job.request.body = try body(of: row) }
+            if let number = row.result { record.result = try result(number, isWhole: areWhole) }
+            return record
+        }
     }
 
     func body(of row: JobRow) throws -> JobRequest.Body? {
         guard let number = row.body else { return row.job.request.body }
-        let body: JobRequest.Body? = try connection.row(
-            "SELECT bytes, file FROM body WHERE number = ?", .integer(number)
-        ) { row in
-            row.text(1).map { .file(bodies.url(of: $0)) } ?? .data(row.blob(0) ?? Data())
-        }
+        if let file = row.bodyFile { return .file(bodies.url(of: file)) }
+        let text = "SELECT bytes FROM body WHERE number = ?"
+        let data = try connection.row(text, .integer(number)) { $0.blob(0) ?? Data() }
         // Without its row, the body becomes a file that does not exist. The job then fails with an error that names the
         // file.
-        return body ?? .file(bodies.url(of: "body \(number)"))
+        return data.map { .data($0) } ?? .file(bodies.url(of: "body \(number)"))
     }
 
     func result(_ number: Int64, isWhole: Bool = true) throws -> JobResult? {
@@ -909,7 +813,7 @@ final class SQLiteWorker: @unchecked Sendable {
             """, [.text(id)]
         ) { row in
             JobBlocker(
-                id: row.text(0) ?? "", state: LifeRow.state(row.integer(1) ?? 0),
+                id: row.text(0) ?? "", state: JobRow.state(row.integer(1) ?? 0),
                 reason: row.text(2).flatMap(JobBlocker.Reason.init) ?? .dependency)
         }
     }
@@ -918,18 +822,16 @@ final class SQLiteWorker: @unchecked Sendable {
         // A caller that only polls must also learn that the database file was moved or removed.
         try checkPlace()
         var counts: [String: [JobState: Int]] = [:]
-        try connection.forEachRow(
+        let tallies = try connection.rows(
             """
             SELECT kind, state, count FROM tally WHERE count > 0
             UNION ALL SELECT kind, 3, count(*) FROM job WHERE state = 3 GROUP BY kind
             """
-        ) { row in
-            let (kind, state) = (row.text(0) ?? "", LifeRow.state(row.integer(1) ?? 0))
-            let count = Int(row.integer(2) ?? 0)
+        ) { ($0.text(0) ?? "", JobRow.state($0.integer(1) ?? 0), Int($0.integer(2) ?? 0)) }
+        for (kind, state, count) in tallies {
             counts[kind, default: [:]][state, default: 0] += count
             // The table `tally` counts claimed jobs as waiting, so they are subtracted here.
             if state == .claimed { counts[kind, default: [:]][.waiting, default: 0] -= count }
-            return true
         }
         return QueueStatus(counts: counts.mapValues { $0.filter { $0.value != 0 } })
     }
@@ -937,12 +839,11 @@ final class SQLiteWorker: @unchecked Sendable {
     func condition(of selection: JobSelection) throws -> (String, [SQLiteValue]) {
         var (text, values) = ("", [SQLiteValue]())
         if let ids = selection.ids {
-            try connection.execute("CREATE TEMP TABLE IF NOT EXISTS wanted(id TEXT PRIMARY KEY); DELETE FROM wanted")
-            for id in ids { try connection.run("INSERT INTO wanted VALUES(?)", .text(id)) }
-            text += " AND id IN (SELECT id FROM wanted)"
+            text += " AND id IN \(Self.listed)"
+            values.append(Self.list(ids))
         }
         if let states = selection.states {
-            var numbers = states.map { LifeRow.number(of: $0) }
+            var numbers = states.map { JobRow.number(of: $0) }
             if states.contains(.waiting) { numbers.append(1) }
             text += " AND state IN (\(numbers.sorted().map(String.init).joined(separator: ", ")))"
         }

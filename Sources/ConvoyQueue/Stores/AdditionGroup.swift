@@ -4,10 +4,12 @@ import Convoy
 package final class AdditionGroup: Sendable {
     package typealias Outcome = Result<[JobAddition], QueueError>
 
+    package typealias Commit = @Sendable (_ lists: [[Job]], _ done: @escaping @Sendable ([Outcome]) -> Void) -> Void
+
     struct Call {
         let jobs: [Job]
-        let byteCount: Int
         let continuation: CheckedContinuation<Outcome, Never>
+        var byteCount: Int { jobs.reduce(0) { $0 + ($1.request.body?.data?.count ?? 0) } }
     }
 
     struct State {
@@ -19,21 +21,14 @@ package final class AdditionGroup: Sendable {
     private static let (maxJobCount, maxByteCount) = (1_000, 8 << 20)
 
     let state = Locked(State())
-    private let commit: @Sendable (_ lists: [[Job]], _ done: @escaping @Sendable ([Outcome]) -> Void) -> Void
+    private let commit: Commit
 
-    package init(
-        commit: @escaping @Sendable (_ lists: [[Job]], _ done: @escaping @Sendable ([Outcome]) -> Void) -> Void
-    ) {
-        self.commit = commit
-    }
+    package init(commit: @escaping Commit) { self.commit = commit }
 
     package func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition] {
-        let byteCount = jobs.reduce(0) { sum, job in
-            if case .data(let data)? = job.request.body { sum + data.count } else { sum }
-        }
         let outcome = await withCheckedContinuation { continuation in
             let isFirst = state.withLock { state in
-                state.calls.append(Call(jobs: jobs, byteCount: byteCount, continuation: continuation))
+                state.calls.append(Call(jobs: jobs, continuation: continuation))
                 defer { state.isCommitting = true }
                 return !state.isCommitting
             }

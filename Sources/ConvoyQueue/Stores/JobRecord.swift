@@ -2,12 +2,10 @@ import Foundation
 
 /// A job with its stored details, for lists and ``DurableQueue/why(_:)``.
 public struct JobRecord: Sendable, Hashable {
-    /// The maximum number of stored attempts of a job.
-    ///
-    /// Older attempts are only counted.
+    /// The maximum number of stored attempts of a job; older ones are only counted.
     public static let maxAttempts = 20
     /// The value of ``failure`` for an expired job, and of ``JobResult/failure`` for its handler.
-    public static let expired = JobResult.expired
+    public static let expired = "it expired before it could be sent"
 
     /// The job.
     public var job: Job

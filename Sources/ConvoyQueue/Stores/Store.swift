@@ -24,9 +24,7 @@ import Foundation
 /// - ``renew(_:for:)``
 /// - ``changes()``
 public protocol Store: Sendable {
-    /// The name of this instance as an owner of leases.
-    ///
-    /// Each instance has a different name.
+    /// The name of this instance as an owner of leases, different for each instance.
     var owner: String { get }
 
     /// Adds all jobs or none, in order.
@@ -37,9 +35,7 @@ public protocol Store: Sendable {
     /// - Throws: `.unknownJob` for a dependency that neither exists nor is earlier in `jobs`.
     func add(_ jobs: [Job]) async throws(QueueError) -> [JobAddition]
 
-    /// Settles claimed jobs, then claims others.
-    ///
-    /// Both steps are one transaction, so that a queue needs one commit instead of two.
+    /// Settles claimed jobs, then claims others, in one transaction.
     ///
     /// Before claiming, the store turns expired jobs into dead letters. An expired job of
     /// ``ClaimRequest/answeredKinds`` waits for its handler instead, with ``JobRecord/expired`` as the failure of its
@@ -103,7 +99,6 @@ public protocol Store: Sendable {
     /// The jobs of a selection in the order of ``JobRecord/position``, without the bytes of their bodies and results.
     ///
     /// - Parameters:
-    ///   - selection: the selection of jobs.
     ///   - position: ``JobRecord/position`` of the last job of the previous page; 0 for the first page.
     ///   - limit: the maximum number of jobs.
     func jobs(_ selection: JobSelection, after position: Int64, limit: Int) async throws(QueueError) -> [JobRecord]
@@ -125,8 +120,6 @@ public protocol Store: Sendable {
     /// How often a queue polls in addition to ``changes()``; nil when that stream misses no change.
     var pollInterval: Duration? { get }
 
-    /// Releases all claims and closes the database.
-    ///
-    /// A second call has no effect.
+    /// Releases all claims and closes the database; a second call has no effect.
     func close() async
 }

@@ -75,14 +75,6 @@ public struct ClaimRequest: Sendable, Hashable {
             case .except(let kinds): !kinds.contains(kind)
             }
         }
-
-        var others: Kinds {
-            switch self {
-            case .all: .only([])
-            case .only(let kinds): .except(kinds)
-            case .except(let kinds): .only(kinds)
-            }
-        }
     }
 
     /// The maximum number of jobs to claim.
@@ -93,12 +85,9 @@ public struct ClaimRequest: Sendable, Hashable {
     public var kinds: Kinds
     /// The kinds whose waiting results are claimed, to be passed to a handler.
     public var answeredKinds: Kinds
-    /// The maximum number of jobs to send that are claimed for each host; nil, the default, means no limit.
+    /// The maximum number of jobs to send that are claimed for each ``JobRequest/host``; nil, the default, for no limit.
     ///
-    /// The host is ``JobRequest/host``.
-    ///
-    /// Without a limit, one unresponsive host could use up all claims. Relative URLs have no host and therefore no
-    /// limit.
+    /// Without a limit, one unresponsive host could use up all claims. Relative URLs have no host and no limit.
     public var maxPerHost: Int?
     /// The maximum numbers of jobs to claim for single hosts, which replace ``maxPerHost`` for these hosts.
     ///
@@ -135,9 +124,7 @@ extension ClaimRequest {
 public struct ClaimedJob: Sendable, Hashable {
     /// The claim, which is needed to settle the job.
     public var claim: Claim
-    /// The job.
-    ///
-    /// If the store saved the body as a file, the body is that file.
+    /// The job; a body that the store saved as a file is that file.
     public var job: Job
     /// The number of attempts since the job was added, or last retried as a dead letter.
     public var attemptCount: Int

@@ -34,8 +34,7 @@ import Foundation
 public final class DurableQueue: Sendable {
     /// Handles the outcome of a job and decides how it continues.
     ///
-    /// The queue may call a handler more than once for a job. For example, if the process ends before the decision is
-    /// on the disk, the job is sent again.
+    /// The job is sent again, and the handler called again, if the process ends before the decision is on the disk.
     public typealias Handler = @Sendable (Job, JobResult) async -> JobDecision
 
     /// The store of the jobs.
@@ -77,9 +76,7 @@ public final class DurableQueue: Sendable {
 
     // MARK: Jobs
 
-    /// Adds a job.
-    ///
-    /// When this function returns, the job is on the disk.
+    /// Adds a job, which is on the disk when this function returns.
     ///
     /// - Throws: `.invalidJob` for a job that cannot be sent or contains a secret, and errors of the store. If the
     ///   commit itself failed, the job may have been added; a second call with the same id is safe.
@@ -107,9 +104,7 @@ public final class DurableQueue: Sendable {
         return additions
     }
 
-    /// Cancels jobs and the jobs that depend on them.
-    ///
-    /// Running requests are cancelled too.
+    /// Cancels jobs, their running requests, and the jobs that depend on them.
     ///
     /// - Returns: the number of cancelled jobs.
     @discardableResult
@@ -132,9 +127,7 @@ public final class DurableQueue: Sendable {
 
     /// The results that wait because their kind has no handler, oldest first.
     ///
-    /// - Parameters:
-    ///   - selection: the selection of jobs.
-    ///   - limit: the maximum number of results.
+    /// - Parameter limit: the maximum number of results.
     public func results(
         _ selection: JobSelection = .all, limit: Int = 100
     ) async throws(QueueError) -> [(job: Job, result: JobResult)] {
@@ -151,9 +144,7 @@ public final class DurableQueue: Sendable {
 
     /// Acknowledges waiting results.
     ///
-    /// The jobs of acknowledged results are done.
-    ///
-    /// - Returns: the number of acknowledged jobs.
+    /// - Returns: the number of acknowledged jobs, which are then done.
     @discardableResult
     public func acknowledge(_ selection: JobSelection) async throws(QueueError) -> Int {
         let count = try await store.acknowledge(selection)
@@ -183,33 +174,30 @@ public final class DurableQueue: Sendable {
     public func why(_ id: String) async throws(QueueError) -> String {
         guard let record = try await store.job(id) else { return "no job has the id \(id.shownID)" }
         let lapses = record.life.lapseCount
-        let lapsed = lapses > 0 ? "; " + JobLife.lapses(lapses) : ""
-        let last =
-            record.attempts.last.map { attempt in
-                "; attempt \(record.attemptCount) ended with \(attempt.message ?? attempt.statusCode.map { "\($0)" } ?? "no result")"
-            } ?? lapsed
+        var last = lapses > 0 ? "; " + JobLife.lapses(lapses) : ""
+        if let attempt = record.attempts.last {
+            let end = attempt.message ?? attempt.statusCode.map { "\($0)" } ?? "no result"
+            last = "; attempt \(record.attemptCount) ended with \(end)"
+        }
         switch record.state {
         case .waiting:
-            guard let delay = record.delay else {
-                let host = record.job.request.host
-                let (count, isSilent) = state.withLock { ($0.hostCounts[host] ?? 0, $0.silentHosts[host] != nil) }
-                guard !isSilent else {
-                    return
-                        "it waits for the host \(host), which does not answer now; this queue runs \(count) of its jobs"
-                        + last
-                }
-                guard count >= min(maxPerHost, leastPerHost), !host.isEmpty else {
-                    return "it is ready, and waits for its turn" + last
-                }
-                return "it waits for the host \(host), for which this queue runs \(count) jobs" + last
+            if let delay = record.delay {
+                let moment = record.attemptCount == 0 && lapses == 0 ? "its date" : "its next attempt"
+                return "it waits for \(moment), in \(Int64(clamping: delay) / 1_000) s" + last
             }
-            let moment = record.attemptCount == 0 && lapses == 0 ? "its date" : "its next attempt"
-            return "it waits for \(moment), in \(Int64(clamping: delay) / 1_000) s" + last
+            let host = record.job.request.host
+            let (count, isSilent) = state.withLock { ($0.hostCounts[host] ?? 0, $0.silentHosts[host] != nil) }
+            if isSilent {
+                return "it waits for the host \(host), which does not answer now; this queue runs \(count) of its jobs"
+                    + last
+            }
+            return host.isEmpty || count < min(maxPerHost, leastPerHost)
+                ? "it is ready, and waits for its turn" + last
+                : "it waits for the host \(host), for which this queue runs \(count) jobs" + last
         case .blocked:
-            let names = try await store.blockers(of: id).map {
-                "\($0.id) (\($0.reason.rawValue), \($0.state.rawValue))"
-            }
-            return "it waits for " + names.joined(separator: ", ")
+            let blockers = try await store.blockers(of: id)
+            return "it waits for "
+                + blockers.map { "\($0.id) (\($0.reason.rawValue), \($0.state.rawValue))" }.joined(separator: ", ")
         case .claimed:
             let operation = state.withLock { $0.inFlight[id]?.sending?.operation }
             if let operation { return "it is being sent: " + manager.why(operation) }
@@ -224,9 +212,7 @@ public final class DurableQueue: Sendable {
 
     // MARK: Working
 
-    /// Starts to claim and send jobs, including those of an earlier run.
-    ///
-    /// The call has no effect if the queue is already running or is stopping.
+    /// Starts to claim and send jobs, including those of an earlier run; no effect while the queue runs or stops.
     ///
     /// - Parameters:
     ///   - handlers: the handlers by kind. Results of kinds without a handler wait in the store, see
@@ -263,10 +249,8 @@ public final class DurableQueue: Sendable {
 
     /// Waits until no queue on this store has jobs to send or is sending jobs.
     ///
-    /// Returns early when the queue is stopped or its manager is shut down.
-    ///
     /// The function does not wait for dead letters, jobs blocked by dead letters, and results without a handler. It
-    /// returns at once if the queue was not started.
+    /// returns early if the queue was not started, is stopped, or its manager is shut down.
     public func drain() async {
         await withCheckedContinuation { continuation in
             let isWorking = state.withLock { state in
@@ -332,8 +316,7 @@ public final class DurableQueue: Sendable {
         } catch {
             state.withLock { $0.putBack(turn) }
             configuration.onError?(error)
-            // The cause may be a full disk or another process's lock. No outcome is lost, and the exchange is repeated
-            // after five seconds.
+            // The cause may be a full disk or another process's lock. No outcome is lost; the exchange is repeated.
             wake(after: .seconds(5))
             return false
         }
@@ -347,11 +330,12 @@ public final class DurableQueue: Sendable {
 
     private func claimRequest(for turn: DurableQueueState.Turn) async throws(QueueError) -> ClaimRequest {
         let room = turn.room
-        let (handled, handlesAll) = state.withLock { (Set($0.handlers.keys), $0.otherwise != nil) }
+        let (handled, handlesAll, running) = state.withLock { state in
+            (Set(state.handlers.keys), state.otherwise != nil, state.inFlight.count + state.settlements.count)
+        }
         if handlesAll { return ClaimRequest(limit: room, lease: configuration.lease, answeredKinds: .all) }
         // Running jobs are counted too, because each of them may end as a result that waits for a handler.
-        let inFlight = state.withLock { $0.inFlight.count + $0.settlements.count } + turn.settlements.count
-        let waiting = try await store.status()[.answered] + inFlight
+        let waiting = try await store.status()[.answered] + running + turn.settlements.count
         let isFull = waiting >= configuration.maxWaitingResultCount
         let limit = isFull ? room : min(room, configuration.maxWaitingResultCount - waiting)
         return ClaimRequest(
@@ -397,28 +381,22 @@ public final class DurableQueue: Sendable {
 
     private func findSilent() {
         let now = manager.configuration.clock.now
-        let flights = state.withLock { state in
-            state.inFlight.values.compactMap { flight in
-                flight.sending.map { (flight.claim, flight.host, $0.operation, flight.unsent) }
-            }
-        }
-        var operations: [Claim: AnyRequestOperation] = [:]
-        var unsent: [Claim] = []
-        let sights = flights.map { claim, host, operation, lastUnsent in
-            operations[claim] = operation
+        var (operations, unsent): ([Claim: AnyRequestOperation], [Claim]) = ([:], [])
+        let sights = state.withLock { $0.inFlight.values }.compactMap { flight -> DurableQueueState.Sight? in
+            guard let operation = flight.sending?.operation else { return nil }
+            operations[flight.claim] = operation
             let timings = operation.timings
             // The time in interceptors does not count, up to the second between two searches.
             let isUnsent = timings.started != nil && timings.firstByte == nil && operation.sentRequests.isEmpty
-            if isUnsent { unsent.append(claim) }
-            let begin = isUnsent ? now : lastUnsent
-            let sent = timings.started.map { max($0, begin ?? $0) }
-            let stage: DurableQueueState.Sight.Stage =
-                timings.firstByte != nil
-                ? .answered
-                : sent.map {
-                    .sent(since: $0, isIdempotent: operation.request?.method.isIdempotent ?? false)
-                } ?? .waiting
-            return DurableQueueState.Sight(claim: claim, host: host, stage: stage)
+            if isUnsent { unsent.append(flight.claim) }
+            var stage = DurableQueueState.Sight.Stage.waiting
+            if timings.firstByte != nil {
+                stage = .answered
+            } else if let start = timings.started {
+                let sent = max(start, (isUnsent ? now : flight.unsent) ?? start)
+                stage = .sent(since: sent, isIdempotent: operation.request?.method.isIdempotent ?? false)
+            }
+            return DurableQueueState.Sight(claim: flight.claim, host: flight.host, stage: stage)
         }
         let cancelled = state.withLock { state in
             for claim in unsent where state.inFlight[claim.id]?.claim == claim {
@@ -447,8 +425,7 @@ public final class DurableQueue: Sendable {
                 for drainer in drainers { drainer.resume() }
                 return
             }
-            // If other queues have claimed jobs, this queue polls, because the store does not notify of the end of a
-            // job.
+            // This queue polls, because the store does not notify of the end of another queue's job.
             if status[.claimed] > 0 { wake(after: min(.seconds(1), waits.min() ?? .seconds(1))) }
         } catch {
             configuration.onError?(error)
@@ -477,7 +454,6 @@ public final class DurableQueue: Sendable {
 
     private func wake(after delay: Duration) { set(\.workTimer, after: delay) { $0.lookForWork() } }
 
-    /// A third of the lease's duration, and at least a third of a second.
     var heartbeatInterval: Duration { max(.seconds(1), configuration.lease) / 3 }
 
     /// The heartbeat renews the leases if jobs are running then.
@@ -537,8 +513,7 @@ public final class DurableQueue: Sendable {
         }
         if let result = claimed.result { return handle(result, of: claimed, attempt: nil) }
         let job = claimed.job
-        // The queue retries instead of the manager, because the store saves the wait before a retry. A wait in the
-        // manager would not survive a crash.
+        // The queue retries instead of the manager, whose wait before a retry would not survive a crash.
         var request = job.request.sendable(body: job.request.body)
             .header("Idempotency-Key", job.idempotencyKey).retries(.never).priority(job.priority).named("job \(job.id)")
         if claimed.attemptCount > 0 { request = request.countingAttempts(from: claimed.attemptCount) }
@@ -575,7 +550,7 @@ public final class DurableQueue: Sendable {
                 self?.handle(error, of: claimed, attempt: attempt)
             }
         }
-        let sending = DurableQueueState.Sending(operation: operation) { _ = try? await operation.response() }
+        let sending: DurableQueueState.Sending = (operation, { _ = try? await operation.response() })
         state.withLock { state in
             if state.inFlight[claimed.job.id]?.claim == claimed.claim {
                 state.inFlight[claimed.job.id]?.sending = sending
@@ -597,8 +572,7 @@ public final class DurableQueue: Sendable {
         if error.code == .cancelled || error.code == .managerShutDown {
             return end(claimed, .release, attempt: nil)
         }
-        // Another download is writing the same file, so nothing was sent. The job is retried without limit, until the
-        // file is free or the job expires.
+        // Another download is writing the same file, so nothing was sent, and the attempt does not count.
         if error.code == .destinationInUse {
             return end(claimed, .retry(after: heartbeatInterval), attempt: attempt, isCounted: false)
         }
@@ -672,54 +646,44 @@ public final class DurableQueue: Sendable {
         let settlement = Settlement(claimed.claim, verdict, attempt: isCounted ? attempt : nil)
         let limit = configuration.maxClaimedJobCount
         let isReported = isReported && verdict != .release && configuration.onOutcome != nil
-        let (telling, finishers) = state.withLock { state in
-            let telling = state.end(settlement, limit: limit)
-            if telling != .never, isReported { state.unreported[claimed.claim] = (claimed.job, attempt) }
-            return (telling, state.takeFinishers())
+        let report = isReported ? (job: claimed.job, attempt: attempt) : nil
+        let (isDue, finishers) = state.withLock { state in
+            (state.end(settlement, limit: limit, report: report), state.takeFinishers())
         }
         defer { for finisher in finishers { finisher.resume() } }
-        switch telling {
-        case .now: wakeUp.yield()
-        case .soon:
-            // Outcomes of the next 4 ms are written in the same commit. The delay uses the system's clock instead of
-            // the manager's clock, because no rule of the queue depends on the delay.
-            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(4)) { [weak self] in
-                guard let self, state.withLock({ $0.settle(from: claimed.claim) }) else { return }
-                wakeUp.yield()
-            }
-        case .never, .withOthers: break
+        if isDue == true { wakeUp.yield() }
+        guard isDue == false else { return }
+        // Outcomes of the next 4 ms are written in the same commit. The delay uses the system's clock instead of the
+        // manager's clock, because no rule of the queue depends on the delay.
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(4)) { [weak self] in
+            guard let self, state.withLock({ $0.settle(from: claimed.claim) }) else { return }
+            wakeUp.yield()
         }
     }
 
     // MARK: Stopping
 
-    /// Stops the queue at once.
+    /// Stops the queue at once: cancels running requests and releases their jobs.
     ///
-    /// Cancels running requests and releases their jobs. The queue that claims these jobs next sends them again with
-    /// the same `Idempotency-Key`.
+    /// The queue that claims these jobs next sends them again with the same `Idempotency-Key`.
     ///
     /// The function does not wait for running handlers. The queue can be started again. A second call during the stop
     /// returns when the first one does.
     public func stop() async {
-        await withCheckedContinuation { continuation in
-            let isStopping = state.withLock { state in
-                guard case .stopping = state.phase else { return false }
-                state.stopWaiters.append(continuation)
-                return true
-            }
-            if !isStopping { continuation.resume() }
-        }
-        let (isMeant, loop, listener) = state.withLock { state in
-            guard state.phase == .working || state.phase == .finishing else {
-                return (false, Task<Void, Never>?.none, Task<Void, Never>?.none)
-            }
+        let stopping = state.withLock { state in
+            guard state.phase == .working || state.phase == .finishing else { return state.stopping }
             state.phase = .stopping
             state.workTimer?.cancel()
             state.heartbeat?.cancel()
             state.heartbeat = nil
-            return (true, state.loop, state.listener)
+            let (loop, listener) = (state.loop, state.listener)
+            state.stopping = Task { await finishStopping(loop, listener) }
+            return state.stopping
         }
-        guard isMeant else { return }
+        await stopping?.value
+    }
+
+    private func finishStopping(_ loop: Task<Void, Never>?, _ listener: Task<Void, Never>?) async {
         listener?.cancel()
         wakeUp.yield()
         await loop?.value
@@ -736,14 +700,12 @@ public final class DurableQueue: Sendable {
         do throws(QueueError) {
             if !rest.isEmpty { report(rest, try await store.exchange(rest, claiming: nil)) }
         } catch { configuration.onError?(error) }
-        // The jobs are released even if outcomes could not be written. A job without a written outcome is sent again
-        // with the same `Idempotency-Key`.
+        // A job whose outcome could not be written is released too, and sent again with the same `Idempotency-Key`.
         do throws(QueueError) { try await store.release() } catch { configuration.onError?(error) }
         let waiters = state.withLock { state in
-            state.phase = .idle
+            (state.phase, state.stopping) = (.idle, nil)
             state.unreported = [:]
-            defer { state.stopWaiters = [] }
-            return state.takeDrainers() + state.stopWaiters + state.takeFinishers(isOver: true)
+            return state.takeDrainers() + state.takeFinishers(isOver: true)
         }
         for waiter in waiters { waiter.resume() }
     }
@@ -752,9 +714,8 @@ public final class DurableQueue: Sendable {
     ///
     /// Use this function before a deployment. With ``stop()``, running jobs would be sent a second time.
     ///
-    /// The queue claims and starts nothing more, and releases jobs that have not started. Running requests and their
-    /// handlers continue, and their leases are renewed. Requests that have not ended in time are cancelled, as with
-    /// ``stop()``.
+    /// The queue releases jobs that have not started. Running requests and their handlers continue, and their leases
+    /// are renewed. Requests that have not ended in time are cancelled, as with ``stop()``.
     ///
     /// - Parameter patience: the maximum time, on the manager's clock.
     public func stop(finishingWithin patience: Duration) async {
@@ -797,64 +758,51 @@ extension DurableQueue {
     public struct Configuration: Sendable {
         /// The maximum number of claimed jobs, including those whose outcome is being written; 256 by default.
         ///
-        /// The manager limits how many jobs are sent at once. The queue claims more, so that the manager does not wait
-        /// for the disk.
+        /// The queue claims more than its manager sends at once, so that the manager does not wait for the disk.
         public var maxClaimedJobCount = 256
         /// How long claims of the queue are valid without renewal; 30 seconds by default.
         ///
         /// The queue renews its leases three times in that period. A process that pauses for longer loses its jobs if
-        /// another process works on the queue meanwhile. If a process ends, other processes notice at once (SQLite on Linux) or at their next exchange (SQLite on Apple
-        /// platforms). With PostgreSQL they notice when the lease ends.
+        /// another process works on the queue meanwhile. If a process ends, others notice at once (SQLite on Linux), at
+        /// their next exchange (SQLite on Apple platforms), or when the lease ends (PostgreSQL).
         public var lease = Duration.seconds(30)
         /// When a job is sent again after a failure that may be temporary.
         ///
         /// The default is 1,000 retries, which cover more than four days. Without a `Retry-After` of the server, the
-        /// wait before a retry is at most one second, then two, four and so on up to 15 minutes. The store saves the
-        /// wait.
+        /// wait before a retry is at most one second, then two, four and so on up to 15 minutes. The store saves it.
         ///
         /// Attempts are counted since the job was added, or last retried as a dead letter. A handler receives failures
-        /// that a retry cannot fix. A host name without an address is retried like other failures, because a missing
-        /// network looks the same. A manager would retry it only once.
+        /// that a retry cannot fix. A host name without an address is retried, because a missing network looks the
+        /// same; a manager would retry it only once.
         public var retries = RetryPolicy(maxRetries: 1_000, baseDelay: .seconds(1), maxDelay: .seconds(900))
-        /// The maximum number of consecutive lapsed claims of a job; 3 by default.
+        /// The number of consecutive lapsed claims at which a job becomes a dead letter; 3 by default.
         ///
-        /// At this number the job becomes a dead letter. A claim lapses when its process ends, or when another process
-        /// finds that the lease has ended. The limit protects against a job or handler that crashes its process at each
-        /// start. From the second lapse on, the job waits 1, 2, 4 and so on up to 64 seconds before it is sent again.
+        /// A claim lapses when its process ends, or when another process finds that the lease has ended. The limit
+        /// protects against a job or handler that crashes its process at each start. From the second lapse on, the job
+        /// waits 1, 2, 4 and so on up to 64 seconds before it is sent again.
         ///
-        /// A lapse does not count if the partial file of the job's download has grown, so that a long download may outlive
-        /// any number of processes.
+        /// A lapse does not count if the partial file of the job's download has grown.
         public var maxLapses = 3
-        /// The maximum number of results that wait for a handler; 1,000 by default.
-        ///
-        /// When this number is reached, jobs of kinds without a handler are not sent.
+        /// The number of waiting results at which jobs of kinds without a handler are not sent; 1,000 by default.
         public var maxWaitingResultCount = 1_000
         /// The maximum size in bytes of a body in a waiting result; 1 MiB by default.
         public var maxWaitingResultBytes = 1 << 20
         /// Whether the bodies of successful responses are discarded; false by default.
         ///
-        /// If true, handlers of successful jobs receive an empty body. Handlers of failed jobs receive up to 64 KiB of
-        /// the body in both cases.
-        ///
-        /// If false, a response body stays in memory until its handler has finished. Limit its size with `maxBodyBytes`
+        /// If true, handlers of successful jobs receive an empty body; those of failed jobs still receive up to 64 KiB.
+        /// If false, a response body stays in memory until its handler has finished: limit its size with `maxBodyBytes`
         /// of the manager's configuration. The body of a download is written to its file.
         public var ignoresBodies = false
-        /// How long done and cancelled jobs stay in the store; a day by default.
-        ///
-        /// During that time the store recognises a repeated id.
+        /// How long done and cancelled jobs stay in the store, which then recognises a repeated id; a day by default.
         public var keepsFinished = Duration.seconds(86_400)
         /// Called for each outcome of a claimed job, with its verdict: done, answered, retried or dead letter.
-        ///
-        /// Use this function for logs and statistics.
         ///
         /// The queue calls the function when the verdict is on the disk, one call at a time. The function must return
         /// soon, because the queue claims no jobs and renews no leases during the call. After a crash or a failed
         /// commit the call may be missing. There is no call for cancelled or released jobs, and for expired jobs
         /// without a handler.
         public var onOutcome: (@Sendable (_ job: Job, _ verdict: JobVerdict, _ attempt: JobAttempt?) -> Void)?
-        /// Called for failures of the store while the queue works.
-        ///
-        /// No job is lost. While the queue runs, it tries again after a few seconds.
+        /// Called for failures of the store while the queue works, which lose no job and are tried again after seconds.
         public var onError: (@Sendable (QueueError) -> Void)?
 
         /// Makes a configuration with the defaults.
@@ -871,10 +819,7 @@ struct DurableQueueState {
         var unsent: ContinuousClock.Instant?
     }
 
-    struct Sending {
-        var operation: AnyRequestOperation
-        var finish: @Sendable () async -> Void
-    }
+    typealias Sending = (operation: AnyRequestOperation, finish: @Sendable () async -> Void)
 
     struct Turn {
         var settlements: [Settlement] = []
@@ -948,8 +893,8 @@ struct DurableQueueState {
     var silenceTimer: ClockTimer?
     var loop: Task<Void, Never>?
     var listener: Task<Void, Never>?
+    var stopping: Task<Void, Never>?
     var drainers: [CheckedContinuation<Void, Never>] = []
-    var stopWaiters: [CheckedContinuation<Void, Never>] = []
     var finishers: [CheckedContinuation<Void, Never>] = []
     var lastPurge: ContinuousClock.Instant?
     var isManagerShutDown = false
@@ -1086,10 +1031,8 @@ struct DurableQueueState {
         return finishers
     }
 
-    /// Pauses unless the state was resumed during the turn.
+    /// Pauses unless the state was resumed during the turn, for example by a notification of the store.
     mutating func putBack(_ turn: Turn) {
-        // If `resume` was called during the turn, for example by a notification of the store, the next turn may
-        // succeed.
         isPaused = turn.resumeCount == resumeCount
         settlements = turn.settlements + settlements
         mustSettle = !settlements.isEmpty
@@ -1116,35 +1059,23 @@ struct DurableQueueState {
 
     mutating func resume() { (isPaused, resumeCount) = (false, resumeCount &+ 1) }
 
-    /// Returns when to write the outcome: outcomes are collected, because one commit of many costs as much as one of
-    /// one.
-    mutating func end(_ settlement: Settlement, limit: Int) -> Telling {
-        guard inFlight[settlement.claim.id]?.claim == settlement.claim else { return .never }
+    // Returns whether to write the outcomes at once. If false, they are written after a few milliseconds, because one
+    // commit of many costs as much as one of one. Nil if an earlier outcome causes that, during the pause that follows
+    // an error of the store, and for a lost claim.
+    mutating func end(_ settlement: Settlement, limit: Int, report: (job: Job, attempt: JobAttempt?)? = nil) -> Bool? {
+        guard inFlight[settlement.claim.id]?.claim == settlement.claim else { return nil }
         inFlight[settlement.claim.id] = nil
+        unreported[settlement.claim] = report
         settlements.append(settlement)
-        if isPaused {
-            mustSettle = true
-            return .withOthers
-        }
-        // The outcomes are written at once when their number reaches a quarter of the limit. They are also written at
-        // once when they are as many as the running jobs, because the manager would soon have nothing to send.
-        if settlements.count >= min(limit / 4, inFlight.count) { mustSettle = true }
-        return mustSettle ? .now : settlements.count == 1 ? .soon : .withOthers
+        // At a quarter of the limit the outcomes are written at once, and also if they are as many as the running jobs,
+        // because the manager would soon have nothing to send.
+        if isPaused || settlements.count >= min(limit / 4, inFlight.count) { mustSettle = true }
+        return isPaused || (!mustSettle && settlements.count > 1) ? nil : mustSettle
     }
 
     /// Returns false if an earlier turn has written the first of the settlements.
     mutating func settle(from first: Claim) -> Bool {
         if settlements.first?.claim == first { mustSettle = true }
         return mustSettle
-    }
-
-    enum Telling {
-        case never
-        /// At once, because many outcomes wait, or at least as many as jobs are running.
-        case now
-        /// After a few milliseconds, because no other outcome waits to be written.
-        case soon
-        /// Together with an earlier outcome that waits, or after the pause that follows an error of the store.
-        case withOthers
     }
 }

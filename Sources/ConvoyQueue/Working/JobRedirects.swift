@@ -43,10 +43,6 @@ struct JobRedirects: Sendable {
     }
 }
 
-extension JobRequest {
-    var losesByRedirects: Bool { method != .get && method != .head }
-}
-
 extension DurableQueue {
     func redirects(of job: Job) -> RedirectPolicy? {
         guard job.request.losesByRedirects, !job.request.followsRedirectsAsGet else { return nil }

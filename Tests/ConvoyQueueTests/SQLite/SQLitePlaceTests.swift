@@ -20,7 +20,7 @@ import Testing
         let aside = place.directory.appending(path: "aside.db")
         try FileManager.default.moveItem(at: place.file, to: aside)
         if isReplaced { try Data().write(to: place.file) }
-        let error = await failure { try await store.add(.test("b") { $0.request.body = .data(large) }) }
+        let error = await failure { try await store.add(.test("b", body: large)) }
         #expect(error?.code == .unavailable && error?.message.contains(place.file.path) == true)
         #expect(error?.message.contains("earlier changes are in the original file: move it back") == true)
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.file.path + "-convoy/bodies") == [])
@@ -43,7 +43,6 @@ import Testing
         let next = try SQLiteStore(at: place.file)
         try await next.add(.test("c"))
         #expect(try await next.states() == ["a": .waiting, "c": .waiting])
-        await next.close()
     }
 
     @Test func aRemovedDirectoryOfBodiesIsMadeAnewByTheNextOpening() async throws {
@@ -51,14 +50,13 @@ import Testing
         let directory = place.file.path + "-convoy"
         try FileManager.default.removeItem(atPath: directory)
         try await store.add(.test("small"))
-        let error = await failure { try await store.add(.test("large") { $0.request.body = .data(large) }) }
+        let error = await failure { try await store.add(.test("large", body: large)) }
         #expect(error?.code == .unavailable && error?.message.contains(directory) == true)
         #expect(error?.message.contains("creates a new one") == true)
         await store.close()
         let next = try SQLiteStore(at: place.file)
-        try await next.add(.test("large") { $0.request.body = .data(large) })
+        try await next.add(.test("large", body: large))
         #expect(try await next.states() == ["small": .waiting, "large": .waiting])
-        await next.close()
     }
 
     @Test func everythingRemovedIsSaid() async throws {
@@ -93,7 +91,7 @@ import Testing
 
     @Test func theFilesAreTheOwnersAlone() async throws {
         let store = try SQLiteStore(at: place.file)
-        try await store.add(.test("a") { $0.request.body = .data(large) })
+        try await store.add(.test("a", body: large))
         for suffix in ["", "-wal", "-shm"] { #expect(try permissions(suffix) == 0o600, "\(suffix)") }
         #expect(try permissions("-convoy") == 0o700)
         // The store does not change permissions that the owner sets later.
@@ -135,27 +133,21 @@ import Testing
         let names = try FileManager.default.contentsOfDirectory(atPath: place.directory.path)
         #expect(names.filter { $0.hasSuffix("-convoy") } == ["jobs.db-convoy"])
         await store.close()
-        await other.close()
-    }
-
-    /// The test damages the row, as an edit by hand could.
-    @Test func aRowThatCannotBeReadIsADeadLetter() async throws {
-        let store = try SQLiteStore(at: place.file)
-        _ = try await store.add([.test("a") { $0.group = "g" }, .test("b") { $0.group = "g" }, .test("c")])
-        try SQLiteConnection(place.file.path).run("UPDATE job SET url = 'http://[' WHERE id = 'a'")
-        #expect(try await store.claim(2).ids == ["c", "b"])
-        let record = try #require(try await store.job("a"))
-        #expect(record.state == .dead && record.failure == "its URL in the database cannot be read")
     }
 
     /// A claim replaces unreadable jobs by further ones; fewer jobs than the limit would mean that no more are ready.
-    @Test func aClaimWithLimitsOfHostsReplacesUnreadableJobs() async throws {
+    ///
+    /// The test damages the rows, as an edit by hand could.
+    @Test(arguments: [nil, 3]) func rowsThatCannotBeReadAreDeadLettersAndReplaced(maxPerHost: Int?) async throws {
         let store = try SQLiteStore(at: place.file)
-        _ = try await store.add((1...6).map { try .test("\($0)") })
+        _ = try await store.add((1...6).map { number in try .test("\(number)", group: number < 3 ? "g" : nil) })
         try SQLiteConnection(place.file.path).run("UPDATE job SET url = 'http://[' WHERE id IN ('1', '3')")
-        var request = ClaimRequest(limit: 9, lease: .seconds(60))
-        request.maxPerHost = 3
-        #expect(try await store.exchange([], claiming: request).jobs.ids == ["2", "4", "5"])
+        // With the larger limit, the store must apply that of the host.
+        var request = ClaimRequest(limit: maxPerHost.map { 3 * $0 } ?? 3, lease: .seconds(60))
+        request.maxPerHost = maxPerHost
+        #expect(try await store.exchange([], claiming: request).jobs.ids.sorted() == ["2", "4", "5"])
+        let record = try #require(try await store.job("1"))
+        #expect(record.state == .dead && record.failure == "its URL in the database cannot be read")
         #expect(try await store.status()[.dead] == 2)
     }
 

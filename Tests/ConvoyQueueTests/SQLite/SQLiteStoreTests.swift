@@ -115,14 +115,13 @@ import Testing
     @Test func theLogShrinksAfterAPeak() async throws {
         let store = try SQLiteStore(at: place.file)
         let body = Data(repeating: 1, count: 60_000)
-        _ = try await store.add((1...200).map { try .test("\($0)") { $0.request.body = .data(body) } })
+        _ = try await store.add((1...200).map { try .test("\($0)", body: body) })
         func byteCount() throws -> Int {
             try #require(FileManager.default.attributesOfItem(atPath: place.file.path + "-wal")[.size] as? Int)
         }
         #expect(try byteCount() > 12_000_000)
         for number in 1...3 { try await store.add(.test("small \(number)")) }
         #expect(try byteCount() <= 4 << 20)
-        await store.close()
     }
 
     /// `max_page_count` of SQLite simulates a full disk.
@@ -137,7 +136,7 @@ import Testing
         var added = 50
         let error = await failure {
             for number in 51...100 {
-                _ = try worker.add([.test("\(number)") { $0.request.body = .data(body) }])
+                _ = try worker.add([.test("\(number)", body: body)])
                 added += 1
             }
         }
@@ -145,27 +144,15 @@ import Testing
         // The failed addition has added no job. With more space, the next addition succeeds.
         #expect(try worker.status()[.waiting] == added)
         try worker.connection.execute("PRAGMA max_page_count = 1000000")
-        _ = try worker.add([.test("after") { $0.request.body = .data(body) }])
+        _ = try worker.add([.test("after", body: body)])
         #expect(try worker.status()[.waiting] == added + 1)
-        try worker.close()
-    }
-
-    @Test func aClosedStoreFailsWithClosed() async throws {
-        let store = try SQLiteStore(at: place.file)
-        await store.close()
-        let error = await failure { try await store.add(.test("a")) }
-        #expect(error?.code == .closed)
     }
 
     @Test func atMostAHundredBlockersAreNamed() async throws {
         let store = try SQLiteStore(at: place.file)
         let needed = (1...120).map { "n\($0)" }
         _ = try await store.add(needed.map { try Job.test($0) })
-        try await store.add(.test("g") { $0.group = "g" })
-        try await store.add(
-            .test("a") {
-                ($0.dependencies, $0.group) = (needed, "g")
-            })
+        _ = try await store.add([.test("g", group: "g"), .test("a", needs: needed, group: "g")])
         let blockers = try await store.blockers(of: "a")
         #expect(blockers.count == 99)
         #expect(blockers.last == JobBlocker(id: "g", state: .waiting, reason: .group))
@@ -202,15 +189,14 @@ import Testing
     @Test func bodiesWithoutARowAreRemovedOnceTheirOwnerHasGone() async throws {
         let store = try SQLiteStore(at: place.file, clock: place.clock)
         let body = Data(repeating: 1, count: 100_000)
-        try await store.add(.test("a") { $0.request.body = .data(body) })
+        try await store.add(.test("a", body: body))
         let directory = place.file.path + "-convoy/bodies/"
         let (dead, alive) = ("dead-owner.1", "\(store.owner).99")
         for name in [dead, alive] { try body.write(to: URL(fileURLWithPath: directory + name)) }
-        let other = try SQLiteStore(at: place.file, clock: place.clock)
+        await (try SQLiteStore(at: place.file, clock: place.clock)).close()
         let names = try FileManager.default.contentsOfDirectory(atPath: directory)
         #expect(!names.contains(dead) && names.contains(alive) && names.count == 2)
         await store.close()
-        await other.close()
     }
 
     @Test func theOwnerOfAClosedDatabaseIsGoneAtOnce() async throws {
@@ -223,7 +209,6 @@ import Testing
             #expect(try await other.claim().isEmpty)
         }
         #expect(try await other.claim().ids == ["a"])
-        await other.close()
     }
 
     /// Another program may remove the file whose lock shows that its owner is alive.
@@ -239,12 +224,12 @@ import Testing
         #expect(second.owners.all.contains(first.owners.name) && !second.owners.isGone(first.owners.name))
         try first.close()
         #expect(try second.exchange([], ClaimRequest(limit: 1, lease: .seconds(9))).jobs.count == 1)
-        try second.close()
     }
 
     @Test func aStoreThatCannotBeOpenedLeavesNoLockFile() async throws {
         let first = try SQLiteStore(at: place.file)
         await first.close()
+        #expect(await failure { try await first.add(.test("a")) }?.code == .closed)
         try sql("DROP TABLE owner", at: place.file)
         let error = await failure { _ = try SQLiteStore(at: place.file) }
         #expect(error != nil)
@@ -269,7 +254,6 @@ import Testing
         #expect(try second.exchange([], request).jobs.map(\.job.id) == ["b"])
         place.clock.advance(by: .seconds(60))
         #expect(try second.exchange([], request).jobs.map(\.job.id) == ["a"])
-        try second.close()
     }
 
     @Test func aBootEndsEveryLease() async throws {
@@ -278,21 +262,13 @@ import Testing
         _ = try first.exchange([], ClaimRequest(limit: 1, lease: .seconds(1_000_000)))
         let second = try SQLiteWorker(file: place.file, clock: place.clock, boot: "two")
         #expect(try second.exchange([], ClaimRequest(limit: 1, lease: .seconds(9))).jobs.count == 1)
-        try second.close()
         try? first.close()
     }
 
     /// The second job expired while it was blocked.
-    ///
-    /// A retry moves both jobs to the end of their group, the first one first.
     @Test func deadLettersOfAGroupGoInTheirOrderAgain() async throws {
         let store = try SQLiteStore(at: place.file, clock: place.clock)
-        try await store.add(.test("a") { $0.group = "g" })
-        try await store.add(
-            .test("b") {
-                $0.group = "g"
-                $0.expires = place.clock.date + 10
-            })
+        _ = try await store.add([.test("a", group: "g"), .test("b", group: "g", expires: place.clock.date + 10)])
         let first = try #require(try await store.claim().first)
         place.clock.advance(by: .seconds(20))
         #expect(try await store.claim().isEmpty)

@@ -26,7 +26,6 @@ import Testing
         }
         try await check(store)
         #expect(try await store.status().unfinishedCount == 0)
-        await store.close()
     }
 
     /// Compares each job's state with those of the jobs that it depends on, and of its group and key.

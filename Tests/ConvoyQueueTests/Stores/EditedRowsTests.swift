@@ -6,9 +6,7 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Edits rows by hand, with numbers at the ends of their range.
-///
-/// Nothing traps, and other jobs continue.
+/// Edits rows by hand, with numbers at the ends of their range: nothing traps, and other jobs continue.
 @Suite struct EditedRowsTests {
     let place: StorePlace
 

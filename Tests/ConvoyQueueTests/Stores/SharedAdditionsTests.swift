@@ -6,9 +6,7 @@ import Testing
 @testable import ConvoyPostgres
 @testable import ConvoyQueue
 
-/// Tests several callers in one transaction.
-///
-/// A failed addition affects only its own caller.
+/// Tests several callers in one transaction: a failed addition affects only its own caller.
 @Suite struct SharedAdditionsTests {
     let place: StorePlace
 
@@ -21,25 +19,19 @@ import Testing
     @Test func onSQLiteEachHearsItsOwn() throws {
         let worker = try SQLiteWorker(file: place.file, clock: place.clock, boot: "b")
         let large = Data(repeating: 1, count: 100_000)
-        let before = try worker.add([[.test("there") { $0.uniqueness = .init(key: "k", policy: .keep) }]])
+        let before = try worker.add([[.test("there", key: "k", policy: .keep)]])
         #expect(before.allSatisfy { code($0) == nil })
         let outcomes = try worker.add([
-            [.test("a") { $0.request.body = .data(large) }],
+            [.test("a", body: large)],
             // The first job is rolled back with the second, including its body and the replacement.
-            [
-                .test("b") {
-                    $0.request.body = .data(large)
-                    $0.uniqueness = .init(key: "k", policy: .replace)
-                }, .test("c") { $0.dependencies = ["nobody"] },
-            ],
-            [.test("there"), .test("d") { $0.dependencies = ["a"] }],
+            [.test("b", key: "k", policy: .replace, body: large), .test("c", needs: ["nobody"])],
+            [.test("there"), .test("d", needs: ["a"])],
         ])
         #expect(outcomes.map(code) == [nil, .unknownJob, nil])
         #expect(try outcomes[2].get().map(\.outcome) == [.alreadyThere, .added])
         #expect(try worker.states() == ["there": .waiting, "a": .waiting, "d": .blocked])
         let files = try FileManager.default.contentsOfDirectory(atPath: place.file.path + "-convoy/bodies")
         #expect(files.count == 1)
-        try worker.close()
     }
 
     @Test func onSQLiteOnlyAdditionsThatDoNotFitFailOnAFullDisk() throws {
@@ -47,12 +39,9 @@ import Testing
         let pages = try worker.connection.number("PRAGMA page_count") ?? 0
         try worker.connection.execute("PRAGMA max_page_count = \(pages + 6)")
         let body = Data(repeating: 1, count: 60_000)
-        let outcomes = try worker.add([
-            [.test("a")], [.test("b") { $0.request.body = .data(body) }], [.test("c")],
-        ])
+        let outcomes = try worker.add([[.test("a")], [.test("b", body: body)], [.test("c")]])
         #expect(outcomes.map(code) == [nil, .diskFull, nil])
         #expect(try worker.states() == ["a": .waiting, "c": .waiting])
-        try worker.close()
     }
 
     /// Eight tasks add jobs with bodies of one byte to 64 MiB, and read them.
@@ -60,8 +49,7 @@ import Testing
     /// `QueueProgram bodies FILE 100000` adds as many jobs as for the published measurements.
     @Test(arguments: PostgresServer.isInstalled ? ["SQLite", "PostgreSQL"] : ["SQLite"])
     func bodiesOfAllSizesComeBackUnchanged(store: String) async throws {
-        let address =
-            store == "SQLite" ? place.file.path : try await PostgresServer.shared().makeDatabase()
+        let address = store == "SQLite" ? place.file.path : try await PostgresServer.shared().makeDatabase()
         let child = try ChildProcess.queue(["bodies", address, "300"])
         #expect(await child.ended().status == 0)
         #expect(child.lines == ["300 bodies are unchanged"], "\(child.errors)")
@@ -117,7 +105,6 @@ import Testing
         }
         let status = try await store.status()
         #expect(status[.waiting] == 6)
-        await store.close()
     }
 }
 

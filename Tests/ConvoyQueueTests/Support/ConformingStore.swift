@@ -5,19 +5,15 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// A kind of store.
-///
-/// Every test of ``StoreConformanceTests`` runs with each kind.
+/// A kind of store, with which every test of ``StoreConformanceTests`` runs.
 struct ConformingStore: Sendable, CustomTestStringConvertible {
     let name: String
     /// Opens another store instance for the jobs of one test.
     let open: @Sendable (StorePlace) async throws -> any Store
 
     /// All kinds of stores; add a new kind here.
-    static let all: [ConformingStore] =
-        [
-            ConformingStore(name: "SQLite") { try SQLiteStore(at: $0.file, clock: $0.clock) }
-        ] + postgres
+    static let all =
+        [ConformingStore(name: "SQLite") { try SQLiteStore(at: $0.file, clock: $0.clock) }] + postgres
 
     var testDescription: String { name }
 }

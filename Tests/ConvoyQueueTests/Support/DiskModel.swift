@@ -14,9 +14,7 @@ struct DiskModel {
         case kept
         /// The changes after one moment are lost, and the last write has only some of its sectors.
         case torn
-        /// Any subset of the unsynced changes is kept, for example a later one without an earlier one.
-        ///
-        /// A write may have only some of its sectors.
+        /// Any subset of the unsynced changes is kept, a write perhaps with only some of its sectors.
         case reordered
     }
 
@@ -143,9 +141,7 @@ struct DiskModel {
         }
     }
 
-    /// Performs some sectors of a write.
-    ///
-    /// Other changes are performed completely or not at all.
+    /// Performs some sectors of a write, and another change completely or not at all.
     private mutating func performPartly(_ change: Pending, _ random: inout some RandomNumberGenerator) {
         guard case .write(let file, let offset, let bytes) = change else {
             if Bool.random(using: &random) { perform(change) }

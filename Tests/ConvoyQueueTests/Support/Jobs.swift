@@ -7,9 +7,15 @@ import Testing
 
 extension Job {
     /// A job that sends a POST to a URL that ends with the job's id.
-    static func test(_ id: String, kind: String = "test", _ change: (inout Job) -> Void = { _ in }) throws -> Job {
+    static func test(
+        _ id: String, kind: String = "test", needs: [String] = [], group: String? = nil, key: String? = nil,
+        policy: Uniqueness.Policy = .append, expires: Date? = nil, body: Data? = nil,
+        _ change: (inout Job) -> Void = { _ in }
+    ) throws -> Job {
         let url = try #require(URL(string: "http://127.0.0.1:9/\(id)"))
-        var job = Job(kind, JobRequest(method: .post, url: url), id: id)
+        var job = Job(kind, JobRequest(method: .post, url: url, body: body.map { .data($0) }), id: id)
+        (job.dependencies, job.group, job.expires) = (needs, group, expires)
+        job.uniqueness = key.map { .init(key: $0, policy: policy) }
         change(&job)
         return job
     }
@@ -27,16 +33,17 @@ extension Store {
         return try await exchange([], claiming: request).jobs
     }
 
-    /// Settles one claim.
-    ///
-    /// Returns whether the store accepted the settlement.
+    /// Settles one claim; false if the store did not accept the settlement.
     func settle(_ claimed: ClaimedJob, _ verdict: JobVerdict, attempt: JobAttempt? = nil) async throws -> Bool {
         try await exchange([Settlement(claimed.claim, verdict, attempt: attempt)], claiming: nil).isSettled == [true]
     }
 
-    /// Claims all jobs one after another, and settles each with the verdict.
-    ///
-    /// Returns the ids of the jobs.
+    /// Claims one job, and settles it.
+    func settleNext(_ verdict: JobVerdict, attempt: JobAttempt? = nil) async throws -> Bool {
+        try await settle(try #require(try await claim(1).first), verdict, attempt: attempt)
+    }
+
+    /// The ids of all jobs, which are claimed one after another and settled.
     func finishAll(_ verdict: JobVerdict = .done) async throws -> [String] {
         var ids: [String] = []
         while let job = try await claim(1).first {
@@ -63,11 +70,8 @@ extension Store {
                 try Job.test("\(name)-\(index)") { job in
                     if Bool.random() { job.group = "group-\(Int.random(in: 0..<3))" }
                     if Bool.random() { job.dependencies = Array(known.prefix(2)) }
-                    if index == 0 {
-                        job.uniqueness = .init(
-                            key: "key-\(Int.random(in: 0..<2))",
-                            policy: [.keep, .replace, .append].randomElement() ?? .keep)
-                    }
+                    let policy = Job.Uniqueness.Policy.allCases.randomElement() ?? .keep
+                    if index == 0 { job.uniqueness = .init(key: "key-\(Int.random(in: 0..<2))", policy: policy) }
                 }
             }
             do { _ = try await add(jobs) } catch {
@@ -92,19 +96,6 @@ extension Store {
 
 extension [ClaimedJob] {
     var ids: [String] { map(\.job.id) }
-}
-
-extension [UInt8] {
-    /// A large body of 256 different bytes, repeated.
-    ///
-    /// It is built from blocks, because single bytes take seconds in a debug build.
-    static func pattern(byteCount: Int) -> [UInt8] {
-        let block = (0...255).map { UInt8(truncatingIfNeeded: $0 &* 31) }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(byteCount)
-        while bytes.count < byteCount { bytes += block.prefix(byteCount - bytes.count) }
-        return bytes
-    }
 }
 
 extension SQLiteWorker {

@@ -8,9 +8,7 @@ import Testing
 /// Counts requests by the key of the job, like a server that recognises repetitions.
 final class KeyedServer: Sendable {
     struct Seen {
-        /// The keys received for each job.
-        ///
-        /// With more than one key, a server would process the job twice.
+        /// The keys received for each job; with more than one, a server would process the job twice.
         var keys: [String: Set<String>] = [:]
         /// The jobs in the order of their first requests.
         var order: [String] = []
@@ -52,12 +50,28 @@ final class KeyedServer: Sendable {
 extension StorePlace {
     /// A queue with the test's database file and short retries.
     func makeQueue(
-        _ manager: RequestManager, _ change: (inout DurableQueue.Configuration) -> Void = { _ in }
+        _ manager: RequestManager = RequestManager(configuration: .init(maxConcurrentPerHost: 16)),
+        _ change: (inout DurableQueue.Configuration) -> Void = { _ in }
     ) throws -> DurableQueue {
         var configuration = DurableQueue.Configuration()
         configuration.retries.baseDelay = .milliseconds(1)
         change(&configuration)
         return try DurableQueue(at: file, manager: manager, configuration: configuration)
+    }
+
+    /// A queue that has sent some of its jobs, whose responses wait for the gate.
+    func hanging(
+        _ jobCount: Int, sent: Int,
+        _ manager: RequestManager = RequestManager(configuration: .init(maxConcurrentPerHost: 16)),
+        _ change: (inout DurableQueue.Configuration) -> Void = { _ in }
+    ) async throws -> (gate: Gate, server: KeyedServer, queue: DurableQueue) {
+        let gate = Gate()
+        let server = try KeyedServer { _ in .status(200).stalling(until: gate) }
+        let queue = try makeQueue(manager, change)
+        try await queue.add(contentsOf: (1...jobCount).map { try server.job("\($0)") })
+        queue.start(otherwise: takesAll)
+        try await gate.reached(count: sent, within: .seconds(60))
+        return (gate, server, queue)
     }
 }
 
@@ -78,6 +92,16 @@ typealias Told = EventLog
 extension EventLog {
     func tell(_ event: Event) { record(event) }
     var all: [Event] { events }
+}
+
+extension EventLog<JobResult> {
+    /// Records each result, and decides the same about all.
+    func handler(_ decision: JobDecision = .done) -> DurableQueue.Handler {
+        { _, result in
+            self.record(result)
+            return decision
+        }
+    }
 }
 
 extension ChildProcess {

@@ -8,16 +8,11 @@ import Testing
 /// Tests which requests are sent, how often, and with which key.
 @Suite struct QueueDeliveryTests {
     let place: StorePlace
-    let manager = RequestManager(configuration: .init(maxConcurrentPerHost: 16))
 
     init() throws { place = try StorePlace() }
 
-    private func makeQueue(_ change: (inout DurableQueue.Configuration) -> Void = { _ in }) throws -> DurableQueue {
-        try place.makeQueue(manager, change)
-    }
-
     @Test func everyJobIsSentOnceWithAKeyOfItsOwn() async throws {
-        let (server, queue) = (try KeyedServer(), try makeQueue())
+        let (server, queue) = (try KeyedServer(), try place.makeQueue())
         let jobs = try (1...500).map { number in
             try server.job("\(number)") {
                 $0.request.body = .data(Data(repeating: 7, count: number == 9 ? 200_000 : number))
@@ -38,14 +33,11 @@ import Testing
     @Test func bodiesOfAnswersCanBeDropped() async throws {
         let server = try KeyedServer { _ in .body(Data("an answer".utf8)) }
         for ignoresBodies in [false, true] {
-            let queue = try makeQueue { $0.ignoresBodies = ignoresBodies }
+            let queue = try place.makeQueue { $0.ignoresBodies = ignoresBodies }
             try await queue.add(server.job("\(ignoresBodies)"))
-            let told = Told<Data>()
-            _ = try await queue.states(otherwise: { _, result in
-                told.tell(result.body)
-                return .done
-            })
-            #expect(told.all == [Data((ignoresBodies ? "" : "an answer").utf8)])
+            let told = Told<JobResult>()
+            _ = try await queue.states(otherwise: told.handler())
+            #expect(told.all.map(\.body) == [Data((ignoresBodies ? "" : "an answer").utf8)])
             await queue.close()
         }
     }
@@ -58,7 +50,7 @@ import Testing
                 return count % 3 == 0 ? .status(200) : .status(503)
             }
         }
-        let queue = try makeQueue()
+        let queue = try place.makeQueue()
         try await queue.add(server.job("a"))
         #expect(try await queue.states() == ["a": .done])
         #expect(server.all.requestCount == 3 && server.all.keys["a"]?.count == 1)
@@ -68,7 +60,7 @@ import Testing
 
     /// The body is a missing file, either of the caller or of the store.
     @Test func aBodyThatIsGoneIsADeadLetterThatNamesIt() async throws {
-        let (server, queue) = (try KeyedServer(), try makeQueue())
+        let (server, queue) = (try KeyedServer(), try place.makeQueue())
         let file = place.directory.appending(path: "upload")
         try Data("x".utf8).write(to: file)
         try await queue.add(server.job("own") { $0.request.body = .file(file) })
@@ -94,7 +86,7 @@ import Testing
 
     @Test func aGroupGoesInItsOrder() async throws {
         let server = try KeyedServer { $0.path == "/3" && $0.numberOnConnection % 2 == 1 ? .status(503) : .status(200) }
-        let queue = try makeQueue()
+        let queue = try place.makeQueue()
         _ = try await queue.add(contentsOf: (1...20).map { number in try server.job("\(number)") { $0.group = "g" } })
         #expect(try await queue.states().values.allSatisfy { $0 == .done })
         #expect(server.all.order == (1...20).map { "\($0)" })
@@ -102,12 +94,8 @@ import Testing
 
     /// The process was stopped for longer than its lease, and no other process has taken its job.
     @Test func aPauseBeyondTheLeaseSendsNothingTwice() async throws {
-        let gate = Gate()
-        let server = try KeyedServer { _ in .status(200).stalling(until: gate) }
-        let queue = try place.makeQueue(RequestManager(configuration: .init(clock: place.clock)))
-        try await queue.add(server.job("a"))
-        queue.start(otherwise: takesAll)
-        try await gate.reached(count: 1, within: .seconds(60))
+        let manager = RequestManager(configuration: .init(clock: place.clock))
+        let (gate, server, queue) = try await place.hanging(1, sent: 1, manager)
         let connection = try SQLiteConnection(place.file.path)
         func end() throws -> Int64 { try connection.number("SELECT max(ends) FROM owner") ?? 0 }
         let before = try end()
@@ -115,7 +103,7 @@ import Testing
         try await look { try end() > before }
         gate.open()
         await queue.drain()
-        #expect(try await queue.store.states() == ["a": .done])
+        #expect(try await queue.store.states() == ["1": .done])
         #expect(server.all.requestCount == 1)
     }
 
@@ -181,7 +169,6 @@ import Testing
             let failure = try await store.job("a")?.failure
             #expect(failure?.hasPrefix("its process ended or stopped 3 times") == true, "\(failure ?? "")")
         }
-        await queue.close()
     }
 
     @Test(arguments: [false, true])
@@ -230,7 +217,6 @@ import Testing
         #expect(server.recordedRequests.map(\.path) == (expires ? ["/other"] : ["/other", "/job"]))
         if !expires { #expect(try Data(contentsOf: file) == Data("the job's".utf8)) }
         gate.open()
-        await queue.close()
         other.shutDown()
     }
 
@@ -267,6 +253,5 @@ import Testing
         // attempts, which are sent again.
         #expect(sent.all.count <= 20 * 30, "\(sent.all.count) requests")
         print("10,000 s away: \(sent.all.count) requests of 20 jobs, \(moves) timers")
-        await queue.close()
     }
 }

@@ -30,7 +30,6 @@ import Testing
         await queue.drain()
         #expect(try await queue.status()[.done] == 601)
         #expect(dead.all.requestCount == 600)
-        await queue.close()
     }
 
     /// Each of many hosts accepts its requests and never answers, and its jobs are older than those of the healthy host.
@@ -66,12 +65,7 @@ import Testing
     }
 
     @Test func jobsThatWaitForAHangingHostAreReleased() async throws {
-        let gate = Gate()
-        let dead = try KeyedServer { _ in .status(200).stalling(until: gate) }
-        let queue = try place.makeQueue(RequestManager()) { $0.lease = .seconds(1) }
-        try await queue.add(contentsOf: (1...100).map { try dead.job("\($0)") })
-        queue.start(otherwise: takesAll)
-        try await gate.reached(count: 6, within: .seconds(60))
+        let (gate, dead, queue) = try await place.hanging(100, sent: 6, RequestManager()) { $0.lease = .seconds(1) }
         // After one or two heartbeats only running jobs stay claimed.
         try await look { try await queue.status()[.claimed] <= 6 }
         gate.open()
@@ -95,9 +89,9 @@ import Testing
     }
 
     /// Requests to the hosts `name0`, `name1` and so on, sent at one moment.
-    private func sights(_ name: String, _ count: Int, isIdempotent: Bool = true, since: ContinuousClock.Instant)
-        -> [DurableQueueState.Sight]
-    {
+    private func sights(
+        _ name: String, _ count: Int, isIdempotent: Bool = true, since: ContinuousClock.Instant
+    ) -> [DurableQueueState.Sight] {
         (0..<count).map { number in
             DurableQueueState.Sight(
                 claim: Claim(id: "\(name)\(number)", token: 1), host: "\(name)\(number)",
@@ -132,11 +126,8 @@ import Testing
         _ = state.findSilent(new, at: begin + .seconds(16))
         #expect(state.silentHosts == ["slow0": false, "new0": true])
         // The head of a response is an answer, however long its body takes.
-        let answered = (slow + new).map { sight in
-            var sight = sight
-            sight.stage = .answered
-            return sight
-        }
+        var answered = slow + new
+        for index in answered.indices { answered[index].stage = .answered }
         #expect(state.findSilent(answered, at: begin + .seconds(17)) == [] && state.silentHosts == [:])
         #expect(state.answeredHosts.count == 2)
     }
@@ -180,5 +171,4 @@ import Testing
         #expect(limited(state, .new, slots: 4).limit == 0 && limited(state, .silent, slots: 4).limit == 0)
         #expect(limited(state, .new, slots: 1).limit == 0 && limited(state, .new, slots: .max).limit == 24)
     }
-
 }

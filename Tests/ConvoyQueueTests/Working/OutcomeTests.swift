@@ -7,26 +7,18 @@ import Testing
 /// Tests who receives the outcome of a job.
 @Suite struct QueueOutcomeTests {
     let place: StorePlace
-    let manager = RequestManager(configuration: .init(maxConcurrentPerHost: 16))
 
     init() throws { place = try StorePlace() }
 
-    private func makeQueue(_ change: (inout DurableQueue.Configuration) -> Void = { _ in }) throws -> DurableQueue {
-        try place.makeQueue(manager, change)
-    }
-
     @Test func eachOutcomeIsReported() async throws {
-        let count = Locked(0)
+        let isTried = Gate()
         let server = try KeyedServer { request in
             if request.path == "/bad" { return .status(404) }
-            return .status(
-                count.withLock {
-                    $0 += 1
-                    return $0
-                } == 1 ? 503 : 200)
+            defer { isTried.open() }
+            return .status(isTried.isOpen ? 200 : 503)
         }
         let told = Told<String>()
-        let queue = try makeQueue {
+        let queue = try place.makeQueue {
             $0.onOutcome = { job, verdict, attempt in
                 let word =
                     switch verdict {
@@ -45,7 +37,7 @@ import Testing
 
     @Test func handlersDecide() async throws {
         let server = try KeyedServer { $0.path == "/refused" ? .status(422, body: "no") : .status(200, body: "yes") }
-        let queue = try makeQueue()
+        let queue = try place.makeQueue()
         let told = Told<String>()
         _ = try await queue.add(contentsOf: [
             server.job("done"), server.job("again"), server.job("failed"), server.job("refused"),
@@ -79,7 +71,7 @@ import Testing
     }
 
     @Test func resultsThatNobodyHandlesAreBounded() async throws {
-        let (server, queue) = (try KeyedServer(), try makeQueue { $0.maxWaitingResultCount = 3 })
+        let (server, queue) = (try KeyedServer(), try place.makeQueue { $0.maxWaitingResultCount = 3 })
         _ = try await queue.add(contentsOf: (1...10).map { try server.job("\($0)") })
         queue.start()
         try await server.server.requestsReceived(count: 3, within: .seconds(60))
@@ -96,7 +88,7 @@ import Testing
 
     @Test func whyNamesTheReasonOfAWait() async throws {
         let server = try KeyedServer { _ in .status(503) }
-        let queue = try makeQueue { $0.retries.baseDelay = .seconds(7_000) }
+        let queue = try place.makeQueue { $0.retries.baseDelay = .seconds(7_000) }
         _ = try await queue.add(contentsOf: [
             server.job("a"), server.job("b") { $0.dependencies = ["a"] },
             server.job("c") { $0.notBefore = Date.now + 1_000 },
@@ -113,13 +105,10 @@ import Testing
 
     @Test(arguments: [JobDecision.done, .retry(after: .zero), .fail("too late")])
     func handlersReceiveTheResultOfAnExpiredJob(decision: JobDecision) async throws {
-        let (server, queue) = (try KeyedServer(), try place.makeQueue(manager))
+        let (server, queue) = (try KeyedServer(), try place.makeQueue())
         try await queue.add(server.job("a") { $0.expires = Date.now - 1 })
         let told = Told<JobResult>()
-        let states = try await queue.states(otherwise: { _, result in
-            told.tell(result)
-            return decision
-        })
+        let states = try await queue.states(otherwise: told.handler(decision))
         #expect(states == ["a": decision == .done ? .done : .dead])
         let result = try #require(told.all.first)
         #expect(told.all.count == 1 && result.isExpired && result.isGivenUp && result.attemptCount == 0)
@@ -129,21 +118,16 @@ import Testing
     }
 
     /// The job expires between two attempts.
-    ///
-    /// The handler receives the number of attempts.
     @Test func anExpiredResultHasTheNumberOfAttempts() async throws {
         let server = try KeyedServer { _ in .status(503) }
         let store = try SQLiteStore(at: place.file, clock: place.clock)
         var configuration = DurableQueue.Configuration()
         configuration.retries = RetryPolicy(maxRetries: 9, baseDelay: .seconds(100))
-        let queue = DurableQueue(store: store, manager: manager, configuration: configuration)
+        let queue = DurableQueue(store: store, manager: RequestManager(), configuration: configuration)
         let date = place.clock.date
         try await queue.add(server.job("a") { $0.expires = date + 10 })
         let told = Told<JobResult>()
-        queue.start(otherwise: { _, result in
-            told.tell(result)
-            return .done
-        })
+        queue.start(otherwise: told.handler())
         try await look { try await store.job("a")?.attemptCount != 0 }
         place.clock.advance(by: .seconds(11))
         // Adding a job makes the queue query the store, which now finds the expiry.
@@ -151,25 +135,18 @@ import Testing
         try await look { try await store.status()[.done] >= 2 }
         #expect(told.all.map(\.attemptCount).sorted() == [0, 1] && told.all.allSatisfy(\.isExpired))
         #expect(server.all.requestCount == 1)
-        await queue.close()
     }
 
     /// A process ends while its handler runs.
-    ///
-    /// The next process calls the handler again.
     @Test func aHandlerReceivesAnExpiryAgainAfterACrash() async throws {
         let server = try KeyedServer()
         let crashing = try SQLiteStore(at: place.file, clock: place.clock)
         try await crashing.add(server.job("a") { $0.expires = place.clock.date })
         #expect(try await crashing.claim(lease: .seconds(1), answered: .all).first?.result?.isExpired == true)
         place.clock.advance(by: .seconds(2))
-        let queue = DurableQueue(store: try SQLiteStore(at: place.file, clock: place.clock), manager: manager)
-        let told = Told<Bool>()
-        let states = try await queue.states(otherwise: { _, result in
-            told.tell(result.isExpired)
-            return .done
-        })
-        #expect(states == ["a": .done] && told.all == [true] && server.all.requestCount == 0)
-        await queue.close()
+        let store = try SQLiteStore(at: place.file, clock: place.clock)
+        let told = Told<JobResult>()
+        let states = try await DurableQueue(store: store, manager: RequestManager()).states(otherwise: told.handler())
+        #expect(states == ["a": .done] && told.all.map(\.isExpired) == [true] && server.all.requestCount == 0)
     }
 }
