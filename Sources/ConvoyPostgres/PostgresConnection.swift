@@ -15,18 +15,18 @@ struct PostgresStatement: Sendable {
 // Calls block, at most for their time limit; use a thread that may block, not one of Swift's cooperative pool. Only
 // the system's resolver limits the time in which libpq resolves the host's name.
 final class PostgresConnection {
-    enum Wait {
-        case ready
-        case timedOut
-        case woken
+    private struct Message {
+        let statement: PostgresStatement
+        let name: String
+        let isParse: Bool
     }
 
-    let library: convoy_pg_functions
-    let handle: OpaquePointer
-    var prepared: [String: String] = [:]
-    var nameCount = 0
-    var waiting: [PostgresStatement] = []
-    var ending: PostgresError?
+    private let library: convoy_pg_functions
+    private let handle: OpaquePointer
+    private var prepared: [String: String] = [:]
+    private var nameCount = 0
+    private var waiting: [PostgresStatement] = []
+    private(set) var ending: PostgresError?
 
     init(
         _ address: String, within bound: Duration,
@@ -79,27 +79,28 @@ final class PostgresConnection {
                 throw PostgresError(.unreachable, "no connection to the database: \(message)")
             }
             let events = state == CONVOY_PG_POLLING_READING ? POLLIN : POLLOUT
-            if try wait(for: Int16(events), until: end) == .timedOut {
+            guard try wait(for: events, until: end) else {
                 throw PostgresError(.unreachable, "no connection to the database: the server does not respond")
             }
             state = library.connectPoll(handle)
         }
     }
 
-    var message: String {
+    private var message: String {
         let text = library.errorMessage(handle).map { String(cString: $0) } ?? ""
         return text.split(whereSeparator: \.isNewline).map { $0.trimmingPrefix(while: \.isWhitespace) }
             .joined(separator: " ")
     }
 
-    func wait(
-        for events: Int16, until end: ContinuousClock.Instant, wakeup: Int32 = -1
-    ) throws(PostgresError) -> Wait {
+    /// Returns false if the time limit ended the wait, or if the descriptor `wakeup` became readable.
+    private func wait(
+        for events: Int32, until end: ContinuousClock.Instant, wakeup: Int32 = -1
+    ) throws(PostgresError) -> Bool {
         while true {
             let descriptor = library.socket(handle)
             guard descriptor >= 0 else { throw lost(message) }
             var waits = [
-                pollfd(fd: descriptor, events: events, revents: 0),
+                pollfd(fd: descriptor, events: Int16(events), revents: 0),
                 pollfd(fd: wakeup, events: Int16(POLLIN), revents: 0),
             ]
             let rest = ContinuousClock.now.duration(to: end)
@@ -107,12 +108,12 @@ final class PostgresConnection {
             let milliseconds = max(0, min(60_000, rest / .milliseconds(1) + 1))
             let count = poll(&waits, 2, rest > .zero ? Int32(milliseconds) : 0)
             if count < 0, errno != EINTR { throw lost(String(cString: strerror(errno))) }
-            if count > 0 { return waits.last?.revents != 0 ? .woken : .ready }
-            if rest <= .zero { return .timedOut }
+            if count > 0 { return waits[1].revents == 0 }
+            if rest <= .zero { return false }
         }
     }
 
-    func lost(_ reason: String) -> PostgresError {
+    private func lost(_ reason: String) -> PostgresError {
         let error = ending ?? PostgresError(.lost, "the connection to the database is lost: \(reason)")
         ending = error
         return error
@@ -141,12 +142,8 @@ final class PostgresConnection {
         return rows
     }
 
-    /// If the rollback fails, the connection is marked as unusable.
-    func rollBack(within bound: Duration = usualBound) {
-        waiting = []
-        if ending == nil, (try? run("ROLLBACK", within: bound)) == nil {
-            _ = lost("a transaction could not be rolled back")
-        }
+    private func check(_ result: Int32?) throws(PostgresError) {
+        if result != 1 { throw lost(message) }
     }
 
     /// Returns false if the time limit ended the wait, or if the descriptor `wakeup` became readable.
@@ -160,12 +157,12 @@ final class PostgresConnection {
                 library.freemem(next)
             }
             if isNotified { return true }
-            guard try wait(for: Int16(POLLIN), until: end, wakeup: wakeup) == .ready else { return false }
-            guard library.consumeInput(handle) == 1 else { throw lost(message) }
+            guard try wait(for: POLLIN, until: end, wakeup: wakeup) else { return false }
+            try check(library.consumeInput(handle))
         }
     }
 
-    func failure(_ answer: OpaquePointer) -> PostgresError {
+    private func failure(_ answer: OpaquePointer) -> PostgresError {
         let text = library.resultErrorField(answer, Int32(CONVOY_PG_DIAG_MESSAGE)).map { String(cString: $0) }
         let state = library.resultErrorField(answer, Int32(CONVOY_PG_DIAG_SQLSTATE)).map { String(cString: $0) }
         guard let state, library.status(handle) != CONVOY_PG_CONNECTION_BAD else { return lost(text ?? message) }
@@ -175,22 +172,19 @@ final class PostgresConnection {
     }
 
     /// Receives bytes meanwhile, because a server that waits until it can send does not read.
-    func flush(until end: ContinuousClock.Instant) throws(PostgresError) {
+    private func flush(until end: ContinuousClock.Instant) throws(PostgresError) {
         while true {
             let rest = library.flush(handle)
-            guard rest >= 0 else { throw lost(message) }
-            guard rest > 0 else { return }
-            guard try wait(for: Int16(POLLIN | POLLOUT), until: end) == .ready else { throw silent() }
-            guard library.consumeInput(handle) == 1 else { throw lost(message) }
+            if rest == 0 { return }
+            guard rest > 0 else { throw lost(message) }
+            try receive(POLLIN | POLLOUT, until: end)
         }
     }
 
-    func receive(until end: ContinuousClock.Instant) throws(PostgresError) {
-        guard try wait(for: Int16(POLLIN), until: end) == .ready else { throw silent() }
-        guard library.consumeInput(handle) == 1 else { throw lost(message) }
+    private func receive(_ events: Int32, until end: ContinuousClock.Instant) throws(PostgresError) {
+        guard try wait(for: events, until: end) else { throw lost("the server does not respond in time") }
+        try check(library.consumeInput(handle))
     }
-
-    private func silent() -> PostgresError { lost("the server does not respond in time") }
 
     /// The next call of `run` sends it first; the caller does not receive its rows.
     func later(_ statement: PostgresStatement) { waiting.append(statement) }
@@ -202,51 +196,30 @@ final class PostgresConnection {
     ) throws(PostgresError) -> [PostgresRows] {
         if let ending { throw ending }
         let all = waiting + statements
-        let own = all.count - statements.count
+        let own = waiting.count
         waiting = []
         // The time limit is one second longer for each MiB of parameters.
         let byteCount = all.reduce(0) { $0 + $1.parameters.reduce(0) { $0 + ($1.bytes?.count ?? 0) } }
         let end = ContinuousClock.now + bound + .seconds(byteCount >> 20)
-        guard library.enterPipelineMode?(handle) == 1 else {
-            var answers: [PostgresRows] = []
-            for statement in all { answers.append(try answer(to: statement, until: end)) }
-            return Array(answers.dropFirst(own))
+        let messages = self.messages(of: all)
+        let isPipelined = library.enterPipelineMode?(handle) == 1
+        if isPipelined {
+            for message in messages { try send(message) }
+            try check(library.pipelineSync?(handle))
+            try flush(until: end)
         }
-        let answers = try answersInPipeline(to: all, until: end)
-        guard library.exitPipelineMode?(handle) == 1 else { throw lost(message) }
-        if let failure = answers.failure { throw failure }
-        guard answers.rows.count == all.count else { throw lost("a result is missing") }
-        return Array(answers.rows.dropFirst(own))
-    }
-
-    // MARK: In a pipeline
-
-    private func answersInPipeline(
-        to statements: [PostgresStatement], until end: ContinuousClock.Instant
-    ) throws(PostgresError) -> (rows: [PostgresRows], failure: PostgresError?) {
-        var expected: [(text: String, name: String)?] = []
-        var names: [String: String] = [:]
-        for statement in statements {
-            let known = prepared[statement.text] ?? names[statement.text]
-            let name = known ?? makeName()
-            if known == nil {
-                guard sendParse(statement, name) == 1 else { throw lost(message) }
-                names[statement.text] = name
-                expected.append((statement.text, name))
-            }
-            guard sendExecution(of: statement, name) == 1 else { throw lost(message) }
-            expected.append(nil)
-        }
-        guard library.pipelineSync?(handle) == 1 else { throw lost(message) }
-        try flush(until: end)
         var rows: [PostgresRows] = []
         var failure: PostgresError?
-        for parsed in expected {
-            guard let answer = try next(until: end) else { throw lost(message) }
+        for message in messages where isPipelined || failure == nil {
+            if !isPipelined {
+                try send(message)
+                try flush(until: end)
+            }
+            guard let answer = try next(until: end) else { throw lost(self.message) }
             switch library.resultStatus(answer) {
             case Int32(CONVOY_PG_COMMAND_OK), Int32(CONVOY_PG_TUPLES_OK):
                 let own = PostgresRows(library: library, result: answer)
-                if let parsed { prepared[parsed.text] = parsed.name } else { rows.append(own) }
+                if message.isParse { prepared[message.statement.text] = message.name } else { rows.append(own) }
             case Int32(CONVOY_PG_PIPELINE_ABORTED): library.clear(answer)
             default:
                 if failure == nil { failure = self.failure(answer) }
@@ -255,66 +228,44 @@ final class PostgresConnection {
             }
             while let rest = try next(until: end) { library.clear(rest) }
         }
-        guard let sync = try next(until: end) else { throw lost(message) }
-        defer { library.clear(sync) }
-        guard library.resultStatus(sync) == CONVOY_PG_PIPELINE_SYNC else { throw lost(message) }
-        return (rows, failure)
+        if isPipelined {
+            let sync = try next(until: end)
+            let isSynchronized = library.resultStatus(sync) == CONVOY_PG_PIPELINE_SYNC
+            library.clear(sync)
+            guard isSynchronized else { throw lost(message) }
+            try check(library.exitPipelineMode?(handle))
+        }
+        if let failure { throw failure }
+        guard rows.count == all.count else { throw lost("a result is missing") }
+        return Array(rows.dropFirst(own))
+    }
+
+    private func messages(of statements: [PostgresStatement]) -> [Message] {
+        var names: [String: String] = [:]
+        return statements.flatMap { statement in
+            let known = prepared[statement.text] ?? names[statement.text]
+            if known == nil { nameCount += 1 }
+            let name = known ?? "convoy_\(nameCount)"
+            names[statement.text] = name
+            let execution = Message(statement: statement, name: name, isParse: false)
+            return known == nil ? [Message(statement: statement, name: name, isParse: true), execution] : [execution]
+        }
+    }
+
+    private func send(_ message: Message) throws(PostgresError) {
+        let (statement, name) = (message.statement, message.name)
+        let count = Int32(statement.parameters.count)
+        try check(
+            message.isParse
+                ? library.sendPrepare(handle, name, statement.text, count, statement.parameters.map(\.type))
+                : Self.withBytes(statement.parameters) {
+                    library.sendQueryPrepared(handle, name, count, $0, $1, $2, 1)
+                })
     }
 
     private func next(until end: ContinuousClock.Instant) throws(PostgresError) -> OpaquePointer? {
-        while library.isBusy(handle) == 1 { try receive(until: end) }
+        while library.isBusy(handle) == 1 { try receive(POLLIN, until: end) }
         return library.getResult(handle)
-    }
-
-    // MARK: Without a pipeline
-
-    private func answer(
-        to statement: PostgresStatement, until end: ContinuousClock.Instant
-    ) throws(PostgresError) -> PostgresRows {
-        if prepared[statement.text] == nil {
-            let name = makeName()
-            _ = try answer(until: end) { sendParse(statement, name) }
-            prepared[statement.text] = name
-        }
-        let name = prepared[statement.text] ?? ""
-        return try answer(until: end) { sendExecution(of: statement, name) }
-    }
-
-    /// Returns the rows of the last result.
-    private func answer(
-        until end: ContinuousClock.Instant, to send: () -> Int32
-    ) throws(PostgresError) -> PostgresRows {
-        guard send() == 1 else { throw lost(message) }
-        try flush(until: end)
-        var answer: OpaquePointer?
-        while let next = try next(until: end) {
-            library.clear(answer)
-            answer = next
-        }
-        guard let answer else { throw lost(message) }
-        let rows = PostgresRows(library: library, result: answer)
-        switch library.resultStatus(answer) {
-        case Int32(CONVOY_PG_COMMAND_OK), Int32(CONVOY_PG_TUPLES_OK): return rows
-        default: throw failure(answer)
-        }
-    }
-
-    // MARK: Messages
-
-    private func makeName() -> String {
-        nameCount += 1
-        return "convoy_\(nameCount)"
-    }
-
-    private func sendParse(_ statement: PostgresStatement, _ name: String) -> Int32 {
-        let types = statement.parameters.map(\.type)
-        return library.sendPrepare(handle, name, statement.text, Int32(types.count), types)
-    }
-
-    private func sendExecution(of statement: PostgresStatement, _ name: String) -> Int32 {
-        Self.withBytes(statement.parameters) { values, lengths, formats in
-            library.sendQueryPrepared(handle, name, Int32(statement.parameters.count), values, lengths, formats, 1)
-        }
     }
 
     private static func withBytes<Result>(
@@ -360,12 +311,12 @@ final class PostgresConnection {
         ) AS settings(name, value))
         """
 
-    static let time = PostgresStatement(
-        """
-
+    private static let moment = """
         SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8,
             (extract(epoch FROM clock_timestamp()) - 978307200)::float8, \(settings)
-        """)
+        """
+
+    static let time = PostgresStatement(moment)
 
     // The number is a random UUID. The returned count is 1 for a new number; a larger count shows a repetition of the
     // transaction that an earlier attempt was committed. The statement waits for an earlier transaction with the same
@@ -373,23 +324,23 @@ final class PostgresConnection {
     static func mark(_ number: String) -> PostgresStatement {
         PostgresStatement(
             """
-
             WITH mark AS (INSERT INTO convoy_commits AS c (number, made)
                 VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
                 ON CONFLICT (number) DO UPDATE SET count = c.count + 1 RETURNING count)
-            SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8,
-                (extract(epoch FROM clock_timestamp()) - 978307200)::float8, \(settings), (SELECT count FROM mark)
+            \(moment), (SELECT count FROM mark)
             """, [.text(number)])
     }
 
     /// One round trip with libpq 14 and newer.
-    func transact(
-        _ statements: [PostgresStatement], begin: PostgresStatement = begin
-    ) throws(PostgresError) -> [PostgresRows] {
-        do {
-            return try run([begin] + statements + [PostgresStatement("COMMIT")]).dropFirst().dropLast()
-        } catch {
-            rollBack()
+    func transact(_ statements: [PostgresStatement], begin: PostgresStatement = begin) throws -> [PostgresRows] {
+        try rollingBack { try run([begin] + statements + [PostgresStatement("COMMIT")]).dropFirst().dropLast() }
+    }
+
+    // An error of `body` rolls the transaction back. If that fails, the connection is marked as unusable.
+    func rollingBack<Result>(_ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch {
+            waiting = []
+            if ending == nil, (try? run("ROLLBACK")) == nil { _ = lost("a transaction could not be rolled back") }
             throw error
         }
     }
@@ -399,7 +350,14 @@ final class PostgresConnection {
         guard version >= 130_000 else {
             throw QueueError(.unavailable, "the server is PostgreSQL \(version / 10_000); the queue needs 13 or newer")
         }
-        try checkEncoding()
+        let rows = try run("SELECT current_setting('server_encoding'), current_database()::text")
+        let (encoding, name) = (try rows.text(0, 0) ?? "", try rows.text(0, 1) ?? "")
+        guard encoding == "UTF8" else {
+            throw QueueError(
+                .unavailable,
+                "the database \(name) has the encoding \(encoding), but the queue needs UTF8: create one with "
+                    + "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0")
+        }
         do { try migrate() } catch { throw explaining(error) }
     }
 }
@@ -433,36 +391,34 @@ final class PostgresRows {
 
     var changedCount: Int { library.cmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0 }
 
-    private func read<Value>(
-        _ row: Int, _ column: Int, _ body: (UnsafeRawBufferPointer) throws(PostgresError) -> Value
-    ) throws(PostgresError) -> Value? {
-        guard row >= 0, row < count, column >= 0, column < columnCount else {
+    /// The bytes are those of the result, so they are valid as long as this object.
+    private func value(_ row: Int, _ column: Int) throws(PostgresError) -> UnsafeRawBufferPointer? {
+        guard indices.contains(row), (0..<columnCount).contains(column) else {
             throw PostgresError(.answerInvalid, "the result has no row \(row), column \(column)")
         }
         let (row, column) = (Int32(row), Int32(column))
         guard library.getisnull(result, row, column) == 0, let value = library.getvalue(result, row, column) else {
             return nil
         }
-        return try body(UnsafeRawBufferPointer(start: value, count: Int(library.getlength(result, row, column))))
+        return UnsafeRawBufferPointer(start: value, count: Int(library.getlength(result, row, column)))
     }
 
     func bytes(_ row: Int, _ column: Int) throws(PostgresError) -> [UInt8]? {
-        try read(row, column) { bytes throws(PostgresError) in Array(bytes) }
+        try value(row, column).map { Array($0) }
     }
 
     func text(_ row: Int, _ column: Int) throws(PostgresError) -> String? {
-        try read(row, column) { bytes throws(PostgresError) in String(decoding: bytes, as: UTF8.self) }
+        try value(row, column).map { String(decoding: $0, as: UTF8.self) }
     }
 
     func int(_ row: Int, _ column: Int) throws(PostgresError) -> Int64? {
-        try read(row, column) { bytes throws(PostgresError) in
-            switch bytes.count {
-            case 2: return Int64(Int16(truncatingIfNeeded: Self.number(bytes)))
-            case 4: return Int64(Int32(truncatingIfNeeded: Self.number(bytes)))
-            case 8: return Int64(bitPattern: Self.number(bytes))
-            default:
-                throw PostgresError(.answerInvalid, "column \(column) is not an integer: it has \(bytes.count) bytes")
-            }
+        guard let bytes = try value(row, column) else { return nil }
+        switch bytes.count {
+        case 2: return Int64(Int16(truncatingIfNeeded: Self.number(bytes)))
+        case 4: return Int64(Int32(truncatingIfNeeded: Self.number(bytes)))
+        case 8: return Int64(bitPattern: Self.number(bytes))
+        default:
+            throw PostgresError(.answerInvalid, "column \(column) is not an integer: it has \(bytes.count) bytes")
         }
     }
 
@@ -471,22 +427,18 @@ final class PostgresRows {
         try int(row, column).map { max(-1 << 61, min(1 << 61, $0)) }
     }
 
-    func bool(_ row: Int, _ column: Int) throws(PostgresError) -> Bool? {
-        try read(row, column) { bytes throws(PostgresError) in bytes.first == 1 }
-    }
+    func bool(_ row: Int, _ column: Int) throws(PostgresError) -> Bool? { try value(row, column).map { $0.first == 1 } }
 
     func double(_ row: Int, _ column: Int) throws(PostgresError) -> Double? {
-        try read(row, column) { bytes throws(PostgresError) in
-            guard bytes.count == 8 else { throw PostgresError(.answerInvalid, "column \(column) is not a number") }
-            return Double(bitPattern: Self.number(bytes))
-        }
+        guard let bytes = try value(row, column) else { return nil }
+        guard bytes.count == 8 else { throw PostgresError(.answerInvalid, "column \(column) is not a number") }
+        return Double(bitPattern: Self.number(bytes))
     }
 
     func texts(_ row: Int, _ column: Int) throws(PostgresError) -> [String]? {
-        guard let bytes = try bytes(row, column) else { return nil }
-        var texts: [String] = []
         // The first 20 bytes are the header of the array; `PostgresValue` documents the format.
-        var rest = bytes.dropFirst(20)
+        guard var rest = try bytes(row, column)?.dropFirst(20) else { return nil }
+        var texts: [String] = []
         while rest.count >= 4 {
             let length = Int(Self.number(rest.prefix(4)))
             rest = rest.dropFirst(4)
@@ -503,57 +455,37 @@ final class PostgresRows {
 }
 
 struct PostgresValue: Sendable {
+    /// The number of the server's type, in its table `pg_type`.
     let type: UInt32
     let bytes: [UInt8]?
 
-    /// The numbers of the server's types.
-    private enum Kind: UInt32 {
-        case bool = 16
-        case bytes = 17
-        case int = 20
-        case text = 25
-        case double = 701
-
-        var array: UInt32 {
-            switch self {
-            case .bool: 1000
-            case .bytes: 1001
-            case .text: 1009
-            case .int: 1016
-            case .double: 1022
-            }
-        }
-    }
-
-    private init(_ kind: Kind, _ bytes: [UInt8]?) { (type, self.bytes) = (kind.rawValue, bytes) }
-
-    static func bool(_ value: Bool?) -> Self { Self(.bool, value.map { [$0 ? 1 : 0] }) }
-    static func int(_ value: Int64?) -> Self { Self(.int, value.map(bigEndian)) }
+    static func bool(_ value: Bool) -> Self { Self(type: 16, bytes: [value ? 1 : 0]) }
+    static func bytes(_ value: [UInt8]) -> Self { Self(type: 17, bytes: value) }
+    static func int(_ value: Int64?) -> Self { Self(type: 20, bytes: value.map(bigEndian)) }
     static func int(_ value: Int) -> Self { int(Int64(value)) }
-    static func double(_ value: Double?) -> Self { Self(.double, value.map { bigEndian($0.bitPattern) }) }
-    static func text(_ value: String?) -> Self { Self(.text, value.map { Array($0.utf8) }) }
-    static func bytes(_ value: [UInt8]?) -> Self { Self(.bytes, value) }
+    static func text(_ value: String?) -> Self { Self(type: 25, bytes: value.map { Array($0.utf8) }) }
+    static func double(_ value: Double?) -> Self { Self(type: 701, bytes: value.map { bigEndian($0.bitPattern) }) }
 
-    static func bools(_ values: [Bool]) -> Self { Self(arrayOf: .bool, values.map { bool($0).bytes }) }
-    static func ints(_ values: [Int64?]) -> Self { Self(arrayOf: .int, values.map { int($0).bytes }) }
-    static func doubles(_ values: [Double?]) -> Self { Self(arrayOf: .double, values.map { double($0).bytes }) }
-    static func texts(_ values: [String?]) -> Self { Self(arrayOf: .text, values.map { text($0).bytes }) }
-    static func blobs(_ values: [(some Collection<UInt8>)?]) -> Self { Self(arrayOf: .bytes, values) }
+    static func bools(_ values: [Bool]) -> Self { array(1000, of: 16, values.map { bool($0).bytes }) }
+    static func blobs(_ values: [Data?]) -> Self { array(1001, of: 17, values) }
+    static func texts(_ values: [String?]) -> Self { array(1009, of: 25, values.map { text($0).bytes }) }
+    static func ints(_ values: [Int64?]) -> Self { array(1016, of: 20, values.map { int($0).bytes }) }
+    static func doubles(_ values: [Double?]) -> Self { array(1022, of: 701, values.map { double($0).bytes }) }
 
     /// The binary format of `array_recv`: number of dimensions, whether there are NULLs, type, count, first index,
     /// elements.
-    private init(arrayOf kind: Kind, _ elements: [(some Collection<UInt8>)?]) {
+    private static func array(_ type: UInt32, of element: UInt32, _ elements: [(some Collection<UInt8>)?]) -> Self {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(20 + elements.reduce(0) { $0 + 4 + ($1?.count ?? 0) })
-        bytes += Self.bigEndian(Int32(elements.isEmpty ? 0 : 1))
-        bytes += Self.bigEndian(Int32(elements.contains { $0 == nil } ? 1 : 0))
-        bytes += Self.bigEndian(kind.rawValue)
-        if !elements.isEmpty { bytes += Self.bigEndian(Int32(clamping: elements.count)) + Self.bigEndian(Int32(1)) }
-        for element in elements {
-            bytes += Self.bigEndian(Int32(clamping: element?.count ?? -1))
-            if let element { bytes += element }
+        bytes += bigEndian(Int32(elements.isEmpty ? 0 : 1))
+        bytes += bigEndian(Int32(elements.contains { $0 == nil } ? 1 : 0))
+        bytes += bigEndian(element)
+        if !elements.isEmpty { bytes += bigEndian(Int32(clamping: elements.count)) + bigEndian(Int32(1)) }
+        for value in elements {
+            bytes += bigEndian(Int32(clamping: value?.count ?? -1))
+            if let value { bytes += value }
         }
-        (type, self.bytes) = (kind.array, bytes)
+        return Self(type: type, bytes: bytes)
     }
 
     private static func bigEndian<Integer: FixedWidthInteger>(_ value: Integer) -> [UInt8] {

@@ -11,10 +11,10 @@ enum PostgresJobs {
             """
             WITH given AS MATERIALIZED (
                 SELECT nextval('convoy_positions') AS position, g.* FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-                    $12, $13, $14, $15, $16, $17, $18, $19, $20) AS g(id, kind, priority, not_before, expires, group_name,
-                    unique_key, has_body, host, method, url, header_fields, body_file, destination, date, policy, tags,
+                    $12, $13, $14, $15, $16, $17, $18, $19) AS g(id, kind, priority, not_before, expires, group_name,
+                    unique_key, has_body, host, method, url, header_fields, body_file, destination, policy, tags,
                     idempotency_key, follows_as_get, body)),
-            clock AS MATERIALIZED (SELECT \(PostgresRules.date(21)) AS date),
+            clock AS MATERIALIZED (SELECT \(PostgresRules.date(20)) AS date),
             new AS (
                 INSERT INTO convoy_jobs (position, id, kind, priority, not_before, expires, group_name, unique_key,
                     has_body, host, state, added)
@@ -24,35 +24,30 @@ enum PostgresJobs {
             contents AS (
                 INSERT INTO convoy_contents (position, method, url, header_fields, body_file, destination, not_before,
                     policy, tags, idempotency_key, follows_as_get)
-                SELECT position, method, url, header_fields, body_file, destination, date, policy,
+                SELECT position, method, url, header_fields, body_file, destination, not_before, policy,
                     coalesce(string_to_array(tags, E'\\n'), '{}'), idempotency_key, follows_as_get
                 FROM given WHERE \(isNew)),
             bodies AS (
                 INSERT INTO convoy_bodies (position, body)
                 SELECT position, body FROM given WHERE body IS NOT NULL AND \(isNew)),
             noted AS (
-                UPDATE convoy_commits SET positions = (SELECT array_agg(position) FROM new) WHERE number = $22)
+                UPDATE convoy_commits SET positions = (SELECT array_agg(position) FROM new) WHERE number = $21)
             SELECT id, position FROM new
-            """, try columns(jobs) + [.double(given?.date), .text(number)])
-    }
-
-    private static func columns(_ jobs: [Job]) throws -> [PostgresValue] {
-        [
-            .texts(jobs.map(\.id)), .texts(jobs.map(\.kind)), .ints(jobs.map { Int64($0.priority.rawValue) }),
-            .doubles(jobs.map { date($0.notBefore) }),
-            .doubles(jobs.map { date($0.expires) }), .texts(jobs.map(\.group)),
-            .texts(jobs.map { $0.uniqueness?.key }), .bools(jobs.map { $0.request.body?.data != nil }),
-            .texts(jobs.map(\.request.host)), .texts(jobs.map(\.request.method.rawValue)),
-            .texts(jobs.map(\.request.url.absoluteString)),
-            .texts(try jobs.map { try text(of: $0.request.headerFields) }),
-            .texts(jobs.map { $0.request.body?.file?.path }),
-            .texts(jobs.map { $0.request.destination?.path }),
-            .doubles(jobs.map { date($0.notBefore) }),
-            .texts(jobs.map { $0.uniqueness?.policy.rawValue }),
-            .texts(jobs.map { $0.tags.isEmpty ? nil : $0.tags.sorted().joined(separator: "\n") }),
-            .texts(jobs.map(\.idempotencyKey)), .bools(jobs.map(\.request.followsRedirectsAsGet)),
-            .blobs(jobs.map(\.request.body?.data)),
-        ]
+            """,
+            [
+                .texts(jobs.map(\.id)), .texts(jobs.map(\.kind)), .ints(jobs.map { Int64($0.priority.rawValue) }),
+                .doubles(jobs.map { date($0.notBefore) }), .doubles(jobs.map { date($0.expires) }),
+                .texts(jobs.map(\.group)), .texts(jobs.map { $0.uniqueness?.key }),
+                .bools(jobs.map { $0.request.body?.data != nil }), .texts(jobs.map(\.request.host)),
+                .texts(jobs.map(\.request.method.rawValue)), .texts(jobs.map(\.request.url.absoluteString)),
+                .texts(try jobs.map { try text(of: $0.request.headerFields) }),
+                .texts(jobs.map { $0.request.body?.file?.path }),
+                .texts(jobs.map { $0.request.destination?.path }),
+                .texts(jobs.map { $0.uniqueness?.policy.rawValue }),
+                .texts(jobs.map { $0.tags.isEmpty ? nil : $0.tags.sorted().joined(separator: "\n") }),
+                .texts(jobs.map(\.idempotencyKey)), .bools(jobs.map(\.request.followsRedirectsAsGet)),
+                .blobs(jobs.map(\.request.body?.data)), .double(given?.date), .text(number),
+            ])
     }
 
     private static func date(_ date: Date?) -> Double? {
@@ -60,11 +55,8 @@ enum PostgresJobs {
     }
 
     static func text(of fields: HeaderFields) throws -> String {
-        fields.isEmpty ? none : try text(of: fields.map { [$0.name, $0.value] })
-    }
-
-    static func text(of value: some Encodable) throws -> String {
-        String(decoding: try JSONEncoder().encode(value), as: UTF8.self)
+        guard !fields.isEmpty else { return none }
+        return String(decoding: try JSONEncoder().encode(fields.map { [$0.name, $0.value] }), as: UTF8.self)
     }
 
     // Most jobs have no header fields. For them, no JSON is encoded or decoded, which would take as long as the rest
@@ -106,7 +98,6 @@ struct PostgresJobRow {
     let rows: PostgresRows
     let row: Int
 
-    var position: Int64 { get throws { try rows.int(row, 0) ?? 0 } }
     var claimCount: Int64 { get throws { try rows.bounded(row, 8) ?? 0 } }
     var lapseCount: Int { get throws { Int(try rows.bounded(row, 28) ?? 0) } }
     var attemptCount: Int { get throws { Int(try rows.bounded(row, 9) ?? 0) } }
@@ -114,8 +105,7 @@ struct PostgresJobRow {
     var state: JobState {
         get throws {
             if let state = try rows.state(row, 3) { return state }
-            throw QueueError(
-                .damaged, "a job in the database has the unknown state \(try rows.int(row, 3) ?? -1)")
+            throw QueueError(.damaged, "a job in the database has the unknown state \(try rows.int(row, 3) ?? -1)")
         }
     }
 
@@ -142,7 +132,7 @@ struct PostgresJobRow {
         request.destination = try rows.text(row, 15).map { URL(filePath: $0) }
         request.followsRedirectsAsGet = try rows.bool(row, 27) ?? false
         var job = Job(try text(2), request, id: id, idempotencyKey: try text(19))
-        job.priority = Operation.QueuePriority(rawValue: try int(4)) ?? .normal
+        job.priority = Operation.QueuePriority(rawValue: Int(try rows.int(row, 4) ?? 0)) ?? .normal
         job.notBefore = try rows.double(row, 16).map { Date(timeIntervalSinceReferenceDate: $0) }
         job.expires = try rows.double(row, 5).map { Date(timeIntervalSinceReferenceDate: $0) }
         job.group = try rows.text(row, 6)
@@ -155,7 +145,6 @@ struct PostgresJobRow {
     }
 
     private func text(_ column: Int) throws -> String { try rows.text(row, column) ?? "" }
-    private func int(_ column: Int) throws -> Int { Int(try rows.int(row, column) ?? 0) }
 
     static let recordColumns = """
         j.due, j.not_before, j.needs, j.is_behind_group, j.is_behind_key, j.owner, j.attempts, j.failure, j.added
@@ -170,7 +159,7 @@ struct PostgresJobRow {
             isBehindKey: try rows.bool(row, Self.first + 4) ?? false)
         let lease = try rows.text(row, Self.first + 5).map { JobLease(owner: $0, token: try claimCount) }
         var record = JobRecord(
-            job: try read().job, position: try position,
+            job: try read().job, position: try rows.int(row, 0) ?? 0,
             life: JobLife(
                 state: state, holds: state == .blocked ? holds : JobHolds(), lease: lease, claimCount: try claimCount,
                 hasResult: result != nil, lapseCount: try lapseCount),
@@ -214,10 +203,8 @@ enum PostgresLimits {
         let fields: [(String, String?)] = job.request.headerFields.flatMap {
             [("header field", $0.name), ($0.name, $0.value)]
         }
-        guard let name = (texts + lists + fields).first(where: { $0.1?.utf8.contains(0) ?? false })?.0 else {
-            return nil
-        }
-        return "its \(name) contains NUL, which a PostgreSQL text cannot have: remove it"
+        let name = (texts + lists + fields).first { $0.1?.utf8.contains(0) ?? false }?.0
+        return name.map { "its \($0) contains NUL, which a PostgreSQL text cannot have: remove it" }
     }
 
     /// PostgreSQL stores no NUL.

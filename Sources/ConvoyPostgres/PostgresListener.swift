@@ -4,13 +4,10 @@ import Foundation
 /// Listens from the first stream until `close`; a lost connection is reopened.
 final class PostgresListener: Sendable {
     private struct State {
-        var streams: [Int: AsyncStream<Void>.Continuation] = [:]
-        var count = 0
+        var streams: [UUID: AsyncStream<Void>.Continuation] = [:]
         var isRunning = false
         var isClosed = false
     }
-
-    private static let longestPause = Duration.seconds(10)
 
     private let address: String
     private let queue = DispatchQueue(label: "convoy.postgres.listen")
@@ -22,20 +19,16 @@ final class PostgresListener: Sendable {
 
     func changes() -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        let isFirst = state.withLock { state -> Bool? in
-            guard !state.isClosed else { return nil }
-            state.count += 1
-            state.streams[state.count] = continuation
-            let number = state.count
-            continuation.onTermination = { [weak self] _ in self?.forget(number) }
+        let name = UUID()
+        continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.streams[name] = nil } }
+        let (isClosed, isFirst) = state.withLock { state in
+            guard !state.isClosed else { return (true, false) }
             defer { state.isRunning = true }
-            return !state.isRunning
+            state.streams[name] = continuation
+            return (false, !state.isRunning)
         }
-        switch isFirst {
-        case nil: continuation.finish()
-        case true?: queue.async { self.listen() }
-        case false?: break
-        }
+        if isClosed { continuation.finish() }
+        if isFirst { queue.async { self.listen() } }
         return stream
     }
 
@@ -48,8 +41,6 @@ final class PostgresListener: Sendable {
         try? wakeup.fileHandleForWriting.close()
         for stream in streams { stream.finish() }
     }
-
-    private func forget(_ number: Int) { state.withLock { state in _ = state.streams.removeValue(forKey: number) } }
 
     private var isClosed: Bool { state.withLock { $0.isClosed } }
 
@@ -71,14 +62,11 @@ final class PostgresListener: Sendable {
                     if try connection.isNotified(within: .seconds(600), wakeup: wakeup) { tell() }
                 }
             } catch {
-                wait(pause)
-                pause = min(pause * 2, Self.longestPause)
+                var descriptor = pollfd(
+                    fd: wakeup.fileHandleForReading.fileDescriptor, events: Int16(POLLIN), revents: 0)
+                _ = poll(&descriptor, 1, Int32(pause / .milliseconds(1)))
+                pause = min(pause * 2, .seconds(10))
             }
         }
-    }
-
-    private func wait(_ duration: Duration) {
-        var descriptor = pollfd(fd: wakeup.fileHandleForReading.fileDescriptor, events: Int16(POLLIN), revents: 0)
-        _ = poll(&descriptor, 1, Int32(duration / .milliseconds(1)))
     }
 }

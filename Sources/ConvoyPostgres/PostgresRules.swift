@@ -2,6 +2,33 @@ import Convoy
 import ConvoyQueue
 import Foundation
 
+struct Claimed {
+    var jobs: [ClaimedJob] = []
+    /// Claimed jobs that cannot be sent, and what is wrong with them.
+    var broken: [Settlement] = []
+    /// Whether jobs remain because of large bodies or unreadable jobs.
+    var hasMore = false
+
+    init() {}
+
+    init(_ rows: PostgresRows) throws {
+        for index in rows.indices {
+            let row = PostgresJobRow(rows: rows, row: index)
+            let (job, defect) = try row.read()
+            let claim = Claim(id: job.id, token: try row.claimCount)
+            if let defect {
+                broken.append(Settlement(claim, .dead(defect)))
+            } else {
+                jobs.append(
+                    ClaimedJob(
+                        claim: claim, job: job, attemptCount: try row.attemptCount, lapseCount: try row.lapseCount,
+                        result: try row.result))
+            }
+        }
+        hasMore = try !broken.isEmpty || rows.count > 0 && rows.bool(0, PostgresJobRow.columnCount) ?? false
+    }
+}
+
 // Each statement sees what was committed before it started. Two transactions must not miss each other's changes, so
 // jobs of a group or key are changed under an advisory lock for its name, and a dependency is locked while a dependent
 // job is added.
@@ -10,26 +37,34 @@ import Foundation
 struct PostgresRules {
     struct Ended {
         let id: String
-        let position: Int64
         let isDone: Bool
         let isNeeded: Bool
         let group: String?
         let key: String?
-        let leavesBody: Bool
     }
 
-    static let endedColumns = "j.id, j.state, j.is_needed, j.group_name, j.unique_key, j.has_body, j.position"
+    static let endedColumns = "j.id, j.state, j.is_needed, j.group_name, j.unique_key, j.position"
 
-    let transaction: PostgresTransaction
-    private(set) var bringsWork = false
+    let connection: PostgresConnection
+    let time: PostgresTime
+    /// The number of the transaction.
+    let number: String
+    /// Whether the transaction notifies other instances.
+    var bringsWork = false
     var hasSuspects = false
 
-    init(_ transaction: PostgresTransaction) { self.transaction = transaction }
+    @discardableResult
+    func run(_ statement: String, _ parameters: [PostgresValue] = []) throws(PostgresError) -> PostgresRows {
+        try connection.run(statement, parameters)
+    }
 
-    mutating func noteWork() { bringsWork = true }
+    @discardableResult
+    func run(_ statement: PostgresStatement) throws(PostgresError) -> PostgresRows {
+        try connection.run(statement.text, statement.parameters)
+    }
 
-    func notify() {
-        if bringsWork { transaction.later(Self.notification) }
+    func later(_ statement: PostgresStatement?) {
+        if let statement { connection.later(statement) }
     }
 
     /// The server sends one notification for each transaction, however often the statement runs.
@@ -46,10 +81,6 @@ struct PostgresRules {
 
     // The locks are held until the transaction ends. All names share 256 locks, because the server's lock table is
     // small.
-    func lock(groups: [String?], keys: [String?]) {
-        if let lock = Self.lock(groups: groups, keys: keys) { transaction.later(lock) }
-    }
-
     static func lock(groups: [String?], keys: [String?]) -> PostgresStatement? {
         let names = groups.compactMap { $0.map { "g" + $0 } } + keys.compactMap { $0.map { "k" + $0 } }
         guard !names.isEmpty else { return nil }
@@ -66,14 +97,12 @@ struct PostgresRules {
             let state = try rows.int(row, 1) ?? 0
             guard state >= 4 else { return nil }
             return Ended(
-                id: try rows.text(row, 0) ?? "", position: try rows.int(row, 6) ?? 0, isDone: state == 4,
-                isNeeded: try rows.bool(row, 2) ?? false, group: try rows.text(row, 3), key: try rows.text(row, 4),
-                leavesBody: try state != 5 && rows.bool(row, 5) ?? false)
+                id: try rows.text(row, 0) ?? "", isDone: state == 4, isNeeded: try rows.bool(row, 2) ?? false,
+                group: try rows.text(row, 3), key: try rows.text(row, 4))
         }
     }
 
     mutating func follow(_ ended: [Ended]) throws {
-        try drop(ended.filter(\.leavesBody).map(\.position), from: "convoy_bodies")
         let done = ended.filter { $0.isDone && $0.isNeeded }.map(\.id)
         if !done.isEmpty {
             try free(
@@ -87,18 +116,18 @@ struct PostgresRules {
                 """, [.texts(done)])
         }
         let (groups, keys) = (Set(ended.compactMap(\.group)), Set(ended.compactMap(\.key)))
-        lock(groups: Array(groups), keys: Array(keys))
+        later(Self.lock(groups: Array(groups), keys: Array(keys)))
         if !groups.isEmpty { try free(Self.freeingFirst("group_name", "is_behind_group"), [.texts(Array(groups))]) }
         if !keys.isEmpty { try free(Self.freeingFirst("unique_key", "is_behind_key"), [.texts(Array(keys))]) }
     }
 
     func drop(_ positions: [Int64], from table: String) throws {
         guard !positions.isEmpty else { return }
-        try transaction.run("DELETE FROM \(table) WHERE position = ANY($1)", [.ints(positions)])
+        try run("DELETE FROM \(table) WHERE position = ANY($1)", [.ints(positions)])
     }
 
     private mutating func free(_ statement: String, _ parameters: [PostgresValue]) throws {
-        if try transaction.run(statement, parameters).ints().contains(0) { bringsWork = true }
+        if try run(statement, parameters).ints().contains(0) { bringsWork = true }
     }
 
     private static func freeingFirst(_ name: String, _ flag: String) -> String {
@@ -115,7 +144,7 @@ struct PostgresRules {
 
     /// The caller has locked the groups and keys, also those of the added or moved jobs.
     mutating func hold(_ positions: [Int64], groups: [String], keys: [String]) throws {
-        try transaction.run(
+        try run(
             """
             SELECT count(*) FROM (SELECT 1 FROM convoy_jobs WHERE id IN (
                 SELECT needed FROM convoy_needs WHERE position = ANY($1)) ORDER BY position FOR SHARE) AS a
@@ -123,17 +152,11 @@ struct PostgresRules {
         try free(Self.holding("SELECT unnest($1)"), [.ints(positions), .texts(groups), .texts(keys)])
     }
 
-    static func holding(_ number: String) -> PostgresStatement {
-        PostgresStatement(
-            holding("SELECT unnest(positions) FROM convoy_commits WHERE number = $1"),
-            [.text(number), .texts([]), .texts([])])
-    }
-
     // Another transaction may change the other values of a job found by its group or key before the update, because
     // they are not locked, so the update takes them from the newest version of the row. It skips such a job if nothing
     // changes; otherwise a deadlock is possible: another transaction may have locked the row of that job, and wait for
     // the group.
-    private static func holding(_ positions: String) -> String {
+    static func holding(_ positions: String) -> String {
         let needs = "coalesce(h.needs, j.needs)"
         let (group, key) = ("coalesce(h.by_group, j.is_behind_group)", "coalesce(h.by_key, j.is_behind_key)")
         return """
@@ -170,7 +193,7 @@ struct PostgresRules {
         var next = ids
         var ended: [Ended] = []
         while !next.isEmpty {
-            let rows = try transaction.run(
+            let rows = try run(
                 """
                 WITH meant AS MATERIALIZED (
                     SELECT position FROM convoy_jobs WHERE id = ANY($1) AND state IN (0, 1, 2, 3, 5)
@@ -179,26 +202,23 @@ struct PostgresRules {
                     needs = 0, is_behind_group = false, is_behind_key = false
                 FROM meant WHERE j.position = meant.position
                 RETURNING \(Self.endedColumns)
-                """, [.texts(next), .int(transaction.time.now)])
-            let level = try Self.ended(rows)
+                """, [.texts(next), .int(time.now)])
             // The results are deleted by a separate statement. The update may have waited for a lock, and would not see
             // a result that was written during the wait.
-            try drop(level.map(\.position), from: "convoy_results")
+            for table in ["convoy_results", "convoy_bodies"] { try drop(rows.ints(5), from: table) }
+            let level = try Self.ended(rows)
             ended += level
-            next = try dependents(of: level.filter(\.isNeeded).map(\.id))
+            let needed = level.filter(\.isNeeded).map(\.id)
+            guard !needed.isEmpty else { break }
+            let dependents = try run(
+                """
+                SELECT DISTINCT j.id FROM convoy_needs AS n JOIN convoy_jobs AS j USING (position)
+                WHERE n.needed = ANY($1) AND j.state IN (0, 1, 2, 3, 5)
+                """, [.texts(needed)])
+            next = try dependents.texts()
         }
         try follow(ended)
         return ended.count
-    }
-
-    private func dependents(of ids: [String]) throws -> [String] {
-        guard !ids.isEmpty else { return [] }
-        return try transaction.run(
-            """
-            SELECT DISTINCT j.id FROM convoy_needs AS n JOIN convoy_jobs AS j USING (position)
-            WHERE n.needed = ANY($1) AND j.state IN (0, 1, 2, 3, 5)
-            """, [.texts(ids)]
-        ).texts()
     }
 
     // MARK: Settling
@@ -206,16 +226,14 @@ struct PostgresRules {
     mutating func settle(_ settlements: [Settlement]) throws -> [Bool] {
         guard !settlements.isEmpty else { return [] }
         var isSettled = settlements.map { _ in false }
-        let rows = try transaction.run(
-            Self.settling(
-                settlements, transaction.number, transaction.time, returning: "\(Self.endedColumns), j.number"))
+        let rows = try run(Self.settling(settlements, number, time, returning: "\(Self.endedColumns), j.number"))
         for row in rows.indices {
-            let index = Int(try rows.int(row, 7) ?? 0) - 1
+            let index = Int(try rows.int(row, 6) ?? 0) - 1
             guard isSettled.indices.contains(index) else { continue }
             isSettled[index] = true
             switch settlements[index].verdict {
-            case .answered(let result): try keep(result, at: rows.int(row, 6) ?? 0)
-            case .release, .retry: noteWork()
+            case .answered(let result): try keep(result, at: rows.int(row, 5) ?? 0)
+            case .release, .retry: bringsWork = true
             case .done, .dead: break
             }
         }
@@ -259,14 +277,17 @@ struct PostgresRules {
             [
                 .texts(settlements.map(\.claim.id)), .ints(settlements.map(\.claim.token)),
                 .ints(settlements.map { self.number(of: $0.verdict) }),
-                .ints(settlements.map { delay(of: $0.verdict) }),
-                .texts(settlements.map { reason(of: $0.verdict) }),
+                .ints(settlements.map { if case .retry(let delay) = $0.verdict { microseconds(delay) } else { nil } }),
+                .texts(
+                    settlements.map {
+                        if case .dead(let reason) = $0.verdict { PostgresLimits.visible(reason) } else { nil }
+                    }),
                 .texts(try settlements.map { try $0.attempt?.json() }), .int(given?.now), .int(JobRecord.maxAttempts),
                 .text(number),
             ])
     }
 
-    private static func number(of verdict: JobVerdict) -> Int64 {
+    static func number(of verdict: JobVerdict) -> Int64 {
         switch verdict {
         case .retry: 0
         case .answered: 3
@@ -274,14 +295,6 @@ struct PostgresRules {
         case .dead: 5
         case .release: -1
         }
-    }
-
-    private static func reason(of verdict: JobVerdict) -> String? {
-        if case .dead(let reason) = verdict { PostgresLimits.visible(reason) } else { nil }
-    }
-
-    private static func delay(of verdict: JobVerdict) -> Int64? {
-        if case .retry(let delay) = verdict { microseconds(delay) } else { nil }
     }
 
     static func microseconds(_ duration: Duration) -> Int64 {
@@ -292,8 +305,8 @@ struct PostgresRules {
     }
 
     mutating func keep(_ result: JobResult, at position: Int64) throws {
-        noteWork()
-        try transaction.run(
+        bringsWork = true
+        try run(
             """
             INSERT INTO convoy_results (position, status_code, header_fields, body, is_body_cut, failure)
             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (position) DO UPDATE SET status_code = excluded.status_code,
@@ -310,30 +323,21 @@ struct PostgresRules {
     // MARK: Claiming
 
     // A claim ends with the job whose body makes the total size reach `PostgresLimits.maxStatementBytes`, because the
-    // bodies are in memory. `hasMore` is true if jobs remain because of large bodies or unreadable jobs.
-    mutating func claim(_ request: ClaimRequest, by owner: String) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
-        guard request.limit > 0 else { return ([], false) }
-        let suspect =
-            """
-            lapses >= 2 AND NOT EXISTS (
-                SELECT 1 FROM convoy_jobs WHERE lapses >= 2 AND state = 2 AND owner = $2)
-            """
-        var (jobs, hasMore): ([ClaimedJob], Bool) = ([], false)
-        for lapses in (hasSuspects ? [suspect] : []) + ["lapses < 2"] {
-            let most = lapses == suspect ? 1 : request.limit
-            if jobs.count < most, !hasMore, let (condition, kinds) = Self.condition(request.kinds) {
-                let ready = try claim(
-                    Self.ready + " AND \(lapses) \(condition)", Self.order, kinds, limit: most - jobs.count, owner,
-                    lapses == suspect ? nil : request)
-                (jobs, hasMore) = (jobs + ready.jobs, ready.hasMore)
-            }
-            if jobs.count < most, !hasMore, let (condition, kinds) = Self.condition(request.answeredKinds) {
-                let answered = try claim(
-                    "state = 3 AND \(lapses) \(condition)", "position", kinds, limit: most - jobs.count, owner)
-                (jobs, hasMore) = (jobs + answered.jobs, answered.hasMore)
+    // bodies are in memory.
+    mutating func claim(_ request: ClaimRequest, by owner: String) throws -> Claimed {
+        var all = Claimed()
+        for suspects in hasSuspects ? [true, false] : [false] {
+            for results in [false, true] where !all.hasMore {
+                var rest = request
+                rest.limit = (suspects ? min(1, request.limit) : request.limit) - all.jobs.count
+                guard let claim = Self.claim(rest, suspects, results, by: owner, noting: number) else { continue }
+                let claimed = try Claimed(run(claim))
+                _ = try settle(claimed.broken)
+                all.jobs += claimed.jobs
+                all.hasMore = claimed.hasMore
             }
         }
-        return (jobs, hasMore)
+        return all
     }
 
     static func condition(_ kinds: ClaimRequest.Kinds) -> (condition: String, kinds: [String])? {
@@ -369,43 +373,34 @@ struct PostgresRules {
         """
     }
 
-    private mutating func claim(
-        _ condition: String, _ order: String, _ kinds: [String], limit: Int, _ owner: String,
-        _ request: ClaimRequest? = nil
-    ) throws -> (jobs: [ClaimedJob], hasMore: Bool) {
-        let claimed = try Self.claimed(
-            transaction.run(
-                Self.claim(condition, order, kinds, limit: limit, owner, request, noting: transaction.number)))
-        for job in claimed.broken { try bury(job.position, job.defect) }
-        return (claimed.jobs, claimed.hasMore)
-    }
-
-    // Nil for no kinds, and for a limit of zero. The positions of the jobs are recorded under the transaction's
-    // number.
-    static func claimReady(_ request: ClaimRequest, by owner: String, noting number: String) -> PostgresStatement? {
-        guard request.limit > 0, let (condition, kinds) = condition(request.kinds) else { return nil }
-        return claim(
-            ready + " AND lapses < 2 \(condition)", order, kinds, limit: request.limit, owner, request, noting: number)
-    }
-
-    private static func claim(
-        _ condition: String, _ order: String, _ kinds: [String], limit: Int, _ owner: String, _ request: ClaimRequest?,
+    // Nil for no kinds, and for a limit of zero. Suspects are claimed one at a time. The positions of the jobs are
+    // recorded under the transaction's number.
+    static func claim(
+        _ request: ClaimRequest, _ suspects: Bool = false, _ results: Bool = false, by owner: String,
         noting number: String
-    ) -> PostgresStatement {
+    ) -> PostgresStatement? {
+        guard request.limit > 0, let (kind, kinds) = condition(results ? request.answeredKinds : request.kinds) else {
+            return nil
+        }
+        let isSuspect = """
+            lapses >= 2 AND NOT EXISTS (
+                SELECT 1 FROM convoy_jobs WHERE lapses >= 2 AND state = 2 AND owner = $2)
+            """
+        let isWanted = "\(results ? "state = 3" : ready) AND \(suspects ? isSuspect : "lapses < 2") \(kind)"
         var (before, values) = ("", [PostgresValue.texts(kinds)])
         var meant = """
             SELECT position, priority, attempt_count, has_body FROM convoy_jobs
-            WHERE \(condition) ORDER BY \(order) LIMIT $1 FOR UPDATE SKIP LOCKED
+            WHERE \(isWanted) ORDER BY \(results ? "position" : order) LIMIT $1 FOR UPDATE SKIP LOCKED
             """
-        if let request, let most = request.maxPerHost {
-            before = candidates(condition)
+        if !suspects, !results, let most = request.maxPerHost {
+            before = candidates(isWanted)
             // LATERAL reads the candidates one by one in order, where a join may read all ready jobs for each of them.
             // IS TRUE hides the condition from the planner. Otherwise the planner, if it has no statistics, would use
             // the index of ready jobs instead of that of positions.
             meant = """
                 SELECT j.* FROM candidates AS c, LATERAL (
                     SELECT position, priority, attempt_count, has_body FROM convoy_jobs
-                    WHERE position = c.position AND (\(condition)) IS TRUE
+                    WHERE position = c.position AND (\(isWanted)) IS TRUE
                     FOR UPDATE SKIP LOCKED) AS j LIMIT $1
                 """
             let rooms = request.rooms.keys.sorted()
@@ -433,27 +428,7 @@ struct PostgresRules {
             SELECT \(PostgresJobRow.columns(withBody: true)),
                 (SELECT count(*) FROM meant) > (SELECT count(*) FROM fitting)
             FROM j \(PostgresJobRow.joins) ORDER BY j.priority DESC, j.attempt_count > 0, j.position
-            """, [.int(limit), .text(owner)] + values)
-    }
-
-    static func claimed(
-        _ rows: PostgresRows
-    ) throws -> (jobs: [ClaimedJob], hasMore: Bool, broken: [(position: Int64, defect: String)]) {
-        let hasMore = rows.count > 0 ? try rows.bool(0, PostgresJobRow.columnCount) ?? false : false
-        var (jobs, broken): ([ClaimedJob], [(position: Int64, defect: String)]) = ([], [])
-        for index in rows.indices {
-            let row = PostgresJobRow(rows: rows, row: index)
-            let (job, defect) = try row.read()
-            if let defect {
-                broken.append((try row.position, defect))
-                continue
-            }
-            jobs.append(
-                ClaimedJob(
-                    claim: Claim(id: job.id, token: try row.claimCount), job: job, attemptCount: try row.attemptCount,
-                    lapseCount: try row.lapseCount, result: try row.result))
-        }
-        return (jobs, hasMore || !broken.isEmpty, broken)
+            """, [.int(request.limit), .text(owner)] + values)
     }
 
     static func claimed(under number: String, by owner: String) -> PostgresStatement {
@@ -465,55 +440,23 @@ struct PostgresRules {
             """, [.text(number), .text(owner)])
     }
 
-    mutating func bury(_ position: Int64, _ defect: String) throws {
-        let rows = try transaction.run(
-            """
-            UPDATE convoy_jobs AS j SET state = 5, owner = NULL, failure = $2, has_result = false, finished = $3
-            WHERE position = $1 RETURNING \(Self.endedColumns)
-            """, [.int(position), .text(defect), .int(transaction.time.now)])
-        try drop([position], from: "convoy_results")
-        try follow(Self.ended(rows))
-    }
-
     /// The database does not notify of the unlocking of a row.
     private static let lockedRowPause = Duration.seconds(1)
 
-    // The time until a job becomes ready or expires, or the lease of another owner ends; PostgreSQL sends no
-    // notification then. If a moment has passed or a job is ready, the time is at most ``lockedRowPause``.
-    func next(_ request: ClaimRequest, _ owner: String) throws -> Duration? {
-        let looks = Self.looks(request, owner)
-        return try Self.next(try transaction.connection.run(looks), transaction.time)
-    }
-
     static func looks(_ request: ClaimRequest, _ owner: String) -> [PostgresStatement] {
-        [nextMoments(owner)] + (hasReady(request, owner).map { [$0] } ?? [])
-    }
-
-    static func next(_ looks: [PostgresRows], _ time: PostgresTime) throws -> Duration? {
-        guard let rows = looks.first else { return nil }
-        var moments = try (0...1).compactMap { try rows.bounded(0, $0).map { Duration.microseconds($0 - time.now) } }
-        let waits = try (2...3).compactMap {
-            try rows.double(0, $0).map { max(-1e12, min(1e12, $0 - time.date)) }
-        }
-        moments += waits.map { Duration.seconds($0) }
-        // A ready job was not claimed if, for example, another transaction has locked its row.
-        let isReady = try looks.dropFirst().first?.bool(0, 0) ?? false
-        if isReady || moments.contains(where: { $0 <= .zero }) {
-            return min(lockedRowPause, moments.filter { $0 > .zero }.min() ?? lockedRowPause)
-        }
-        return moments.min()
-    }
-
-    private static func hasReady(_ request: ClaimRequest, _ owner: String) -> PostgresStatement? {
-        guard let (condition, kinds) = condition(request.kinds) else { return nil }
-        guard let most = request.maxPerHost else {
-            return PostgresStatement(
-                "SELECT EXISTS (SELECT 1 FROM convoy_jobs WHERE \(ready) AND lapses < 2 \(condition))",
-                [.int(0), .int(0), .texts(kinds)])
-        }
+        let moments = PostgresStatement(
+            """
+            SELECT (SELECT min(due) FROM convoy_jobs WHERE state = 0 AND due IS NOT NULL),
+                (SELECT min(ends) FROM convoy_owners AS o WHERE owner <> $1
+                    AND EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 2 AND owner = o.owner)),
+                (SELECT min(not_before) FROM convoy_jobs WHERE state = 0 AND not_before IS NOT NULL),
+                (SELECT min(expires) FROM convoy_jobs WHERE state < 2 AND expires IS NOT NULL)
+            """, [.text(owner)])
+        guard let (condition, kinds) = condition(request.kinds) else { return [moments] }
+        let full = request.maxPerHost == nil ? [] : request.rooms.filter { $0.value <= 0 }.map(\.key)
         // The query counts all current claims of this owner. `request.rooms` includes only the claims before this
         // transaction.
-        return PostgresStatement(
+        let isReady = PostgresStatement(
             """
             WITH RECURSIVE \(hosts),
             full_hosts AS MATERIALIZED (
@@ -523,36 +466,28 @@ struct PostgresRules {
                 AND (SELECT true FROM convoy_jobs
                     WHERE \(ready) AND lapses < 2 \(condition) AND convoy_jobs.host = hosts.host LIMIT 1))
             """,
-            [.text(owner), .int(most), .texts(kinds), .texts(request.rooms.filter { $0.value <= 0 }.map(\.key))])
+            [.text(owner), .int(request.maxPerHost ?? .max), .texts(kinds), .texts(full)])
+        return [moments, isReady]
     }
 
-    private static func nextMoments(_ owner: String) -> PostgresStatement {
-        PostgresStatement(
-            """
-            SELECT (SELECT min(due) FROM convoy_jobs WHERE state = 0 AND due IS NOT NULL),
-                (SELECT min(ends) FROM convoy_owners AS o WHERE owner <> $1
-                    AND EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 2 AND owner = o.owner)),
-                (SELECT min(not_before) FROM convoy_jobs WHERE state = 0 AND not_before IS NOT NULL),
-                (SELECT min(expires) FROM convoy_jobs WHERE state < 2 AND expires IS NOT NULL)
-            """, [.text(owner)])
+    // The time until a job becomes ready or expires, or the lease of another owner ends; PostgreSQL sends no
+    // notification then. If a moment has passed or a job is ready, the time is at most ``lockedRowPause``.
+    static func next(_ looks: [PostgresRows], _ time: PostgresTime) throws -> Duration? {
+        // After the recovery of a result nothing is looked for.
+        guard let rows = looks.first else { return .zero }
+        var moments = try (0...1).compactMap { try rows.bounded(0, $0).map { Duration.microseconds($0 - time.now) } }
+        moments += try (2...3).compactMap {
+            try rows.double(0, $0).map { Duration.seconds(max(-1e12, min(1e12, $0 - time.date))) }
+        }
+        // A ready job was not claimed if, for example, another transaction has locked its row.
+        let isReady = try looks.dropFirst().first?.bool(0, 0) ?? false
+        if isReady || moments.contains(where: { $0 <= .zero }) {
+            return min(lockedRowPause, moments.filter { $0 > .zero }.min() ?? lockedRowPause)
+        }
+        return moments.min()
     }
 
     // MARK: Leases, dates, expiries
-
-    // A call of the store reads its transaction number to learn whether an earlier attempt was committed, by default
-    // for 15 seconds. If `exchange` ends without knowing this, its next call reads the number.
-    func forgetCommits() throws {
-        try transaction.run(
-            """
-            DELETE FROM convoy_commits WHERE number IN (SELECT number FROM convoy_commits
-                WHERE made < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 600000000
-                ORDER BY made LIMIT 5000 FOR UPDATE SKIP LOCKED)
-            """)
-    }
-
-    func renew(_ owner: String, for lease: Duration) throws {
-        try transaction.run(Self.renewal(of: owner, for: lease, transaction.time))
-    }
 
     static func renewal(of owner: String, for lease: Duration, _ given: PostgresTime?) -> PostgresStatement {
         PostgresStatement(
@@ -575,50 +510,45 @@ struct PostgresRules {
             """, [.int(given?.now), .double(given?.date)])
     }
 
+    // Why an exchange takes several steps. The parameters are the time, the date, some kinds and the owner.
+    static let expired =
+        "EXISTS (SELECT 1 FROM convoy_jobs WHERE state < 2 AND expires IS NOT NULL AND expires <= \(date(2)))"
+    static let lapsed = "EXISTS (SELECT 1 FROM convoy_owners WHERE ends <= \(now(1)) AND owner <> $4)"
+    static let suspected = "EXISTS (SELECT 1 FROM convoy_jobs WHERE lapses >= 2 AND state < 4)"
+
     /// With nil `kinds`, the call expires no jobs.
     mutating func passTime(for owner: String, telling kinds: ClaimRequest.Kinds?) throws {
-        let (now, date) = (PostgresValue.int(transaction.time.now), PostgresValue.double(transaction.time.date))
-        let due = try transaction.run(
-            """
-            SELECT EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 0 AND due IS NOT NULL AND due <= $1) OR
-                EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 0 AND not_before IS NOT NULL AND not_before <= $2),
-                EXISTS (SELECT 1 FROM convoy_jobs WHERE state < 2 AND expires IS NOT NULL AND expires <= $2),
-                EXISTS (SELECT 1 FROM convoy_owners WHERE ends <= $1 AND owner <> $3),
-                EXISTS (SELECT 1 FROM convoy_jobs WHERE lapses >= 2 AND state < 4)
-            """, [now, date, .text(owner)])
-        if try due.bool(0, 0) ?? false { try transaction.run(Self.dueJobs(transaction.time)) }
-        if let kinds, try due.bool(0, 1) ?? false { try expire(now, date, telling: kinds) }
-        hasSuspects = try due.bool(0, 3) ?? false
-        if try due.bool(0, 2) ?? false {
+        later(Self.dueJobs(time))
+        let due = try run(
+            "SELECT \(Self.expired), \(Self.lapsed), \(Self.suspected)",
+            [.int(time.now), .double(time.date), .texts([]), .text(owner)])
+        if let kinds, try due.bool(0, 0) ?? false { try expire(telling: kinds) }
+        hasSuspects = try due.bool(0, 2) ?? false
+        if try due.bool(0, 1) ?? false {
             hasSuspects = true
-            let rows = try transaction.run(
+            let rows = try run(
                 """
                 SELECT owner FROM convoy_owners WHERE ends <= $1 AND owner <> $2
                 ORDER BY owner FOR UPDATE SKIP LOCKED
-                """, [now, .text(owner)])
+                """, [.int(time.now), .text(owner)])
             try endLeases(of: rows.texts(), for: owner)
         }
     }
 
-    private mutating func expire(
-        _ now: PostgresValue, _ date: PostgresValue, telling kinds: ClaimRequest.Kinds
-    ) throws {
-        let (isTold, names): (String, [String]) =
-            switch kinds {
-            case .all: ("true", [])
-            case .only(let kinds): ("j.kind = ANY($4)", Array(kinds))
-            case .except(let kinds): ("j.kind <> ALL($4)", Array(kinds))
-            }
-        let rows = try transaction.run(
+    private mutating func expire(telling kinds: ClaimRequest.Kinds) throws {
+        let told = Self.condition(kinds)
+        let isTold = told.map { "(true \($0.condition))" } ?? "false"
+        let rows = try run(
             """
             WITH meant AS MATERIALIZED (SELECT position FROM convoy_jobs WHERE state < 2 AND expires <= $1
                 LIMIT 5000 FOR UPDATE SKIP LOCKED)
             UPDATE convoy_jobs AS j SET state = CASE WHEN \(isTold) THEN 3 ELSE 5 END, has_result = \(isTold),
-                failure = CASE WHEN \(isTold) THEN NULL ELSE $2 END, finished = CASE WHEN \(isTold) THEN NULL ELSE $3 END
+                failure = CASE WHEN \(isTold) THEN NULL ELSE $2 END, finished = CASE WHEN \(isTold) THEN NULL ELSE $4 END
             FROM meant WHERE j.position = meant.position RETURNING \(Self.endedColumns)
-            """, [date, .text(JobRecord.expired), now, .texts(names)])
+            """,
+            [.double(time.date), .text(JobRecord.expired), .texts(told?.kinds ?? []), .int(time.now)])
         for row in rows.indices where try rows.int(row, 1) == 3 {
-            try keep(JobResult(failure: JobRecord.expired), at: rows.int(row, 6) ?? 0)
+            try keep(JobResult(failure: JobRecord.expired), at: rows.int(row, 5) ?? 0)
         }
         try follow(Self.ended(rows))
     }
@@ -628,7 +558,7 @@ struct PostgresRules {
         guard !owners.isEmpty else { return }
         // The rule of ``JobLife/lapseDelay``: from the second lapse on, a job without a result waits 1, 2, 4 and so on
         // up to 64 seconds.
-        let rows = try transaction.run(
+        let rows = try run(
             """
             WITH meant AS MATERIALIZED (
                 SELECT position FROM convoy_jobs WHERE owner = ANY($1) AND state = 2 ORDER BY position FOR UPDATE)
@@ -637,9 +567,9 @@ struct PostgresRules {
                 due = CASE WHEN j.owner <> $2 AND NOT j.has_result AND j.lapses > 0
                     THEN $3 + (1000000::int8 << least(6, j.lapses - 1)) END
             FROM meant WHERE j.position = meant.position
-            """, [.texts(owners), .text(owner), .int(transaction.time.now)])
-        if rows.changedCount > 0 { noteWork() }
-        try transaction.run("DELETE FROM convoy_owners WHERE owner = ANY($1)", [.texts(owners)])
+            """, [.texts(owners), .text(owner), .int(time.now)])
+        if rows.changedCount > 0 { bringsWork = true }
+        try run("DELETE FROM convoy_owners WHERE owner = ANY($1)", [.texts(owners)])
     }
 
     // MARK: Retrying and deleting
@@ -648,8 +578,8 @@ struct PostgresRules {
     func select(_ selection: JobSelection, in states: Set<JobState>) throws -> PostgresRows {
         var selection = selection
         selection.states = selection.states?.intersection(states) ?? states
-        let (condition, parameters) = PostgresSelection.condition(selection, parametersBefore: 0)
-        return try transaction.run(
+        let (condition, parameters) = selection.condition
+        return try run(
             "SELECT j.id, j.position FROM convoy_jobs AS j WHERE \(condition) ORDER BY j.position FOR UPDATE OF j",
             parameters)
     }
@@ -657,7 +587,7 @@ struct PostgresRules {
     /// A new job may get the id of a deleted one, and must not count as a dependency of older jobs.
     func drop(_ positions: [Int64]) throws {
         guard !positions.isEmpty else { return }
-        try transaction.run(
+        try run(
             """
             DELETE FROM convoy_needs AS n USING convoy_jobs AS j WHERE j.position = ANY($1) AND n.needed = j.id
             """, [.ints(positions)])
@@ -666,7 +596,7 @@ struct PostgresRules {
 
     mutating func retry(_ ids: [String]) throws -> Int {
         guard !ids.isEmpty else { return 0 }
-        let meant = try transaction.run(
+        let meant = try run(
             """
             WITH RECURSIVE meant(id) AS (
                 SELECT unnest($1) COLLATE "C" UNION SELECT j.id FROM meant AS m JOIN convoy_needs AS n ON n.needed = m.id
@@ -674,26 +604,27 @@ struct PostgresRules {
             SELECT position, group_name, unique_key FROM convoy_jobs WHERE id IN (SELECT id FROM meant)
             ORDER BY position FOR UPDATE
             """, [.texts(ids)])
-        let (groups, keys) = (Set(try meant.texts(1)), Set(try meant.texts(2)))
-        lock(groups: Array(groups), keys: Array(keys))
-        try transaction.run(
+        let groups = try meant.texts(1)
+        let keys = try meant.texts(2)
+        later(Self.lock(groups: groups, keys: keys))
+        try run(
             """
             UPDATE convoy_jobs SET state = 0, failure = NULL, attempt_count = 0, lapses = 0, due = NULL, finished = NULL,
                 expires = CASE WHEN expires > $2 THEN expires END
             WHERE id = ANY($1) AND state = 5
-            """, [.texts(ids), .double(transaction.time.date)])
+            """, [.texts(ids), .double(time.date)])
         let moved = try move(meant.ints())
-        try hold(moved, groups: Array(groups), keys: Array(keys))
-        noteWork()
+        try hold(moved, groups: groups, keys: keys)
+        bringsWork = true
         return ids.count
     }
 
     private func move(_ positions: [Int64]) throws -> [Int64] {
-        let rows = try transaction.run(
+        let rows = try run(
             "SELECT nextval('convoy_positions') FROM generate_series(1, $1)", [.int(positions.count)])
         let new = try rows.ints().sorted()
         for table in ["convoy_jobs"] + PostgresSchema.partTables {
-            try transaction.run(
+            try run(
                 """
                 UPDATE \(table) AS t SET position = m.new FROM unnest($1, $2) AS m(old, new) WHERE t.position = m.old
                 """, [.ints(positions), .ints(new)])
@@ -702,25 +633,22 @@ struct PostgresRules {
     }
 }
 
-/// Statements may depend on rows of earlier statements.
-struct Adding {
-    private static let maxRunCount = 2_000
-
-    var rules: PostgresRules
-    var additions: [JobAddition] = []
-    private var added: Set<String> = []
-
-    init(_ rules: PostgresRules) { self.rules = rules }
+// Statements may depend on rows of earlier statements.
+extension PostgresRules {
+    mutating func add(_ jobs: [Job]) throws -> [JobAddition] {
+        var (added, additions) = (Set<String>(), [JobAddition]())
+        for run in Self.runs(jobs) { additions += try add(run, after: &added) }
+        return additions
+    }
 
     /// A job with the policy `keep` or `replace` is a separate run, because its outcome depends on the jobs before it.
     static func runs(_ jobs: [Job]) -> [[Job]] {
         var runs: [[Job]] = []
-        var isOpen = false
-        var byteCount = 0
+        var (isOpen, byteCount) = (false, 0)
         for job in jobs {
             let bytes = job.request.body?.data?.count ?? 0
             let isAlone = job.uniqueness.map { $0.policy != .append } ?? false
-            if isOpen, !isAlone, let last = runs.indices.last, runs[last].count < maxRunCount,
+            if isOpen, !isAlone, let last = runs.indices.last, runs[last].count < 2_000,
                 byteCount + bytes <= PostgresLimits.maxStatementBytes
             {
                 runs[last].append(job)
@@ -734,39 +662,31 @@ struct Adding {
         return runs
     }
 
-    mutating func add(_ run: [Job]) throws {
-        let new = try withoutThose(thatAreThere: run)
-        try checkDependencies(of: new)
-        if let only = new.first, new.count == 1, let uniqueness = only.uniqueness, uniqueness.policy != .append {
-            if let kept = try settle(uniqueness) {
-                additions.append(JobAddition(id: kept, outcome: .kept))
-                return
-            }
+    private mutating func add(_ run: [Job], after added: inout Set<String>) throws -> [JobAddition] {
+        // A second job with the same id in the run counts as existing. Without dependencies and keys, the insertion itself
+        // skips existing ids.
+        var known: Set<String> = []
+        if run.contains(where: { !$0.dependencies.isEmpty || $0.uniqueness != nil }) {
+            known = Set(
+                try self.run("SELECT id FROM convoy_jobs WHERE id = ANY($1)", [.texts(run.map(\.id))]).texts())
         }
-        rules.lock(groups: new.map(\.group), keys: new.map { $0.uniqueness?.key })
+        let new = run.filter { known.insert($0.id).inserted }
+        try checkDependencies(of: new, after: added)
+        if let only = new.first, new.count == 1, let uniqueness = only.uniqueness, uniqueness.policy != .append {
+            if let kept = try apply(uniqueness) { return [JobAddition(id: kept, outcome: .kept)] }
+        }
+        later(Self.lock(groups: new.map(\.group), keys: new.map { $0.uniqueness?.key }))
         let inserted = try insert(new)
         try relate(new.filter { inserted[$0.id] != nil }, inserted)
-        for job in run {
+        return run.map { job in
             let isAdded = inserted[job.id] != nil && added.insert(job.id).inserted
-            additions.append(JobAddition(id: job.id, outcome: isAdded ? .added : .alreadyThere))
+            return JobAddition(id: job.id, outcome: isAdded ? .added : .alreadyThere)
         }
-    }
-
-    // A second job with the same id in the run counts as existing. Without dependencies and keys, the insertion itself
-    // skips existing ids.
-    private func withoutThose(thatAreThere run: [Job]) throws -> [Job] {
-        var ids: Set<String> = []
-        let run = run.filter { ids.insert($0.id).inserted }
-        guard run.contains(where: { !$0.dependencies.isEmpty || $0.uniqueness != nil }) else { return run }
-        let rows = try rules.transaction.run(
-            "SELECT id FROM convoy_jobs WHERE id = ANY($1)", [.texts(run.map(\.id))])
-        let there = Set(try rows.texts())
-        return run.filter { !there.contains($0.id) }
     }
 
     // Each dependency is locked, so that it cannot end unnoticed during this transaction. The lock is not `FOR SHARE`,
     // because two transactions with the same dependency would then deadlock when they mark it as needed.
-    private func checkDependencies(of jobs: [Job]) throws {
+    private func checkDependencies(of jobs: [Job], after added: Set<String>) throws {
         var known = added
         var needed: [(job: String, dependency: String)] = []
         for job in jobs {
@@ -774,7 +694,7 @@ struct Adding {
             known.insert(job.id)
         }
         guard !needed.isEmpty else { return }
-        let rows = try rules.transaction.run(
+        let rows = try run(
             "SELECT id FROM convoy_jobs WHERE id = ANY($1) ORDER BY position FOR NO KEY UPDATE",
             [.texts(Array(Set(needed.map(\.dependency))))])
         let there = Set(try rows.texts())
@@ -784,22 +704,21 @@ struct Adding {
     }
 
     /// Returns the id of an existing job to keep; nil if the new job must be added.
-    private mutating func settle(_ uniqueness: Job.Uniqueness) throws -> String? {
-        rules.lock(groups: [], keys: [uniqueness.key])
-        let rows = try rules.transaction.run(
+    private mutating func apply(_ uniqueness: Job.Uniqueness) throws -> String? {
+        later(Self.lock(groups: [], keys: [uniqueness.key]))
+        let rows = try run(
             "SELECT id FROM convoy_jobs WHERE unique_key = $1 AND state < 4 ORDER BY position", [.text(uniqueness.key)])
         let others = try rows.texts()
         if uniqueness.policy == .keep { return others.first }
-        _ = try rules.cancel(others)
+        _ = try cancel(others)
         return nil
     }
 
     /// Returns the positions by id.
     private mutating func insert(_ jobs: [Job]) throws -> [String: Int64] {
         guard !jobs.isEmpty else { return [:] }
-        let transaction = rules.transaction
-        let rows = try transaction.run(PostgresJobs.insertion(of: jobs, transaction.number, transaction.time))
-        if rows.count > 0 { rules.noteWork() }
+        let rows = try run(PostgresJobs.insertion(of: jobs, number, time))
+        if rows.count > 0 { bringsWork = true }
         return try rows.indices.reduce(into: [:]) { $0[try rows.text($1, 0) ?? ""] = try rows.int($1, 1) }
     }
 
@@ -809,23 +728,22 @@ struct Adding {
         let needs = related.flatMap { job in
             job.dependencies.enumerated().map { (position: positions[job.id], number: $0.offset, needed: $0.element) }
         }
-        let transaction = rules.transaction
         if !needs.isEmpty {
-            try transaction.run(
+            try run(
                 "INSERT INTO convoy_needs (position, number, needed) SELECT * FROM unnest($1, $2, $3)",
                 [.ints(needs.map(\.position)), .ints(needs.map { Int64($0.number) }), .texts(needs.map(\.needed))])
-            try transaction.run(
+            try run(
                 "UPDATE convoy_jobs SET is_needed = true WHERE id = ANY($1) AND NOT is_needed",
                 [.texts(Array(Set(needs.map(\.needed))))])
         }
         let new = related.compactMap { positions[$0.id] }
-        try rules.hold(new, groups: [], keys: [])
+        try hold(new, groups: [], keys: [])
         guard !needs.isEmpty else { return }
-        let rows = try transaction.run(
+        let rows = try run(
             """
             SELECT DISTINCT j.id FROM convoy_needs AS n JOIN convoy_jobs AS o ON o.id = n.needed
             JOIN convoy_jobs AS j ON j.position = n.position WHERE n.position = ANY($1) AND o.state = 6
             """, [.ints(new)])
-        _ = try rules.cancel(rows.texts())
+        _ = try cancel(rows.texts())
     }
 }

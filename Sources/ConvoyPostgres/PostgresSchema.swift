@@ -5,7 +5,7 @@ import Foundation
 /// Each step runs once in a database, in the first process that needs it.
 enum PostgresSchema {
     /// Published steps never change.
-    static let migrations = [tables + indexes + counting, redirects, lapses, hosts, commits, outcomes]
+    static let migrations = [tables + indexes + [counting] + triggers, redirects, lapses, hosts, commits, outcomes]
 
     /// Published numbers never change.
     static let states: [JobState] = [.waiting, .blocked, .claimed, .answered, .done, .dead, .cancelled]
@@ -140,9 +140,7 @@ enum PostgresSchema {
         "CREATE INDEX convoy_needed ON convoy_needs (needed)",
     ]
 
-    /// The server runs the triggers after every change.
-    private static let counting = [
-        """
+    private static let counting = """
         CREATE FUNCTION convoy_count() RETURNS trigger LANGUAGE plpgsql AS $body$
         DECLARE
             own int4 := pg_backend_pid() % 32;
@@ -165,21 +163,19 @@ enum PostgresSchema {
             RETURN NULL;
         END
         $body$
-        """,
         """
-        CREATE TRIGGER convoy_count_added AFTER INSERT ON convoy_jobs
-            REFERENCING NEW TABLE AS new_jobs FOR EACH STATEMENT EXECUTE FUNCTION convoy_count()
-        """,
+
+    /// The server runs them after every change.
+    private static let triggers = [
+        ("added", "INSERT", "NEW TABLE AS new_jobs"),
+        ("changed", "UPDATE", "NEW TABLE AS new_jobs OLD TABLE AS old_jobs"),
+        ("deleted", "DELETE", "OLD TABLE AS old_jobs"),
+    ].map { name, change, tables in
         """
-        CREATE TRIGGER convoy_count_changed AFTER UPDATE ON convoy_jobs
-            REFERENCING NEW TABLE AS new_jobs OLD TABLE AS old_jobs
-            FOR EACH STATEMENT EXECUTE FUNCTION convoy_count()
-        """,
+        CREATE TRIGGER convoy_count_\(name) AFTER \(change) ON convoy_jobs
+            REFERENCING \(tables) FOR EACH STATEMENT EXECUTE FUNCTION convoy_count()
         """
-        CREATE TRIGGER convoy_count_deleted AFTER DELETE ON convoy_jobs
-            REFERENCING OLD TABLE AS old_jobs FOR EACH STATEMENT EXECUTE FUNCTION convoy_count()
-        """,
-    ]
+    }
 }
 
 extension PostgresConnection {
@@ -187,7 +183,7 @@ extension PostgresConnection {
         if try schemaVersion() == PostgresSchema.migrations.count { return }
         later(Self.begin)
         later(Self.time)
-        do {
+        try rollingBack {
             // Every process uses this number for the lock, so the number must never change.
             later(PostgresStatement("SELECT 1 FROM (SELECT pg_advisory_xact_lock(109342240173945)) AS a"))
             later(PostgresStatement("CREATE TABLE IF NOT EXISTS convoy_schema (version int8 NOT NULL)"))
@@ -208,9 +204,6 @@ extension PostgresConnection {
             let count = PostgresValue.int(PostgresSchema.migrations.count)
             later(PostgresStatement("INSERT INTO convoy_schema VALUES ($1)", [count]))
             try run("COMMIT")
-        } catch {
-            rollBack()
-            throw error
         }
     }
 
@@ -221,33 +214,21 @@ extension PostgresConnection {
         return try rows.int(0, 0).map { Int($0) }
     }
 
-    func checkEncoding() throws {
-        let rows = try run("SELECT current_setting('server_encoding'), current_database()::text")
-        let (encoding, name) = (try rows.text(0, 0) ?? "", try rows.text(0, 1) ?? "")
-        guard encoding != "UTF8" else { return }
-        throw QueueError(
-            .unavailable,
-            "the database \(name) has the encoding \(encoding), but the queue needs UTF8: create one with "
-                + "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0")
-    }
-
     /// Adds advice about missing privileges, and about tables that are not those of a queue.
     func explaining(_ error: any Error) -> any Error {
         guard let error = error as? PostgresError else { return error }
-        switch error.kind {
-        case .refused(state: "42501"):
+        if error.state == "42501" {
             return QueueError(
                 .notPermitted,
                 "the tables of the queue cannot be created or read: \(error.description); grant the role CREATE on the "
                     + "schema, or create the tables with another role, and grant this one the tables, their sequence and "
                     + "USAGE")
-        case .answerInvalid, .refused(state: "42P01"), .refused(state: "42703"), .refused(state: "42P07"),
-            .refused(state: "42809"), .refused(state: "42723"), .refused(state: "42804"):
-            return QueueError(
-                .foreignFile,
-                "the database has tables named convoy_… that are not those of a queue: \(error.description); "
-                    + "use another database, or another schema with ?options=-csearch_path%3Dname in its address")
-        default: return error
         }
+        let foreign = ["42P01", "42703", "42P07", "42809", "42723", "42804"]
+        guard error.kind == .answerInvalid || error.state.map(foreign.contains) ?? false else { return error }
+        return QueueError(
+            .foreignFile,
+            "the database has tables named convoy_… that are not those of a queue: \(error.description); "
+                + "use another database, or another schema with ?options=-csearch_path%3Dname in its address")
     }
 }

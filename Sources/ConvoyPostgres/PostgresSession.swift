@@ -8,53 +8,21 @@ struct PostgresTime: Sendable {
     var date: Double
 }
 
-extension PostgresTime {
-    init(_ rows: PostgresRows) throws {
-        self.init(now: try rows.int(0, 0) ?? 0, date: try rows.double(0, 1) ?? 0)
-    }
-}
-
-struct PostgresTransaction {
-    let connection: PostgresConnection
-    let time: PostgresTime
-    let number: String
-
-    @discardableResult
-    func run(_ statement: String, _ parameters: [PostgresValue] = []) throws(PostgresError) -> PostgresRows {
-        try connection.run(statement, parameters)
-    }
-
-    @discardableResult
-    func run(_ statement: PostgresStatement) throws(PostgresError) -> PostgresRows {
-        try connection.run(statement.text, statement.parameters)
-    }
-
-    func later(_ statement: PostgresStatement) { connection.later(statement) }
-}
-
 struct PostgresWork<Result: Sendable>: Sendable {
     struct Whole: Sendable {
         /// The statements between the recording of the transaction's number (`mark`) and COMMIT.
         let statements: [PostgresStatement]
+        /// The indices of the statements whose rows are read.
+        let wanted: [Int]
+        /// Return the same rows in a later transaction, after a COMMIT whose success was not reported.
+        let recovery: [PostgresStatement]
         let read: @Sendable (_ rows: [PostgresRows], _ time: PostgresTime) throws -> Result
-        let recover: @Sendable (_ transaction: PostgresTransaction, _ number: String) throws -> Result
     }
 
     // Nil when statements depend on rows of earlier ones. If the server rejects these, the work is repeated step by
     // step.
     var whole: (@Sendable (_ number: String, _ given: PostgresTime?) throws -> Whole)?
-    let steps: @Sendable (PostgresTransaction) throws -> Result
-    var unknown: (@Sendable (_ number: String) -> Void)?
-
-    /// Notifies other instances if the steps bring work.
-    static func changing(_ body: @escaping @Sendable (inout PostgresRules) throws -> Result) -> PostgresWork {
-        PostgresWork { transaction in
-            var rules = PostgresRules(transaction)
-            let result = try body(&rules)
-            rules.notify()
-            return result
-        }
-    }
+    let steps: @Sendable (inout PostgresRules) throws -> Result
 }
 
 // The session runs one transaction at a time, on its own blocking queue. It repeats a transaction after a serialization
@@ -62,24 +30,21 @@ struct PostgresWork<Result: Sendable>: Sendable {
 // A writing transaction first inserts a random number into `convoy_commits`: if the connection was lost during COMMIT,
 // the repetition finds that row only if the first attempt took effect. The server's transaction id is unsuitable,
 // because after a failover it may belong to another transaction.
-final class PostgresSession: Sendable {
-    private final class State: @unchecked Sendable {
-        // @unchecked: only the serial queue of the session uses the connection.
-        var connection: PostgresConnection?
-    }
-
+final class PostgresSession: @unchecked Sendable {
+    // @unchecked: only the serial queue uses `connection`; all other properties are constants.
     static let usualPatience = Duration.seconds(15)
-    private static let maxConflicts = 20
 
     private let address: String
     private let patience: Duration
     private let givenTime: (@Sendable () -> PostgresTime)?
     private let library: Swift.Result<convoy_pg_functions, PostgresError>
     private let queue: DispatchQueue
-    private let state = State()
+    private var connection: PostgresConnection?
     private let isClosed = Locked(false)
     /// Ends a pause of the session.
     private let closed = DispatchSemaphore(value: 0)
+    /// The numbers of failed transactions that may have taken effect.
+    let unknown = Locked([String]())
 
     init(
         _ address: String, name: String, patience: Duration, time: (@Sendable () -> PostgresTime)?,
@@ -92,53 +57,45 @@ final class PostgresSession: Sendable {
         queue = DispatchQueue(label: "convoy.postgres.\(name)")
     }
 
-    /// An error of `body` rolls back the transaction.
+    private func onQueue<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+        await withCheckedContinuation { continuation in queue.async { continuation.resume(returning: body()) } }
+    }
+
+    /// An error of `steps` rolls back the transaction.
     func change<Result: Sendable>(
-        _ body: @escaping @Sendable (inout PostgresRules) throws -> Result
+        _ steps: @escaping @Sendable (inout PostgresRules) throws -> Result
     ) async throws(QueueError) -> Result {
-        try await perform(.changing(body))
+        try await perform(PostgresWork(steps: steps))
     }
 
     func perform<Result: Sendable>(_ work: PostgresWork<Result>) async throws(QueueError) -> Result {
-        let result = await withCheckedContinuation { continuation in
-            queue.async { continuation.resume(returning: self.write(work)) }
-        }
-        return try result.get()
+        try await onQueue { self.write(work) }.get()
     }
 
     func read<Result: Sendable>(
         _ statement: PostgresStatement,
         _ body: @escaping @Sendable (_ rows: PostgresRows, _ time: PostgresTime) throws -> Result
     ) async throws(QueueError) -> Result {
-        let result = await withCheckedContinuation { continuation in
-            queue.async {
-                let result = self.repeating { connection in
-                    let all = try connection.transact(
-                        [PostgresConnection.time, statement], begin: PostgresConnection.beginReading)
-                    return try body(all[1], try self.givenTime?() ?? PostgresTime(all[0]))
-                }
-                continuation.resume(returning: result)
+        try await onQueue {
+            self.repeating { connection in
+                let all = try connection.transact(
+                    [PostgresConnection.time, statement], begin: PostgresConnection.beginReading)
+                return try body(all[1], self.time(all[0]))
             }
-        }
-        return try result.get()
+        }.get()
     }
 
-    func connect() async -> Swift.Result<Void, QueueError> {
-        await withCheckedContinuation { continuation in
-            queue.async { continuation.resume(returning: self.repeating { _ in }) }
-        }
-    }
+    func connect() async -> Swift.Result<Void, QueueError> { await onQueue { self.repeating { _ in } } }
 
     /// Later calls throw `.closed`.
     func close() async {
         isClosed.withLock { $0 = true }
         closed.signal()
-        await withCheckedContinuation { continuation in
-            queue.async {
-                self.state.connection = nil
-                continuation.resume()
-            }
-        }
+        await onQueue { self.connection = nil }
+    }
+
+    private func time(_ rows: PostgresRows) throws -> PostgresTime {
+        try givenTime?() ?? PostgresTime(now: rows.int(0, 0) ?? 0, date: rows.double(0, 1) ?? 0)
     }
 
     /// `mayHaveTakenEffect` says after a failure whether an attempt may have been committed.
@@ -154,15 +111,15 @@ final class PostgresSession: Sendable {
                 return .success(try body(try connected()))
             } catch let error as QueueError {
                 return .failure(error)
-            } catch let error as PostgresError where error.isConflict && conflicts < Self.maxConflicts {
+            } catch let error as PostgresError where error.isConflict && conflicts < 20 {
                 conflicts += 1
                 wait(.microseconds(Int64.random(in: 0...(2_000 * Int64(conflicts)))))
             } catch let error as PostgresError where error.asksForConnection && ContinuousClock.now < end {
-                state.connection = nil
+                connection = nil
                 wait(pause)
                 pause = min(pause * 2, .seconds(1))
             } catch {
-                if (error as? PostgresError)?.asksForConnection == true { state.connection = nil }
+                if (error as? PostgresError)?.asksForConnection == true { connection = nil }
                 return .failure(Self.queueError(error, mayHaveTakenEffect: mayHaveTakenEffect()))
             }
         }
@@ -171,11 +128,11 @@ final class PostgresSession: Sendable {
     private func wait(_ duration: Duration) { _ = closed.wait(timeout: .now() + duration / .seconds(1)) }
 
     private func connected() throws -> PostgresConnection {
-        if let connection = state.connection, connection.ending == nil { return connection }
-        let connection = try PostgresConnection(address, within: Self.usualPatience, library: library)
-        try connection.prepareForQueue()
-        state.connection = connection
-        return connection
+        if let connection, connection.ending == nil { return connection }
+        let made = try PostgresConnection(address, within: Self.usualPatience, library: library)
+        try made.prepareForQueue()
+        connection = made
+        return made
     }
 
     private func write<Result: Sendable>(_ work: PostgresWork<Result>) -> Swift.Result<Result, QueueError> {
@@ -189,7 +146,7 @@ final class PostgresSession: Sendable {
             if let tried = whole, !isOpen {
                 do {
                     let all = try connection.transact([PostgresConnection.mark(number)] + tried.statements)
-                    return try tried.read(Array(all.dropFirst()), try self.givenTime?() ?? PostgresTime(all[0]))
+                    return try tried.read(tried.wanted.map { all[$0 + 1] }, self.time(all[0]))
                 } catch let error as PostgresError {
                     if error.kind == .lost { isOpen = true }
                     guard case .refused = error.kind, !error.isConflict, !error.asksForConnection else { throw error }
@@ -197,41 +154,25 @@ final class PostgresSession: Sendable {
                     whole = nil
                 }
             }
-            return try self.transact(
-                connection, number, work.steps,
-                isOpen ? (result.map { result in { _, _ in result } } ?? whole?.recover) : nil
-            ) {
-                (isOpen, result) = (true, $0)
-            }
-        }
-        if case .failure = outcome, isOpen { work.unknown?(number) }
-        return outcome
-    }
-
-    // `recover` returns the result of an earlier attempt whose COMMIT did not succeed. `committing` receives the
-    // result of this attempt before its COMMIT.
-    private func transact<Result>(
-        _ connection: PostgresConnection, _ number: String, _ steps: (PostgresTransaction) throws -> Result,
-        _ recover: ((PostgresTransaction, String) throws -> Result)?, committing: (Result) -> Void
-    ) throws -> Result {
-        do {
-            let start = try connection.run([PostgresConnection.begin, PostgresConnection.mark(number)])[1]
-            let time = try givenTime?() ?? PostgresTime(start)
-            let transaction = PostgresTransaction(connection: connection, time: time, number: number)
-            if try start.int(0, 3) ?? 1 > 1, let recover {
-                let result = try recover(transaction, number)
-                // With synchronous replication, this COMMIT also waits until the standbys have the earlier attempt.
+            return try connection.rollingBack {
+                let start = try connection.run([PostgresConnection.begin, PostgresConnection.mark(number)])[1]
+                var rules = PostgresRules(connection: connection, time: try self.time(start), number: number)
+                // After an attempt that took effect, only its result is read. With synchronous replication, this COMMIT
+                // also waits until the standbys have that attempt.
+                if try !isOpen || start.int(0, 3) ?? 1 == 1 {
+                    result = try work.steps(&rules)
+                } else if result == nil {
+                    result = try whole.map { try $0.read(connection.run($0.recovery), rules.time) }
+                }
+                guard let known = result else { throw PostgresError(.answerInvalid, "a transaction has no result") }
+                if rules.bringsWork { rules.later(PostgresRules.notification) }
+                isOpen = true
                 try connection.run("COMMIT")
-                return result
+                return known
             }
-            let result = try steps(transaction)
-            committing(result)
-            try connection.run("COMMIT")
-            return result
-        } catch {
-            connection.rollBack()
-            throw error
         }
+        if case .failure = outcome, isOpen { unknown.withLock { $0.append(number) } }
+        return outcome
     }
 
     static func queueError(_ error: any Error, mayHaveTakenEffect: Bool = false) -> QueueError {

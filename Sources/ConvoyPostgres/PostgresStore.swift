@@ -38,7 +38,6 @@ public final class PostgresStore: Store {
     let callers: PostgresSession
     let additions: AdditionGroup
     private let listener: PostgresListener
-    let unknownExchanges = Locked([String]())
     /// Exchanges run step by step until this instant, a second after one failed to run in one round trip.
     let stepsUntil = Locked(ContinuousClock.now)
 
@@ -58,7 +57,9 @@ public final class PostgresStore: Store {
         workers = PostgresSession(address, name: "work", patience: patience, time: time, library: library)
         callers = PostgresSession(address, name: "calls", patience: patience, time: time, library: library)
         listener = PostgresListener(address)
-        additions = PostgresAdditions.group(on: callers)
+        additions = AdditionGroup { [callers] lists, done in
+            Task { done(await PostgresAdditions.commit(lists, on: callers)) }
+        }
         async let other = callers.connect()
         let results = (await workers.connect(), await other)
         try results.0.get()
@@ -99,37 +100,24 @@ public final class PostgresStore: Store {
         _ settlements: [Settlement], claiming request: ClaimRequest?
     ) async throws(QueueError) -> Exchange {
         try await giveBackUnknown()
-        var work = PostgresWork.changing { [owner] rules in
-            let isSettled = try rules.settle(settlements)
-            guard let request else { return Exchange(isSettled: isSettled, jobs: [], next: nil) }
-            try rules.passTime(for: owner, telling: request.answeredKinds)
-            try rules.renew(owner, for: request.lease)
-            let (jobs, hasMore) = try rules.claim(request, by: owner)
-            let next = jobs.count >= request.limit ? nil : hasMore ? .zero : try rules.next(request, owner)
-            return Exchange(isSettled: isSettled, jobs: jobs, next: next)
-        }
-        work.unknown = { [unknownExchanges] number in unknownExchanges.withLock { $0.append(number) } }
-        let whole = WholeExchange(settlements: settlements, request: request, owner: owner)
-        guard whole.isPossible, stepsUntil.withLock({ $0 < .now }) else { return try await workers.perform(work) }
-        let broken = Locked([(position: Int64, defect: String)]?.none)
-        work.whole = { number, given in
-            try whole.work(number, given) { found in broken.withLock { $0 = found } }
-        }
-        let exchange = try await workers.perform(work)
-        guard let rest = broken.withLock({ $0 }) else {
+        let exchange = PostgresExchange(settlements: settlements, request: request, owner: owner)
+        var work = PostgresWork(steps: exchange.steps)
+        if exchange.isPossible, stepsUntil.withLock({ $0 < .now }) { work.whole = exchange.whole }
+        let outcome = try await workers.perform(work)
+        if let broken = outcome.broken {
+            if !broken.isEmpty { try await workers.change { rules in _ = try rules.settle(broken) } }
+        } else if work.whole != nil {
             // If one round trip was not possible, the cause may last, for example a suspect, a waiting result or a job
             // with dependents. So exchanges run step by step for a second.
             stepsUntil.withLock { $0 = .now + .seconds(1) }
-            return exchange
         }
-        guard !rest.isEmpty else { return exchange }
-        try await workers.change { rules in for job in rest { try rules.bury(job.position, job.defect) } }
-        return exchange
+        return outcome.exchange
     }
 
     /// The queue does not know these jobs; without the release, the heartbeat would renew their leases forever.
     private func giveBackUnknown() async throws(QueueError) {
-        let numbers = unknownExchanges.withLock { numbers in
+        // Two calls must not release the same claims: between them, the jobs may be claimed again.
+        let numbers = workers.unknown.withLock { numbers in
             defer { numbers = [] }
             return numbers
         }
@@ -137,17 +125,17 @@ public final class PostgresStore: Store {
         do throws(QueueError) {
             try await workers.change { [owner] rules in
                 // `mark` waits until a transaction with the same number has ended, so that the update sees its claims.
-                for number in numbers { rules.transaction.later(PostgresConnection.mark(number)) }
-                let rows = try rules.transaction.run(
+                for number in numbers { rules.later(PostgresConnection.mark(number)) }
+                let rows = try rules.run(
                     """
                     UPDATE convoy_jobs SET owner = NULL, state = CASE WHEN has_result THEN 3 ELSE 0 END
                     WHERE owner = $1 AND state = 2 AND position IN (
                         SELECT unnest(positions) FROM convoy_commits WHERE number = ANY($2))
                     """, [.text(owner), .texts(numbers)])
-                if rows.changedCount > 0 { rules.noteWork() }
+                if rows.changedCount > 0 { rules.bringsWork = true }
             }
         } catch {
-            unknownExchanges.withLock { $0 += numbers }
+            workers.unknown.withLock { $0 += numbers }
             throw error
         }
     }
@@ -156,9 +144,17 @@ public final class PostgresStore: Store {
     public func renew(_ claims: [Claim], for lease: Duration) async throws(QueueError) -> [Claim] {
         try await workers.change { [owner] rules in
             try rules.passTime(for: owner, telling: nil)
-            try rules.renew(owner, for: lease)
-            try rules.forgetCommits()
-            let rows = try rules.transaction.run(
+            try rules.run(PostgresRules.renewal(of: owner, for: lease, rules.time))
+            // A call of the store reads its transaction number to learn whether an earlier attempt was committed, by
+            // default for 15 seconds. If `exchange` ends without knowing this, its next call reads the number.
+            rules.later(
+                PostgresStatement(
+                    """
+                    DELETE FROM convoy_commits WHERE number IN (SELECT number FROM convoy_commits
+                        WHERE made < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 600000000
+                        ORDER BY made LIMIT 5000 FOR UPDATE SKIP LOCKED)
+                    """))
+            let rows = try rules.run(
                 "SELECT id, claim_count FROM convoy_jobs WHERE owner = $1 AND state = 2", [.text(owner)])
             let held = Set(
                 try rows.indices.map { Claim(id: try rows.text($0, 0) ?? "", token: try rows.int($0, 1) ?? 0) })
@@ -182,7 +178,7 @@ public final class PostgresStore: Store {
             let meant = try rules.select(selection, in: [.waiting, .blocked, .claimed, .answered, .dead])
             let count = try rules.cancel(meant.texts())
             // A notification also wakes callers of `drain`.
-            if count > 0 { rules.noteWork() }
+            if count > 0 { rules.bringsWork = true }
             return count
         }
     }
@@ -196,15 +192,15 @@ public final class PostgresStore: Store {
     public func acknowledge(_ selection: JobSelection) async throws(QueueError) -> Int {
         try await callers.change { rules in
             let positions = try rules.select(selection, in: [.answered]).ints(1)
-            let rows = try rules.transaction.run(
+            let rows = try rules.run(
                 """
                 UPDATE convoy_jobs AS j SET state = 4, has_result = false, finished = $2
                 WHERE position = ANY($1) AND state = 3 RETURNING \(PostgresRules.endedColumns)
-                """, [.ints(positions), .int(rules.transaction.time.now)])
-            try rules.drop(positions, from: "convoy_results")
+                """, [.ints(positions), .int(rules.time.now)])
+            for table in ["convoy_results", "convoy_bodies"] { try rules.drop(positions, from: table) }
             try rules.follow(PostgresRules.ended(rows))
             // Other queues may have stopped claiming because too many results waited.
-            if rows.count > 0 { rules.noteWork() }
+            if rows.count > 0 { rules.bringsWork = true }
             return rows.count
         }
     }
@@ -212,23 +208,22 @@ public final class PostgresStore: Store {
     /// Deletes finished jobs, including dead letters.
     public func delete(_ selection: JobSelection) async throws(QueueError) -> Int {
         try await callers.change { rules in
-            let positions = try rules.select(selection, in: [.done, .dead, .cancelled]).ints(1)
-            let dead = try rules.transaction.run(
-                "SELECT id FROM convoy_jobs WHERE position = ANY($1) AND state = 5", [.ints(positions)])
-            _ = try rules.cancel(dead.texts())
-            try rules.drop(positions)
-            return positions.count
+            let rows = try rules.select(selection, in: [.done, .dead, .cancelled])
+            // Of these, only dead letters can be cancelled, with the jobs that depend on them.
+            _ = try rules.cancel(rows.texts())
+            try rules.drop(rows.ints(1))
+            return rows.count
         }
     }
 
     /// Deletes up to 5,000 jobs that were done or cancelled at least this long ago, but no dead letters.
     public func purge(olderThan age: Duration) async throws(QueueError) -> Int {
         try await callers.change { rules in
-            let positions = try rules.transaction.run(
+            let positions = try rules.run(
                 """
                 SELECT position FROM convoy_jobs WHERE state IN (4, 6) AND finished <= $1
                 ORDER BY finished LIMIT 5000 FOR UPDATE SKIP LOCKED
-                """, [.int(rules.transaction.time.now - PostgresRules.microseconds(age))]
+                """, [.int(rules.time.now - PostgresRules.microseconds(age))]
             ).ints()
             try rules.drop(positions)
             return positions.count
@@ -246,9 +241,10 @@ public final class PostgresStore: Store {
     public func jobs(
         _ selection: JobSelection, after position: Int64, limit: Int
     ) async throws(QueueError) -> [JobRecord] {
-        let (condition, parameters) = PostgresSelection.condition(selection, parametersBefore: 1)
+        let (condition, parameters) = selection.condition
         return try await records(
-            "j.position > $1 AND \(condition)", [.int(position)] + parameters, limit: limit, withBody: false)
+            "\(condition) AND j.position > $\(parameters.count + 1)", parameters + [.int(position)], limit: limit,
+            withBody: false)
     }
 
     private func records(
@@ -304,24 +300,22 @@ public final class PostgresStore: Store {
     }
 }
 
-/// The condition has only the criteria that are set, so that the server can use an index.
-enum PostgresSelection {
-    static func condition(
-        _ selection: JobSelection, parametersBefore: Int
-    ) -> (condition: String, parameters: [PostgresValue]) {
+extension JobSelection {
+    /// Only the criteria that are set, so that the server can use an index.
+    var condition: (text: String, parameters: [PostgresValue]) {
         var (conditions, parameters) = (["true"], [PostgresValue]())
         func add(_ condition: String, _ value: PostgresValue) {
             parameters.append(value)
-            conditions.append(condition.replacing("?", with: "$\(parametersBefore + parameters.count)"))
+            conditions.append(condition.replacing("?", with: "$\(parameters.count)"))
         }
-        if let ids = selection.ids { add("j.id = ANY(?)", .texts(ids.sorted())) }
-        if let states = selection.states {
+        if let ids { add("j.id = ANY(?)", .texts(ids.sorted())) }
+        if let states {
             let numbers = PostgresSchema.states.indices.filter { states.contains(PostgresSchema.states[$0]) }
             add("j.state = ANY(?)", .ints(numbers.map { Int64($0) }))
         }
-        if let kind = selection.kind { add("j.kind = ?", .text(kind)) }
-        if let group = selection.group { add("j.group_name = ?", .text(group)) }
-        if let tag = selection.tag {
+        if let kind { add("j.kind = ?", .text(kind)) }
+        if let group { add("j.group_name = ?", .text(group)) }
+        if let tag {
             let tagged = "EXISTS (SELECT 1 FROM convoy_contents AS t WHERE t.position = j.position AND ? = ANY(t.tags))"
             add(tagged, .text(tag))
         }
@@ -332,7 +326,13 @@ enum PostgresSelection {
 // One round trip is possible only if no job that ends has dependents, a group or a key, and without results, expired
 // jobs, ended leases and suspects. If another condition than ``isPossible`` is not met, the transaction fails, and the
 // exchange then runs step by step.
-struct WholeExchange: Sendable {
+struct PostgresExchange: Sendable {
+    struct Outcome: Sendable {
+        let exchange: Exchange
+        /// Claimed jobs that cannot be read, after one round trip; nil after several, which have settled them.
+        let broken: [Settlement]?
+    }
+
     let settlements: [Settlement]
     let request: ClaimRequest?
     let owner: String
@@ -342,83 +342,72 @@ struct WholeExchange: Sendable {
         !settlements.contains { if case .answered = $0.verdict { true } else { false } }
     }
 
-    /// `found` receives claimed jobs that cannot be read.
-    func work(
-        _ number: String, _ given: PostgresTime?,
-        found: @escaping @Sendable ([(position: Int64, defect: String)]) -> Void
-    ) throws -> PostgresWork<Exchange>.Whole {
-        var statements: [PostgresStatement] = []
+    func steps(_ rules: inout PostgresRules) throws -> Outcome {
+        let isSettled = try rules.settle(settlements)
+        var (claimed, looks) = (Claimed(), [PostgresStatement]())
+        if let request {
+            try rules.passTime(for: owner, telling: request.answeredKinds)
+            try rules.run(PostgresRules.renewal(of: owner, for: request.lease, rules.time))
+            claimed = try rules.claim(request, by: owner)
+            looks = PostgresRules.looks(request, owner)
+        }
+        return try outcome(isSettled, claimed, broken: nil) {
+            try PostgresRules.next(rules.connection.run(looks), rules.time)
+        }
+    }
+
+    private func outcome(
+        _ isSettled: [Bool], _ claimed: Claimed, broken: [Settlement]?, _ look: () throws -> Duration?
+    ) rethrows -> Outcome {
+        let isFull = request.map { claimed.jobs.count >= $0.limit } ?? true
+        let next = try isFull ? nil : claimed.hasMore ? .zero : look()
+        return Outcome(exchange: Exchange(isSettled: isSettled, jobs: claimed.jobs, next: next), broken: broken)
+    }
+
+    func whole(_ number: String, _ given: PostgresTime?) throws -> PostgresWork<Outcome>.Whole {
+        var (statements, recovery, wanted) = ([PostgresStatement](), [PostgresStatement](), [Int]())
         if !settlements.isEmpty {
             // If a job that ends concerns other jobs, the statement divides by zero.
             let concerns = "state >= 4 AND (is_needed OR group_name IS NOT NULL OR unique_key IS NOT NULL)"
             let columns = "number, 1 / CASE WHEN \(concerns) THEN 0 ELSE 1 END"
             statements.append(try PostgresRules.settling(settlements, number, given, returning: columns))
+            recovery.append(
+                PostgresStatement("SELECT unnest(settled) FROM convoy_commits WHERE number = $1", [.text(number)]))
+            wanted.append(0)
         }
-        let bringsWork = settlements.contains { settlement in
-            switch settlement.verdict {
-            case .retry, .release: true
-            case .done, .dead, .answered: false
-            }
-        }
-        var (claim, looks) = (Int?.none, 0..<0)
+        let claim = request.flatMap { PostgresRules.claim($0, by: owner, noting: number) }
         if let request {
             statements += [
                 check(request, given), PostgresRules.dueJobs(given),
                 PostgresRules.renewal(of: owner, for: request.lease, given),
             ]
-            if let claiming = PostgresRules.claimReady(request, by: owner, noting: number) {
-                claim = statements.count
-                statements.append(claiming)
-            }
-            let all = PostgresRules.looks(request, owner)
-            looks = statements.count..<statements.count + all.count
-            statements += all
+            let last = [claim].compactMap(\.self) + PostgresRules.looks(request, owner)
+            wanted += statements.count..<statements.count + last.count
+            statements += last
+            if claim != nil { recovery.append(PostgresRules.claimed(under: number, by: owner)) }
         }
-        if bringsWork { statements.append(PostgresRules.notification) }
-        let (settlements, request, owner) = (settlements, request, owner)
-        return PostgresWork.Whole(
-            statements: statements,
-            read: { [claim, looks] rows, time in
-                let isSettled = settlements.isEmpty ? [] : try Self.settled(settlements, rows[0])
-                let claimed = try claim.map { try PostgresRules.claimed(rows[$0]) }
-                found(claimed?.broken ?? [])
-                let (jobs, hasMore) = (claimed?.jobs ?? [], claimed?.hasMore ?? false)
-                guard let request, jobs.count < request.limit else {
-                    return Exchange(isSettled: isSettled, jobs: jobs, next: nil)
-                }
-                let next = hasMore ? .zero : try PostgresRules.next(Array(rows[looks]), time)
-                return Exchange(isSettled: isSettled, jobs: jobs, next: next)
-            },
-            recover: { transaction, number in
-                let settled = try transaction.run(
-                    "SELECT unnest(settled) FROM convoy_commits WHERE number = $1", [.text(number)])
-                let claimed = try PostgresRules.claimed(
-                    transaction.run(PostgresRules.claimed(under: number, by: owner)))
-                found(claimed.broken)
-                let next = request.map { claimed.jobs.count < $0.limit } ?? false ? Duration.zero : nil
-                return Exchange(
-                    isSettled: try Self.settled(settlements, settled), jobs: claimed.jobs, next: next)
-            })
-    }
-
-    private static func settled(_ settlements: [Settlement], _ rows: PostgresRows) throws -> [Bool] {
-        let numbers = Set(try rows.ints())
-        return settlements.indices.map { numbers.contains(Int64($0 + 1)) }
+        if settlements.contains(where: { PostgresRules.number(of: $0.verdict) <= 0 }) {
+            statements.append(PostgresRules.notification)
+        }
+        return PostgresWork.Whole(statements: statements, wanted: wanted, recovery: recovery) { rows, time in
+            var rows = rows[...]
+            let numbers = try settlements.isEmpty ? [] : Set(rows.removeFirst().ints())
+            let claimed = try claim == nil ? Claimed() : Claimed(rows.removeFirst())
+            let isSettled = settlements.indices.map { numbers.contains(Int64($0 + 1)) }
+            return try outcome(isSettled, claimed, broken: claimed.broken) {
+                try PostgresRules.next(Array(rows), time)
+            }
+        }
     }
 
     /// If a condition is not met, the statement divides by zero, and so the transaction fails.
     private func check(_ request: ClaimRequest, _ given: PostgresTime?) -> PostgresStatement {
         let answered = PostgresRules.condition(request.answeredKinds)
         let waits = "OR EXISTS (SELECT 1 FROM convoy_jobs WHERE state = 3 \(answered?.condition ?? ""))"
-        let (now, date) = (PostgresRules.now(1), PostgresRules.date(2))
         return PostgresStatement(
             """
-            SELECT 1 / CASE WHEN
-                EXISTS (SELECT 1 FROM convoy_jobs WHERE state < 2 AND expires IS NOT NULL AND expires <= \(date))
-                OR EXISTS (SELECT 1 FROM convoy_owners WHERE ends <= \(now) AND owner <> $4)
-                OR EXISTS (SELECT 1 FROM convoy_jobs WHERE lapses >= 2 AND state < 4)
-                \(answered == nil ? "" : waits)
-            THEN 0 ELSE 1 END
+            SELECT 1 / CASE WHEN \(PostgresRules.expired) OR \(PostgresRules.lapsed) OR \(PostgresRules.suspected)
+                \(answered == nil ? "" : waits) THEN 0 ELSE 1 END
             """, [.int(given?.now), .double(given?.date), .texts(answered?.kinds ?? []), .text(owner)])
     }
 }
@@ -427,32 +416,22 @@ struct WholeExchange: Sendable {
 // Consecutive lists that have only such jobs are committed together; if the server rejects them, each list is added
 // separately, because one list may have caused the error.
 enum PostgresAdditions {
-    static func group(on session: PostgresSession) -> AdditionGroup {
-        AdditionGroup { lists, done in
-            Task { done(await commit(lists, on: session)) }
-        }
-    }
-
-    private static func commit(_ lists: [[Job]], on session: PostgresSession) async -> [AdditionGroup.Outcome] {
+    static func commit(_ lists: [[Job]], on session: PostgresSession) async -> [AdditionGroup.Outcome] {
         var outcomes: [AdditionGroup.Outcome] = []
         var rest = lists[...]
-        while let first = rest.first {
-            let together = rest.prefix { $0.allSatisfy(isPlain) }
-            guard together.count > 1 else {
-                outcomes.append(await add(first, on: session))
-                rest = rest.dropFirst()
-                continue
-            }
+        while !rest.isEmpty {
+            let together = rest.prefix(max(1, rest.prefix { $0.allSatisfy(isPlain) }.count))
             rest = rest.dropFirst(together.count)
-            switch await add(Array(together.joined()), on: session) {
+            let outcome = await add(Array(together.joined()), on: session)
+            switch outcome {
             case .success(let additions):
                 var others = additions[...]
                 for list in together {
                     outcomes.append(.success(Array(others.prefix(list.count))))
                     others = others.dropFirst(list.count)
                 }
-            case .failure(let error) where error.code == .unavailable || error.code == .closed:
-                outcomes += together.map { _ in .failure(error) }
+            case .failure(let error) where together.count == 1 || [.unavailable, .closed].contains(error.code):
+                outcomes += together.map { _ in outcome }
             case .failure:
                 for list in together { outcomes.append(await add(list, on: session)) }
             }
@@ -461,13 +440,8 @@ enum PostgresAdditions {
     }
 
     private static func add(_ jobs: [Job], on session: PostgresSession) async -> AdditionGroup.Outcome {
-        var work = PostgresWork.changing { rules in
-            var adding = Adding(rules)
-            for run in Adding.runs(jobs) { try adding.add(run) }
-            rules = adding.rules
-            return adding.additions
-        }
-        if jobs.allSatisfy(isPlain), Adding.runs(jobs).count == 1 {
+        var work = PostgresWork { rules in try rules.add(jobs) }
+        if jobs.allSatisfy(isPlain), PostgresRules.runs(jobs).count == 1 {
             work.whole = { number, given in try whole(jobs, number, given) }
         }
         do { return .success(try await session.perform(work)) } catch { return .failure(error) }
@@ -484,22 +458,20 @@ enum PostgresAdditions {
         var ids: Set<String> = []
         let insertion = try PostgresJobs.insertion(of: jobs.filter { ids.insert($0.id).inserted }, number, given)
         let lock = PostgresRules.lock(groups: jobs.map(\.group), keys: jobs.map { $0.uniqueness?.key })
-        let statements = lock.map { [$0, insertion, PostgresRules.holding(number)] } ?? [insertion]
+        let holding = PostgresStatement(
+            PostgresRules.holding("SELECT unnest(positions) FROM convoy_commits WHERE number = $1"),
+            [.text(number), .texts([]), .texts([])])
+        let statements = lock.map { [$0, insertion, holding] } ?? [insertion]
+        let added = PostgresStatement(
+            """
+            SELECT id FROM convoy_jobs WHERE position = ANY(
+                (SELECT positions FROM convoy_commits WHERE number = $1)::int8[])
+            """, [.text(number)])
         return PostgresWork.Whole(
-            statements: statements + [PostgresRules.notification],
-            read: { rows, _ in try additions(of: jobs, rows[lock == nil ? 0 : 1]) },
-            recover: { transaction, number in
-                let rows = try transaction.run(
-                    """
-                    SELECT id FROM convoy_jobs WHERE position = ANY(
-                        (SELECT positions FROM convoy_commits WHERE number = $1)::int8[])
-                    """, [.text(number)])
-                return try additions(of: jobs, rows)
-            })
-    }
-
-    private static func additions(of jobs: [Job], _ rows: PostgresRows) throws -> [JobAddition] {
-        var added = Set(try rows.texts())
-        return jobs.map { JobAddition(id: $0.id, outcome: added.remove($0.id) == nil ? .alreadyThere : .added) }
+            statements: statements + [PostgresRules.notification], wanted: [lock == nil ? 0 : 1], recovery: [added]
+        ) { rows, _ in
+            var added = Set(try rows[0].texts())
+            return jobs.map { JobAddition(id: $0.id, outcome: added.remove($0.id) == nil ? .alreadyThere : .added) }
+        }
     }
 }

@@ -20,7 +20,28 @@ struct PostgresFailoverTests {
     }
 
     @Test func nothingIsAcknowledgedThatTheNewPrimaryDoesNotHave() async throws {
-        for _ in 1...Self.turns { try await failOver() }
+        for _ in 1...Self.turns {
+            let (primary, database) = try await makePrimary()
+            let store = try await PostgresStore(address(of: database), time: nil, patience: .seconds(100))
+            _ = try await store.add([.test("earlier"), .test("claimed")])
+            // Both transactions are blocked in their COMMIT when the primary dies.
+            let gate = try await OtherClient.gate(database, after: "INSERT OR UPDATE ON convoy_jobs")
+            let standby = try await PostgresServer(standbyOf: primary)
+            async let additions = store.add([.test("a")])
+            async let exchange = store.exchange([], claiming: ClaimRequest(limit: 1, lease: .seconds(600)))
+            try await offPool { try gate.waitForOthers(2) }
+            try await primary.stop()
+            try await standby.promote()
+            // New transactions get the transaction ids that the old primary used.
+            let promoted = PostgresServer.address(database, at: standby.directory)
+            for _ in 1...20 { try await sql(promoted, "SELECT pg_current_xact_id()::text") }
+            try standby.take(name)
+            #expect(try await additions == [JobAddition(id: "a", outcome: .added)])
+            #expect(try await exchange.jobs.ids == ["earlier"])
+            #expect(try await store.states() == ["earlier": .claimed, "claimed": .waiting, "a": .waiting])
+            await store.close()
+            _ = gate
+        }
     }
 
     private static let (jobCount, adderCount) = (240, 4)
@@ -36,16 +57,12 @@ struct PostgresFailoverTests {
     ///
     /// Returns the number of sent requests.
     private func promoteWhileOthersWork(_ turn: Int) async throws -> Int {
-        let name = place.directory.appending(path: "server")
-        let primary = try await PostgresServer()
-        let database = try await primary.makeDatabase()
+        let (primary, database) = try await makePrimary()
         let standby = try await PostgresServer(standbyOf: primary)
         try await waitForStandby(of: database)
-        try primary.take(name)
-        let address = "\(database.split(separator: "?")[0])?host=\(name.path)&user=convoy"
         let server = try KeyedServer()
-        let adding = try await PostgresStore(address, time: nil, patience: .seconds(100))
-        let queues = [try await worker(address), try await worker(address)]
+        let adding = try await PostgresStore(address(of: database), time: nil, patience: .seconds(100))
+        let queues = [try await worker(database), try await worker(database)]
         for queue in queues { queue.start(otherwise: takesAll) }
         let acknowledged = Told<String>()
         let moment = Int.random(in: 1..<Self.jobCount - 20)
@@ -79,67 +96,31 @@ struct PostgresFailoverTests {
         return seen.requestCount
     }
 
-    private func worker(_ address: String) async throws -> DurableQueue {
+    /// The name that leads to the primary, whichever server that is.
+    private var name: URL { place.directory.appending(path: "server") }
+
+    private func address(of database: String) -> String { PostgresServer.address(database, at: name.path) }
+
+    private func makePrimary() async throws -> (server: PostgresServer, database: String) {
+        let primary = try await PostgresServer()
+        try primary.take(name)
+        return (primary, try await primary.makeDatabase())
+    }
+
+    private func worker(_ database: String) async throws -> DurableQueue {
         var configuration = DurableQueue.Configuration()
         configuration.maxClaimedJobCount = 16
         configuration.lease = .seconds(2)
         return DurableQueue(
-            store: try await PostgresStore(address, time: nil, patience: .seconds(100)), manager: RequestManager(),
-            configuration: configuration)
+            store: try await PostgresStore(address(of: database), time: nil, patience: .seconds(100)),
+            manager: RequestManager(), configuration: configuration)
     }
 
     /// Makes the primary acknowledge a commit only after the standby has received the commit.
     private func waitForStandby(of database: String) async throws {
-        try await sql(
-            database, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        try await sql(database, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
         try await offPool {
-            let connection = try PostgresConnection(database, within: .seconds(60))
-            for _ in 1...10_000 {
-                let rows = try connection.run(
-                    """
-                    SELECT count(*), pg_sleep(0.005)::text FROM pg_stat_replication WHERE sync_state = 'sync'
-                    """, within: .seconds(60))
-                if try rows.int(0, 0) ?? 0 > 0 { return }
-            }
-            throw PostgresError(.lost, "the standby does not follow")
+            try OtherClient(database).wait(for: "count(*) > 0 FROM pg_stat_replication WHERE sync_state = 'sync'")
         }
-    }
-
-    private func failOver() async throws {
-        let name = place.directory.appending(path: "server")
-        let primary = try await PostgresServer()
-        let database = try await primary.makeDatabase()
-        try primary.take(name)
-        let parts = database.split(separator: "?")
-        let address = "\(parts[0])?host=\(name.path)&user=convoy"
-        let store = try await PostgresStore(address, time: nil, patience: .seconds(100))
-        _ = try await store.add([.test("earlier"), .test("claimed")])
-        try await sql(
-            address,
-            """
-            CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $body$
-            BEGIN PERFORM pg_advisory_xact_lock_shared(77); RETURN NULL; END $body$
-            """,
-            """
-            CREATE CONSTRAINT TRIGGER pause AFTER INSERT OR UPDATE ON convoy_jobs DEFERRABLE INITIALLY DEFERRED
-                FOR EACH ROW EXECUTE FUNCTION pause()
-            """)
-        let standby = try await PostgresServer(standbyOf: primary)
-        // Both transactions are blocked in their COMMIT when the primary dies.
-        let gate = try await offPool { try OtherClient(address, "SELECT count(pg_advisory_lock(77))") }
-        async let additions = store.add([.test("a")])
-        async let exchange = store.exchange([], claiming: ClaimRequest(limit: 1, lease: .seconds(600)))
-        try await offPool { try gate.waitForOthers(2) }
-        try await primary.stop()
-        try await standby.promote()
-        // New transactions get the transaction ids that the old primary used.
-        let promoted = standby.address(of: String(parts[0].split(separator: "/").last ?? ""))
-        for _ in 1...20 { try await sql(promoted, "SELECT pg_current_xact_id()::text") }
-        try standby.take(name)
-        #expect(try await additions == [JobAddition(id: "a", outcome: .added)])
-        #expect(try await exchange.jobs.ids == ["earlier"])
-        #expect(try await store.states() == ["earlier": .claimed, "claimed": .waiting, "a": .waiting])
-        await store.close()
-        _ = gate
     }
 }

@@ -17,34 +17,29 @@ struct PostgresLocksTests {
         other = try await PostgresStore(address)
     }
 
-    /// Runs two changes.
+    /// Runs two changes, both of which must succeed.
     ///
     /// A trigger delays the first change. The second change starts during the delay, and ends or waits for the first
     /// one.
     private func meeting(
-        pausedBy trigger: String, _ first: @escaping @Sendable () async throws -> Void,
-        _ second: @escaping @Sendable () async throws -> Void
+        after event: String, when condition: String = "true", isDeferred: Bool = true,
+        _ first: @escaping @Sendable () async throws -> Bool, _ second: @escaping @Sendable () async throws -> Bool
     ) async throws {
-        try await sql(
-            address,
-            """
-            CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $body$
-            BEGIN PERFORM pg_advisory_xact_lock(77); RETURN NULL; END $body$
-            """, trigger)
+        let gate = try await OtherClient.gate(address, after: event, when: condition, isDeferred: isDeferred)
         let isOver = Locked(false)
-        let gate = try await offPool { try OtherClient(address, "SELECT count(pg_advisory_lock(77))") }
-        async let one: Void = first()
+        async let one = first()
         try await offPool { try gate.waitForOthers(1) }
-        async let other: Void = {
+        async let other: Bool = {
             defer { isOver.withLock { $0 = true } }
-            try await second()
+            return try await second()
         }()
         try await offPool {
             try gate.waitForOthers(2) { isOver.withLock { $0 } }
             try gate.run("SELECT pg_advisory_unlock(77)")
         }
-        try await one
-        try await other
+        let results = (try await one, try await other)
+        #expect(results.0 && results.1)
+        try await checkPostgresRules(address)
     }
 
     /// A dependency ends before the addition of its second dependent is committed.
@@ -53,16 +48,10 @@ struct PostgresLocksTests {
     @Test func aDependencyThatEndsDuringAnAdditionUnblocksTheJob() async throws {
         _ = try await store.add([.test("a"), .test("b") { $0.dependencies = ["a"] }])
         let claimed = try await store.claim()
-        try await meeting(
-            pausedBy: """
-                CREATE CONSTRAINT TRIGGER pause AFTER INSERT ON convoy_needs DEFERRABLE INITIALLY DEFERRED
-                    FOR EACH ROW EXECUTE FUNCTION pause()
-                """
-        ) { [store] in
-            try await store.add(.test("c") { $0.dependencies = ["a"] })
+        try await meeting(after: "INSERT ON convoy_needs") { [store] in
+            try await store.add([.test("c") { $0.dependencies = ["a"] }]).count == 1
         } _: { [store] in
-            let isSettled = try await store.settle(claimed[0], .done)
-            #expect(isSettled)
+            try await store.settle(claimed[0], .done)
         }
         #expect(try await store.claim().ids == ["b", "c"])
     }
@@ -70,15 +59,11 @@ struct PostgresLocksTests {
     /// A dead letter is deleted between the check of the dependency and the addition.
     @Test func aDependencyThatIsDeletedDuringAnAdditionIsNotLost() async throws {
         try await store.add(.test("a"))
-        let claimed = try await store.claim()
-        #expect(try await store.settle(claimed[0], .dead("no")))
-        try await meeting(
-            pausedBy: "CREATE TRIGGER pause AFTER INSERT ON convoy_needs EXECUTE FUNCTION pause()"
-        ) { [store] in
-            try await store.add(.test("b") { $0.dependencies = ["a"] })
+        #expect(try await store.finishAll(.dead("no")) == ["a"])
+        try await meeting(after: "INSERT ON convoy_needs", isDeferred: false) { [store] in
+            try await store.add([.test("b") { $0.dependencies = ["a"] }]).count == 1
         } _: { [other] in
-            let count = try await other.delete(JobSelection(ids: ["a"]))
-            #expect(count == 1)
+            try await other.delete(JobSelection(ids: ["a"])) == 1
         }
         #expect(try await store.states() == ["b": .cancelled])
     }
@@ -94,17 +79,10 @@ struct PostgresLocksTests {
         ])
         let claimed = try await store.claim()
         #expect(try await store.state("b") == .dead)
-        try await meeting(
-            pausedBy: """
-                CREATE CONSTRAINT TRIGGER pause AFTER UPDATE ON convoy_jobs DEFERRABLE INITIALLY DEFERRED
-                    FOR EACH ROW WHEN (OLD.position <> NEW.position) EXECUTE FUNCTION pause()
-                """
-        ) { [store] in
-            let count = try await store.retry(.all)
-            #expect(count == 1)
+        try await meeting(after: "UPDATE ON convoy_jobs", when: "OLD.position <> NEW.position") { [store] in
+            try await store.retry(.all) == 1
         } _: { [store] in
-            let isSettled = try await store.settle(claimed[0], .done)
-            #expect(isSettled)
+            try await store.settle(claimed[0], .done)
         }
         #expect(try await store.claim().ids == ["b"])
     }
@@ -114,24 +92,16 @@ struct PostgresLocksTests {
         _ = try await store.add(["dead", "running"].map { id in try Job.test(id) { $0.group = "group" } })
         #expect(try await store.settle(try #require(try await store.claim(1).first), .dead("no")))
         let running = try #require(try await store.claim(1).first)
-        let order = Locked<[String]>([])
-        try await meeting(
-            pausedBy: """
-                CREATE TRIGGER pause AFTER UPDATE ON convoy_jobs FOR EACH ROW WHEN (NEW.state = 4)
-                    EXECUTE FUNCTION pause()
-                """
-        ) { [store] in
-            let isSettled = try await store.settle(running, .done)
-            order.withLock { $0.append("settled") }
-            #expect(isSettled)
+        let order = Told<String>()
+        try await meeting(after: "UPDATE ON convoy_jobs", when: "NEW.state = 4", isDeferred: false) { [store] in
+            defer { order.tell("settled") }
+            return try await store.settle(running, .done)
         } _: { [other] in
-            let count = try await other.retry(.all)
-            order.withLock { $0.append("retried") }
-            #expect(count == 1)
+            defer { order.tell("retried") }
+            return try await other.retry(.all) == 1
         }
         // The retry did not wait for the settlement, so there was no deadlock.
-        #expect(order.withLock { $0 } == ["retried", "settled"])
-        try await checkPostgresRules(address)
+        #expect(order.all == ["retried", "settled"])
         #expect(try await store.claim().ids == ["dead"])
     }
 
@@ -150,19 +120,12 @@ struct PostgresLocksTests {
         try #require(claimed.ids == ["dead", "first"])
         #expect(try await store.settle(claimed[0], .dead("no")))
         #expect(try await store.state("last") == .blocked)
-        try await meeting(
-            pausedBy: """
-                CREATE CONSTRAINT TRIGGER pause AFTER UPDATE ON convoy_jobs DEFERRABLE INITIALLY DEFERRED
-                    FOR EACH ROW WHEN (NEW.id = 'last' AND OLD.state = 1 AND NEW.state = 0) EXECUTE FUNCTION pause()
-                """
-        ) { [store] in
-            let isSettled = try await store.settle(claimed[1], .done)
-            #expect(isSettled)
+        let isFreed = "NEW.id = 'last' AND OLD.state = 1 AND NEW.state = 0"
+        try await meeting(after: "UPDATE ON convoy_jobs", when: isFreed) { [store] in
+            try await store.settle(claimed[1], .done)
         } _: { [other] in
-            let count = try await other.retry(.all)
-            #expect(count == 1)
+            try await other.retry(.all) == 1
         }
-        try await checkPostgresRules(address)
         #expect(try await store.claim().ids == ["last"])
     }
 
@@ -172,18 +135,11 @@ struct PostgresLocksTests {
     @Test func aJobThatIsReplacedWhileItIsAnswered() async throws {
         try await store.add(.test("a") { $0.uniqueness = .init(key: "key", policy: .append) })
         let claimed = try await store.claim()
-        try await meeting(
-            pausedBy: """
-                CREATE CONSTRAINT TRIGGER pause AFTER INSERT ON convoy_results DEFERRABLE INITIALLY DEFERRED
-                    FOR EACH ROW EXECUTE FUNCTION pause()
-                """
-        ) { [store] in
-            let isSettled = try await store.settle(claimed[0], .answered(JobResult(statusCode: 200)))
-            #expect(isSettled)
+        try await meeting(after: "INSERT ON convoy_results") { [store] in
+            try await store.settle(claimed[0], .answered(JobResult(statusCode: 200)))
         } _: { [store] in
-            try await store.add(.test("b") { $0.uniqueness = .init(key: "key", policy: .replace) })
+            try await store.add([.test("b") { $0.uniqueness = .init(key: "key", policy: .replace) }]).count == 1
         }
         #expect(try await store.states() == ["a": .cancelled, "b": .waiting])
-        try await checkPostgresRules(address)
     }
 }

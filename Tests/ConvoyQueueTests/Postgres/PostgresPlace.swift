@@ -12,18 +12,34 @@ extension ConformingStore {
             print("The conformance of the store on PostgreSQL is not tested: \(PostgresServer.reason)")
             return []
         }
-        return [
-            ConformingStore(name: "PostgreSQL") { place in
-                let address = try await PostgresPlaces.shared.address(of: place)
-                return try await PostgresStore(address, time: { PostgresTime(place.clock) })
-            },
-            ConformingStore(name: "PostgreSQL by libpq 13") { place in
-                let address = try await PostgresPlaces.shared.address(of: place)
-                return try await PostgresStore(
-                    address, time: { PostgresTime(place.clock) }, library: PostgresLibrary.withoutPipelines)
-            },
-        ]
+        let libraries = [("", PostgresLibrary.shared), (" by libpq 13", PostgresLibrary.withoutPipelines)]
+        return libraries.map { name, library in
+            ConformingStore(name: "PostgreSQL\(name)") { place in
+                let address = try await ConformingStore.address(of: place)
+                return try await PostgresStore(address, time: { PostgresTime(place.clock) }, library: library)
+            }
+        }
     }()
+
+    /// A database with the tables of a store, for copies: a copy takes less time than creating the tables.
+    private static let template = Task {
+        let address = try await PostgresServer.shared().makeDatabase()
+        try await PostgresStore(address).close()
+        return address
+    }
+
+    private static let addresses = Locked<[URL: Task<String, any Error>]>([:])
+
+    /// The database of a place, whichever instance opens it first.
+    private static func address(of place: StorePlace) async throws -> String {
+        try await addresses.withLock { addresses in
+            let making =
+                addresses[place.directory]
+                ?? Task { try await PostgresServer.shared().makeDatabase(copying: template.value) }
+            addresses[place.directory] = making
+            return making
+        }.value
+    }
 }
 
 extension PostgresLibrary {
@@ -44,28 +60,5 @@ extension PostgresTime {
         self.init(
             now: PostgresRules.microseconds(.seconds(1_000_000_000) + Self.start.duration(to: clock.now)),
             date: clock.date.timeIntervalSinceReferenceDate)
-    }
-}
-
-/// Creates one database for each place, whichever instance opens it first.
-private actor PostgresPlaces {
-    static let shared = PostgresPlaces()
-    /// A database with the tables of a store.
-    ///
-    /// Each test's database is a copy of this one, because a copy takes less time than creating the tables.
-    private static let template = Task {
-        let address = try await PostgresServer.shared().makeDatabase()
-        try await PostgresStore(address).close()
-        return address
-    }
-
-    private var addresses: [URL: Task<String, any Error>] = [:]
-
-    func address(of place: StorePlace) async throws -> String {
-        let making =
-            addresses[place.directory]
-            ?? Task { try await PostgresServer.shared().makeDatabase(copying: Self.template.value) }
-        addresses[place.directory] = making
-        return try await making.value
     }
 }

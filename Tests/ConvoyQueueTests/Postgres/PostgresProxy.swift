@@ -50,9 +50,7 @@ final class PostgresProxy: Sendable {
     }
 
     /// The address of a database through the proxy.
-    func address(_ database: String) -> String {
-        "\(database.split(separator: "?")[0])?host=\(directory.path)&user=convoy"
-    }
+    func address(_ database: String) -> String { PostgresServer.address(database, at: directory.path) }
 
     /// The number of round trips: client messages that are the first of a connection or follow a reply.
     var roundTripCount: Int { state.withLock { $0.roundTripCount } }
@@ -60,7 +58,7 @@ final class PostgresProxy: Sendable {
     /// Forwards the next request, but drops the server's reply.
     func loseNextAnswer() { state.withLock { $0.losesNextAnswer = true } }
 
-    /// Connects a client to the server, with one thread for requests and one for replies.
+    /// Connects a client to the server, with a thread that passes their messages on.
     ///
     /// Returns false if the server was not reached.
     private func connect(_ client: Int32) -> Bool {
@@ -69,26 +67,27 @@ final class PostgresProxy: Sendable {
             close(upstream)
             return false
         }
-        let (isAsked, isLost) = (Locked(false), Locked(false))
-        let requests = Pump(from: client, to: upstream)
-        let answers = Pump(from: upstream, to: client)
-        requests.run { [state] in
-            let isNew = isAsked.withLock { isAsked in
-                defer { isAsked = true }
-                return !isAsked
-            }
-            state.withLock { state in
-                if isNew { state.roundTripCount += 1 }
-                if isNew, state.losesNextAnswer {
-                    state.losesNextAnswer = false
-                    isLost.withLock { $0 = true }
+        Thread.detachNewThread { [state] in
+            var buffer = [UInt8](repeating: 0, count: 65_536)
+            var (isAsked, isLost) = (false, false)
+            while true {
+                var waits = [client, upstream].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+                guard poll(&waits, 2, -1) > 0 else { continue }
+                let isRequest = waits[0].revents != 0
+                let count = read(isRequest ? client : upstream, &buffer, buffer.count)
+                guard count > 0, isRequest || !isLost else { break }
+                if isRequest, !isAsked {
+                    isLost = state.withLock { state in
+                        state.roundTripCount += 1
+                        defer { state.losesNextAnswer = false }
+                        return state.losesNextAnswer
+                    }
                 }
+                isAsked = isRequest
+                guard send(isRequest ? upstream : client, buffer, count, Int32(MSG_NOSIGNAL)) == count else { break }
             }
-            return true
-        }
-        answers.run {
-            isAsked.withLock { $0 = false }
-            return !isLost.withLock { $0 }
+            close(client)
+            close(upstream)
         }
         return true
     }
@@ -101,38 +100,6 @@ final class PostgresProxy: Sendable {
             address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
             }
-        }
-    }
-}
-
-/// One direction of a connection.
-private final class Pump: Sendable {
-    private let (source, target): (Int32, Int32)
-
-    init(from source: Int32, to target: Int32) { (self.source, self.target) = (source, target) }
-
-    /// - Parameter mayPass: called for each received part. False ends the connection.
-    func run(_ mayPass: @escaping @Sendable () -> Bool) {
-        Thread.detachNewThread { [self] in
-            var buffer = [UInt8](repeating: 0, count: 65_536)
-            while true {
-                let count = read(source, &buffer, buffer.count)
-                guard count > 0, mayPass() else { break }
-                pass(buffer[..<count])
-            }
-            // Ends both directions. The descriptors are never closed, so that no other connection gets the same
-            // numbers.
-            shutdown(target, Int32(SHUT_RDWR))
-            shutdown(source, Int32(SHUT_RDWR))
-        }
-    }
-
-    private func pass(_ part: ArraySlice<UInt8>) {
-        var rest = part
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { send(target, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-            guard count > 0 else { return }
-            rest = rest.dropFirst(count)
         }
     }
 }

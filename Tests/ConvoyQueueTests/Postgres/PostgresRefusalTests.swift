@@ -10,19 +10,16 @@ import Testing
 /// Each error says what is wrong and what to do.
 @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.reason))
 struct PostgresRefusalTests {
-    private func refusal(_ address: String) async -> QueueError? {
-        await #expect(throws: QueueError.self) { _ = try await PostgresStore(address) }
+    private func expectRefusal(_ address: String, _ code: QueueError.Code, _ parts: String...) async {
+        let error = await failure { _ = try await PostgresStore(address) }
+        #expect(error?.code == code)
+        for part in parts { #expect(error?.message.contains(part) == true, "\(error as Any)") }
     }
 
-    @Test func aDatabaseThatIsNotUTF8() async throws {
-        let server = try await PostgresServer.shared()
-        for encoding in ["SQL_ASCII", "LATIN1"] {
-            let address = try await server.makeDatabase("ENCODING '\(encoding)' LOCALE 'C'")
-            let error = await refusal(address)
-            #expect(error?.code == .unavailable)
-            #expect(error?.message.contains("has the encoding \(encoding)") == true)
-            #expect(error?.message.contains("ENCODING 'UTF8'") == true)
-        }
+    @Test(arguments: ["SQL_ASCII", "LATIN1"])
+    func aDatabaseThatIsNotUTF8(encoding: String) async throws {
+        let address = try await PostgresServer.shared().makeDatabase("ENCODING '\(encoding)' LOCALE 'C'")
+        await expectRefusal(address, .unavailable, "has the encoding \(encoding)", "ENCODING 'UTF8'")
     }
 
     @Test(arguments: [
@@ -34,13 +31,18 @@ struct PostgresRefusalTests {
     func tablesOfAnotherProgram(statement: String) async throws {
         let address = try await PostgresServer.shared().makeDatabase()
         try await sql(address, statement)
-        let error = await refusal(address)
-        #expect(error?.code == .foreignFile)
-        #expect(error?.message.contains("use another database") == true)
+        await expectRefusal(address, .foreignFile, "use another database")
         // In another schema the queue creates its own tables.
         try await sql(address, "CREATE SCHEMA own")
         let store = try await PostgresStore(address + "&options=-csearch_path%3Down")
         try await store.add(.test("a"))
+    }
+
+    @Test func aNewerSchemaIsNotChanged() async throws {
+        let address = try await PostgresServer.shared().makeDatabase()
+        await (try await PostgresStore(address)).close()
+        try await sql(address, "UPDATE convoy_schema SET version = 99")
+        await expectRefusal(address, .newerSchema, "99")
     }
 
     @Test func noRightToMakeTables() async throws {
@@ -48,21 +50,17 @@ struct PostgresRefusalTests {
         try await sql(
             address, "REVOKE CREATE ON SCHEMA public FROM public", "DROP ROLE IF EXISTS guest",
             "CREATE ROLE guest LOGIN")
-        let error = await refusal(address.replacing("user=convoy", with: "user=guest"))
-        #expect(error?.code == .notPermitted)
-        #expect(error?.message.contains("grant the role CREATE on the schema") == true)
+        let guest = address.replacing("user=convoy", with: "user=guest")
+        await expectRefusal(guest, .notPermitted, "grant the role CREATE on the schema")
         await (try await PostgresStore(address)).close()
         // The tables belong to another role, and the role `guest` may not read them.
-        #expect(await refusal(address.replacing("user=convoy", with: "user=guest"))?.code == .notPermitted)
+        await expectRefusal(guest, .notPermitted)
     }
 
     @Test(arguments: ["none", "%22$user%22", "none,missing"])
     func aSchemaThatDoesNotExist(searchPath: String) async throws {
-        let address = try await PostgresServer.shared().makeDatabase()
-        let error = await refusal(address + "&options=-csearch_path%3D\(searchPath)")
-        #expect(error?.code == .unavailable)
-        #expect(error?.message.contains("SQLSTATE 3F000") == true, "\(error as Any)")
-        #expect(error?.message.contains("create the schema with CREATE SCHEMA") == true, "\(error as Any)")
+        let address = try await PostgresServer.shared().makeDatabase() + "&options=-csearch_path%3D\(searchPath)"
+        await expectRefusal(address, .unavailable, "SQLSTATE 3F000", "create the schema with CREATE SCHEMA")
     }
 
     /// The server's session may belong to a pooler, which gives it to other clients.
@@ -89,14 +87,13 @@ struct PostgresRefusalTests {
     @Test(arguments: [("PREPARE convoy_2 AS SELECT 1", "42P05"), ("DEALLOCATE ALL", "26000")])
     func aPoolerInTransactionMode(statement: String, state: String) async throws {
         let address = try await PostgresServer.shared().makeDatabase()
-        let error = await offPool { () -> (any Error)? in
-            do {
+        let error = await #expect(throws: (any Error).self) {
+            try await offPool {
                 let connection = try PostgresConnection(address, within: .seconds(60))
                 try connection.run(statement)
                 try connection.prepareForQueue()
                 try connection.run(statement)
-                return nil
-            } catch { return error }
+            }
         }
         let reported = PostgresSession.queueError(try #require(error))
         #expect(reported.code == .unavailable)
@@ -114,16 +111,12 @@ struct PostgresRefusalTests {
             ("X-A", { $0.request.headerFields.add("X-A", "a\0b") }),
         ]
         for (name, change) in bad {
-            let error = await #expect(throws: QueueError.self) {
-                _ = try await store.add([.test("good"), .test("bad", change)])
-            }
+            let error = await failure { _ = try await store.add([.test("good"), .test("bad", change)]) }
             #expect(error?.code == .invalidJob)
-            #expect(
-                error?.message.hasPrefix("bad: its \(name) contains NUL") == true, "\(name): \(error as Any)")
+            #expect(error?.message.hasPrefix("bad: its \(name) contains NUL") == true, "\(error as Any)")
         }
         #expect(try await store.status().counts.isEmpty)
-        let asked = await #expect(throws: QueueError.self) { _ = try await store.job("a\0b") }
-        #expect(asked?.code == .invalidJob)
+        #expect(await failure { _ = try await store.job("a\0b") }?.code == .invalidJob)
     }
 
     /// The store accepts a verdict with any text.
@@ -149,9 +142,7 @@ struct PostgresRefusalTests {
         func job(_ id: String, _ bytes: Int) throws -> Job {
             try .test(id) { $0.request.body = .data(Data(repeating: 7, count: bytes)) }
         }
-        let error = await #expect(throws: QueueError.self) {
-            try await store.add(job("large", PostgresLimits.maxBodyBytes + 1))
-        }
+        let error = await failure { try await store.add(job("large", PostgresLimits.maxBodyBytes + 1)) }
         #expect(error?.code == .invalidJob)
         #expect(error?.message.contains("at most \(PostgresLimits.maxBodyBytes)") == true)
         // Together the jobs exceed the size of one statement.
@@ -159,9 +150,9 @@ struct PostgresRefusalTests {
         #expect(try await store.status()[.waiting] == 5)
         // The jobs also exceed the size of one claim.
         let request = ClaimRequest(limit: 10, lease: .seconds(600))
-        let first = try await store.exchange([], claiming: request)
-        #expect(first.jobs.map(\.job.id) == ["1", "2", "3"] && first.next == .zero)
-        let rest = try await store.exchange([], claiming: request)
-        #expect(rest.jobs.map(\.job.id) == ["4", "5"] && rest.next == nil)
+        for (ids, next) in [(["1", "2", "3"], Duration?.some(.zero)), (["4", "5"], nil)] {
+            let exchange = try await store.exchange([], claiming: request)
+            #expect(exchange.jobs.ids == ids && exchange.next == next)
+        }
     }
 }

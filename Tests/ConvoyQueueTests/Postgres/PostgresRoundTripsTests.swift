@@ -100,11 +100,10 @@ struct PostgresRoundTripsTests {
         let store = try await PostgresStore(address, time: nil, patience: .zero)
         _ = try await store.add(jobs(0..<3))
         proxy.loseNextAnswer()
-        let error = await #expect(throws: QueueError.self) { _ = try await store.claim(2) }
+        let error = await failure { _ = try await store.claim(2) }
         #expect(error?.code == .unavailable && error?.message.contains("is not known") == true)
         let again = try await store.claim(3)
         #expect(again.ids == ["0", "1", "2"] && again.map(\.claim.token) == [2, 2, 1])
         for job in again { #expect(try await store.settle(job, .done)) }
     }
-
 }

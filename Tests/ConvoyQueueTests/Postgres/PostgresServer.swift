@@ -6,41 +6,24 @@ import Testing
 @testable import ConvoyPostgres
 @testable import ConvoyQueue
 
-/// A server in a temporary directory, reached by a socket in it.
-///
-/// It runs as `nobody` if the tests run as root.
+/// A server in a temporary directory, reached by a socket in it; as `nobody` if the tests run as root.
 ///
 /// It runs without `fsync`, because these tests are about transactions and not about power failures. A shell starts
 /// it and waits for the end of its standard input. When the test process ends for any reason, the shell stops the
 /// server and removes the directory.
 final class PostgresServer: Sendable {
-    /// The programs of the newest version that is installed in Debian's layout.
-    static let programs = (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql"))?
-        .sorted { (Int($0) ?? 0) < (Int($1) ?? 0) }.last.map { "/usr/lib/postgresql/\($0)/bin" }
-    static let isInstalled = programs.map { FileManager.default.isExecutableFile(atPath: $0 + "/initdb") } ?? false
+    /// The newest version that is installed in Debian's layout.
+    private static let version = (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql"))?
+        .compactMap(Int.init).max()
+    static let programs = version.map { "/usr/lib/postgresql/\($0)/bin" }
     /// Copying files takes half the time of PostgreSQL 15's default; older versions always copy files.
-    private static let strategy: String = {
-        let version = programs?.split(separator: "/").dropLast().last.flatMap { Int($0) } ?? 0
-        return version >= 15 ? "STRATEGY FILE_COPY" : ""
-    }()
+    private static let strategy = version ?? 0 >= 15 ? "STRATEGY FILE_COPY" : ""
+    static let isInstalled = programs.map { FileManager.default.isExecutableFile(atPath: $0 + "/initdb") } ?? false
     static let reason: Comment = "PostgreSQL is not installed: apt-get install postgresql"
 
     /// The server of all tests that neither stop it nor change its settings.
     static func shared() async throws -> PostgresServer { try await sharedTask.value }
-    private static let sharedTask = Task { try await PostgresServer(template: nil) }
-    private static let databaseCount = Locked(0)
-
-    /// A directory in memory, if it has room for every database of the tests.
-    ///
-    /// A crash of the server loses nothing there. On a disk, the files of a cluster and of each test's database would
-    /// take a tenth of the suite's time.
-    private static let parent: String = {
-        var usage = statvfs()
-        guard statvfs("/dev/shm", &usage) == 0, UInt64(usage.f_bavail) * UInt64(usage.f_bsize) > 4 << 30 else {
-            return "/tmp"
-        }
-        return "/dev/shm"
-    }()
+    private static let sharedTask = Task { try await PostgresServer(isFirst: true) }
 
     private let process = Process()
     private let commands = Pipe()
@@ -52,22 +35,15 @@ final class PostgresServer: Sendable {
     /// - Parameters:
     ///   - isDurable: whether commits wait for the disk.
     ///   - primary: the server whose standby it becomes; nil for a primary.
-    convenience init(isDurable: Bool = false, standbyOf primary: PostgresServer? = nil) async throws {
-        // A copy takes a tenth of the time of `initdb`.
-        try await self.init(isDurable: isDurable, standbyOf: primary, template: Self.shared())
-    }
-
-    /// - Parameter template: a server whose first files are copied; nil to create new files.
-    private init(
-        isDurable: Bool = false, standbyOf primary: PostgresServer? = nil, template: PostgresServer?
-    ) async throws {
-        var name = Array("\(Self.parent)/convoy-pg-XXXXXX".utf8CString)
-        guard mkdtemp(&name) != nil else { throw POSIXError(.EIO) }
-        directory = String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    ///   - isFirst: whether it makes new files. Copies of its files take a tenth of the time of `initdb`.
+    init(isDurable: Bool = false, standbyOf primary: PostgresServer? = nil, isFirst: Bool = false) async throws {
+        let template = try await isFirst ? nil : Self.shared()
+        directory = FileManager.default.temporaryDirectory.path + "/convoy-pg-\(UUID().uuidString.prefix(8))"
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         process.executableURL = URL(filePath: "/bin/sh")
-        let durability = isDurable ? "on" : "off"
         process.arguments = [
-            "-c", Self.script, "sh", directory, Self.programs ?? "", durability, primary?.directory ?? "",
+            "-c", Self.script, "sh", directory, Self.programs ?? "", isDurable ? "on" : "off", primary?.directory ?? "",
             template?.directory ?? "",
         ]
         process.standardInput = commands
@@ -77,7 +53,7 @@ final class PostgresServer: Sendable {
             _ = fcntl(handle.fileDescriptor, F_SETFD, FD_CLOEXEC)
         }
         try process.run()
-        try await expectAnswer(to: "the start")
+        try await tell("")
     }
 
     deinit { try? commands.fileHandleForWriting.close() }
@@ -85,13 +61,9 @@ final class PostgresServer: Sendable {
     private static let script = """
         directory=$1 programs=$2 durability=$3 primary=$4 template=$5
         cd "$directory"
-        run() {
-            if [ "$(id -u)" = 0 ]; then
-                setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups timeout 150 "$@" >> log 2>&1 < /dev/null
-            else
-                timeout 150 "$@" >> log 2>&1 < /dev/null
-            fi
-        }
+        as=
+        [ "$(id -u)" != 0 ] || { chown nobody .; as="setpriv --reuid=nobody --regid=$(id -g nobody) --clear-groups"; }
+        run() { $as timeout 150 "$@" >> log 2>&1 < /dev/null; }
         control() { run "$programs/pg_ctl" -w -t 120 -D "$directory/data" -l "$directory/data/log" "$@"; }
         start() {
             # A new process of the server touches its share of the buffers, and a new file of the log is filled with zeros.
@@ -99,7 +71,6 @@ final class PostgresServer: Sendable {
                 -c shared_buffers=16MB -c wal_init_zero=off -c checkpoint_timeout=1h"
         }
         tell() { if [ "$1" = 0 ]; then echo done; else tail -n 20 log | tr '\\n' ' '; echo; fi; }
-        [ "$(id -u)" != 0 ] || chown nobody .
         trap 'control stop -m immediate; rm -rf "$directory"' EXIT
         trap '' INT TERM
         make() {
@@ -124,24 +95,9 @@ final class PostgresServer: Sendable {
         done
         """
 
-    private func expectAnswer(to command: String) async throws {
-        let output = answers.fileHandleForReading
-        let answer = await offPool { () -> String in
-            var line = Data()
-            while let byte = try? output.read(upToCount: 1), !byte.isEmpty, byte != Data("\n".utf8) { line += byte }
-            return String(decoding: line, as: UTF8.self)
-        }
-        guard answer == "done" else {
-            throw PostgresError(.unreachable, "\(command) of the server failed: \(answer)")
-        }
-    }
-
     /// Ends the server like a crash, and returns when it has ended.
     func stop() async throws { try await tell("stop") }
-
     func start() async throws { try await tell("start") }
-
-    /// Promotes a standby to a primary.
     func promote() async throws { try await tell("promote") }
 
     /// Replaces a file, if it exists, by a symbolic link to the directory of this server.
@@ -150,9 +106,21 @@ final class PostgresServer: Sendable {
         try FileManager.default.createSymbolicLink(atPath: name.path, withDestinationPath: directory)
     }
 
+    /// Without a command, waits for the start.
     private func tell(_ command: String) async throws {
-        try commands.fileHandleForWriting.write(contentsOf: Data((command + "\n").utf8))
-        try await expectAnswer(to: command)
+        let output = answers.fileHandleForReading
+        if !command.isEmpty { try commands.fileHandleForWriting.write(contentsOf: Data((command + "\n").utf8)) }
+        let answer = await offPool {
+            var line = Data()
+            while let byte = try? output.read(upToCount: 1), !byte.isEmpty, byte != Data("\n".utf8) { line += byte }
+            return String(decoding: line, as: UTF8.self)
+        }
+        guard answer == "done" else { throw PostgresError(.unreachable, "\(command) of the server failed: \(answer)") }
+    }
+
+    /// The address of a database by the socket in another directory.
+    static func address(_ database: String, at directory: String) -> String {
+        "\(database.split(separator: "?")[0])?host=\(directory)&user=convoy"
     }
 
     func address(of database: String) -> String { "postgres:///\(database)?host=\(directory)&user=convoy" }
@@ -163,19 +131,11 @@ final class PostgresServer: Sendable {
     ///   - options: the text after the database's name in `CREATE DATABASE`.
     ///   - template: the address of a database to copy, to which no connection may be open.
     func makeDatabase(_ options: String = "", copying template: String? = nil) async throws -> String {
-        let number = Self.databaseCount.withLock { count in
-            count += 1
-            return count
-        }
-        let name = "test_\(number)"
-        let address = address(of: "postgres")
-        try await offPool {
-            let connection = try PostgresConnection(address, within: .seconds(60))
-            let template = template.flatMap { URL(string: $0)?.lastPathComponent } ?? "template0"
-            try connection.run(
-                "CREATE DATABASE \(name) TEMPLATE \(template) \(Self.strategy) \(options)", within: .seconds(60))
-        }
-        return self.address(of: name)
+        let name = "test_\(UUID().uuidString.prefix(8).lowercased())"
+        let template = template.flatMap { URL(string: $0)?.lastPathComponent } ?? "template0"
+        try await sql(
+            address(of: "postgres"), "CREATE DATABASE \(name) TEMPLATE \(template) \(Self.strategy) \(options)")
+        return address(of: name)
     }
 }
 
@@ -191,17 +151,42 @@ final class OtherClient: @unchecked Sendable {
 
     func run(_ statement: String) throws { try connection.run(statement, within: .seconds(120)) }
 
+    /// Makes every transaction wait, after an event, until the returned client unlocks 77 or ends.
+    ///
+    /// If `isDeferred`, the transaction waits in its COMMIT.
+    static func gate(
+        _ address: String, after event: String, when condition: String = "true", isDeferred: Bool = true
+    ) async throws -> OtherClient {
+        let deferral = isDeferred ? "DEFERRABLE INITIALLY DEFERRED" : ""
+        try await sql(
+            address,
+            """
+            CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $body$
+            BEGIN PERFORM pg_advisory_xact_lock(77); RETURN NULL; END $body$
+            """,
+            """
+            CREATE \(isDeferred ? "CONSTRAINT" : "") TRIGGER pause AFTER \(event) \(deferral)
+                FOR EACH ROW WHEN (\(condition)) EXECUTE FUNCTION pause()
+            """)
+        return try await offPool { try OtherClient(address, "SELECT count(pg_advisory_lock(77))") }
+    }
+
+    /// The connections that wait for locks.
+    static let waiting =
+        "FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
     /// Waits until this number of connections wait for locks.
     func waitForOthers(_ count: Int64, or isOver: () -> Bool = { false }) throws {
+        try wait(for: "count(*) >= \(count) \(Self.waiting)", or: isOver)
+    }
+
+    /// Asks again and again until the answer is true.
+    func wait(for condition: String, or isOver: () -> Bool = { false }) throws {
         for _ in 1...10_000 where !isOver() {
-            let rows = try connection.run(
-                """
-                SELECT count(*), pg_sleep(0.005)::text FROM pg_stat_activity
-                WHERE datname = current_database() AND wait_event_type = 'Lock'
-                """, within: .seconds(60))
-            if try rows.int(0, 0) ?? 0 >= count { return }
+            let rows = try connection.run("SELECT pg_sleep(0.005)::text, \(condition)", within: .seconds(120))
+            if try rows.bool(0, 1) ?? false { return }
         }
-        if !isOver() { Issue.record("fewer than \(count) connections wait for locks") }
+        if !isOver() { Issue.record("never true: \(condition)") }
     }
 }
 
@@ -221,4 +206,46 @@ func disconnect(_ address: String) async throws {
         SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid()
         """)
+}
+
+/// Checks the invariants of the tables: each search finds the rows that break one.
+func checkPostgresRules(_ address: String) async throws {
+    let searches = [
+        """
+        SELECT kind, state, c.n AS counted, j.n AS jobs
+        FROM (SELECT kind, state, sum(count) AS n FROM convoy_counts GROUP BY 1, 2) AS c
+        FULL JOIN (SELECT kind, state, count(*) AS n FROM convoy_jobs GROUP BY 1, 2) AS j USING (kind, state)
+        WHERE coalesce(c.n, 0) <> coalesce(j.n, 0)
+        """, "SELECT * FROM convoy_jobs WHERE (state = 2) <> (owner IS NOT NULL)",
+        """
+        SELECT k.*, ARRAY(SELECT ROW(o.position, o.id, o.state)::text FROM convoy_jobs AS o
+            WHERE o.group_name = k.group_name OR o.unique_key = k.unique_key OR o.id IN (
+                SELECT needed FROM convoy_needs AS n WHERE n.position = k.position)) AS others
+        FROM convoy_jobs AS k WHERE state < 4 AND (
+            needs <> (SELECT count(DISTINCT n.needed) FROM convoy_needs AS n JOIN convoy_jobs AS o ON o.id = n.needed
+                WHERE n.position = k.position AND o.state <> 4)
+            OR is_behind_group <> EXISTS (SELECT 1 FROM convoy_jobs AS o WHERE o.group_name = k.group_name
+                AND o.state < 4 AND o.position < k.position)
+            OR is_behind_key <> EXISTS (SELECT 1 FROM convoy_jobs AS o WHERE o.unique_key = k.unique_key
+                AND o.state < 4 AND o.position < k.position)
+            OR state < 2 AND (state = 1) <> (needs > 0 OR is_behind_group OR is_behind_key))
+        """,
+        """
+        SELECT j.*, o.id AS cancelled FROM convoy_needs AS n JOIN convoy_jobs AS o ON o.id = n.needed
+        JOIN convoy_jobs AS j ON j.position = n.position WHERE o.state = 6 AND j.state IN (0, 1, 2, 3, 5)
+        """,
+        """
+        SELECT position FROM convoy_jobs FULL JOIN convoy_contents USING (position) WHERE id IS NULL OR method IS NULL
+        UNION ALL SELECT position FROM convoy_jobs FULL JOIN convoy_results AS r USING (position)
+            WHERE id IS NULL OR has_result <> (r.header_fields IS NOT NULL)
+        UNION ALL SELECT position FROM convoy_needs LEFT JOIN convoy_jobs USING (position) WHERE id IS NULL
+        """,
+    ]
+    try await offPool {
+        let connection = try PostgresConnection(address, within: .seconds(60))
+        for search in searches {
+            let rows = try connection.run("SELECT string_agg(found::text, E'\\n') FROM (\(search)) AS found")
+            #expect(try rows.text(0, 0) == nil, "\(search)")
+        }
+    }
 }
