@@ -141,7 +141,7 @@ struct GraphRun: Sendable {
             return index.map { turn.answers[$0].value.exchange(turn.answers[$0].head) }
         }
         let built: BuiltRequest
-        do throws(BuildFailure) {
+        do throws(Defect) {
             if let known = plan.requests[turn.place].built {
                 built = known
             } else {
@@ -322,7 +322,7 @@ struct RunAnswer: Sendable {
     var logs: [String] = []
 
     func exchange(_ head: ResponseHead) -> Exchange {
-        var exchange = Exchange(request: request, responseFields: head.headerFields.map { ($0.name, $0.value) }) {
+        var exchange = Exchange(request: request, responseFields: head.headerFields) {
             () throws(Unreadable) in
             switch body {
             case .memory(let data): return Array(data)
@@ -341,8 +341,7 @@ struct RunAnswer: Sendable {
 extension CheckedAnswer {
     init(_ head: ResponseHead, _ body: Data, milliseconds: Double? = nil) {
         self.init(
-            statusCode: head.statusCode, fields: head.headerFields.map { ($0.name, $0.value) }, body: [UInt8](body),
-            milliseconds: milliseconds)
+            statusCode: head.statusCode, fields: head.headerFields, body: [UInt8](body), milliseconds: milliseconds)
     }
 }
 

@@ -40,24 +40,20 @@ struct BodyText {
 
     private init(_ syntax: Syntax, base: Int) { (self.syntax, self.base) = (syntax, base) }
 
-    init(_ parts: [PlannedRequest.Part], type: String?) {
-        let core = parts.corePieces
-        let first = core.first.flatMap { $0.depth == core.leastDepth ? $0.text : nil }?.utf8.first { !$0.isBlank }
-        self.init(parts, Syntax(type: type, first: first))
-        guard let type, type.lowercased().hasPrefix("multipart/") else { return }
-        boundary = type.parameter("boundary").map { "--" + $0 }
-    }
-
     /// If the body consists only of values, they are its own text, because no text surrounds them.
-    init(_ parts: [PlannedRequest.Part], _ syntax: Syntax) {
+    init(_ parts: [PlannedRequest.Part], type: String?, _ given: Syntax?) {
         let core = parts.corePieces
-        let base = core.leastDepth
-        self.init(core.contains { $0.depth > base } ? syntax : .plain, base: base)
+        let base = core.map(\.depth).min() ?? 0
+        let first = core.first.flatMap { $0.depth == base ? $0.text : nil }?.utf8.first { !$0.isBlank }
+        let hasValues = core.contains { $0.depth > base }
+        self.init(hasValues ? given ?? Syntax(type: type, first: first) : .plain, base: base)
+        guard given == nil, let type, type.lowercased().hasPrefix("multipart/") else { return }
+        boundary = type.parameter("boundary").map { "--" + $0 }
     }
 
     private func isOwn(_ piece: Filled) -> Bool { piece.depth <= base || piece.encoding == .never }
 
-    mutating func text(of pieces: [Filled]) throws(BuildFailure) -> String {
+    mutating func text(of pieces: [Filled]) throws(Defect) -> String {
         // A line end in `own` separates texts, because a value between or in them must not complete the boundary.
         var (text, own, index) = ("", "", 0)
         while index < pieces.count {
@@ -74,15 +70,14 @@ struct BodyText {
                 let last = pieces[index...].firstIndex(where: isOwn) ?? pieces.count
                 text += try token(Array(pieces[index..<last]))
                 index = last
-                continue
             } else {
                 text += try escaped(piece)
+                index += 1
             }
-            index += 1
         }
         guard let boundary else { return text }
         guard text.ranges(of: boundary).count == own.ranges(of: boundary).count else {
-            throw BuildFailure("a value contains the boundary of the parts", "choose another boundary")
+            throw Defect("a value contains the boundary of the parts", "choose another boundary")
         }
         return text
     }
@@ -165,7 +160,7 @@ struct BodyText {
     // MARK: Values
 
     /// A value may have values of its own, as `{{user}}` with `@user = {"name": "{{name}}"}` has.
-    private func token(_ pieces: [Filled]) throws(BuildFailure) -> String {
+    private func token(_ pieces: [Filled]) throws(Defect) -> String {
         var inner = BodyText(syntax, base: base + 1)
         let text = try inner.text(of: pieces)
         if syntax == .graphQL, text.isRequestName { return text }
@@ -176,7 +171,7 @@ struct BodyText {
         return syntax == .jsonLines && text.utf8.contains(where: { $0 == 0x0A || $0 == 0x0D }) ? value.json : text
     }
 
-    private mutating func escaped(_ piece: Filled) throws(BuildFailure) -> String {
+    private mutating func escaped(_ piece: Filled) throws(Defect) -> String {
         let text = piece.text
         if isInHead {
             let isQuoted = !line.utf8.count { $0 == UInt8(ascii: "\"") }.isMultiple(of: 2)
@@ -206,10 +201,10 @@ struct BodyText {
         }
     }
 
-    private func failure(_ piece: Filled, _ what: String, _ advice: String) -> BuildFailure {
+    private func failure(_ piece: Filled, _ what: String, _ advice: String) -> Defect {
         let source = piece.placeholder?.source ?? ""
         let raw = source.hasPrefix("$") ? "" : ", or {{&\(source)}} to insert it unchanged"
-        return BuildFailure("the value of {{\(source)}} \(what)", advice + raw, placeholder: piece.placeholder)
+        return Defect("the value of {{\(source)}} \(what)", advice + raw, placeholder: piece.placeholder)
     }
 }
 
@@ -221,10 +216,6 @@ extension [PlannedRequest.Part] {
         else { return [] }
         return all[first...last]
     }
-}
-
-extension ArraySlice<Piece> {
-    fileprivate var leastDepth: Int { map(\.depth).min() ?? 0 }
 }
 
 extension String {

@@ -31,66 +31,85 @@ struct RequestBuilder {
         var asPart: String { value == nil || encoding != .byPlace ? text : text.percentEncoded }
     }
 
-    func build() throws(BuildFailure) -> BuiltRequest {
+    func build() throws(Defect) -> BuiltRequest {
         let (url, isLedAway) = try url()
         var built = BuiltRequest(method: planned.method, url: url, isLedAway: isLedAway)
         for field in planned.fields { try add(field, to: &built) }
         try addBody(to: &built)
         if let output = planned.output { built.output = (try path(output.path), output.replaces) }
         guard !planned.isKnown else { return built }
-        built.secrets = Set(
-            try fill(
-                planned.pieces.filter {
-                    !$0.isKnown && ($0.shown.namesSecret || $0.shown.lowercased().contains("cookie"))
-                }
-            ).map(\.text))
+        let secrets = planned.pieces.filter {
+            !$0.isKnown && ($0.shown.namesSecret || $0.shown.lowercased().contains("cookie"))
+        }
+        built.secrets = Set(try fill(secrets).map(\.text))
         return built
     }
 
-    func fill(_ pieces: [Piece]) throws(BuildFailure) -> [Filled] {
-        var filled: [Filled] = []
-        for piece in pieces {
+    func fill(_ pieces: [Piece]) throws(Defect) -> [Filled] {
+        try pieces.map { (piece) throws(Defect) in
             let text = try text(of: piece)
-            filled.append(Filled(text: piece.encoding == .always ? text.percentEncoded : text, piece: piece))
+            return Filled(text: piece.encoding == .always ? text.percentEncoded : text, piece: piece)
         }
-        return filled
     }
 
-    private func text(of piece: Piece) throws(BuildFailure) -> String {
+    private func text(of piece: Piece) throws(Defect) -> String {
         switch piece.source {
         case .text(let text): return text
         case .system(let variable): return variable.value(at: surroundings.now()) ?? ""
         case .answer(let reference):
             if let exchange = exchange(reference.name) { return try exchange.value(of: reference, parsed) }
-            throw BuildFailure("{{\(reference.source)}}: \(reference.name) has no response")
+            throw Defect("{{\(reference.source)}}: \(reference.name) has no response")
         case .column(let name):
             if let text = row[name] { return text }
-            throw BuildFailure("{{\(name)}}: the row has no \(name)")
+            throw Defect("{{\(name)}}: the row has no \(name)")
         }
     }
 
     // MARK: Header fields
 
-    private func add(_ field: PlannedRequest.Field, to built: inout BuiltRequest) throws(BuildFailure) {
+    private func add(_ field: (name: String, value: [Piece]), to built: inout BuiltRequest) throws(Defect) {
         let filled = try fill(field.value)
         for piece in filled where piece.text.unicodeScalars.contains(where: { "\r\n\0".unicodeScalars.contains($0) }) {
             let whose = piece.value.map { "the value of \($0)" } ?? "the value of the field \(field.name)"
-            throw BuildFailure("\(whose) contains a line end or a NUL character, which a header field cannot have")
+            throw Defect("\(whose) contains a line end or a NUL character, which a header field cannot have")
         }
         let value = filled.map(\.text).joined().trimmed
         try checkSeparators(in: filled, of: field.name, value)
         let isSecret = field.value.contains { $0.isSecret } || filled.contains { $0.value != nil }
-        guard field.name.lowercased() == "authorization" else {
-            built.fields.append(.init(name: field.name, value: value, isSecret: isSecret))
-            return
+        let isAuthorization = field.name.lowercased() == "authorization"
+        guard isAuthorization, let (isDigest, user, password) = try Self.credentials(value) else {
+            return built.fields.add(field.name, value, isSecret: isSecret || isAuthorization)
         }
-        switch try Authorization(value) {
-        case .asWritten(let value): built.fields.append(.init(name: field.name, value: value, isSecret: true))
-        case .digest(let user, let password): built.digest = (user, password)
+        if isDigest {
+            built.digest = (user, password)
+        } else {
+            let encoded = Data("\(user):\(password)".utf8).base64EncodedString()
+            built.fields.add(field.name, "Basic " + encoded, isSecret: true)
         }
     }
 
-    private func checkSeparators(in filled: [Filled], of name: String, _ value: String) throws(BuildFailure) {
+    /// The parts of a value that is not sent as it is written; AWS and Cognito signatures are rejected.
+    private static func credentials(
+        _ value: String
+    ) throws(Defect) -> (isDigest: Bool, user: String, password: String)? {
+        let words = value.split(maxSplits: 1, whereSeparator: \.isWhitespace)
+        let scheme = words.first?.lowercased() ?? ""
+        let rest = words.dropFirst().first?.drop(while: \.isWhitespace) ?? ""
+        if scheme == "aws" || scheme == "cognito", rest.contains(where: \.isWhitespace) {
+            throw Defect(
+                "\(scheme.uppercased()) signatures are not supported", "sign with curl --aws-sigv4, or send a token")
+        }
+        // A user name has no colon (RFC 7617), but a password may have colons and blanks.
+        guard scheme == "basic" || scheme == "digest",
+            let end = rest.firstIndex(where: { $0 == ":" || $0.isWhitespace })
+        else { return nil }
+        let last = rest[end...].dropFirst()
+        return (
+            scheme == "digest", String(rest[..<end]), String(rest[end] == ":" ? last : last.drop(while: \.isWhitespace))
+        )
+    }
+
+    private func checkSeparators(in filled: [Filled], of name: String, _ value: String) throws(Defect) {
         let base = filled.map(\.depth).min() ?? 0
         var (places, separators) = (filled[...], ";")
         switch (name.lowercased(), value.prefix { !$0.isWhitespace }.lowercased()) {
@@ -104,7 +123,7 @@ struct RequestBuilder {
         for piece in places where piece.depth > base && piece.encoding != .never {
             guard piece.text.utf8.contains(where: { separators.utf8.contains($0) }) else { continue }
             let source = piece.placeholder?.source ?? ""
-            throw BuildFailure(
+            throw Defect(
                 "the value of {{\(source)}} contains a separator of \(name), so it is more than one value",
                 "write {{&…}} if it is meant to", placeholder: piece.placeholder)
         }
@@ -112,49 +131,44 @@ struct RequestBuilder {
 
     // MARK: Output
 
-    private func path(_ pieces: [Piece]) throws(BuildFailure) -> String {
+    private func path(_ pieces: [Piece]) throws(Defect) -> String {
         let filled = try fill(pieces)
         for piece in filled {
             guard let answer = piece.value, let defect = OutputPath.defect(ofValue: piece.text) else { continue }
-            throw BuildFailure("the value of \(answer) \(defect), so it cannot be part of a file name")
+            throw Defect("the value of \(answer) \(defect), so it cannot be part of a file name")
         }
         let path = filled.map(\.text).joined()
         if let defect = OutputPath.defect(path) {
-            throw BuildFailure("the output \(pieces.shown.shown) \(defect)", "nothing was sent")
+            throw Defect("the output \(pieces.shown.shown) \(defect)", "nothing was sent")
         }
         return path
     }
 
     // MARK: Body
 
-    private func addBody(to built: inout BuiltRequest) throws(BuildFailure) {
+    private func addBody(to built: inout BuiltRequest) throws(Defect) {
         guard !planned.body.isEmpty else { return }
         if planned.request.bodyKind == .graphQL {
             built.body = [.bytes(Array(try graphQL().utf8))]
-            if !built.fields.contains(where: { $0.name.lowercased() == "content-type" }) {
-                built.fields.append(.init(name: "Content-Type", value: "application/json", isSecret: false))
-            }
+            if !built.fields.contains("content-type") { built.fields.add("Content-Type", "application/json") }
             return
         }
-        let type = built.fields.first { $0.name.lowercased() == "content-type" }?.value
+        let type = built.fields["content-type"]
         let isForm = planned.request.bodyKind == .form
-        var body = isForm ? BodyText(planned.body, .form) : BodyText(planned.body, type: type)
+        var body = BodyText(planned.body, type: type, isForm ? .form : nil)
         for part in planned.body {
             switch part {
             case .text(let pieces):
-                let text = try body.text(of: fill(pieces))
-                built.body.append(.bytes(Array((isForm ? Self.form(text) : text).utf8)))
+                var text = try body.text(of: fill(pieces))
+                if isForm { text = PercentEscaper.url.escaped(text) }
+                if isForm, text.hasSuffix("&") { text.removeLast() }
+                built.body.append(.bytes(Array(text.utf8)))
             case .file(let path, _): built.body.append(.file(path))
             }
         }
     }
 
-    private static func form(_ text: String) -> String {
-        let text = PercentEscaper.url.escaped(text)
-        return text.hasSuffix("&") ? String(text.dropLast()) : text
-    }
-
-    private func graphQL() throws(BuildFailure) -> String {
+    private func graphQL() throws(Defect) -> String {
         let query = try content(planned.body, .graphQL)
         var json: JSONValue = ["query": .string(query)]
         let words = query.split { $0.isWhitespace || "({@".contains($0) }.prefix(2).map(String.init)
@@ -166,20 +180,20 @@ struct RequestBuilder {
         let variables = try content(planned.graphQLVariables, .json)
         guard !variables.isEmpty else { return json.json }
         do throws(JSONReader.Defect) { json.append("variables", try JSONReader.read(Array(variables.utf8))) } catch {
-            throw BuildFailure("the variables of the query are not JSON: \(error.what)", "write {\"name\": \"value\"}")
+            throw Defect("the variables of the query are not JSON: \(error.what)", "write {\"name\": \"value\"}")
         }
         return json.json
     }
 
-    private func content(_ parts: [PlannedRequest.Part], _ syntax: BodyText.Syntax) throws(BuildFailure) -> String {
-        var (body, content) = (BodyText(parts, syntax), "")
+    private func content(_ parts: [PlannedRequest.Part], _ syntax: BodyText.Syntax) throws(Defect) -> String {
+        var (body, content) = (BodyText(parts, type: nil, syntax), "")
         for part in parts {
             switch part {
             case .text(let pieces): content += try body.text(of: fill(pieces))
             case .file(let path, _):
                 do throws(Unreadable) {
                     content += String(decoding: try surroundings.readFile(path), as: UTF8.self)
-                } catch { throw BuildFailure("the file \(path.shown) cannot be read: \(error.reason)") }
+                } catch { throw Defect("the file \(path.shown) cannot be read: \(error.reason)") }
             }
         }
         return content.trimmed
@@ -187,7 +201,7 @@ struct RequestBuilder {
 
     private typealias Placed = (filled: Filled, bytes: Range<Int>)
 
-    func url() throws(BuildFailure) -> (url: URL, isLedAway: Bool) {
+    func url() throws(Defect) -> (url: URL, isLedAway: Bool) {
         var (url, placed) = ("", [Placed]())
         let filled = try fill(planned.target)
         for (place, piece) in filled.enumerated() {
@@ -201,41 +215,41 @@ struct RequestBuilder {
         return (spelled, try checkServer(placed, url, spelled))
     }
 
-    private func text(of piece: Filled, behind url: String, before next: String) throws(BuildFailure) -> String {
+    private func text(of piece: Filled, behind url: String, before next: String) throws(Defect) -> String {
         guard let value = piece.value, !url.isEmpty else { return piece.text }
         if url.isBehindAuthority {
             // Fragments are not sent, so the text after a # in a value would be lost. Therefore each # is encoded.
             return piece.encoding == .never ? piece.text.hashesEncoded : piece.asPart
         }
         if let start = url.schemeEnd, !piece.text.mayFollow(host: url[start...], before: next) {
-            throw BuildFailure(
+            throw Defect(
                 "\(value) would change the host: its value is more than a name",
                 "write {{…}} for the whole URL, or / before it")
         }
         return piece.text.hashesEncoded
     }
 
-    private func spelled(_ url: String) throws(BuildFailure) -> URL {
+    private func spelled(_ url: String) throws(Defect) -> URL {
         let scheme = Substring(url.utf8.prefix { $0 != UInt8(ascii: ":") }).lowercased()
         guard scheme == "http" || scheme == "https" else {
-            throw BuildFailure(
+            throw Defect(
                 "\(planned.shownTarget.shown) is not an http or https URL", "write https://example.com/path")
         }
         let authority = url.utf8.dropFirst(scheme.utf8.count + 3).prefix { !"/?#\\".utf8.contains($0) }
         let host = authority.lastIndex(of: UInt8(ascii: "@")).map { authority[$0...].dropFirst() } ?? authority
         guard let first = host.first, first != UInt8(ascii: ":") else {
-            throw BuildFailure("the URL \(planned.shownTarget.shown) has no host", "write https://example.com/path")
+            throw Defect("the URL \(planned.shownTarget.shown) has no host", "write https://example.com/path")
         }
         guard let spelled = url.requestURL else {
-            throw BuildFailure("\(planned.shownTarget.shown) is not a URL", "write https://example.com/path")
+            throw Defect("\(planned.shownTarget.shown) is not a URL", "write https://example.com/path")
         }
         if case .failure(let defect) = spelled.origin {
-            throw BuildFailure("the URL \(planned.shownTarget.shown) \(defect.words)", "write https://example.com/path")
+            throw Defect("the URL \(planned.shownTarget.shown) \(defect.words)", "write https://example.com/path")
         }
         return spelled
     }
 
-    private func checkPath(_ placed: [Placed], _ url: String) throws(BuildFailure) {
+    private func checkPath(_ placed: [Placed], _ url: String) throws(Defect) {
         guard placed.contains(where: { $0.filled.value != nil }) else { return }
         let bytes = Array(url.utf8)
         let path = URLParts(url).path
@@ -251,7 +265,7 @@ struct RequestBuilder {
                     && place.bytes.lowerBound > path.lowerBound && place.bytes.overlaps(range)
             }
             guard let value = value?.filled.value else { continue }
-            throw BuildFailure(
+            throw Defect(
                 "the value of \(value) turns a part of the path into \(text), which leads to another path",
                 "write {{&…}} if a value may be several parts of a path")
         }
@@ -261,7 +275,7 @@ struct RequestBuilder {
 
     // Throws if a response's value would lead a secret to another server. Returns whether a value leads to another
     // server.
-    private func checkServer(_ placed: [Placed], _ written: String, _ url: URL) throws(BuildFailure) -> Bool {
+    private func checkServer(_ placed: [Placed], _ written: String, _ url: URL) throws(Defect) -> Bool {
         let hosts = planned.fields.filter { $0.name.lowercased() == "host" }
         let answers = placed.filter { $0.filled.answerer != nil }
         guard !answers.isEmpty || !hosts.isEmpty else { return false }
@@ -283,7 +297,7 @@ struct RequestBuilder {
             return false
         }
         if let secret = secret(from: placed, parts, besides: Set(namers.compactMap(\.answerer)), origin) {
-            throw BuildFailure(
+            throw Defect(
                 "\(stranger.value ?? "") leads to another server, \((origin ?? url).shown), which would get \(secret)",
                 "write the host in the URL, or remove the secret")
         }
@@ -321,16 +335,16 @@ struct RequestBuilder {
 extension PlannedRequest {
     package func build(
         _ surroundings: Surroundings, row: [String: String] = [:], answers: (String) -> Exchange? = { _ in nil }
-    ) throws(BuildFailure) -> BuiltRequest {
+    ) throws(Defect) -> BuiltRequest {
         try withoutActuallyEscaping(answers) { answers in
-            Result { () throws(BuildFailure) in
+            Result { () throws(Defect) in
                 try RequestBuilder(planned: self, surroundings: surroundings, row: row, exchange: answers).build()
             }
         }.get()
     }
 
     mutating func check(_ surroundings: Surroundings) -> [Problem] {
-        do throws(BuildFailure) {
+        do throws(Defect) {
             let built = try build(surroundings)
             guard let defect = built.defect else {
                 if isFixed { self.built = built }
@@ -385,36 +399,5 @@ extension Piece {
         case .column: shown.namesSecret
         case .answer, .system: false
         }
-    }
-}
-
-enum Authorization: Hashable {
-    case asWritten(String)
-    case digest(user: String, password: String)
-
-    /// AWS and Cognito signatures are rejected; other unknown schemes are sent unchanged.
-    init(_ value: String) throws(BuildFailure) {
-        let words = value.split(maxSplits: 1, whereSeparator: \.isWhitespace)
-        let scheme = words.first?.lowercased() ?? ""
-        let rest = words.dropFirst().first?.drop(while: \.isWhitespace) ?? ""
-        if scheme == "aws" || scheme == "cognito", rest.contains(where: \.isWhitespace) {
-            throw BuildFailure(
-                "\(scheme.uppercased()) signatures are not supported", "sign with curl --aws-sigv4, or send a token")
-        }
-        // A user name has no colon (RFC 7617), but a password may have colons and blanks.
-        guard scheme == "basic" || scheme == "digest",
-            let end = rest.firstIndex(where: { $0 == ":" || $0.isWhitespace })
-        else {
-            self = .asWritten(value)
-            return
-        }
-        let last = rest[end...].dropFirst()
-        let (user, password) = (
-            String(rest[..<end]), String(rest[end] == ":" ? last : last.drop(while: \.isWhitespace))
-        )
-        self =
-            scheme == "digest"
-            ? .digest(user: user, password: password)
-            : .asWritten("Basic " + Data("\(user):\(password)".utf8).base64EncodedString())
     }
 }

@@ -12,18 +12,14 @@ package struct Check: Hashable, Sendable {
     package enum Condition: Hashable, Sendable {
         case exists(Bool)
         case statusClass(Int)
-        case compares(Comparison, String)
+        /// One of ``comparisons`` and the expected value.
+        case compares(String, String)
     }
 
-    package enum Comparison: String, Hashable, Sendable, CaseIterable {
-        case equal = "=="
-        case unequal = "!="
-        case atMost = "<="
-        case atLeast = ">="
-        case less = "<"
-        case more = ">"
-        case contains, includes, startsWith, endsWith
-    }
+    /// A word stands before another one with which it begins.
+    private static let comparisons = [
+        "==", "!=", "<=", ">=", "<", ">", "contains", "includes", "startsWith", "endsWith",
+    ]
 
     package var subject: Subject
     package var condition: Condition
@@ -63,15 +59,12 @@ package struct Check: Hashable, Sendable {
         {
             return .statusClass(digit)
         }
-        if subject == .status, Int(text) != nil { return .compares(.equal, text) }
+        if subject == .status, Int(text) != nil { return .compares("==", text) }
         let word = text.prefix { !$0.isWhitespace }
-        let known = Comparison.allCases.first { comparison in
-            let name = comparison.rawValue
-            return name == word || name.first?.isLetter == false && text.hasPrefix(name)
-        }
+        let known = comparisons.first { $0 == word || $0.first?.isLetter == false && text.hasPrefix($0) }
         guard let comparison = known else { throw Defect("\(text.shown) is not a condition", examples) }
-        let value = unquoted(text.dropFirst(comparison.rawValue.count).trimmed)
-        if value.isEmpty { throw Defect("no value follows \(comparison.rawValue)", examples) }
+        let value = unquoted(text.dropFirst(comparison.count).trimmed)
+        if value.isEmpty { throw Defect("no value follows \(comparison)", examples) }
         if subject == .time, milliseconds(value) == nil {
             throw Defect("\(value.shown) is not a time", "write 500ms or 2s")
         }
@@ -88,12 +81,8 @@ package struct Check: Hashable, Sendable {
 
     private static func milliseconds(_ text: String) -> Double? {
         let digits = text.prefix { $0.isASCIIDigit || $0 == "." }
-        guard let number = Double(digits) else { return nil }
-        switch text.dropFirst(digits.count).trimmed {
-        case "", "ms": return number
-        case "s": return number * 1_000
-        default: return nil
-        }
+        let unit = ["": 1, "ms": 1, "s": 1_000.0][text.dropFirst(digits.count).trimmed]
+        return unit.flatMap { unit in Double(digits).map { $0 * unit } }
     }
 
     package func defect(in answer: CheckedAnswer) -> String? {
@@ -127,7 +116,7 @@ package struct Check: Hashable, Sendable {
             guard let milliseconds = answer.milliseconds else { return nil }
             return (String(milliseconds), { "\(Int(milliseconds.rounded())) ms" })
         case .header(let name):
-            let value = answer.field(name)
+            let value = answer.fields[name]
             return (value, { value?.shown ?? "no such field" })
         case .body(nil):
             let text = String(decoding: answer.body, as: UTF8.self)
@@ -142,18 +131,18 @@ package struct Check: Hashable, Sendable {
     }
 
     /// A number and another text are unequal; every other order of them is false.
-    private func compare(_ found: String, _ comparison: Comparison, _ expected: String) -> Bool {
+    private func compare(_ found: String, _ comparison: String, _ expected: String) -> Bool {
         let order = order(found, expected)
         return switch comparison {
-        case .equal: order == 0
-        case .unequal: order != 0
-        case .atMost: (order ?? 1) <= 0
-        case .atLeast: (order ?? -1) >= 0
-        case .less: (order ?? 1) < 0
-        case .more: (order ?? -1) > 0
-        case .contains, .includes: found.contains(expected)
-        case .startsWith: found.hasPrefix(expected)
-        case .endsWith: found.hasSuffix(expected)
+        case "==": order == 0
+        case "!=": order != 0
+        case "<=": (order ?? 1) <= 0
+        case ">=": (order ?? -1) >= 0
+        case "<": (order ?? 1) < 0
+        case ">": (order ?? -1) > 0
+        case "contains", "includes": found.contains(expected)
+        case "startsWith": found.hasPrefix(expected)
+        default: found.hasSuffix(expected)
         }
     }
 
@@ -170,17 +159,12 @@ package struct Check: Hashable, Sendable {
 
 package struct CheckedAnswer: Sendable {
     package var statusCode: Int
-    package var fields: [(name: String, value: String)]
+    package var fields: HeaderFields
     package var body: [UInt8]
     package var milliseconds: Double?
 
-    package init(statusCode: Int, fields: [(name: String, value: String)], body: [UInt8], milliseconds: Double? = nil) {
+    package init(statusCode: Int, fields: HeaderFields, body: [UInt8], milliseconds: Double? = nil) {
         (self.statusCode, self.fields, self.body, self.milliseconds) = (statusCode, fields, body, milliseconds)
-    }
-
-    func field(_ name: String) -> String? {
-        let values = fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
-        return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 }
 

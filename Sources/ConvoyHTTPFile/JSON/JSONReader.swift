@@ -1,13 +1,11 @@
-// The grammar of JSON (RFC 8259).
-import Foundation
-
+/// The grammar of JSON (RFC 8259).
+///
 /// Without recursion, because nested input would exhaust the stack.
 package struct JSONReader {
     package struct Defect: Error, CustomStringConvertible {
         package let what: String
-        /// The line, from 1.
+        /// From 1, as the column, which counts characters.
         package let line: Int
-        /// The column in characters, from 1.
         package let column: Int
 
         package var description: String { "\(what) in line \(line), column \(column)" }
@@ -25,30 +23,27 @@ package struct JSONReader {
 
     private struct Container {
         let isObject: Bool
-        var elements: [JSONValue] = []
+        /// The elements of an array are members without names.
         var members: [JSONValue.Member] = []
         var name = ""
 
-        var value: JSONValue { isObject ? .object(members) : .array(elements) }
-
-        mutating func append(_ value: JSONValue) {
-            if isObject { members.append(.init(name: name, value: value)) } else { elements.append(value) }
-        }
+        var value: JSONValue { isObject ? .object(members) : .array(members.map(\.value)) }
     }
 
     let bytes: UnsafeRawBufferPointer
-    /// If false, only the syntax is checked, and the returned value is a placeholder.
+    /// If false, only the places of the elements are noted, and the returned value is a placeholder.
     let keepsValues: Bool
     private let maxDepth: Int
     var index = 0
     private var open: [Container] = []
+    private var elements: [Range<Int>] = []
 
     /// Deeper values are rejected, because recursive code needs stack for each level.
     package static func read(_ text: [UInt8], maxDepth: Int = 128) throws(Defect) -> JSONValue {
         try text.withUnsafeBytes { bytes -> Result<JSONValue, Defect> in
             var reader = JSONReader(bytes: bytes, keepsValues: true, maxDepth: maxDepth)
-            if String(validating: text, as: UTF8.self) == nil, let index = firstInvalidByte(in: text) {
-                reader.index = index
+            if String(validating: text, as: UTF8.self) == nil {
+                reader.index = zip(text, String(decoding: text, as: UTF8.self).utf8).prefix { $0 == $1 }.count
                 return .failure(reader.defect("it is not valid UTF-8"))
             }
             if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { reader.index = 3 }
@@ -56,27 +51,15 @@ package struct JSONReader {
         }.get()
     }
 
-    // JSON beyond the depth limit of Foundation's decoder, 512 levels, also counts as an error. Valid UTF-8 is not
-    // checked.
-    package static func firstDefect(in text: Data) -> Defect? {
-        text.withUnsafeBytes { bytes in
+    /// The places of the elements of an array in valid UTF-8; deeper values than Foundation's decoder reads are rejected.
+    package static func elements(of array: [UInt8]) throws(Defect) -> [Range<Int>] {
+        try array.withUnsafeBytes { bytes -> Result<[Range<Int>], Defect> in
             var reader = JSONReader(bytes: bytes, keepsValues: false, maxDepth: 512)
-            do throws(Defect) { _ = try reader.read() } catch { return error }
-            return nil
-        }
-    }
-
-    package static func firstInvalidByte(in text: some Sequence<UInt8>) -> Int? {
-        var parser = Unicode.UTF8.ForwardParser()
-        var bytes = text.makeIterator()
-        var position = 0
-        while true {
-            switch parser.parseScalar(from: &bytes) {
-            case .valid(let scalar): position += scalar.count
-            case .error: return position
-            case .emptyInput: return nil
+            return Result { () throws(Defect) in
+                _ = try reader.read()
+                return reader.elements
             }
-        }
+        }.get()
     }
 
     private init(bytes: UnsafeRawBufferPointer, keepsValues: Bool, maxDepth: Int) {
@@ -84,7 +67,7 @@ package struct JSONReader {
     }
 
     private mutating func read() throws(Defect) -> JSONValue {
-        var (root, expected) = (JSONValue.null, Expected.value)
+        var (root, expected, start) = (JSONValue.null, Expected.value, 0)
         while true {
             while index < bytes.count, bytes[index] <= 0x20, [0x20, 0x0A, 0x0D, 0x09].contains(bytes[index]) {
                 index += 1
@@ -95,16 +78,11 @@ package struct JSONReader {
             }
             var value: JSONValue?
             switch (expected, bytes[index]) {
-            case (.value, UInt8(ascii: "[")), (.valueOrEnd, UInt8(ascii: "[")):
-                try begin(isObject: false)
-                expected = .valueOrEnd
-            case (.value, UInt8(ascii: "{")), (.valueOrEnd, UInt8(ascii: "{")):
-                try begin(isObject: true)
-                expected = .nameOrEnd
-            case (.valueOrEnd, UInt8(ascii: "]")), (.nameOrEnd, UInt8(ascii: "}")): value = end()
-            case (.commaOrEnd, UInt8(ascii: "]")) where open.last?.isObject == false,
+            case (.valueOrEnd, UInt8(ascii: "]")), (.nameOrEnd, UInt8(ascii: "}")),
+                (.commaOrEnd, UInt8(ascii: "]")) where open.last?.isObject == false,
                 (.commaOrEnd, UInt8(ascii: "}")) where open.last?.isObject == true:
-                value = end()
+                index += 1
+                value = open.popLast()?.value
             case (.commaOrEnd, UInt8(ascii: ",")):
                 index += 1
                 expected = open.last?.isObject == true ? .name : .value
@@ -115,29 +93,30 @@ package struct JSONReader {
                 open[open.count - 1].name = try string()
                 expected = .colon
             case (.value, let byte), (.valueOrEnd, let byte):
-                guard let scalar = try scalar(byte) else { throw unexpected(expected) }
-                value = scalar
+                if open.count == 1 { start = index }
+                if byte == UInt8(ascii: "[") || byte == UInt8(ascii: "{") {
+                    index += 1
+                    guard open.count < maxDepth else { throw defect("it is nested deeper than \(maxDepth)") }
+                    open.append(Container(isObject: byte == UInt8(ascii: "{")))
+                    expected = byte == UInt8(ascii: "{") ? .nameOrEnd : .valueOrEnd
+                } else {
+                    value = try scalar(byte)
+                    guard value != nil else { throw unexpected(expected) }
+                }
             default: throw unexpected(expected)
             }
             guard let value else { continue }
             if open.isEmpty {
                 (root, expected) = (value, .nothing)
             } else {
-                if keepsValues { open[open.count - 1].append(value) }
+                if keepsValues {
+                    open[open.count - 1].members.append(.init(name: open[open.count - 1].name, value: value))
+                } else if open.count == 1 {
+                    elements.append(start..<index)
+                }
                 expected = .commaOrEnd
             }
         }
-    }
-
-    private mutating func begin(isObject: Bool) throws(Defect) {
-        index += 1
-        guard open.count < maxDepth else { throw defect("it is nested deeper than \(maxDepth)") }
-        open.append(Container(isObject: isObject))
-    }
-
-    private mutating func end() -> JSONValue? {
-        index += 1
-        return open.popLast()?.value
     }
 
     private func unexpected(_ expected: Expected) -> Defect {
@@ -240,47 +219,38 @@ extension JSONReader {
         String(decoding: UnsafeRawBufferPointer(rebasing: bytes[start..<end]), as: UTF8.self)
     }
 
+    private static let escapes: [Unicode.Scalar: Unicode.Scalar] = [
+        "\"": "\"", "\\": "\\", "/": "/", "b": "\u{8}", "f": "\u{C}", "n": "\n", "r": "\r", "t": "\t",
+    ]
+
     private mutating func escape() throws(Defect) -> Unicode.Scalar {
         let start = index
         guard index + 1 < bytes.count else { throw defect("it ends in the middle of a string") }
         index += 2
-        switch bytes[start + 1] {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return Unicode.Scalar(bytes[start + 1])
-        case UInt8(ascii: "b"): return "\u{8}"
-        case UInt8(ascii: "f"): return "\u{C}"
-        case UInt8(ascii: "n"): return "\n"
-        case UInt8(ascii: "r"): return "\r"
-        case UInt8(ascii: "t"): return "\t"
-        case UInt8(ascii: "u"):
-            guard let high = unit() else {
-                index = start
-                throw defect("an escape in a string is not complete")
-            }
-            if let scalar = Unicode.Scalar(high) { return scalar }
-            let end = index
-            if high & 0xFC00 == 0xD800, take("\\u"), let low = unit(), low & 0xFC00 == 0xDC00,
-                let scalar = Unicode.Scalar(0x10000 + (high & 0x3FF) << 10 + (low & 0x3FF))
-            {
-                return scalar
-            }
-            // Half of a surrogate pair is not a character, so U+FFFD replaces it.
-            index = end
-            return "\u{FFFD}"
-        default:
+        let escaped = Unicode.Scalar(bytes[start + 1])
+        if let scalar = Self.escapes[escaped] { return scalar }
+        guard escaped == "u", let high = unit() else {
             index = start
-            throw defect("a string has an escape that does not exist")
+            throw defect(
+                escaped == "u" ? "an escape in a string is not complete" : "a string has an escape that does not exist")
         }
+        if let scalar = Unicode.Scalar(high) { return scalar }
+        let end = index
+        if high & 0xFC00 == 0xD800, take("\\u"), let low = unit(), low & 0xFC00 == 0xDC00,
+            let scalar = Unicode.Scalar(0x10000 + (high & 0x3FF) << 10 + (low & 0x3FF))
+        {
+            return scalar
+        }
+        // Half of a surrogate pair is not a character, so U+FFFD replaces it.
+        index = end
+        return "\u{FFFD}"
     }
 
     /// Each digit is checked, because an integer initializer would accept `+041`.
     private mutating func unit() -> UInt32? {
-        guard index + 4 <= bytes.count else { return nil }
-        var unit: UInt32 = 0
-        for byte in bytes[index..<index + 4] {
-            guard let digit = Character(Unicode.Scalar(byte)).hexDigitValue else { return nil }
-            unit = unit << 4 | UInt32(digit)
-        }
+        let digits = bytes[index...].prefix(4)
+        guard digits.count == 4, digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) else { return nil }
         index += 4
-        return unit
+        return UInt32(String(decoding: digits, as: UTF8.self), radix: 16)
     }
 }

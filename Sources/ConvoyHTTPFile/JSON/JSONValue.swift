@@ -33,31 +33,14 @@ package enum JSONValue: Hashable, Sendable {
     package var text: String { if case .string(let text) = self { text } else { json } }
 
     package var json: String {
-        var json = ""
-        write(to: &json)
-        return json
-    }
-
-    private func write(to json: inout String) {
         switch self {
-        case .null: json += "null"
-        case .bool(let value): json += value ? "true" : "false"
-        case .number(let digits): json += digits
-        case .string(let text): text.writeQuoted(to: &json)
-        case .array(let elements):
-            for (index, element) in elements.enumerated() {
-                json += index == 0 ? "[" : ","
-                element.write(to: &json)
-            }
-            json += elements.isEmpty ? "[]" : "]"
+        case .null: "null"
+        case .bool(let value): value ? "true" : "false"
+        case .number(let digits): digits
+        case .string(let text): text.jsonQuoted
+        case .array(let elements): "[" + elements.map(\.json).joined(separator: ",") + "]"
         case .object(let members):
-            for (index, member) in members.enumerated() {
-                json += index == 0 ? "{" : ","
-                member.name.writeQuoted(to: &json)
-                json += ":"
-                member.value.write(to: &json)
-            }
-            json += members.isEmpty ? "{}" : "}"
+            "{" + members.map { $0.name.jsonQuoted + ":" + $0.value.json }.joined(separator: ",") + "}"
         }
     }
 }
@@ -92,19 +75,9 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Ex
 
 extension String {
     package var jsonQuoted: String {
-        var result = ""
-        writeQuoted(to: &result)
-        return result
-    }
-
-    fileprivate func writeQuoted(to result: inout String) {
-        result += "\""
-        defer { result += "\"" }
         // Most texts need no escape.
-        if utf8.allSatisfy({ (0x20..<0x7F).contains($0) && !"\"\\".utf8.contains($0) }) {
-            result += self
-            return
-        }
+        if utf8.allSatisfy({ (0x20..<0x7F).contains($0) && !"\"\\".utf8.contains($0) }) { return "\"\(self)\"" }
+        var result = "\""
         for scalar in unicodeScalars {
             switch scalar {
             case "\"": result += "\\\""
@@ -118,5 +91,6 @@ extension String {
             default: result.unicodeScalars.append(scalar)
             }
         }
+        return result + "\""
     }
 }

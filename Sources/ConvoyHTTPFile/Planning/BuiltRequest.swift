@@ -2,12 +2,6 @@ import Convoy
 import Foundation
 
 package struct BuiltRequest: Sendable {
-    package struct Field: Hashable, Sendable {
-        package var name: String
-        package var value: String
-        package var isSecret: Bool
-    }
-
     package enum Part: Hashable, Sendable {
         case bytes([UInt8])
         case file(String)
@@ -15,7 +9,7 @@ package struct BuiltRequest: Sendable {
 
     package let method: String
     package var location: URL
-    package var fields: [Field] = []
+    package var fields = HeaderFields()
     package var body: [Part] = []
     package var digest: (user: String, password: String)?
     package var output: (path: String, replaces: Bool)?
@@ -46,41 +40,29 @@ package struct BuiltRequest: Sendable {
     }
 }
 
-package struct BuildFailure: Error, Hashable, Sendable {
-    package var what: String
-    package var advice: String
-    var placeholder: Placeholder?
-
-    init(_ what: String, _ advice: String = "", placeholder: Placeholder? = nil) {
-        (self.what, self.advice, self.placeholder) = (what, advice, placeholder)
-    }
-
-    package var message: String { advice.isEmpty ? what : "\(what); \(advice)" }
-}
-
 final class ParsedBodies {
     fileprivate var values: [String: JSONValue] = [:]
 }
 
 package struct Exchange: Sendable {
     package var request: BuiltRequest
-    package var responseFields: [(name: String, value: String)]
+    package var responseFields: HeaderFields
     package var globals: [String: JSONValue] = [:]
     package var responseBody: @Sendable () throws(Unreadable) -> [UInt8]
 
     package init(
-        request: BuiltRequest, responseFields: [(name: String, value: String)],
+        request: BuiltRequest, responseFields: HeaderFields,
         responseBody: @escaping @Sendable () throws(Unreadable) -> [UInt8]
     ) {
         (self.request, self.responseFields, self.responseBody) = (request, responseFields, responseBody)
     }
 
-    func value(of reference: Reference, _ parsed: ParsedBodies) throws(BuildFailure) -> String {
+    func value(of reference: Reference, _ parsed: ParsedBodies) throws(Defect) -> String {
         let whose = "\(reference.side == .request ? "the request" : "the response to") \(reference.name)"
-        func failure(_ what: String, _ advice: String = "") -> BuildFailure {
-            BuildFailure("{{\(reference.source)}}: \(what)", advice)
+        func failure(_ what: String, _ advice: String = "") -> Defect {
+            Defect("{{\(reference.source)}}: \(what)", advice)
         }
-        func bytes() throws(BuildFailure) -> [UInt8] {
+        func bytes() throws(Defect) -> [UInt8] {
             guard reference.side == .response else {
                 if let bytes = request.bodyBytes { return bytes }
                 throw failure("the body of the request is a file", "refer to its response")
@@ -89,10 +71,8 @@ package struct Exchange: Sendable {
         }
         switch reference.part {
         case .header(let name):
-            let fields = reference.side == .request ? request.fields.map { ($0.name, $0.value) } : responseFields
-            let values = fields.filter { $0.0.lowercased() == name.lowercased() }.map(\.1)
-            guard !values.isEmpty else { throw failure("\(whose) has no header field \(name)") }
-            return values.joined(separator: ", ")
+            if let value = (reference.side == .request ? request.fields : responseFields)[name] { return value }
+            throw failure("\(whose) has no header field \(name)")
         case .cookie(let name):
             if let value = cookie(name) { return value }
             throw failure("\(whose) sets no cookie \(name)")
@@ -115,9 +95,8 @@ package struct Exchange: Sendable {
 
     /// If the response sets the cookie several times, the last value counts, as in a cookie jar.
     private func cookie(_ name: String) -> String? {
-        for field in responseFields.reversed() where field.name.lowercased() == "set-cookie" {
-            let pair = field.value.prefix { $0 != ";" }.split(
-                separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        for value in responseFields.values(of: "set-cookie").reversed() {
+            let pair = value.prefix { $0 != ";" }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             if pair.count == 2, pair[0].trimmed == name { return pair[1].trimmed }
         }
         return nil

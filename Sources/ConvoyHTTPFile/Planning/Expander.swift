@@ -263,10 +263,8 @@ struct Expander {
         problems.append(Problem(position, what, advice, kind: kind))
     }
 
-    mutating func report(
-        _ placeholder: Placeholder, _ what: String, _ advice: String, _ kind: Problem.Kind = .mistake
-    ) {
-        problems.append(Problem(placeholder.position, what, advice, kind: kind, file: placeholder.file))
+    private mutating func report(_ placeholder: Placeholder, _ what: String, _ advice: String) {
+        problems.append(Problem(placeholder.position, what, advice, file: placeholder.file))
     }
 }
 

@@ -1,26 +1,16 @@
 package struct PlannedRequest: Sendable {
-    package struct Field: Sendable {
-        package var name: String
-        package var value: [Piece]
-    }
-
     package enum Part: Sendable {
         case text([Piece])
         case file(String, Position)
     }
 
-    package struct Output: Sendable {
-        package var path: [Piece]
-        package var replaces: Bool
-    }
-
     package var request: FileRequest
     package var label = ""
     package var target: [Piece] = []
-    package var fields: [Field] = []
+    package var fields: [(name: String, value: [Piece])] = []
     package var body: [Part] = []
     package var graphQLVariables: [Part] = []
-    package var output: Output?
+    package var output: (path: [Piece], replaces: Bool)?
     var globals: [String: Piece] = [:]
     package var built: BuiltRequest?
     package var needs: [Int] = []

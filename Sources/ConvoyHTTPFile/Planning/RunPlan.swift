@@ -1,9 +1,4 @@
 package struct RunPlan: Sendable {
-    package struct LeftOut: Sendable, Equatable {
-        package var label: String
-        package var reason: String
-    }
-
     package struct Wishes: Sendable {
         package var names: [String] = []
         package var isSerial = false
@@ -12,7 +7,7 @@ package struct RunPlan: Sendable {
     }
 
     package var requests: [PlannedRequest] = []
-    package var leftOut: [LeftOut] = []
+    package var leftOut: [(label: String, reason: String)] = []
     package var problems: [Problem] = []
     package var hints: [Problem] = []
 
@@ -31,7 +26,7 @@ struct Planner {
     let wishes: RunPlan.Wishes
     var planned: [PlannedRequest] = []
     var problems: [Problem] = []
-    var leftOut: [RunPlan.LeftOut] = []
+    var leftOut: [(label: String, reason: String)] = []
     var ordered: [PlannedRequest] = []
     var hints: [Problem] = []
     var cycleCount = 0
@@ -172,7 +167,7 @@ struct Planner {
         }
         for index in chosen {
             guard let reason = reasons[index] else { continue }
-            leftOut.append(RunPlan.LeftOut(label: planned[index].label, reason: reason.what))
+            leftOut.append((planned[index].label, reason.what))
         }
     }
 
@@ -181,7 +176,7 @@ struct Planner {
         expander.current = index
         defer { expander.current = nil }
         for field in request.fields where !Self.ownFields.contains(field.name.lowercased()) {
-            planned.fields.append(.init(name: field.name, value: expander.pieces(of: field.value)))
+            planned.fields.append((field.name, expander.pieces(of: field.value)))
         }
         planned.target = target(of: request, &planned.fields, &expander)
         planned.label = request.name?.text ?? request.title?.text ?? "\(request.method) \(planned.shownTarget)"
@@ -189,7 +184,7 @@ struct Planner {
         planned.graphQLVariables = parts(request.graphQLVariables, &expander)
         if let output = request.output {
             let path = expander.pieces(of: output.path)
-            planned.output = .init(path: path, replaces: output.replaces)
+            planned.output = (path, output.replaces)
             if let defect = path.knownText.flatMap({ OutputPath.defect($0) }) {
                 expander.report(
                     output.position, "\(path.shown.shown) \(defect)",
@@ -203,31 +198,22 @@ struct Planner {
         }
         for name in Set(request.handlers.flatMap(\.globals)).sorted() {
             // A variable without a value is left out, because it is `undefined` in scripts.
-            if let text = surroundings.given[name] {
-                planned.globals[name] = Piece(source: .text(text), shown: "{{\(name)}}")
-            } else if let piece = expander.piece(ofGlobal: name) {
-                planned.globals[name] = piece
-            }
+            let given = surroundings.given[name].map { Piece(source: .text($0), shown: "{{\(name)}}") }
+            planned.globals[name] = given ?? expander.piece(ofGlobal: name)
         }
-        planned.needs = needs(of: planned, request, &expander)
+        let needed = request.dependencies.compactMap { expander.index(of: $0.text, at: $0.position) }
+        planned.needs = Set(needed + planned.references.compactMap { names[$0.name] }).sorted()
         return planned
     }
 
     /// The header fields of the file that are not sent: the body determines them, or only other programs use them.
     private static let ownFields: Set = ["content-length", "transfer-encoding", "x-request-type"]
 
-    private mutating func needs(
-        of planned: PlannedRequest, _ request: FileRequest, _ expander: inout Expander
-    ) -> [Int] {
-        let needed = request.dependencies.compactMap { expander.index(of: $0.text, at: $0.position) }
-        return Set(needed + planned.references.compactMap { names[$0.name] }).sorted()
-    }
-
     // MARK: Targets
 
     /// For a path, the host comes from the `Host` field or the variable `host`.
     private mutating func target(
-        of request: FileRequest, _ fields: inout [PlannedRequest.Field], _ expander: inout Expander
+        of request: FileRequest, _ fields: inout [(name: String, value: [Piece])], _ expander: inout Expander
     ) -> [Piece] {
         let known = expander.problems.count
         let pieces = expander.pieces(of: request.target)
@@ -300,17 +286,13 @@ struct Planner {
             return problem(
                 "a file name cannot come from a response or a row", "write the name, or set it with --variable")
         }
-        if let reason = surroundings.defectOfFile(path) {
-            return problem(
-                "the file \(path.shown) cannot be read: \(reason)", "its path is relative to the file of requests")
+        func unreadable(_ reason: String) -> PlannedRequest.Part? {
+            problem("the file \(path.shown) cannot be read: \(reason)", "its path is relative to the file of requests")
         }
+        if let reason = surroundings.defectOfFile(path) { return unreadable(reason) }
         guard reference.hasVariables || reference.dropsLineEnds else { return .file(path, reference.position) }
         let bytes: [UInt8]
-        do throws(Unreadable) { bytes = try surroundings.readFile(path) } catch {
-            return problem(
-                "the file \(path.shown) cannot be read: \(error.reason)", "its path is relative to the file of requests"
-            )
-        }
+        do throws(Unreadable) { bytes = try surroundings.readFile(path) } catch { return unreadable(error.reason) }
         guard let text = reference.encoding.text(of: bytes) else {
             return problem(
                 "the file \(path.shown) is in another encoding",
@@ -388,8 +370,7 @@ struct Planner {
     // By default, an unsafe request runs after all earlier requests to the same server, and before all later ones,
     // because file order is the order of changes. Safe requests run concurrently.
     mutating func arrange(_ order: [Int]) {
-        var places: [Int: Int] = [:]
-        for (place, index) in order.enumerated() { places[index] = place }
+        let places = Dictionary(uniqueKeysWithValues: zip(order, order.indices))
         var history = History()
         var outputs: [String: Int] = [:]
         // If the order is that of the file, as usual, the requests are not copied, because they are large values.

@@ -81,11 +81,11 @@ package struct Environments: Sendable {
             var problems: [Problem] = []
             let hasPlaceholders = variable.value.text.contains("{{")
             let place = hasPlaceholders ? Position(ofName: variable.name, in: text) : .start
-            var template = Template.read(lines: variable.value.text, file: file, &problems) { _ in place }
-            template.parts = template.parts.map { part in
-                guard case .placeholder(var placeholder) = part else { return part }
+            let read = Template.read(lines: variable.value.text, file: file, &problems) { _ in place }
+            let template = read.mappingText({ Template($0) }) { placeholder in
+                var placeholder = placeholder
                 placeholder.position = place
-                return .placeholder(placeholder)
+                return placeholder
             }
             values[environment, default: [:]][name] = Value(template: template, isSecret: isSecret, problems: problems)
         }
@@ -104,14 +104,12 @@ extension String {
 
 extension Position {
     fileprivate init(ofName name: String, in text: String) {
-        let quoted = name.jsonQuoted
-        let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-        for (number, line) in lines.enumerated() {
-            guard let range = line.range(of: quoted) else { continue }
-            self.init(line: number + 1, column: line.distance(from: line.startIndex, to: range.lowerBound) + 1)
+        guard let start = text.firstRange(of: name.jsonQuoted)?.lowerBound else {
+            self = .start
             return
         }
-        self = .start
+        let lines = text[..<start].split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        self.init(line: lines.count, column: (lines.last?.count ?? 0) + 1)
     }
 }
 

@@ -1,16 +1,11 @@
 package struct HTTPFile: Sendable {
-    package var variables: [VariableDefinition] = []
+    /// A variable has what a field has: a name, a value and a position.
+    package var variables: [FileRequest.Field] = []
     package var requests: [FileRequest] = []
     package var problems: [Problem] = []
     package var hints: [Problem] = []
 
     package init() {}
-}
-
-package struct VariableDefinition: Hashable, Sendable {
-    package var name: String
-    package var value: Template
-    package var position: Position
 }
 
 package struct Word: Hashable, Sendable {

@@ -121,12 +121,10 @@ package struct HTTPFileReader {
                 "use only letters, digits, - and _: @name = value")
         }
         let behind = line[line.index(after: equals)...]
-        let start = line.distance(from: line.startIndex, to: equals) + 1 + behind.prefix { $0.isWhitespace }.count
-        var value = template(behind.trimmedKeepingEscapedBlank, at: position(start))
-        for part in value.parts.indices {
-            if case .text(let text) = value.parts[part] { value.parts[part] = .text(text.withoutEscapes) }
-        }
-        file.variables.append(VariableDefinition(name: plainName, value: value, position: position(offset)))
+        let start = line.distance(from: line.startIndex, to: equals) + 1 + behind.indentation
+        let value = template(behind.trimmedKeepingEscapedBlank, at: position(start))
+            .mappingText { Template($0.withoutEscapes) }
+        file.variables.append(FileRequest.Field(name: plainName, value: value, position: position(offset)))
     }
 
     private static let tags = [
@@ -135,7 +133,7 @@ package struct HTTPFileReader {
     ]
     private static let impossible = [
         "import": "copy the requests into this file", "loop": "give --each FILE or --repeat N",
-        "no-reject-unauthorized": "give --insecure, which applies to all requests", "jwt": "",
+        "no-reject-unauthorized": "give --insecure, which applies to all requests", "jwt": "remove it",
         "injectVariables": "write {{name}} into the text", "connection-timeout": "give --connect-timeout",
         "use-os-credentials": "write Authorization: Basic user password",
     ]
@@ -196,8 +194,7 @@ package struct HTTPFileReader {
         case "expect", "assert": readCheck(value.text, at: value.position)
         default:
             if let advice = Self.impossible[tag] {
-                let what = "@\(tag) is not supported"
-                return report(place, what, advice.isEmpty ? "remove it" : advice, .impossible)
+                return report(place, "@\(tag) is not supported", advice, .impossible)
             }
             guard let near = Self.tags.first(where: { $0.isOneSlip(from: tag) }) else { return }
             report(place, "unknown tag @\(tag)", "did you mean # @\(near)?")
@@ -206,13 +203,10 @@ package struct HTTPFileReader {
 
     private static func duration(_ text: String) -> Duration? {
         let digits = text.prefix { $0.isASCIIDigit }
-        guard let number = Int(digits), (1...1_000_000_000).contains(number) else { return nil }
-        return switch text.dropFirst(digits.count).trimmed {
-        case "ms": .milliseconds(number)
-        case "", "s": .seconds(number)
-        case "m": .seconds(number * 60)
-        default: nil
-        }
+        guard let number = Int(digits), (1...1_000_000_000).contains(number),
+            let unit = ["ms": 1, "": 1_000, "s": 1_000, "m": 60_000][text.dropFirst(digits.count).trimmed]
+        else { return nil }
+        return .milliseconds(number * unit)
     }
 
     mutating func readCheck(behind text: String, at offset: Int) {
@@ -451,24 +445,22 @@ package struct HTTPFileReader {
         func hint(isFirst: Bool) -> Problem? {
             guard case .text(let line, let position) = self else { return nil }
             let text = line.trimmed
+            func hint(_ what: String, _ place: String, _ advice: String) -> Problem {
+                Problem(position, "this line looks like \(what), but is sent in \(place)", advice)
+            }
+            let above = "the body of the request above"
             if HTTPFileReader.startsRequest(text, ["http://", "https://", "{{"]) {
-                return Problem(
-                    position, "this line looks like a request, but is sent in the body of the request above",
-                    "write ### on a line before it to make it a request")
+                return hint("a request", above, "write ### on a line before it to make it a request")
             }
             if text.hasPrefix("@"), text.contains("="),
                 text.dropFirst().prefix(while: { $0 != "=" && $0 != ":" }).trimmed.isVariableName
             {
-                return Problem(
-                    position, "this line looks like a variable, but is sent in the body of the request above",
-                    "move it above the request line, or write ### on a line before it")
+                return hint("a variable", above, "move it above the request line, or write ### on a line before it")
             }
             guard isFirst, text.startsField, let name = text.split(separator: ":").first,
                 name.contains("-") || ["accept", "authorization", "cookie", "host"].contains(name.lowercased())
             else { return nil }
-            return Problem(
-                position, "this line looks like a header field, but is sent in the body",
-                "remove the blank line before it")
+            return hint("a header field", "the body", "remove the blank line before it")
         }
     }
 
@@ -559,8 +551,8 @@ package struct HTTPFileReader {
             let split = lines.indices.first { place in
                 lines[place].isBlank && Self.startsVariables(lines[(place + 1)...], behind: lines[..<place])
             }
-            request.body = parts(lines[..<(split ?? lines.endIndex)], separator: "\n")
-            if let split { request.graphQLVariables = parts(lines[(split + 1)...], separator: "\n") }
+            request.body = parts(lines[..<(split ?? lines.endIndex)])
+            if let split { request.graphQLVariables = parts(lines[(split + 1)...]) }
         } else if plainType.hasPrefix("multipart/") {
             request.body = parts(lines[...], separator: "\r\n")
             if let boundary = type?.plainText?.parameter("boundary") {
@@ -568,9 +560,9 @@ package struct HTTPFileReader {
             }
         } else if plainType.hasPrefix("application/x-www-form-urlencoded") {
             request.bodyKind = .form
-            request.body = formParts(lines)
+            request.body = parts(lines[...], isForm: true)
         } else {
-            request.body = parts(lines[...], separator: "\n")
+            request.body = parts(lines[...])
             if plainType.hasPrefix("application/x-ndjson") || plainType.hasPrefix("application/jsonl") {
                 request.body.add(.text(Template("\n")))
             }
@@ -586,29 +578,22 @@ package struct HTTPFileReader {
         }
     }
 
-    private mutating func parts(_ lines: ArraySlice<BodyLine>, separator: String) -> [BodyPart] {
-        var parts: [BodyPart] = []
-        for (place, line) in lines.enumerated() {
-            if place > 0 { parts.add(.text(Template(separator))) }
-            switch line {
-            case .text(let line, let position): parts.add(.text(template(line, at: position)))
-            case .file(let reference): parts.add(.file(reference))
-            }
-        }
-        return parts
-    }
-
-    /// A line that starts with &, or that follows a line ending with &, is joined without a line end.
-    private mutating func formParts(_ lines: [BodyLine]) -> [BodyPart] {
+    /// In a form, a line that starts with &, or that follows a line ending with &, is joined without a line end.
+    private mutating func parts(
+        _ lines: ArraySlice<BodyLine>, separator: String = "\n", isForm: Bool = false
+    ) -> [BodyPart] {
         var (parts, endsField) = ([BodyPart](), true)
-        for (place, line) in lines.enumerated() {
+        for line in lines {
             switch line {
             case .text(let line, let position):
-                let content = line.trimmed
-                if place > 0, !endsField, !content.hasPrefix("&") { parts.add(.text(Template("\n"))) }
-                endsField = content.hasSuffix("&") || content.isEmpty
-                parts.add(.text(template(content.formLine, at: position.advanced(by: line.indentation))))
+                let text = isForm ? line.trimmed : line
+                let isJoined = isForm && (endsField || text.hasPrefix("&"))
+                if !parts.isEmpty, !isJoined { parts.add(.text(Template(separator))) }
+                endsField = text.hasSuffix("&") || text.isEmpty
+                let place = isForm ? position.advanced(by: line.indentation) : position
+                parts.add(.text(template(isForm ? text.formLine : text, at: place)))
             case .file(let reference):
+                if !parts.isEmpty, !isForm { parts.add(.text(Template(separator))) }
                 parts.add(.file(reference))
                 endsField = false
             }
@@ -664,19 +649,10 @@ extension String {
     // `\n`, `\r` and `\t` are control characters. Before any other character, the backslash is removed.
     fileprivate var withoutEscapes: String {
         guard utf8.contains(UInt8(ascii: "\\")) else { return self }
-        var (result, isEscaped) = (UnicodeScalarView(), false)
-        // The loop visits scalars, because a letter and a combining mark would be one other character.
-        for scalar in unicodeScalars {
-            if isEscaped {
-                result.append(["n": "\n", "r": "\r", "t": "\t"][scalar] ?? scalar)
-                isEscaped = false
-            } else if scalar == "\\" {
-                isEscaped = true
-            } else {
-                result.append(scalar)
-            }
+        // Scalars are matched, because a letter and a combining mark would be one other character.
+        return replacing(#/\\(.?)/#.dotMatchesNewlines().matchingSemantics(.unicodeScalar)) { match in
+            ["n": "\n", "r": "\r", "t": "\t"][match.1] ?? match.1
         }
-        return String(result)
     }
 
     /// Whether one letter is missing, added, replaced or moved.

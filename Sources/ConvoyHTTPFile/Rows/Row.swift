@@ -1,5 +1,4 @@
 import Convoy
-import Foundation
 
 package struct Row: Sendable, Equatable {
     package var line: Int
@@ -99,33 +98,14 @@ package struct RowReader: Sendable {
 
     private mutating func readElements(_ array: [UInt8]) {
         elements = []
-        if let defect = JSONReader.firstDefect(in: Data(array)) {
-            self.defect = self.defect ?? "it is not JSON: \(defect.description); \(Self.advice)"
-            return
-        }
-        var (ranges, depth, start, isText, isEscaped) = ([Range<Int>](), 0, 0, false, false)
-        for (index, byte) in array.enumerated() {
-            if isText {
-                if !isEscaped, byte == UInt8(ascii: "\"") { isText = false }
-                isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
-                continue
+        do throws(JSONReader.Defect) {
+            let places = try JSONReader.elements(of: array)
+            if let other = places.firstIndex(where: { array[$0.lowerBound] != UInt8(ascii: "{") }) {
+                defect = "element \(other + 1) of its array is not an object; write {\"name\": value}"
+            } else {
+                elements = places.reversed()
             }
-            if depth == 1, !byte.isBlank, !"{,]".utf8.contains(byte) {
-                defect = "element \(ranges.count + 1) of its array is not an object; write {\"name\": value}"
-                return
-            }
-            switch byte {
-            case UInt8(ascii: "\""): isText = true
-            case UInt8(ascii: "{"), UInt8(ascii: "["):
-                depth += 1
-                if depth == 2 { start = index }
-            case UInt8(ascii: "}"), UInt8(ascii: "]"):
-                depth -= 1
-                if depth == 1 { ranges.append(start..<index + 1) }
-            default: break
-            }
-        }
-        elements = ranges.reversed()
+        } catch { defect = defect ?? "it is not JSON: \(error.description); \(Self.advice)" }
     }
 
     // MARK: CSV
@@ -153,25 +133,27 @@ package struct RowReader: Sendable {
             }
             findSeparator(in: text)
         }
-        switch Self.fields(of: text, separator ?? UInt8(ascii: ",")) {
-        case .open:
-            open = (start, text)
-            return nil
-        case .broken(let reason):
-            if columns == nil { defect = "line \(start): \(reason)" }
-            return .broken(line: start, reason: reason)
-        case .fields(let fields):
-            guard let columns else {
-                nameColumns(fields)
+        let fields: [String]
+        do throws(Unreadable) {
+            guard let found = try Self.fields(of: text, separator ?? UInt8(ascii: ",")) else {
+                open = (start, text)
                 return nil
             }
-            guard fields.count == columns.count else {
-                let values = fields.count == 1 ? "1 value" : "\(fields.count) values"
-                return .broken(line: start, reason: "it has \(values) for \(columns.count) columns")
-            }
-            let values = Dictionary(zip(columns, fields)) { _, last in last }
-            return .row(Row(line: start, values: values, text: text))
+            fields = found
+        } catch {
+            if columns == nil { defect = "line \(start): \(error.reason)" }
+            return .broken(line: start, reason: error.reason)
         }
+        guard let columns else {
+            nameColumns(fields)
+            return nil
+        }
+        guard fields.count == columns.count else {
+            let values = fields.count == 1 ? "1 value" : "\(fields.count) values"
+            return .broken(line: start, reason: "it has \(values) for \(columns.count) columns")
+        }
+        let values = Dictionary(zip(columns, fields)) { _, last in last }
+        return .row(Row(line: start, values: values, text: text))
     }
 
     private mutating func findSeparator(in line: String) {
@@ -195,55 +177,47 @@ package struct RowReader: Sendable {
         let names = names.map(\.trimmed)
         // Several columns may have no name, for example an index that another program has added.
         let named = names.filter { !$0.isEmpty }
+        var reason: String?
         if named.contains(where: { $0.utf8.contains(0x0D) }) {
-            defect = defect ?? "its lines end with CR; write LF: tr '\\r' '\\n'"
+            reason = "its lines end with CR; write LF: tr '\\r' '\\n'"
         } else if let twice = Dictionary(grouping: named, by: \.self).first(where: { $0.value.count > 1 })?.key {
-            defect = defect ?? "its first line names the column \(twice.shown) twice"
+            reason = "its first line names the column \(twice.shown) twice"
         } else if named.isEmpty {
-            defect = defect ?? "its first line names no columns"
+            reason = "its first line names no columns"
         } else if !named.contains(where: \.isVariableName) {
-            defect =
-                defect
-                ?? "its first line has no name of a variable, but \(named[0].shown); separate columns with commas, semicolons or tabs"
+            reason =
+                "its first line has no name of a variable, but \(named[0].shown); separate columns with commas, semicolons or tabs"
         }
+        defect = defect ?? reason
         columns = names
     }
 
-    private enum Fields {
-        case fields([String])
-        case open
-        case broken(String)
-    }
-
-    private static func fields(of text: String, _ separator: UInt8) -> Fields {
+    /// The fields of a row; nil if a quote is open at its end.
+    private static func fields(of text: String, _ separator: UInt8) throws(Unreadable) -> [String]? {
         let quote = UInt8(ascii: "\"")
-        var fields: [String] = []
-        var field: [UInt8] = []
-        var bytes = text.utf8[...]
+        var (fields, bytes) = ([String](), text.utf8[...])
         while true {
+            var field: [UInt8] = []
             if bytes.first == quote {
-                bytes.removeFirst()
-                while true {
-                    guard let next = bytes.popFirst() else { return .open }
-                    guard next == quote else {
-                        field.append(next)
-                        continue
-                    }
-                    guard bytes.first == quote else { break }
-                    bytes.removeFirst()
-                    field.append(quote)
+                // Each quote before another one begins a part of the field, and all but the first belong to it.
+                while bytes.first == quote {
+                    guard let end = bytes.dropFirst().firstIndex(of: quote) else { return nil }
+                    field += bytes[..<end]
+                    bytes = bytes[end...].dropFirst()
                 }
-                guard bytes.isEmpty || bytes.first == separator else { return .broken("text follows a closing quote") }
+                field.removeFirst()
+                guard bytes.isEmpty || bytes.first == separator else {
+                    throw Unreadable(reason: "text follows a closing quote")
+                }
             } else {
-                while let next = bytes.first, next != separator {
-                    guard next != quote else { return .broken("a value without quotes around it contains a quote") }
-                    field.append(next)
-                    bytes.removeFirst()
+                field += bytes.prefix { $0 != separator }
+                bytes = bytes.dropFirst(field.count)
+                guard !field.contains(quote) else {
+                    throw Unreadable(reason: "a value without quotes around it contains a quote")
                 }
             }
             fields.append(String(decoding: field, as: UTF8.self))
-            field.removeAll(keepingCapacity: true)
-            guard bytes.popFirst() != nil else { return .fields(fields) }
+            guard bytes.popFirst() != nil else { return fields }
         }
     }
 }

@@ -3,25 +3,22 @@ import Convoy
 /// There is no script engine: a handler can only loop over the elements of arrays, so every handler ends.
 package struct Script: Sendable {
     indirect enum Expression: Sendable {
-        case literal(JSONValue)
-        case undefined
+        case literal(JSONValue?)
         case list([Expression])
         case text([Expression])
+        /// A constant of the script, or a part of the response, whose name has a dot.
         case constant(String)
         case global(String)
-        case answer(AnswerPart)
         case header(Expression)
         case member(Expression, Expression)
         case path(Expression, JSONPath)
         case call(Method, Expression, [Expression])
         case each(Each, Expression, [String], Expression)
-        case convert(Conversion, Expression)
-        case binary(Operator, Expression, Expression)
+        /// A function of one value or an operator before it, one of ``conversions``.
+        case convert(String, Expression)
+        /// An operator between two values, one of ``strengths``.
+        case binary(String, Expression, Expression)
         case choice(Expression, Expression, Expression)
-    }
-
-    enum AnswerPart: String {
-        case status, body, mimeType, charset
     }
 
     enum Method: String {
@@ -32,49 +29,15 @@ package struct Script: Sendable {
         case filter, find, some, every, map
     }
 
-    enum Conversion: String {
-        case number = "Number"
-        case text = "String"
-        case bool = "Boolean"
-        case integer = "parseInt"
-        case decimal = "parseFloat"
-        case json = "JSON.stringify"
-        case parsed = "JSON.parse"
-        case isArray = "Array.isArray"
-        case type = "typeof"
-        case not = "!"
-        case minus = "-"
-        case escaped = "encodeURIComponent"
-    }
+    static let conversions: Set = [
+        "Number", "String", "Boolean", "parseInt", "parseFloat", "JSON.stringify", "JSON.parse", "Array.isArray",
+        "encodeURIComponent", "typeof", "!", "-",
+    ]
 
-    enum Operator: String {
-        case or = "||"
-        case orNull = "??"
-        case and = "&&"
-        case same = "==="
-        case notSame = "!=="
-        case equal = "=="
-        case unequal = "!="
-        case atMost = "<="
-        case atLeast = ">="
-        case less = "<"
-        case more = ">"
-        case plus = "+"
-        case minus = "-"
-        case times = "*"
-        case over = "/"
-
-        var strength: Int {
-            switch self {
-            case .or, .orNull: 1
-            case .and: 2
-            case .same, .notSame, .equal, .unequal: 3
-            case .atMost, .atLeast, .less, .more: 4
-            case .plus, .minus: 5
-            case .times, .over: 6
-            }
-        }
-    }
+    static let strengths = [
+        "||": 1, "??": 1, "&&": 2, "===": 3, "!==": 3, "==": 3, "!=": 3, "<=": 4, ">=": 4, "<": 4, ">": 4, "+": 5,
+        "-": 5, "*": 6, "/": 6,
+    ]
 
     indirect enum Action: Sendable {
         case set(String, Expression)

@@ -1,108 +1,94 @@
 import Convoy
 
 struct ScriptReader {
-    var tokens: [ScriptLexer.Placed]
+    let tokens: [ScriptLexer.Token]
     var index = 0
     var depth = 0
     private var linkCount = 0
     private var script = Script()
-    var constants: Set<String> = []
-    private var outerConstants: Set<String> = []
+    private var constants: Set<String>
     private let characters: [Character]
 
     /// The maximum nesting of statements and expressions, because each level needs stack.
     private static let mostLevels = 64
     private static let mostLinks = 1_000
 
-    private init(_ text: String, at position: Position) throws(Problem) {
-        characters = Array(text)
-        tokens = try ScriptLexer.tokens(text, at: position)
-    }
-
     static func read(_ text: String, at position: Position, after names: Set<String> = []) throws(Problem) -> Script {
-        var reader = try ScriptReader(text, at: position)
-        reader.outerConstants = names
-        reader.script.statements = try reader.statements(until: .end)
+        var reader = ScriptReader(
+            tokens: try ScriptLexer.tokens(text, at: position), constants: names, characters: Array(text))
+        reader.script.statements = try reader.statements(until: "")
         return reader.script
     }
 
     // MARK: Tokens
 
-    var next: ScriptLexer.Token { tokens[index].token }
-    var place: Position { tokens[index].position }
+    var next: ScriptLexer.Token { tokens[index] }
 
-    func isNext(_ mark: String) -> Bool { next == .mark(mark) }
+    func isNext(_ word: String, behind count: Int = 0) -> Bool {
+        tokens[index + count].kind != .text && tokens[index + count].text == word
+    }
 
-    mutating func take(_ mark: String) -> Bool {
-        guard isNext(mark) else { return false }
+    mutating func take(_ word: String) -> Bool {
+        guard isNext(word) else { return false }
         index += 1
         return true
     }
 
-    mutating func need(_ mark: String) throws(Problem) {
-        guard take(mark) else { throw refusal() }
+    mutating func need(_ words: String...) throws(Problem) {
+        for word in words { guard take(word) else { throw refusal() } }
     }
 
-    func isConstant(_ name: String) -> Bool { constants.contains(name) || outerConstants.contains(name) }
+    private mutating func taken() -> ScriptLexer.Token {
+        defer { index += 1 }
+        return next
+    }
 
     mutating func needName(_ known: String...) throws(Problem) -> String {
-        guard case .name(let name) = next, known.isEmpty || known.contains(name) else { throw refusal() }
-        index += 1
-        return name
+        guard next.kind == .name, known.isEmpty || known.contains(next.text) else { throw refusal() }
+        return taken().text
     }
 
     mutating func needText() throws(Problem) -> String {
-        guard case .text(let text) = next else {
-            throw Script.problem(place, "the name of a variable must be a string")
-        }
-        index += 1
-        return text
+        guard next.kind == .text else { throw refusal("the name of a variable must be a string") }
+        return taken().text
     }
 
-    func refusal() -> Problem {
-        let word =
-            switch next {
-            case .name(let word), .number(let word), .mark(let word): word
-            case .text: "a string"
-            case .end: "the end"
-            }
-        return Script.problem(place, "\(word.shown) is not supported")
+    func refusal(_ what: String? = nil) -> Problem {
+        let word = next.kind == .text ? "a string" : next.kind == .end ? "the end" : next.text
+        return Script.problem(next.position, what ?? "\(word.shown) is not supported")
     }
 
     mutating func deeper<Value>(_ read: (inout Self) throws(Problem) -> Value) throws(Problem) -> Value {
         depth += 1
         defer { depth -= 1 }
-        guard depth < Self.mostLevels else { throw Script.problem(place, "this is nested too deeply") }
+        guard depth < Self.mostLevels else { throw refusal("this is nested too deeply") }
         return try read(&self)
     }
 
     mutating func countLink() throws(Problem) {
         linkCount += 1
         guard linkCount <= Self.mostLinks else {
-            throw Script.problem(
-                place, "this statement has more than \(Self.mostLinks) operators, members and calls: split it")
+            throw refusal("this statement has more than \(Self.mostLinks) operators, members and calls: split it")
         }
     }
 
     // MARK: Statements
 
-    private mutating func statements(until end: ScriptLexer.Token) throws(Problem) -> [Script.Statement] {
+    private mutating func statements(until end: String) throws(Problem) -> [Script.Statement] {
         var statements: [Script.Statement] = []
         while true {
             while take(";") {}
-            guard next != end else { break }
+            if take(end) { return statements }
             statements += try statement()
         }
-        index += end == .end ? 0 : 1
-        return statements
     }
 
     mutating func block() throws(Problem) -> [Script.Statement] {
-        try take("{") ? statements(until: .mark("}")) : statement()
+        try take("{") ? statements(until: "}") : statement()
     }
 
     private mutating func statement() throws(Problem) -> [Script.Statement] {
-        let line = place.line
+        let line = next.position.line
         let action = try deeper { (reader) throws(Problem) in try reader.action() }
         return action.map { [Script.Statement(action: $0, line: line)] } ?? []
     }
@@ -111,17 +97,15 @@ struct ScriptReader {
         let outerCount = linkCount
         linkCount = 0
         defer { linkCount = outerCount }
-        guard case .name(let word) = next else {
-            // A string alone, such as "use strict", has no effect and is ignored.
-            if case .text = next {
-                index += 1
-                return nil
-            }
+        let start = index
+        let first = taken()
+        // A string alone, such as "use strict", has no effect and is ignored.
+        if first.kind == .text { return nil }
+        guard first.kind == .name else {
+            index = start
             throw refusal()
         }
-        let start = index
-        index += 1
-        switch word {
+        switch first.text {
         case "const", "let", "var": return try constant()
         case "if": return try choice()
         case "for": return try loop()
@@ -136,7 +120,7 @@ struct ScriptReader {
             index = start
             // An expression alone has no effect, unless `.forEach` follows. It is always parsed, to find errors.
             let items = try expression()
-            guard isNext("."), tokens[index + 1].token == .name("forEach") else { return nil }
+            guard isNext("."), isNext("forEach", behind: 1) else { return nil }
             index += 2
             try need("(")
             let (parameters, inner) = try function { (reader) throws(Problem) in try reader.block() }
@@ -159,16 +143,14 @@ struct ScriptReader {
         try need(")")
         let first = try block()
         while take(";") {}
-        guard next == .name("else") else { return .choice(condition, first, []) }
-        index += 1
-        return .choice(condition, first, try block())
+        return try .choice(condition, first, take("else") ? block() : [])
     }
 
     private mutating func loop() throws(Problem) -> Script.Action {
         try need("(")
         _ = try needName("const", "let", "var")
         let name = try needName()
-        _ = try needName("of")
+        try need("of")
         let items = try expression()
         try need(")")
         return .each(items, [name], try naming([name]) { (reader) throws(Problem) in try reader.block() })
@@ -196,7 +178,7 @@ struct ScriptReader {
         let variable = try needText()
         guard variable.isVariableName else {
             index -= 1
-            throw Script.problem(place, "\(variable.shown) is not a variable name")
+            throw refusal("\(variable.shown) is not a variable name")
         }
         script.changes.append((variable, name == "set"))
         guard name == "set" else {
@@ -214,7 +196,7 @@ struct ScriptReader {
         let name = try expression()
         try need(",")
         let (parameters, inner) = try function { (reader) throws(Problem) in try reader.block() }
-        guard parameters.isEmpty else { throw Script.problem(place, "the function of a test cannot have parameters") }
+        guard parameters.isEmpty else { throw refusal("the function of a test cannot have parameters") }
         _ = take(",")
         try need(")")
         return .test(name, inner)
@@ -247,10 +229,9 @@ struct ScriptReader {
         return values
     }
 
-    private static let known: Set = [
-        "true", "false", "null", "undefined", "response", "client", "JSON", "Array", "jsonPath", "Number", "String",
-        "Boolean", "parseInt", "parseFloat", "encodeURIComponent", "typeof",
-    ]
+    private static let known = Script.conversions.union([
+        "true", "false", "null", "undefined", "response", "client", "JSON", "Array", "jsonPath",
+    ])
 
     mutating func expression() throws(Problem) -> Script.Expression {
         try deeper { (reader) throws(Problem) in
@@ -264,22 +245,18 @@ struct ScriptReader {
 
     private mutating func binary(above strength: Int) throws(Problem) -> Script.Expression {
         var left = try unary()
-        while case .mark(let mark) = next, let operation = Script.Operator(rawValue: mark),
-            operation.strength > strength
-        {
-            index += 1
+        while next.kind == .mark, let own = Script.strengths[next.text], own > strength {
+            let operation = taken().text
             try countLink()
-            left = .binary(operation, left, try binary(above: operation.strength))
+            left = .binary(operation, left, try binary(above: own))
         }
         return left
     }
 
     private mutating func unary() throws(Problem) -> Script.Expression {
-        let isType = next == .name("typeof")
-        guard isType || isNext("!") || isNext("-") else { return try behind(try primary()) }
-        let conversion: Script.Conversion = isType ? .type : isNext("!") ? .not : .minus
-        index += 1
-        if isType, case .name(let name) = next, !Self.known.contains(name), !isConstant(name) {
+        guard isNext("typeof") || isNext("!") || isNext("-") else { return try behind(try primary()) }
+        let conversion = taken().text
+        if conversion == "typeof", next.kind == .name, !Self.known.contains(next.text), !constants.contains(next.text) {
             // As in JavaScript, `typeof` of an unknown name is "undefined".
             index += 1
             return .literal(.string("undefined"))
@@ -288,12 +265,12 @@ struct ScriptReader {
     }
 
     private mutating func primary() throws(Problem) -> Script.Expression {
-        let token = next
-        index += 1
-        switch token {
-        case .number(let digits): return .literal(.number(digits))
-        case .text(let text): return .literal(.string(text))
-        case .mark("`"):
+        let token = taken()
+        switch (token.kind, token.text) {
+        case (.number, let digits): return .literal(.number(digits))
+        case (.text, let text): return .literal(.string(text))
+        case (.name, let name): return try named(name)
+        case (_, "`"):
             var texts: [Script.Expression] = []
             while !take("`") {
                 guard take("${") else {
@@ -304,13 +281,12 @@ struct ScriptReader {
                 try need("}")
             }
             return .text(texts)
-        case .mark("("):
+        case (_, "("):
             let inner = try expression()
             try need(")")
             return inner
-        case .mark("["): return .list(try list(until: "]"))
-        case .name(let name): return try named(name)
-        case .mark, .end:
+        case (_, "["): return .list(try list(until: "]"))
+        default:
             index -= 1
             throw refusal()
         }
@@ -321,39 +297,35 @@ struct ScriptReader {
         case "true": return .literal(.bool(true))
         case "false": return .literal(.bool(false))
         case "null": return .literal(.null)
-        case "undefined": return .undefined
-        case _ where isConstant(name): return .constant(name)
+        case "undefined": return .literal(nil)
+        case _ where constants.contains(name): return .constant(name)
         case "response": return try answer()
         case "client":
-            for word in ["global", "get"] {
-                try need(".")
-                _ = try needName(word)
-            }
-            try need("(")
+            try need(".", "global", ".", "get", "(")
             let variable = try needText()
             try need(")")
             script.globals.insert(variable)
             return .global(variable)
         case "JSON", "Array":
             try need(".")
-            guard case .name(let function) = next, let conversion = Script.Conversion(rawValue: "\(name).\(function)")
-            else { throw refusal() }
+            let conversion = "\(name).\(next.text)"
+            guard Script.conversions.contains(conversion) else { throw refusal() }
             index += 1
             return .convert(conversion, try argument())
         case "jsonPath": return try path()
         default:
-            guard isNext("("), let conversion = Script.Conversion(rawValue: name) else {
+            guard isNext("("), Script.conversions.contains(name) else {
                 index -= 1
                 throw refusal()
             }
-            return .convert(conversion, try argument())
+            return .convert(name, try argument())
         }
     }
 
     /// Further arguments, such as the indentation of `JSON.stringify`, are ignored.
     private mutating func argument() throws(Problem) -> Script.Expression {
-        let place = place
-        guard let first = try arguments().first else { throw Script.problem(place, "the parentheses contain no value") }
+        let empty = refusal("the parentheses contain no value")
+        guard let first = try arguments().first else { throw empty }
         return first
     }
 
@@ -361,29 +333,28 @@ struct ScriptReader {
         try need("(")
         let base = try expression()
         try need(",")
-        let (place, text) = (place, try needText())
+        let (place, text) = (next.position, try needText())
         try need(")")
         do throws(Defect) { return .path(base, try JSONPath(text)) } catch { throw Script.problem(place, error.what) }
     }
 
     private mutating func answer() throws(Problem) -> Script.Expression {
         try need(".")
-        switch try needName("status", "body", "contentType", "headers") {
-        case "status":
-            script.readsStatus = true
-            return .answer(.status)
-        case "body": return .answer(.body)
+        let part = try needName("status", "body", "contentType", "headers")
+        switch part {
+        case "status", "body":
+            script.readsStatus = script.readsStatus || part == "status"
+            return .constant("response.\(part)")
         case "contentType":
             try need(".")
-            return .answer(try needName("mimeType", "charset") == "charset" ? .charset : .mimeType)
+            return try .constant("response." + needName("mimeType", "charset"))
         default:
             if take("[") {
                 let name = try expression()
                 try need("]")
                 return .header(name)
             }
-            try need(".")
-            _ = try needName("valueOf")
+            try need(".", "valueOf")
             return .header(try argument())
         }
     }
@@ -397,7 +368,7 @@ struct ScriptReader {
                 try need("]")
                 continue
             }
-            guard isNext(".") || isNext("?."), tokens[index + 1].token != .name("forEach") else { return value }
+            guard isNext(".") || isNext("?."), !isNext("forEach", behind: 1) else { return value }
             index += 1
             try countLink()
             let name = try needName()
@@ -424,14 +395,10 @@ struct ScriptReader {
     mutating func function<Body>(
         _ body: (inout Self) throws(Problem) -> Body
     ) throws(Problem) -> (parameters: [String], body: Body) {
-        let isWord = next == .name("function")
-        if isWord { index += 1 }
+        let isWord = take("function")
         var parameters: [String] = []
-        if case .name(let name) = next {
-            index += 1
-            // The name of a `function` is ignored.
-            if !isWord { parameters = [name] }
-        }
+        // The name of a `function` is ignored.
+        if next.kind == .name, case let name = taken().text, !isWord { parameters = [name] }
         if parameters.isEmpty {
             try need("(")
             while !take(")") {
@@ -458,7 +425,7 @@ struct ScriptReader {
 
     mutating func result() throws(Problem) -> Script.Expression {
         guard take("{") else { return try expression() }
-        _ = try needName("return")
+        try need("return")
         let value = try expression()
         _ = take(";")
         try need("}")
@@ -467,16 +434,11 @@ struct ScriptReader {
 }
 
 struct ScriptLexer {
-    enum Token: Hashable {
-        case name(String)
-        case number(String)
-        case text(String)
-        case mark(String)
-        case end
-    }
+    struct Token {
+        enum Kind { case name, number, text, mark, end }
 
-    struct Placed {
-        var token: Token
+        var kind: Kind
+        var text: String
         var position: Position
         var start: Int
     }
@@ -488,7 +450,7 @@ struct ScriptLexer {
 
     let characters: [Character]
     private var index = 0
-    private var tokens: [Placed] = []
+    private var tokens: [Token] = []
     private var line: Int
     /// Zero or negative for the first line, which starts before this text in the file.
     private var lineStart: Int
@@ -498,15 +460,19 @@ struct ScriptLexer {
         (line, lineStart) = (position.line, 1 - position.column)
     }
 
-    static func tokens(_ text: String, at position: Position) throws(Problem) -> [Placed] {
+    static func tokens(_ text: String, at position: Position) throws(Problem) -> [Token] {
         var lexer = ScriptLexer(text, at: position)
-        repeat { try lexer.read() } while lexer.tokens.last?.token != .end
+        repeat { try lexer.read() } while lexer.tokens.last?.kind != .end
         return lexer.tokens
     }
 
-    private mutating func add(_ token: Token, at place: (Position, index: Int)? = nil) {
-        let (position, start) = place ?? (position, index)
-        tokens.append(Placed(token: token, position: position, start: start))
+    private mutating func add(_ kind: Token.Kind, _ text: String, at place: Position? = nil, _ start: Int? = nil) {
+        tokens.append(Token(kind: kind, text: text, position: place ?? position, start: start ?? index))
+    }
+
+    private mutating func addNext(_ kind: Token.Kind, _ text: String) {
+        add(kind, text)
+        index += text.count
     }
 
     private var position: Position { Position(line: line, column: index - lineStart + 1) }
@@ -540,26 +506,25 @@ struct ScriptLexer {
     private mutating func read() throws(Problem) {
         try skipBlanks()
         let (place, start) = (position, index)
-        guard let first = character else { return add(.end) }
+        guard let first = character else { return add(.end, "") }
         if first.isLetter || "_$".contains(first) {
-            while let next = character, next.isLetter || next.isNumber || "_$".contains(next) { index += 1 }
-            return add(.name(String(characters[start..<index])), at: (place, start))
+            let name = characters[index...].prefix { $0.isLetter || $0.isNumber || "_$".contains($0) }
+            return addNext(.name, String(name))
         }
         if first.isASCIIDigit {
-            while let next = character, next.isASCIIDigit || next == "." { index += 1 }
-            let digits = String(characters[start..<index])
+            let digits = String(characters[index...].prefix { $0.isASCIIDigit || $0 == "." })
+            addNext(.number, digits)
             guard character?.isLetter != true, case .number? = JSONValue(json: digits.utf8) else {
                 throw Script.problem(place, "\(digits.shown) is not a supported number")
             }
-            return add(.number(digits), at: (place, start))
+            return
         }
-        if first == "\"" || first == "'" { return add(.text(try text(first, place)), at: (place, start)) }
+        if first == "\"" || first == "'" { return add(.text, try text(first, place), at: place, start) }
         if first == "`" { return try template(place) }
         guard let mark = Self.marks.first(where: { starts(with: $0) }) else {
             throw Script.problem(place, "\(String(first).shown) is not supported")
         }
-        add(.mark(mark))
-        index += mark.count
+        addNext(.mark, mark)
     }
 
     private mutating func text(_ quote: Character, _ place: Position) throws(Problem) -> String {
@@ -575,18 +540,16 @@ struct ScriptLexer {
     }
 
     private mutating func template(_ place: Position) throws(Problem) {
-        add(.mark("`"))
-        index += 1
+        addNext(.mark, "`")
         var text = ""
         while let next = character, next != "`" {
             guard starts(with: "${") else {
                 text.append(try taken())
                 continue
             }
-            add(.text(text))
+            add(.text, text)
             text = ""
-            add(.mark("${"))
-            index += 2
+            addNext(.mark, "${")
             try skipBlanks()
             while let next = character, next != "}" {
                 guard !"`{".contains(next) else {
@@ -596,13 +559,11 @@ struct ScriptLexer {
                 try skipBlanks()
             }
             guard character != nil else { break }
-            add(.mark("}"))
-            index += 1
+            addNext(.mark, "}")
         }
         guard character == "`" else { throw Script.problem(place, "a string is not closed") }
-        add(.text(text))
-        add(.mark("`"))
-        index += 1
+        add(.text, text)
+        addNext(.mark, "`")
     }
 
     private mutating func taken() throws(Problem) -> Character {

@@ -13,9 +13,10 @@ extension Script {
         of scripts: [Script], for answer: CheckedAnswer, globals: [String: JSONValue] = [:], mostBytes: Int = 512 << 20
     ) -> HandlerOutcome {
         var run = ScriptRun(answer: answer, globals: globals, mostBytes: mostBytes)
+        let answer = run.constants
         for script in scripts {
-            run.constants = [:]
-            do throws(ScriptRun.Defect) { try run.run(script.statements) } catch {
+            run.constants = answer
+            do throws(Defect) { try run.run(script.statements) } catch {
                 run.outcome.defects.append(error.what)
             }
         }
@@ -25,15 +26,10 @@ extension Script {
 
 /// A value that is nil means `undefined` of JavaScript.
 struct ScriptRun {
-    struct Defect: Error {
-        var what: String
-    }
-
     let answer: CheckedAnswer
     let globals: [String: JSONValue]
     var constants: [String: JSONValue?] = [:]
     var outcome = HandlerOutcome()
-    private let body: JSONValue?
     private var steps = 0
     private static let mostSteps = 1_000_000
     private var bytesLeft: Int
@@ -42,13 +38,14 @@ struct ScriptRun {
     init(answer: CheckedAnswer, globals: [String: JSONValue], mostBytes: Int) {
         (self.answer, self.globals) = (answer, globals)
         (self.mostBytes, bytesLeft) = (mostBytes, mostBytes)
-        let type = answer.field("content-type")
-        let isJSON = type.map { $0.lowercased().contains("json") } ?? true
-        if isJSON, let json = JSONValue(json: answer.body) {
-            body = json
-        } else {
-            body = .string(String(decoding: answer.body, as: UTF8.self))
-        }
+        let type = answer.fields["content-type"]
+        let json = type?.lowercased().contains("json") == false ? nil : JSONValue(json: answer.body)
+        constants = [
+            "response.status": .number(String(answer.statusCode)),
+            "response.body": json ?? .string(String(decoding: answer.body, as: UTF8.self)),
+            "response.mimeType": type?.split(separator: ";").first.map { .string($0.trimmed.lowercased()) },
+            "response.charset": type?.parameter("charset").map { .string($0) },
+        ]
     }
 
     // MARK: Statements
@@ -56,7 +53,7 @@ struct ScriptRun {
     mutating func run(_ statements: [Script.Statement]) throws(Defect) {
         for statement in statements {
             do throws(Defect) { try run(statement.action) } catch {
-                throw error.what.hasPrefix("line ") ? error : Defect(what: "line \(statement.line): \(error.what)")
+                throw error.what.hasPrefix("line ") ? error : Defect("line \(statement.line): \(error.what)")
             }
         }
     }
@@ -64,19 +61,12 @@ struct ScriptRun {
     private mutating func run(_ action: Script.Action) throws(Defect) {
         switch action {
         case .set(let name, let expression):
-            guard let value = try value(expression) else { throw Defect(what: "the response has no value for \(name)") }
+            guard let value = try value(expression) else { throw Defect("the response has no value for \(name)") }
             outcome.globals[name] = value
         case .clear(let name?): outcome.globals[name] = nil
         case .clear(nil): outcome.globals = [:]
         case .constant(let name, let expression): constants[name] = .some(try value(expression))
-        case .log(let values):
-            var texts: [String] = []
-            for value in values {
-                let value = try self.value(value)
-                try spend(value)
-                texts.append(text(value))
-            }
-            outcome.logs.append(texts.joined(separator: " "))
+        case .log(let values): outcome.logs.append(try texts(values).joined(separator: " "))
         case .test(let name, let statements):
             let name = text(try value(name))
             do throws(Defect) { try run(statements) } catch {
@@ -85,8 +75,8 @@ struct ScriptRun {
             }
         case .assert(let condition, let message, let source):
             guard !isTrue(try value(condition)) else { return }
-            guard let message else { throw Defect(what: "\(source.shown) is not true") }
-            throw Defect(what: text(try value(message)))
+            guard let message else { throw Defect("\(source.shown) is not true") }
+            throw Defect(text(try value(message)))
         case .choice(let condition, let first, let second): try run(isTrue(try value(condition)) ? first : second)
         case .each(let items, let names, let statements):
             let outer = constants
@@ -101,13 +91,13 @@ struct ScriptRun {
     // MARK: Elements
 
     private func elements(of value: JSONValue?) throws(Defect) -> [JSONValue] {
-        guard case .array(let elements)? = value else { throw Defect(what: "the loop's value is not an array") }
+        guard case .array(let elements)? = value else { throw Defect("the loop's value is not an array") }
         return elements
     }
 
     private mutating func name(_ item: JSONValue, _ place: Int, _ names: [String]) throws(Defect) {
         steps += 1
-        guard steps <= Self.mostSteps else { throw Defect(what: "its loops have more than \(Self.mostSteps) steps") }
+        guard steps <= Self.mostSteps else { throw Defect("its loops have more than \(Self.mostSteps) steps") }
         if let name = names.first { constants[name] = .some(item) }
         if names.count > 1 { constants[names[1]] = .some(.number(String(place))) }
     }
@@ -146,49 +136,39 @@ struct ScriptRun {
         return value
     }
 
-    private mutating func spend(_ value: JSONValue?) throws(Defect) {
-        value?.subtractSize(from: &bytesLeft)
-        try checkBytesLeft()
+    private mutating func texts(_ expressions: [Script.Expression]) throws(Defect) -> [String] {
+        try expressions.map { (expression) throws(Defect) in
+            let value = try self.value(expression)
+            try spend(value)
+            return text(value)
+        }
     }
 
-    private func checkBytesLeft() throws(Defect) {
+    private mutating func spend(_ value: JSONValue?) throws(Defect) {
+        value?.subtractSize(from: &bytesLeft)
         guard bytesLeft < 0 else { return }
-        throw Defect(what: "its texts and lists have more than \(mostBytes >> 20) MiB in all, or 500 levels")
+        throw Defect("its texts and lists have more than \(mostBytes >> 20) MiB in all, or 500 levels")
     }
 
     private mutating func computed(_ expression: Script.Expression) throws(Defect) -> JSONValue? {
         switch expression {
         case .literal(let value): return value
-        case .undefined: return nil
-        case .list(let parts):
-            var values: [JSONValue] = []
-            for part in parts { values.append(try value(part) ?? .null) }
-            return .array(values)
-        case .text(let parts):
-            var text = ""
-            for part in parts {
-                let value = try value(part)
-                try spend(value)
-                text += self.text(value)
-            }
-            return .string(text)
+        case .list(let parts): return .array(try parts.map { (part) throws(Defect) in try value(part) ?? .null })
+        case .text(let parts): return .string(try texts(parts).joined())
         case .constant(let name): return constants[name] ?? nil
         case .global(let name): return outcome.globals[name] ?? globals[name]
-        case .answer(let part): return self.part(part)
-        case .header(let name): return answer.field(text(try value(name))).map { .string($0) }
+        case .header(let name): return answer.fields[text(try value(name))].map { .string($0) }
         case .member(let base, let name): return try member(try value(base), try value(name))
         case .path(let base, let path): return try value(base).flatMap { path.nodes(in: $0, atMost: 1).first }
         case .call(let method, let base, let arguments):
-            var values: [JSONValue?] = []
-            for argument in arguments { values.append(try value(argument)) }
+            let values = try arguments.map { (argument) throws(Defect) in try value(argument) }
             let base = try value(base)
             if method == .join || method == .toString, case .array(let elements)? = base {
                 // The size is checked before the text is made, because the text may be very large.
-                try spend(base)
                 if let separator = values.first {
                     bytesLeft -= min(elements.count, 1 << 24) * text(separator).utf8.count
                 }
-                try checkBytesLeft()
+                try spend(base)
             }
             return try call(method, base, values)
         case .each(let each, let base, let names, let body): return try self.each(each, try value(base), names, body)
@@ -205,21 +185,11 @@ struct ScriptRun {
         }
     }
 
-    private func part(_ part: Script.AnswerPart) -> JSONValue? {
-        let type = answer.field("content-type")
-        switch part {
-        case .status: return .number(String(answer.statusCode))
-        case .body: return body
-        case .mimeType: return type?.split(separator: ";").first.map { .string($0.trimmed.lowercased()) }
-        case .charset: return type?.parameter("charset").map { .string($0) }
-        }
-    }
-
     private func member(_ base: JSONValue?, _ name: JSONValue?) throws(Defect) -> JSONValue? {
         let key = text(name)
         switch base {
-        case nil, .null?: throw Defect(what: "a missing value has no \(key.shown)")
-        case .object(let members)?: return members.last { $0.name == key }?.value
+        case nil, .null?: throw Defect("a missing value has no \(key.shown)")
+        case .object?: return base?[key]
         case .array(let elements)?:
             if key == "length" { return .number(String(elements.count)) }
             return Int(key).flatMap { elements.indices.contains($0) ? elements[$0] : nil }
@@ -229,13 +199,13 @@ struct ScriptRun {
     }
 
     private mutating func binary(
-        _ operation: Script.Operator, _ left: Script.Expression, _ right: Script.Expression
+        _ operation: String, _ left: Script.Expression, _ right: Script.Expression
     ) throws(Defect) -> JSONValue? {
         let first = try value(left)
         switch operation {
-        case .and: return isTrue(first) ? try value(right) : first
-        case .or: return isTrue(first) ? first : try value(right)
-        case .orNull: return first == nil || first == .null ? try value(right) : first
+        case "&&": return isTrue(first) ? try value(right) : first
+        case "||": return isTrue(first) ? first : try value(right)
+        case "??": return first == nil || first == .null ? try value(right) : first
         default: return compute(operation, first, try value(right))
         }
     }
@@ -267,18 +237,13 @@ struct ScriptRun {
         return .number(Int64(exactly: number).map { String($0) } ?? String(number))
     }
 
-    func compute(_ operation: Script.Operator, _ left: JSONValue?, _ right: JSONValue?) -> JSONValue? {
+    func compute(_ operation: String, _ left: JSONValue?, _ right: JSONValue?) -> JSONValue? {
         switch operation {
-        case .same: return .bool(isSame(left, right))
-        case .notSame: return .bool(!isSame(left, right))
-        case .equal: return .bool(isEqual(left, right))
-        case .unequal: return .bool(!isEqual(left, right))
-        case .less, .more, .atMost, .atLeast:
-            if case .string(let first)? = left, case .string(let second)? = right {
-                return .bool(compares(operation, first, second))
-            }
-            return .bool(compares(operation, number(left), number(right)))
-        case .plus:
+        case "===": return .bool(isSame(left, right))
+        case "!==": return .bool(!isSame(left, right))
+        case "==": return .bool(isEqual(left, right))
+        case "!=": return .bool(!isEqual(left, right))
+        case "+":
             let isSum = [left, right].allSatisfy { value in
                 switch value {
                 case .number?, .bool?, .null?: true
@@ -286,18 +251,22 @@ struct ScriptRun {
                 }
             }
             return isSum ? json(number(left) + number(right)) : .string(text(left) + text(right))
-        case .minus: return json(number(left) - number(right))
-        case .times: return json(number(left) * number(right))
-        case .over: return json(number(left) / number(right))
-        case .and, .or, .orNull: return nil
+        case "-": return json(number(left) - number(right))
+        case "*": return json(number(left) * number(right))
+        case "/": return json(number(left) / number(right))
+        default:
+            if case .string(let first)? = left, case .string(let second)? = right {
+                return .bool(compares(operation, first, second))
+            }
+            return .bool(compares(operation, number(left), number(right)))
         }
     }
 
-    private func compares<Value: Comparable>(_ operation: Script.Operator, _ left: Value, _ right: Value) -> Bool {
+    private func compares<Value: Comparable>(_ operation: String, _ left: Value, _ right: Value) -> Bool {
         switch operation {
-        case .less: left < right
-        case .more: left > right
-        case .atMost: left <= right
+        case "<": left < right
+        case ">": left > right
+        case "<=": left <= right
         default: left >= right
         }
     }
@@ -318,19 +287,19 @@ struct ScriptRun {
         }
     }
 
-    func convert(_ conversion: Script.Conversion, _ value: JSONValue?) throws(Defect) -> JSONValue? {
+    func convert(_ conversion: String, _ value: JSONValue?) throws(Defect) -> JSONValue? {
         switch conversion {
-        case .number: return json(number(value))
-        case .text: return .string(text(value))
-        case .bool: return .bool(isTrue(value))
-        case .integer: return json(leadingNumber(value, isWhole: true))
-        case .decimal: return json(leadingNumber(value, isWhole: false))
-        case .json: return value.map { .string($0.json) }
-        case .parsed:
-            guard let parsed = JSONValue(json: text(value).utf8) else { throw Defect(what: "the string is not JSON") }
+        case "Number": return json(number(value))
+        case "String": return .string(text(value))
+        case "Boolean": return .bool(isTrue(value))
+        case "parseInt": return json(leadingNumber(value, isWhole: true))
+        case "parseFloat": return json(leadingNumber(value, isWhole: false))
+        case "JSON.stringify": return value.map { .string($0.json) }
+        case "JSON.parse":
+            guard let parsed = JSONValue(json: text(value).utf8) else { throw Defect("the string is not JSON") }
             return parsed
-        case .isArray: if case .array? = value { return .bool(true) } else { return .bool(false) }
-        case .type:
+        case "Array.isArray": if case .array? = value { return .bool(true) } else { return .bool(false) }
+        case "typeof":
             switch value {
             case nil: return .string("undefined")
             case .bool?: return .string("boolean")
@@ -338,9 +307,9 @@ struct ScriptRun {
             case .string?: return .string("string")
             case .null?, .array?, .object?: return .string("object")
             }
-        case .not: return .bool(!isTrue(value))
-        case .minus: return json(-number(value))
-        case .escaped: return .string(text(value).percentEncoded)
+        case "!": return .bool(!isTrue(value))
+        case "-": return json(-number(value))
+        default: return .string(text(value).percentEncoded)
         }
     }
 
@@ -353,7 +322,7 @@ struct ScriptRun {
     }
 
     func call(_ method: Script.Method, _ base: JSONValue?, _ arguments: [JSONValue?]) throws(Defect) -> JSONValue? {
-        guard let base, base != .null else { throw Defect(what: "a missing value has no \(method.rawValue.shown)") }
+        guard let base, base != .null else { throw Defect("a missing value has no \(method.rawValue.shown)") }
         let argument = arguments.first ?? nil
         switch (method, base) {
         case (.toString, _): return .string(base.text)
@@ -373,7 +342,7 @@ struct ScriptRun {
             let index = Int(number(argument).isFinite ? max(-1e9, min(1e9, number(argument))) : 0)
             let place = index < 0 ? elements.count + index : index
             return elements.indices.contains(place) ? elements[place] : nil
-        default: throw Defect(what: "the value has no \(method.rawValue.shown)")
+        default: throw Defect("the value has no \(method.rawValue.shown)")
         }
     }
 }
@@ -381,8 +350,8 @@ struct ScriptRun {
 extension Script.Expression {
     func makes(_ value: JSONValue) -> Bool {
         switch (self, value) {
-        case (.list, _), (.each(.map, _, _, _), .array), (.convert(.parsed, _), _), (.header, _): true
-        case (.call, .string), (.convert, .string), (.binary(.plus, _, _), .string): true
+        case (.list, _), (.each(.map, _, _, _), .array), (.convert("JSON.parse", _), _), (.header, _): true
+        case (.call, .string), (.convert, .string), (.binary("+", _, _), .string): true
         default: false
         }
     }

@@ -113,18 +113,17 @@ struct JSONPathReader {
     }
 
     private mutating func segment() throws(Defect) -> JSONPath.Segment {
-        if take("[") { return JSONPath.Segment(selectors: try bracketed(), isDescendant: false) }
-        guard take(".") else {
+        let isDot = take(".")
+        let isDescendant = isDot && take(".")
+        if !isDot || isDescendant, take("[") {
+            return JSONPath.Segment(selectors: try bracketed(), isDescendant: isDescendant)
+        }
+        guard isDot else {
             throw Defect("\(String(next ?? " ").shown) is in the place of . or [", "write $.name or $[0]")
         }
-        let isDescendant = take(".")
-        if isDescendant, take("[") { return JSONPath.Segment(selectors: try bracketed(), isDescendant: true) }
         if take("*") { return JSONPath.Segment(selectors: [.wildcard], isDescendant: isDescendant) }
-        var name = ""
-        while let character = next, character.isShorthand(isFirst: name.isEmpty) {
-            name.append(character)
-            index += 1
-        }
+        let isName = next?.isASCIIDigit == false && next != "-"
+        let name = isName ? taken(while: \.isShorthand) : ""
         guard !name.isEmpty else {
             throw Defect("no name follows \(isDescendant ? ".." : ".")", "write $.name, or $['a name'] in quotes")
         }
@@ -133,13 +132,13 @@ struct JSONPathReader {
 
     private mutating func bracketed() throws(Defect) -> [JSONPath.Selector] {
         var selectors: [JSONPath.Selector] = []
-        while true {
+        repeat {
             skipBlanks()
             selectors.append(try selector())
             skipBlanks()
-            if take("]") { return selectors }
-            guard take(",") else { throw Defect("[ is not closed", "write ] after the number or the name in quotes") }
-        }
+        } while take(",")
+        guard take("]") else { throw Defect("[ is not closed", "write ] after the number or the name in quotes") }
+        return selectors
     }
 
     private mutating func selector() throws(Defect) -> JSONPath.Selector {
@@ -162,29 +161,19 @@ struct JSONPathReader {
 
     private mutating func numbered() throws(Defect) -> JSONPath.Selector {
         let start = try number()
-        skipBlanks()
         guard take(":") else {
             guard let start else { throw Defect("no digits follow -", "write [-1] for the last one") }
             return .index(start)
         }
-        skipBlanks()
         let end = try number()
-        skipBlanks()
-        var step: Int?
-        if take(":") {
-            skipBlanks()
-            step = try number()
-        }
-        return .slice(start: start, end: end, step: step ?? 1)
+        return try .slice(start: start, end: end, step: take(":") ? number() ?? 1 : 1)
     }
 
     private mutating func number() throws(Defect) -> Int? {
+        skipBlanks()
+        defer { skipBlanks() }
         let isNegative = take("-")
-        var digits = ""
-        while let digit = next, digit.isASCIIDigit {
-            digits.append(digit)
-            index += 1
-        }
+        let digits = taken(while: \.isASCIIDigit)
         guard !digits.isEmpty else {
             if isNegative { throw Defect("no digits follow -", "write [-1] for the last one") }
             return nil
@@ -227,17 +216,18 @@ struct JSONPathReader {
         return true
     }
 
-    private mutating func skipBlanks() {
-        while let character = next, " \t\n\r\r\n".contains(character) { index += 1 }
+    private mutating func taken(while isMeant: (Character) -> Bool) -> String {
+        let taken = characters[index...].prefix(while: isMeant)
+        index = taken.endIndex
+        return String(taken)
     }
+
+    private mutating func skipBlanks() { _ = taken { " \t\n\r\r\n".contains($0) } }
 }
 
 extension Character {
     var isASCIIDigit: Bool { isASCII && isNumber }
 
     /// RFC 9535 does not allow -, but names of header fields contain it.
-    fileprivate func isShorthand(isFirst: Bool) -> Bool {
-        if self == "_" || !isASCII || isLetter { return true }
-        return !isFirst && (isASCIIDigit || self == "-")
-    }
+    fileprivate var isShorthand: Bool { "_-".contains(self) || !isASCII || isLetter || isASCIIDigit }
 }

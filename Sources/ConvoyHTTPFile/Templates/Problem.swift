@@ -13,17 +13,18 @@ package struct Position: Hashable, Comparable, Sendable {
     func advanced(by count: Int) -> Position { Position(line: line, column: column + count) }
 }
 
-/// A mistake in a text whose place the caller knows.
-package struct Defect: Error, Equatable {
+/// A mistake whose place the caller or the placeholder knows.
+package struct Defect: Error, Hashable, Sendable {
     package var what: String
     package var advice: String
     package var kind: Problem.Kind
+    var placeholder: Placeholder?
 
-    init(_ what: String, _ advice: String, kind: Problem.Kind = .mistake) {
-        (self.what, self.advice, self.kind) = (what, advice, kind)
+    init(_ what: String, _ advice: String = "", kind: Problem.Kind = .mistake, placeholder: Placeholder? = nil) {
+        (self.what, self.advice, self.kind, self.placeholder) = (what, advice, kind, placeholder)
     }
 
-    package var message: String { "\(what); \(advice)" }
+    package var message: String { advice.isEmpty ? what : "\(what); \(advice)" }
 }
 
 package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
@@ -73,11 +74,8 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
 
 extension String {
     var visibleLine: String {
-        let line = String(
-            String.UnicodeScalarView(
-                unicodeScalars.prefix(2_000).map { $0.properties.isWhitespace || $0.value < 0x20 ? " " : $0 }))
-        return line.split(separator: " ").joined(separator: " ").clippedCharacters(300)
+        let visible = unicodeScalars.prefix(2_000).map { $0.properties.isWhitespace || $0.value < 0x20 ? " " : $0 }
+        let line = String(String.UnicodeScalarView(visible)).split(separator: " ").joined(separator: " ")
+        return line.count > 300 ? line.prefix(297) + "..." : line
     }
-
-    private func clippedCharacters(_ limit: Int) -> String { count > limit ? prefix(limit - 3) + "..." : self }
 }

@@ -17,11 +17,9 @@ package struct Reference: Hashable, Sendable {
     package var side: Side
     package var part: Part
     package var source: String
+}
 
-    package init(name: String, side: Side, part: Part, source: String) {
-        (self.name, self.side, self.part, self.source) = (name, side, part, source)
-    }
-
+extension Reference {
     init?(_ text: String) throws(Defect) {
         let parts = text.split(separator: ".", maxSplits: 3, omittingEmptySubsequences: false).map(String.init)
         guard parts.count > 1, parts[0].isRequestName, let side = Side(rawValue: parts[1]) else { return nil }

@@ -129,24 +129,21 @@ package struct Template: Hashable, Sendable {
     }
 
     var percentEncoded: Template {
-        var encoded = Template()
-        for part in parts {
-            switch part {
-            case .text(let text): encoded.append(text.percentEncoded)
-            case .placeholder(var placeholder):
-                placeholder.isEncoded = true
-                encoded.parts.append(.placeholder(placeholder))
-            }
+        mappingText({ Template($0.percentEncoded) }) { placeholder in
+            var placeholder = placeholder
+            placeholder.isEncoded = true
+            return placeholder
         }
-        return encoded
     }
 
-    func mappingText(_ change: (String) -> Template) -> Template {
+    func mappingText(
+        _ change: (String) -> Template, placeholder changed: (Placeholder) -> Placeholder = { $0 }
+    ) -> Template {
         var result = Template()
         for part in parts {
             switch part {
             case .text(let text): result.append(change(text))
-            case .placeholder: result.parts.append(part)
+            case .placeholder(let placeholder): result.parts.append(.placeholder(changed(placeholder)))
             }
         }
         return result

@@ -5,7 +5,7 @@ import Testing
 /// Tests the conditions on responses.
 @Suite struct CheckTests {
     private let answer = CheckedAnswer(
-        statusCode: 201, fields: [("Content-Type", "application/json; charset=utf-8"), ("Set-Cookie", "a=1")],
+        statusCode: 201, fields: ["Content-Type": "application/json; charset=utf-8", "Set-Cookie": "a=1"],
         body: Array(
             #"{"id": 3, "name": "Ada", "list": [1, 2], "none": null, "access_token": "s3cret", "tokens": ["a"]}"#.utf8),
         milliseconds: 120.4)
@@ -43,7 +43,7 @@ import Testing
         (#"{"id": 1}"#, "body == b", #"‘{"id": 1}’"#), ("a=1&token=s3cret", "body == b", "‘a=1&token=%3Credacted%3E’"),
         ("hello", "body == b", "‘hello’"),
     ]) func membersWithSecretNamesAreNotQuoted(body: String, source: String, found: String) throws {
-        let answer = CheckedAnswer(statusCode: 200, fields: [], body: Array(body.utf8))
+        let answer = CheckedAnswer(statusCode: 200, fields: [:], body: Array(body.utf8))
         let defect = try Check(source).defect(in: answer)
         #expect(defect == "expected \(source), but found \(found)")
     }
@@ -58,7 +58,7 @@ import Testing
         ("9", "< 10000000000000000000", true), ("10000000000000000000.0", "== 10000000000000000000", true),
         ("123456789012345678", "!= 123456789012345679", true),
     ]) func numbersAreComparedExactlyAndWithNumbersOnly(value: String, condition: String, passes: Bool) throws {
-        let answer = CheckedAnswer(statusCode: 200, fields: [], body: Array("{\"a\":\(value)}".utf8))
+        let answer = CheckedAnswer(statusCode: 200, fields: [:], body: Array("{\"a\":\(value)}".utf8))
         #expect((try Check("body.$.a " + condition).defect(in: answer) == nil) == passes)
     }
 

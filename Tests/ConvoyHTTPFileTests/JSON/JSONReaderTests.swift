@@ -1,8 +1,12 @@
 import ConvoyHTTPFile
-import Foundation
 import Testing
 
 @Suite struct JSONReaderTests {
+    private func defect(_ json: some Sequence<UInt8>) -> JSONReader.Defect? {
+        do throws(JSONReader.Defect) { _ = try JSONReader.elements(of: Array(json)) } catch { return error }
+        return nil
+    }
+
     @Test(arguments: [
         "", " ", "[", "]", "{", "{]", "[}", "[,]", "[1,]", "[1 2]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}",
         "{\"a\":1 \"b\":2}", "{,}", "nul", "tru e", "-", "+1", "1.", ".5", "1e", "1e+", "01", "-01", "0x1", "\"",
@@ -11,7 +15,7 @@ import Testing
         "[1,,2]", "{\"a\"::1}", "//\n1", "\u{A0}1",
     ])
     func invalidJSONHasADefect(text: String) {
-        #expect(JSONReader.firstDefect(in: Data(text.utf8)) != nil)
+        #expect(defect(text.utf8) != nil)
     }
 
     @Test(arguments: [
@@ -19,7 +23,7 @@ import Testing
         "true", "false", "null", "[]", "{}", "[[],{}]", " [ 1 , 2 ] ", "{\"a\":{\"b\":[1]},\"c\":null}", "\r\n\t1",
     ])
     func jsonHasNoProblem(text: String) {
-        #expect(JSONReader.firstDefect(in: Data(text.utf8)) == nil)
+        #expect(defect(text.utf8) == nil)
         #expect(JSONValue(json: text.utf8) != nil)
     }
 
@@ -58,13 +62,13 @@ import Testing
             Array(String(repeating: "[", count: depth).utf8) + Array(String(repeating: "]", count: depth).utf8)
         }
         #expect(JSONValue(json: nested(128)) != nil && JSONValue(json: nested(129)) == nil)
-        #expect(JSONReader.firstDefect(in: Data(nested(512))) == nil)
-        #expect(JSONReader.firstDefect(in: Data(nested(513)))?.what == "it is nested deeper than 512")
+        #expect(defect(nested(512)) == nil)
+        #expect(defect(nested(513))?.what == "it is nested deeper than 512")
         #expect(JSONValue(json: nested(1_000_000)) == nil)
     }
 
     @Test func placeIsThatOfTheCharacter() {
-        let defect = JSONReader.firstDefect(in: Data("[\n\"é😀\", x]".utf8))
+        let defect = defect("[\n\"é😀\", x]".utf8)
         #expect(defect?.description == "found x instead of a value in line 2, column 7")
     }
 

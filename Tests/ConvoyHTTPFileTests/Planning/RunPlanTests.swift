@@ -4,35 +4,9 @@ import Testing
 
 /// Tests which requests wait for which other requests.
 @Suite struct RunPlanTests {
-    /// REST Client's own example of a chain, without its XPath.
-    static let chain = """
-        @baseUrl = https://example.com/api
-        # @name login
-        POST {{baseUrl}}/api/login HTTP/1.1
-        Content-Type: application/x-www-form-urlencoded
-
-        name=foo&password=bar
-        ###
-        @authToken = {{login.response.headers.X-AuthToken}}
-        # @name createComment
-        POST {{baseUrl}}/comments HTTP/1.1
-        Authorization: {{authToken}}
-        Content-Type: application/json
-
-        {
-            "content": "fake content"
-        }
-        ###
-        @commentId = {{createComment.response.body.$.id}}
-        # @name getCreatedComment
-        GET {{baseUrl}}/comments/{{commentId}} HTTP/1.1
-        Authorization: {{authToken}}
-        ###
-        # @name getReplies
-        GET {{baseUrl}}/comments/{{commentId}}/replies HTTP/1.1
-        Accept: application/xml
-        ###
-        """
+    private static let chain = file(
+        "POST http://h/", "@t = {{a.response.headers.X}}\nPOST http://h/\nX: {{t}}",
+        "@i = {{b.response.body.$.id}}\nGET http://h/{{i}}\nX: {{t}}", "GET http://h/{{i}}")
 
     private func edges(_ text: String, _ change: (inout RunPlan.Wishes) -> Void = { _ in }) -> [String] {
         let plan = plan(text, surroundings(), change)
@@ -45,24 +19,20 @@ import Testing
     }
 
     @Test func referencesOfTheChainAreDependencies() {
-        #expect(
-            edges(Self.chain) == [
-                "login: ; ", "createComment: login; ", "getCreatedComment: login,createComment; ",
-                "getReplies: createComment; ",
-            ])
+        #expect(edges(Self.chain) == ["a: ; ", "b: a; ", "c: a,b; ", "d: b; "])
         let plan = plan(Self.chain)
         #expect(plan.requests.map(\.keepsBody) == [false, true, false, false])
     }
 
     @Test func itsXPathIsRefusedWithItsPlace() {
-        let text = Self.chain + "\n# @name x\nGET {{baseUrl}}/{{getReplies.response.body.//reply[1]/@id}}\n"
+        let text = Self.file("GET http://h/", "GET http://h/{{a.response.body.//reply[1]/@id}}")
         let problem = plan(text).problems.first
         #expect(problem?.kind == .impossible)
-        #expect(problem?.position == Position(line: 28, column: 17))
+        #expect(problem?.position == Position(line: 4, column: 14))
         let skipping = plan(text, surroundings { $0.skipsScripts = true })
         #expect(skipping.problems == [])
-        #expect(skipping.requests.count == 4)
-        #expect(skipping.leftOut == [RunPlan.LeftOut(label: "x", reason: "XPath is not supported")])
+        #expect(skipping.requests.count == 1)
+        #expect(skipping.leftOut.map { "\($0.label): \($0.reason)" } == ["b: XPath is not supported"])
     }
 
     private static let mixed = file(
@@ -102,7 +72,7 @@ import Testing
     }
 
     @Test func namedRequestsIncludeTheirDependencies() {
-        #expect(edges(Self.chain) { $0.names = ["getReplies"] }.count == 3)
+        #expect(edges(Self.chain) { $0.names = ["d"] }.count == 3)
         #expect(edges(Self.mixed) { $0.names = ["d", "g"] } == ["d: ; ", "g: ; d"])
         let plan = plan(Self.mixed, surroundings()) { $0.names = ["x", "aa"] }
         #expect(plan.problems.map(\.what) == ["no request is called ‘x’", "no request is called ‘aa’"])

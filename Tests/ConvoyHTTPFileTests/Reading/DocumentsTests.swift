@@ -58,7 +58,6 @@ import Testing
     ]
 
     private static let form = "POST https://a/\nContent-Type: application/x-www-form-urlencoded\n\n"
-    private static let part = "--abcd\r\nContent-Disposition: form-data; name="
 
     private static let bodies: [(String, [String])] = [
         ("###\nPOST http://a/\n\n\nmessage-body\n\n###\n", ["POST http://a/\n\nmessage-body"]),
@@ -72,52 +71,15 @@ import Testing
             "POST http://h/\n\n{\"a\": 1}\n\n> {% client.log(1) %}\n\n### next\nGET http://h/",
             ["POST http://h/\n\n{\"a\": 1}", "GET http://h/"]
         ), ("POST http://example.com/add\n\n< ./input.txt\n###", ["POST http://example.com/add\n\n<./input.txt>"]),
-        (
-            """
-            POST http://example.com/api/upload
-            Content-Type: multipart/form-data; boundary=abcd
-
-            --abcd
-            Content-Disposition: form-data; name="text"
-
-            Text
-            --abcd
-            Content-Disposition: form-data; name="file_to_send"; filename="input.txt"
-
-            < ./input.txt
-            --abcd--
-            """,
-            [
-                "POST http://example.com/api/upload\nContent-Type: multipart/form-data; boundary=abcd\n\n"
-                    + part + "\"text\"\r\n\r\nText\r\n"
-                    + part + "\"file_to_send\"; filename=\"input.txt\"\r\n\r\n<./input.txt>\r\n--abcd--"
-            ]
-        ),
     ]
 
     private static let clients: [(String, [String])] = [
         // REST Client's README.
         (
-            """
-            POST https://api.github.com/graphql
-            X-REQUEST-TYPE: GraphQL
-
-            query one($name: String!) {
-              repository(name: $name) { name }
-            }
-
-            {
-                "name": "vscode-restclient"
-            }
-            """,
+            "POST https://h/\nX-REQUEST-TYPE: GraphQL\n\nquery one($n: String!) {\n  a(n: $n)\n}\n\n{\n  \"n\": \"b\"\n}",
             [
-                #"""
-                POST https://api.github.com/graphql
-                Content-Type: application/json
-
-                {"query":"query one($name: String!) {\n  repository(name: $name) { name }\n}","operationName":"one",\#
-                "variables":{"name":"vscode-restclient"}}
-                """#
+                "POST https://h/\nContent-Type: application/json\n\n"
+                    + #"{"query":"query one($n: String!) {\n  a(n: $n)\n}","operationName":"one","variables":{"n":"b"}}"#
             ]
         ),
         (
@@ -152,53 +114,35 @@ import Testing
         #expect(request.fields.isEmpty && request.digest?.user == "user" && request.digest?.password == "pass word")
     }
 
-    @Test func titlesNameRequests() throws {
-        let file = HTTPFileReader.read(
-            "### Log in\nGET http://a/\n### \nGET http://b/\n###name\n# @name c\nGET http://c/")
-        #expect(file.requests.map(\.title?.text) == ["Log in", nil, "name"])
-        #expect(file.requests[0].title?.position == Position(line: 1, column: 5))
-        #expect(HTTPFileReader.read("### @name login\nGET http://a/").requests.first?.name?.text == "login")
-        #expect(file.requests[2].name == Word(text: "c", position: Position(line: 6, column: 9)))
-    }
-
-    @Test func outputsAreRead() throws {
-        let requests = try built("GET http://a/\n\n>> a.json\n###\nGET http://b/\n\n>>! out/b.json\n")
-        #expect(requests.map(\.output?.path) == ["a.json", "out/b.json"])
-        #expect(requests.map(\.output?.replaces) == [false, true])
+    @Test(
+        arguments: [
+            ("### Log in", nil, "Log in", 5), ("### ", nil, nil, 0), ("###name", nil, "name", 4),
+            ("### @name login", "login", nil, 11), ("# @name login", "login", nil, 9),
+            ("# @name = login", "login", nil, 11), ("# @name Get all users", nil, "Get all users", 9),
+            ("# @name =  Get all", nil, "Get all", 12), ("#@name login", "login", nil, 8),
+            ("// @note\n// @name login", "login", nil, 10),
+        ] as [(String, String?, String?, Int)])
+    func aRequestHasANameOrATitle(line: String, name: String?, title: String?, column: Int) {
+        let file = HTTPFileReader.read(line + "\nGET http://a/")
+        #expect(file.problems == [] && file.requests.count == 1)
+        #expect(file.requests.first?.name?.text == name && file.requests.first?.title?.text == title)
+        #expect((file.requests.first?.name ?? file.requests.first?.title)?.position.column ?? 0 == column)
     }
 
     @Test func variablesOfTheFileMeanEachOther() throws {
         let text = #"""
-            @hostname = api.example.com
+            @host = {{$processEnv NAME}}:{{port}}
             @port = 8080
-            @host = {{hostname}}:{{port}}
-            @contentType = application/json
-            @modifiedBy = {{$processEnv USERNAME}}
-
-            ###
-
             @name = Strunk & White
             @lines = a\nb
 
             PATCH https://{{host}}/authors/{{%name}} HTTP/1.1
-            Content-Type: {{contentType}}
 
-            {"modified_by": "{{modifiedBy}} {{lines}}"}
+            {{lines}}
             """#
         #expect(
-            try builtLast(text, surroundings { $0.processEnvironment = ["USERNAME": "ada"] }).text == #"""
-                PATCH https://api.example.com:8080/authors/Strunk%20%26%20White
-                Content-Type: application/json
-
-                {"modified_by": "ada a\nb"}
-                """#)
-    }
-
-    @Test func settingsOfARequestAreRead() {
-        let file = HTTPFileReader.read("# @note\n// @no-redirect\n#@no-cookie-jar\nGET http://a/")
-        #expect(file.problems.isEmpty)
-        #expect(file.requests.first?.followsRedirects == false)
-        #expect(file.requests.first?.usesCookieJar == false)
+            try builtLast(text, surroundings { $0.processEnvironment = ["NAME": "example.com"] }).text
+                == "PATCH https://example.com:8080/authors/Strunk%20%26%20White\n\na\nb")
     }
 
     @Test func namesWithDotsMeanPartsOfAnswers() throws {

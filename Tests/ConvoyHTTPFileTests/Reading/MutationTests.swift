@@ -67,7 +67,7 @@ import Testing
                 #expect(problem.position.column >= 1)
                 #expect(!problem.what.isEmpty)
             }
-            let answer = exchange(#"{"a": [{"b": [1, 2]}], "next": "http://h/", "token": 1}"#, fields: [("X", "y")])
+            let answer = exchange(#"{"a": [{"b": [1, 2]}], "next": "http://h/", "token": 1}"#, fields: ["X": "y"])
             for request in plan.requests { _ = try? request.build(values) { _ in answer } }
         }
     }

@@ -24,7 +24,7 @@ import Testing
         login.globals["token"] = .string("abc")
         let built = try plan.requests[1].build(surroundings()) { $0 == plan.requests[0].request.key ? login : nil }
         #expect(built.value(of: "Authorization") == "Bearer abc")
-        let failure = #expect(throws: BuildFailure.self) {
+        let failure = #expect(throws: Defect.self) {
             _ = try plan.requests[1].build(surroundings()) { _ in exchange() }
         }
         #expect(failure?.what == "{{token}}: the response handler of its request has not set it")
@@ -78,20 +78,5 @@ import Testing
         let plan = plan(Self.login + "###\nGET http://h/{{token}}", values)
         #expect(plan.requests.map(\.needs) == [[], []])
         #expect(try plan.requests[1].build(values).url == "http://h/mine")
-    }
-
-    @Test func unsupportedSyntaxIsReportedWithItsLine() {
-        let text = "GET http://h/\n\n> {%\n  client.log(1);\n  response.body.items.reduce(function(i) {});\n%}"
-        let problem = plan(text).problems.first
-        #expect(problem?.position == Position(line: 5, column: 23))
-        #expect(problem?.what == "‘reduce’ is not supported")
-        let skipping = plan(text, surroundings { $0.skipsScripts = true })
-        #expect(skipping.problems == [] && skipping.requests.count == 1)
-    }
-
-    @Test(arguments: [("client.assert(response.status === 404)", true), ("client.log(1)", false)])
-    func aHandlerThatReadsTheStatusDecides(script: String, reads: Bool) {
-        let file = HTTPFileReader.read("GET http://h/\n\n> {% \(script) %}")
-        #expect(file.requests[0].handlers.map(\.readsStatus) == [reads])
     }
 }

@@ -16,7 +16,7 @@ import Testing
     ) throws -> HandlerOutcome {
         let script = try ScriptReader.read(script, at: .start)
         let answer = CheckedAnswer(
-            statusCode: status, fields: [("Content-Type", type), ("X-Token", "abc")], body: Array(body.utf8))
+            statusCode: status, fields: ["Content-Type": type, "X-Token": "abc"], body: Array(body.utf8))
         return Script.outcome(of: [script], for: answer, globals: globals, mostBytes: mostBytes)
     }
 

@@ -1,3 +1,4 @@
+import Convoy
 import Foundation
 import Testing
 
@@ -44,7 +45,7 @@ func builtLast(
 
 /// A response with a body, to an arbitrary request.
 func exchange(
-    _ body: String = "", fields: [(name: String, value: String)] = [], from host: String = "example.com"
+    _ body: String = "", fields: HeaderFields = [:], from host: String = "example.com"
 ) -> Exchange {
     let url = URL(string: "http://\(host)/") ?? URL(filePath: "/")
     return Exchange(request: BuiltRequest(method: "GET", url: url), responseFields: fields) {
@@ -67,5 +68,5 @@ extension BuiltRequest {
 
     var bodyText: String { String(decoding: bodyBytes ?? [], as: UTF8.self) }
 
-    func value(of name: String) -> String? { fields.first { $0.name.lowercased() == name.lowercased() }?.value }
+    func value(of name: String) -> String? { fields[name] }
 }
